@@ -1,6 +1,6 @@
 """Agent tools: kept by authors, called like any tool; what they call is judged and asked about by itself."""
 
-from typing import Any
+from dataclasses import replace
 
 from django.shortcuts import get_object_or_404
 from ninja import Router
@@ -11,7 +11,6 @@ from hitlchat.agent.agents import Draft
 from hitlchat.agent.models import AgentTool
 from hitlchat.api.auth import ApiRequest, author
 from hitlchat.api.contract import Body, HitlModeName, Line, Object, Shape, Text
-from hitlchat.gate.models import HitlMode
 
 router = Router(tags=["agents"], by_alias=True)
 
@@ -88,17 +87,8 @@ class Agent(Shape):
 
 
 def agent(row: AgentTool) -> Agent:
-    # The database has the same words.
-    mode: Any = HitlMode(row.tool.hitl_mode).value
-    said = Draft.__dataclass_fields__.keys() - {"tools", "hitl_mode"}
-    draft = agents.draft_of(row)
-    return Agent(
-        **{name: getattr(draft, name) for name in said},
-        tools=agents.allowed(row),
-        hitl_mode=mode,
-        input_schema=row.tool.input_schema,
-        definition_hash=row.tool.definition_hash,
-    )
+    tool = row.tool
+    return Agent.of(agents.draft_of(row), input_schema=tool.input_schema, definition_hash=tool.definition_hash)
 
 
 @router.get("", response=list[Agent])
@@ -116,7 +106,8 @@ def create_agent(request: ApiRequest, body: NewAgent) -> Agent:
     (`confirmLowering`). For people: an `api` token may not.
     """
     author(request)
-    made = agents.create(Draft(**_fields(body)), request.auth.actor, confirmed=body.confirm_lowering)
+    draft = Draft(**body.given("confirm_lowering"))
+    made = agents.create(draft, request.auth.actor, confirmed=body.confirm_lowering)
     return agent(agents.standing().get(pk=made.pk))
 
 
@@ -133,9 +124,8 @@ def change_agent(request: ApiRequest, name: str, body: AgentPatch) -> Agent:
     409: it would ask less (`confirmLowering`). For people: an `api` token may not.
     """
     author(request)
-    before = agents.draft_of(_named(name))
-    given = {field: getattr(before, field) for field in agents.FIELDS} | _fields(body)
-    return agent(agents.change(name, Draft(**given), request.auth.actor, confirmed=body.confirm_lowering))
+    draft = replace(agents.draft_of(_named(name)), **body.given("confirm_lowering"))
+    return agent(agents.change(name, draft, request.auth.actor, confirmed=body.confirm_lowering))
 
 
 @router.delete("/{name}", response={204: None})
@@ -147,11 +137,3 @@ def delete_agent(request: ApiRequest, name: str) -> None:
 
 def _named(name: str) -> AgentTool:
     return get_object_or_404(agents.standing(), tool__name=name)
-
-
-def _fields(body: AgentChange) -> dict[str, Any]:
-    """Return a body's fields as a draft has them."""
-    given = {name: getattr(body, name) for name in body.model_fields_set - {"confirm_lowering"}}
-    if "tools" in given:
-        given["tools"] = tuple(given["tools"])
-    return given

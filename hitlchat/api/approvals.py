@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 from hitlchat.api import calls, grants
 from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.calls import Decision
-from hitlchat.api.contract import STORABLE, Body, Object, Page, Shape
+from hitlchat.api.contract import STORABLE, Body, Object, Page, Shape, Username, read
 from hitlchat.api.grants import Grant, NewGrant
 from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, question, who
 from hitlchat.gate import models as gate
@@ -67,9 +67,9 @@ class Batch(Body):
 
 
 class BatchOutcome(Shape):
-    id: UUID
+    id: UUID = read("approval")
     counted: bool = Field(description="Whether this answer is the one that counts for this call.")
-    detail: str
+    detail: str = read("said")
     call_status: Status
 
 
@@ -88,25 +88,25 @@ class QuestionField(Shape):
 class Question(Shape):
     text: str = Field(description="The model's words: show them as text, and as its own.")
     fields: list[QuestionField]
-    seems_secret: bool = Field(description="It seems to ask for a password or key, which nobody should give.")
+    seems_secret: bool = read("seemsSecret", "It seems to ask for a password or key, which nobody should give.")
 
 
 class Approval(Shape):
     id: UUID
     call_id: UUID
-    tool_name: str
-    arguments: Object
+    tool_name: str = read("call.tool_name")
+    arguments: Object = read("call.arguments")
     prompt: str
-    requested_at: datetime
+    requested_at: datetime = read("created_at")
     deadline: datetime
-    session_id: UUID | None
+    session_id: UUID | None = read("disclosure.conversation")
     agents: list[calls.AgentStep] = Field(description=calls.AGENTS)
-    user_prompt: str
+    user_prompt: str = read("disclosure.userPrompt")
     risk_level: int
-    consent_digest: str
+    consent_digest: str = read("digest")
     status: ApprovalStatus
-    reason: str
-    grant_id: UUID | None = Field(description="The grant that was given together with the yes.")
+    reason: str = read("disclosure.reason")
+    grant_id: UUID | None = read("given", "The grant that was given together with the yes.")
     preview: Object | None = Field(
         description="What the call would do, as the tool's own preview code says: {text, table, error, cut}."
     )
@@ -120,14 +120,14 @@ class Approval(Shape):
         description="Of a call that asks the person: its form. A yes is an answer: `modifiedArguments` with `answer`, "
         "an object with a value for each field by its name."
     )
-    decided_by: Literal["requester", "approvers", "group"]
+    decided_by: Literal["requester", "approvers", "group"] = read("call.decided_by")
     decider_group: str | None = Field(description="The group whose people decide, as it was called then.")
-    quorum: int = Field(description="How many different people have to say yes.")
-    approved_by: list[str] = Field(description="Who said yes; while it waits, those whose yes counts.")
+    quorum: int = read("call.quorum", "How many different people have to say yes.")
+    approved_by: list[Username] = Field(description="Who said yes; while it waits, those whose yes counts.")
     who_decides: str = Field(description="All of that in words, as the card says it.")
     decisions: list[Decision]
-    call_status: Status
-    result: Any
+    call_status: Status = read("call.status")
+    result: Any = read("call.result")
     error: Object | None
 
 
@@ -164,30 +164,18 @@ def _approval(row: gate.Approval, times: int, yes: list[gate.Decision] | None) -
     shown, call = row.disclosure, row.call
     return Approval.of(
         row,
-        tool_name=call.tool_name,
-        arguments=call.arguments,
-        requested_at=row.created_at,
         deadline=call.deadline or shown["deadline"],
-        session_id=shown["conversation"],
-        agents=calls.steps(shown.get("agents", [])),
-        user_prompt=shown["userPrompt"],
+        agents=shown.get("agents", []),
         risk_level=disclosure.said(row),
-        consent_digest=row.digest,
         status=QUESTION_ENDS.get(call.status, "approved"),
-        reason=shown["reason"],
-        grant_id=row.given,  # type: ignore[attr-defined]  # by `with_all`
         preview=shown.get("preview"),
         asked_times=times,
         asked_again=shown.get("again"),
-        question=Question(**question.as_json(shown["arguments"])) if question.is_one(call) else None,
-        decided_by=call.decided_by,
+        question=question.as_json(shown["arguments"]) if question.is_one(call) else None,
         decider_group=_group(shown.get("whoDecides")),
-        quorum=call.quorum,
-        approved_by=[each.person.get_username() for each in (_said_yes(row) if yes is None else yes)],
+        approved_by=[each.person for each in (_said_yes(row) if yes is None else yes)],
         who_decides=who.sentences(row),
         decisions=calls.decisions(row),
-        call_status=call.status,
-        result=call.result,
         error=calls.error(call),
     )
 
@@ -208,11 +196,6 @@ def _said_yes(row: gate.Approval) -> list[gate.Decision]:
     return [each for each in row.decisions.all() if each.verdict == "approve" and each.round == row.call.round]
 
 
-def _with_grant(standing: Approval) -> Approved:
-    assert standing.grant_id is not None
-    return Approved(**standing.model_dump(), grant=grants.one(standing.grant_id))
-
-
 # Both bodies may be left out.
 NOTHING_MORE = Approve()
 NO_REASON = Reject()
@@ -224,8 +207,7 @@ def list_approvals(request: ApiRequest, wanted: Query[ApprovalFilter]) -> list[A
     """Return what waits for you, the oldest first; or what was answered, the latest first."""
     rows = _with_status(_mine(request), wanted.status)
     order = ["created_at", "id"] if wanted.status == "pending" else ["-created_at", "-id"]
-    page = rows.order_by(*order)[wanted.offset : wanted.offset + wanted.limit]
-    return approvals(page)
+    return approvals(wanted.cut(rows.order_by(*order)))
 
 
 @router.get("/{uuid:approval_id}", response=Approval)
@@ -248,7 +230,7 @@ def approve(request: ApiRequest, approval_id: UUID, body: Approve = NOTHING_MORE
     scope = body.grant.scope if body.grant else None
     decide.approve(approval_id, actor, digest=body.consent_digest, edited=body.modified_arguments, grant=scope)
     standing = _standing(request, approval_id)
-    return _with_grant(standing) if body.grant else standing
+    return Approved.of(standing, grant=grants.one(standing.grant_id)) if scope and standing.grant_id else standing
 
 
 @router.post("/{uuid:approval_id}/reject", response=Approval)
@@ -278,20 +260,10 @@ def extend(request: ApiRequest, approval_id: UUID, body: Extend = NOTHING_SEEN) 
 def answer_together(request: ApiRequest, body: Batch) -> BatchOutcomes:
     """Answer several calls of one tool, all below L4. Each is a decision of its own; some may be settled already."""
     items = [batch.Item(item.id, item.consent_digest) for item in body.items]
-    told = batch.answer(items, body.verdict, decider(request), reason=body.reason)
-    rows = _mine(request, [outcome.approval for outcome in told])
-    standing = dict(rows.values_list("pk", "call__status"))
-    return BatchOutcomes(
-        outcomes=[
-            BatchOutcome(
-                id=outcome.approval,
-                counted=outcome.counted,
-                detail=outcome.said,
-                call_status=Status(standing[outcome.approval]),
-            )
-            for outcome in told
-        ]
-    )
+    outcomes = batch.answer(items, body.verdict, decider(request), reason=body.reason)
+    rows = _mine(request, [each.approval for each in outcomes])
+    status = dict(rows.values_list("pk", "call__status"))
+    return BatchOutcomes(outcomes=[BatchOutcome.of(each, call_status=status[each.approval]) for each in outcomes])
 
 
 def _mine(request: ApiRequest, among: Collection[UUID] | None = None) -> QuerySet[gate.Approval]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from typing import Literal
 from uuid import UUID
 
@@ -10,8 +11,8 @@ from django.http import StreamingHttpResponse
 from ninja import Query, Router
 from pydantic import AwareDatetime, BaseModel, Field
 
-from hitlchat.api.auth import ApiRequest, auditor
-from hitlchat.api.contract import Limit, Object, Shape, Text
+from hitlchat.api.auth import ApiRequest, administrator
+from hitlchat.api.contract import Limit, Object, Shape, Text, Username, read
 from hitlchat.base import canonical
 from hitlchat.base.download import csv_end, csv_text, download
 from hitlchat.gate import models as gate
@@ -22,6 +23,7 @@ from hitlchat.record.rows import batches_of, newest_id
 from hitlchat.secrets.detection import Cover
 
 router = Router(tags=["audit"], by_alias=True)
+_administrator = partial(administrator, to="read the audit record")
 
 AT_ONCE = 500
 
@@ -32,7 +34,7 @@ class AuditEvent(Shape):
     at: datetime
     call_id: UUID | None
     tool_name: str | None
-    actor: str | None
+    actor: Username | None
     means: str
     words: str = Field(description="What was changed, in one sentence; empty for events of calls.")
     data: Object
@@ -41,13 +43,13 @@ class AuditEvent(Shape):
 
 class AuditSeal(Shape):
     number: int
-    first_event: int
-    last_event: int
+    first_event: int = read("first")
+    last_event: int = read("last")
     count: int
-    late_events: list[int] = Field(description="Events with lower ids than those of batches before.")
+    late_events: list[int] = read("late", "Events with lower ids than those of batches before.")
     hash: str
     previous: str
-    key: str = Field(description="The fingerprint of the key that signed it.")
+    key: str = read("key_id", "The fingerprint of the key that signed it.")
     signature: str
     sealed_at: datetime
     dropped_at: datetime | None = Field(description="When retention dropped its events; null: they are there.")
@@ -68,28 +70,16 @@ class AuditFilter(BaseModel):
 
 
 def event(row: gate.AuditEvent, batch: int | None) -> AuditEvent:
-    return AuditEvent.of(
-        row,
-        tool_name=row.call.tool_name if row.call else None,
-        actor=row.actor.get_username() if row.actor else None,
-        words=changes.words(row),
-        batch=batch,
-    )
+    tool_name = row.call.tool_name if row.call else None
+    return AuditEvent.of(row, tool_name=tool_name, words=changes.words(row), batch=batch)
 
 
 def seal(row: gate.Seal) -> AuditSeal:
     dropped: gate.Drop | None = getattr(row, "drop", None)
-    return AuditSeal.of(
-        row,
-        first_event=row.first,
-        last_event=row.last,
-        late_events=row.late,
-        key=row.key_id,
-        dropped_at=dropped.dropped_at if dropped else None,
-    )
+    return AuditSeal.of(row, dropped_at=dropped.dropped_at if dropped else None)
 
 
-COLUMNS = list(AuditEvent.model_json_schema(by_alias=True)["properties"])
+COLUMNS = list(AuditEvent.model_json_schema(mode="serialization")["properties"])
 
 
 @router.get("", response=list[AuditEvent])
@@ -97,7 +87,7 @@ def read_audit(request: ApiRequest, wanted: Query[AuditFilter]) -> list[AuditEve
     """The latest events first, `before` the last of them for more; as CSV, all of them in the order they happened, and
     a last row `end-of-export` that says how many they are.
     """
-    auditor(request)
+    _administrator(request)
     rows = _wanted(wanted)
     if wanted.format == "csv":
         return download(request, _lines(_taken_out(request, wanted, rows)), name="audit.csv", kind="text/csv")
@@ -109,7 +99,7 @@ def read_audit(request: ApiRequest, wanted: Query[AuditFilter]) -> list[AuditEve
 @router.get("/seals", response=list[AuditSeal])
 def read_seals(request: ApiRequest, wanted: Query[SealFilter]) -> list[AuditSeal]:
     """The latest seals first: note a hash elsewhere, and `manage.py audit verify --expect` proves that it is there."""
-    auditor(request)
+    _administrator(request)
     rows = gate.Seal.objects.select_related("drop").order_by("-number")
     rows = rows.filter(number__lt=wanted.before) if wanted.before is not None else rows
     return [seal(row) for row in rows[: wanted.limit]]

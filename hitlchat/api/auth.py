@@ -86,11 +86,11 @@ def _is_signed_in(session_key: str | None) -> bool:
     return signed_in_user(session_key) is not None
 
 
-def decider(request: ApiRequest) -> Actor:
+def decider(request: ApiRequest, to: str = "decide") -> Actor:
     """The person who answers an approval. No API credential but a personal approver token stands for one (SR-18)."""
     if not request.auth.actor.is_person:
         raise AuthorizationError(
-            message="A token of kind “api” cannot decide. Sign in, or use a token of kind “approver”."
+            message=f"A token of kind “api” cannot {to}. Sign in, or use a token of kind “approver”."
         )
     return request.auth.actor
 
@@ -101,13 +101,7 @@ def author(request: ApiRequest) -> User:
     return request.auth.user
 
 
-def administrator(request: ApiRequest) -> Actor:
+def administrator(request: ApiRequest, to: str) -> Actor:
     if not may_administer(request.auth.user):
-        raise AuthorizationError(message="Only an administrator may see and change upstream servers.")
+        raise AuthorizationError(message=f"Only an administrator may {to}.")
     return request.auth.actor
-
-
-def auditor(request: ApiRequest) -> User:
-    if not request.auth.user.is_superuser:
-        raise AuthorizationError(message="Only an administrator may read the audit record.")
-    return request.auth.user

@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from hitlchat.agent import models as agent
 from hitlchat.agent import runner, runs, usage
 from hitlchat.api.auth import ApiRequest
-from hitlchat.api.contract import CallerName, Limit, Object, Shape, Text
+from hitlchat.api.contract import CallerName, Limit, Object, Shape, Text, Username, read
 from hitlchat.gate import attention, stopping
 from hitlchat.gate import models as gate
 from hitlchat.gate.history import finding
@@ -31,7 +31,7 @@ FILTERS = {each.name for each in fields(Wanted)}
 
 
 class Decision(Shape):
-    person: str
+    person: Username
     verdict: Literal["approve", "decline"]
     reason: str
     means: str = Field(
@@ -53,7 +53,7 @@ class Decision(Shape):
 
 class AgentStep(Shape):
     tool: str = Field(description="The agent, by the name that its tool had.")
-    call_id: UUID = Field(description="The call that began it.")
+    call_id: UUID = read("call", "The call that began it.")
 
 
 AGENTS = "The agents through which it comes, the outermost first; none for a call of your own conversation or client."
@@ -69,8 +69,8 @@ class Call(Shape):
     reason: str
     rule: str = Field(description="Fingerprint of the rules under which it was asked, not asked or refused.")
     risk_level: int
-    caller: CallerName
-    person: str = Field(description="For whom it was made.")
+    caller: CallerName = read("caller_kind")
+    person: Username = read("caller", "For whom it was made.")
     conversation_id: UUID | None
     agents: list[AgentStep] = Field(description=AGENTS)
     agent_conversation_id: UUID | None = Field(description="Of a call of an agent: the conversation in which it works.")
@@ -84,7 +84,7 @@ class Call(Shape):
     result: Any
     error: Object | None
     output: str
-    requested_at: datetime
+    requested_at: datetime = read("created_at")
     queued_since: datetime | None = Field(description="Since when it waits for a free worker; it may start then.")
     started_at: datetime | None
     settled_at: datetime | None
@@ -119,10 +119,10 @@ class CallFilter(BaseModel):
 class Usage(Shape):
     """Tokens as model servers told them. `cost`: null without prices, and less than the whole where some had none."""
 
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    reasoning_tokens: int
+    input_tokens: int = read("input")
+    output_tokens: int = read("output")
+    cached_tokens: int = read("cached")
+    reasoning_tokens: int = read("reasoning")
     cost: float | None
     currency: str
 
@@ -141,14 +141,7 @@ class RunState(Shape):
 def usage_of(used: usage.Used | None) -> Usage | None:
     if used is None or not used.tokens:
         return None
-    return Usage(
-        input_tokens=used.input,
-        output_tokens=used.output,
-        cached_tokens=used.cached,
-        reasoning_tokens=used.reasoning,
-        cost=used.cost,
-        currency=settings.MODEL_CURRENCY,
-    )
+    return Usage.of(used, currency=settings.MODEL_CURRENCY)
 
 
 def rows() -> QuerySet[gate.ToolCall]:
@@ -164,22 +157,16 @@ def calls(found: list[gate.ToolCall]) -> list[Call]:
     """Return the calls, with as many queries for many as for one."""
     begun = delegation.begun_by([row.pk for row in found])
     chains = delegation.agents_of({row.conversation_id for row in found if row.conversation_id})
-    return [_call(row, steps(chains.get(row.conversation_id, [])), begun.get(row.pk)) for row in found]
+    return [_call(row, chains.get(row.conversation_id, []), begun.get(row.pk)) for row in found]
 
 
-def steps(chain: delegation.Agents) -> list[AgentStep]:
-    return [AgentStep(tool=each["tool"], call_id=UUID(each["call"])) for each in chain]
-
-
-def _call(row: gate.ToolCall, through: list[AgentStep], begun: UUID | None) -> Call:
+def _call(row: gate.ToolCall, through: delegation.Agents, begun: UUID | None) -> Call:
     asked: gate.Approval | None = getattr(row, "approval", None)
     return Call.of(
         row,
         agents=through,
         agent_conversation_id=begun,
         outcome=history.outcome_of(row),
-        caller=row.caller_kind,
-        person=row.caller.get_username(),
         approval_id=approval_id(row),
         prompt=asked.prompt if asked else None,
         consent_digest=asked.digest if asked else None,
@@ -187,7 +174,6 @@ def _call(row: gate.ToolCall, through: list[AgentStep], begun: UUID | None) -> C
         seconds_to_decide=history.seconds_to_decide(row),
         decisions=decisions(asked) if asked else [],
         error=error(row),
-        requested_at=row.created_at,
         queued_since=queued_since(row),
         is_automatic=history.ran_unasked(row),
     )
@@ -197,7 +183,6 @@ def decisions(row: gate.Approval) -> list[Decision]:
     return [
         Decision.of(
             each,
-            person=each.person.get_username(),
             client=each.client or None,
             token=each.token_name or None,
             shown_for_ms=attention.shown_for_ms(each),

@@ -23,7 +23,7 @@ from hitlchat.agent.models import LONGEST_MESSAGE
 from hitlchat.api import calls
 from hitlchat.api.attachments import Attachment, attachment
 from hitlchat.api.auth import ApiRequest
-from hitlchat.api.contract import STORABLE, Body, Limit, Line, Object, Page, Shape, Text
+from hitlchat.api.contract import STORABLE, Body, Flag, Limit, Line, Name, Object, Page, Shape, Text, read
 from hitlchat.base.download import download
 from hitlchat.gate import models as gate
 from hitlchat.gate.history.row import ran_unasked
@@ -104,7 +104,7 @@ class Beginning(Shape):
     max_turns: int | None
     all_tools: bool = Field(description=ALL_TOOLS)
     tools: list[str] | None = Field(description=OWN_TOOLS)
-    tool_set: str | None
+    tool_set: Name | None
 
 
 class ConversationFilter(Page):
@@ -180,7 +180,7 @@ class ConversationSummary(Shape):
     model: str
     trouble: str = Field(description="Why no model can be asked here, and what to do; empty where one can.")
     tools: list[str] | None = Field(description="Names of those that it may use now; null: all published ones.")
-    tool_set: str | None = Field(description="The tool set that it is held to, whose tools these are.")
+    tool_set: Name | None = Field(description="The tool set that it is held to, whose tools these are.")
     tool_trouble: str = Field(description="Why it may use no tool at all; empty where it may use some.")
     preset: str = Field(description="The preset that it began with, as it was called then; empty for none.")
     least_asks: str = Field(description="The mildest word that its preset lets it ask by; empty for none.")
@@ -188,10 +188,10 @@ class ConversationSummary(Shape):
     temperature: float | None = Field(description="Its own; null: that of the installation, if it has one.")
     max_tokens: int | None
     max_turns: int | None
-    agent_call_id: UUID | None = Field(description="The call of the agent that works in it; null in one of your own.")
+    agent_call_id: UUID | None = read("call_id", "The call of the agent that works in it; null in one of your own.")
     asks: str = Field(description="About which calls it asks by itself; a word that is not known asks about every one.")
-    pinned: bool
-    archived: bool
+    pinned: Flag = read("pinned_at")
+    archived: Flag = read("archived_at")
     created_at: datetime
     updated_at: datetime
 
@@ -211,14 +211,10 @@ def summary(row: agent.Conversation, asks: str) -> ConversationSummary:
     return ConversationSummary.of(
         row,
         tools=None if reach.names is None else sorted(reach.names),
-        tool_set=row.tool_set.name if row.tool_set else None,
         tool_trouble=reach.why,
         asks=asks,
-        agent_call_id=row.call_id,
         endpoint=row.endpoint.name if row.endpoint else ENVIRONMENT,
         trouble=routes.trouble(row),
-        pinned=row.pinned_at is not None,
-        archived=row.archived_at is not None,
     )
 
 
@@ -226,7 +222,7 @@ def conversation(row: agent.Conversation) -> Conversation:
     rows = list(row.messages.shown().exclude(role=agent.Role.TOOL).prefetch_related("attachments"))
     listed = _messages(rows, calls.rows().filter(conversation_id=row.pk))
     used = calls.usage_of(usage.of_conversation(row.pk))
-    return Conversation(**summary(row, strictness.of(row.pk)).model_dump(), messages=listed, usage=used)
+    return Conversation.of(summary(row, strictness.of(row.pk)), messages=listed, usage=used)
 
 
 def messages(row: agent.Conversation, wanted: MessagePage) -> Messages:
@@ -276,23 +272,19 @@ def _message_call(row: gate.ToolCall, begun: UUID | None) -> MessageCall:
 
 
 @defaults_router.get("", response=Beginning)
-def read_defaults(request: ApiRequest) -> Beginning:
+def read_defaults(request: ApiRequest) -> agent.OwnDefaults:
     """Instructions, limits and tools of your new conversations; null or empty: those of the installation."""
-    return _beginning(limits.own_defaults(request.auth.user))
+    return limits.own_defaults(request.auth.user)
 
 
 @defaults_router.patch("", response=Beginning)
-def change_defaults(request: ApiRequest, body: BeginningChange) -> Beginning:
+def change_defaults(request: ApiRequest, body: BeginningChange) -> agent.OwnDefaults:
     """Change what your new conversations begin with: what is sent, and nothing else."""
     wanted = body.model_dump(exclude_unset=True)
     if wanted.get("instructions", "") is None:
         raise conversations.BadConversation({"instructions": "Expected a value, or leave it out."})
     _check_names(request, body.tools)
-    return _beginning(conversations.begin_so(request.auth.user, **wanted))
-
-
-def _beginning(own: agent.OwnDefaults) -> Beginning:
-    return Beginning.of(own, tool_set=own.tool_set.name if own.tool_set else None)
+    return conversations.begin_so(request.auth.user, **wanted)
 
 
 @router.get("", response=list[ConversationSummary])
@@ -303,7 +295,7 @@ def list_conversations(request: ApiRequest, wanted: Query[ConversationFilter]) -
         rows = rows.filter(archived_at__isnull=not wanted.archived)
     if wanted.search:
         rows = search.matching(rows, wanted.search)
-    found = list(rows[wanted.offset : wanted.offset + wanted.limit])
+    found = list(wanted.cut(rows))
     asks = strictness.words([row.pk for row in found])
     return [summary(row, asks[row.pk]) for row in found]
 

@@ -1,25 +1,24 @@
 """Model endpoints: kept by administrators, chosen in conversations. A key is in no answer."""
 
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Literal
 
 from django.shortcuts import get_object_or_404
 from ninja import Router
-from ninja.errors import AuthorizationError
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
-from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import endpoints, model_client, routes
 from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint, Draft
 from hitlchat.agent.models import ModelEndpoint
-from hitlchat.api.auth import ApiRequest
-from hitlchat.api.contract import Body, Shape, Text
-from hitlchat.gate.actor import Actor
+from hitlchat.api.auth import ApiRequest, administrator
+from hitlchat.api.contract import Body, Shape, Text, read
 
 Header = Literal["Authorization", "api-key"]
 ApiName = Literal["chat", "responses"]
-Price = Annotated[float, Field(ge=0, le=endpoints.HIGHEST_PRICE)]
+Price = Annotated[float, Field(ge=0, le=endpoints.HIGHEST_PRICE), AfterValidator(lambda price: Decimal(str(price)))]
 OF_VARIABLES = "It is what the variables OPENAI_… say: only whether new conversations begin with it can be changed."
 
 
@@ -117,19 +116,18 @@ class ModelChoice(Shape):
 
     endpoint: str
     model: str
-    is_default: bool
+    is_default: bool = read("is_chosen")
 
 
 router = Router(tags=["endpoints"], by_alias=True)
+_administrator = partial(administrator, to="see and change model endpoints")
 models_router = Router(tags=["endpoints"], by_alias=True)
 
 
 @models_router.get("", response=list[ModelChoice])
-def list_choices(request: ApiRequest) -> list[ModelChoice]:  # noqa: ARG001 - as every operation
+def list_choices(request: ApiRequest) -> list[routes.Choice]:  # noqa: ARG001 - as every operation
     """The models that conversations may choose: those of enabled endpoints."""
-    groups = routes.choices(None).groups
-    rows = (each for _name, group in groups for each in group)
-    return [ModelChoice.of(each, is_default=each.is_chosen) for each in rows]
+    return [each for _name, group in routes.choices(None).groups for each in group]
 
 
 @router.get("", response=list[Endpoint])
@@ -143,7 +141,7 @@ def list_endpoints(request: ApiRequest) -> list[Endpoint]:
 def create_endpoint(request: ApiRequest, body: NewEndpoint) -> Endpoint:
     """A new endpoint, which conversations may choose at once. For people: an `api` token may not."""
     actor, begins = _administrator(request), "is_default" in body.model_fields_set
-    row = endpoints.create(Draft(**_fields(body)), actor, begins=begins)
+    row = endpoints.create(Draft(**body.given("is_default")), actor, begins=begins)
     return _endpoint(get_object_or_404(endpoints.standing(), pk=row.pk))
 
 
@@ -163,10 +161,8 @@ def change_endpoint(request: ApiRequest, name: str, body: EndpointChange) -> End
         if "is_default" in body.model_fields_set:
             endpoints.begin_with(None, actor)
         return _environment()
-    row = _named(name)
-    plain = {field: getattr(endpoints.draft_of(row), field) for field in endpoints.FIELDS}
-    begins = "is_default" in body.model_fields_set
-    endpoints.change(row.pk, Draft(**plain | _fields(body)), actor, begins=begins)
+    row, begins = _named(name), "is_default" in body.model_fields_set
+    endpoints.change(row.pk, replace(endpoints.draft_of(row), **body.given("is_default")), actor, begins=begins)
     return _endpoint(get_object_or_404(endpoints.standing(), pk=row.pk))
 
 
@@ -188,17 +184,10 @@ def test_endpoint(request: ApiRequest, name: str) -> EndpointTrial:
 
 
 @router.get("/{name}/models", response=EndpointModels)
-def list_models(request: ApiRequest, name: str) -> EndpointModels:
+def list_models(request: ApiRequest, name: str) -> routes.Listing:
     """Ask the server which models it has."""
     _administrator(request)
-    found = routes.listing(_asked(name))
-    return EndpointModels(models=list(found.models), error=found.error)
-
-
-def _administrator(request: ApiRequest) -> Actor:
-    if not may_administer(request.auth.user):
-        raise AuthorizationError(message="Only an administrator may see and change model endpoints.")
-    return request.auth.actor
+    return routes.listing(_asked(name))
 
 
 def _named(name: str) -> ModelEndpoint:
@@ -209,40 +198,19 @@ def _asked(name: str) -> ModelEndpoint | None:
     return None if name == ENVIRONMENT else _named(name)
 
 
-def _fields(body: EndpointChange) -> dict[str, Any]:
-    """Return a body's fields as a draft has them."""
-    given = {name: getattr(body, name) for name in body.model_fields_set - {"is_default"}}
-    for field in {"input_price", "output_price"} & given.keys():
-        given[field] = None if given[field] is None else Decimal(str(given[field]))
-    if "other_models" in given:
-        given["other_models"] = tuple(given["other_models"])
-    return given
-
-
 def _endpoint(row: ModelEndpoint) -> Endpoint:
     return Endpoint.of(row, source="administrator", has_key=bool(row.key), key_reference=endpoints.reference_of(row))
 
 
 def _environment() -> Endpoint:
     where = model_client.endpoint()
-    return Endpoint(
-        name=ENVIRONMENT,
+    return Endpoint.of(
+        Draft(ENVIRONMENT, where.shown_url, where.model),
         source="environment",
-        base_url=where.shown_url,
         has_key=where.has_key,
         key_reference="",
-        key_header="Authorization",
         api="responses" if where.api == model_client.RESPONSES else "chat",
-        model=where.model,
-        other_models=[],
-        context_length=None,
-        images=True,
-        reasoning=False,
-        parallel_calls=True,
-        input_price=None,
-        output_price=None,
         allow_private=True,
-        enabled=True,
         is_default=routes.default() is None,
         created_at=None,
         updated_at=None,

@@ -9,7 +9,7 @@ from ninja import Query, Router
 from pydantic import AwareDatetime, Field
 
 from hitlchat.api.auth import ApiRequest, decider
-from hitlchat.api.contract import Body, CallerName, Page, Shape, Text
+from hitlchat.api.contract import Body, CallerName, Flag, Page, Shape, Text, Username, read
 from hitlchat.gate import models as gate
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import Scope
@@ -38,10 +38,10 @@ class Grant(Shape):
     sentence: str = Field(description="What it covers, in words.")
     state: giving.State
     approval_id: UUID = Field(description="The yes that it was given with.")
-    person: str
+    person: Username
     tool_name: str
-    caller: CallerName
-    same_arguments: bool
+    caller: CallerName = read("caller_kind")
+    same_arguments: Flag = read("arguments_digest")
     conversation_id: UUID | None = Field(description="Only calls in this conversation; null: in any.")
     calls: int | None
     used: int
@@ -49,7 +49,7 @@ class Grant(Shape):
     condition: str
     given_at: datetime
     ended_at: datetime | None
-    ended_by: str | None
+    ended_by: Username | None
     why: str = Field(description="Why it was ended, if it was.")
 
 
@@ -58,15 +58,7 @@ class GrantFilter(Page):
 
 
 def grant(row: gate.Grant, *, is_active: bool) -> Grant:
-    return Grant.of(
-        row,
-        sentence=scope.sentence(row),
-        state=giving.state(row, is_active=is_active),
-        person=row.person.get_username(),
-        caller=row.caller_kind,
-        same_arguments=bool(row.arguments_digest),
-        ended_by=row.ended_by.get_username() if row.ended_by else None,
-    )
+    return Grant.of(row, sentence=scope.sentence(row), state=giving.state(row, is_active=is_active))
 
 
 def one(grant_id: UUID) -> Grant:
@@ -82,7 +74,7 @@ def list_grants(request: ApiRequest, wanted: Query[GrantFilter]) -> list[Grant]:
     """Your grants, the latest first; of everyone, for administrators."""
     rows = giving.seen_by(request.auth.user)
     chosen = {"active": giving.active(rows), "ended": giving.ended(rows), "all": rows}[wanted.state]
-    page = list(chosen[wanted.offset : wanted.offset + wanted.limit])
+    page = list(wanted.cut(chosen))
     active = set(giving.active(rows).filter(pk__in=[each.pk for each in page]).values_list("pk", flat=True))
     return [grant(each, is_active=each.pk in active) for each in page]
 

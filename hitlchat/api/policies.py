@@ -11,7 +11,7 @@ from pydantic import Field
 
 from hitlchat.accounts.roles import may_administer, may_author, named_groups
 from hitlchat.api.auth import ApiRequest
-from hitlchat.api.contract import Body, CallerName, Line, Object, Shape
+from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, read
 from hitlchat.gate import oversight, ruling, simulation, who
 from hitlchat.gate.models import DecidedBy, Tool
 from hitlchat.gate.oversight import Rules
@@ -40,11 +40,11 @@ class SpokenRule(Shape):
 class Simulation(Shape):
     verdict: Word
     reason: str
-    rules: list[SpokenRule] = Field(description="Every rule that had something to say.")
+    rules: list[SpokenRule] = read("spoke", "Every rule that had something to say.")
 
 
 @router.post("/simulate", response=Simulation)
-def simulate(request: ApiRequest, body: MadeUpCall) -> Simulation:
+def simulate(request: ApiRequest, body: MadeUpCall) -> simulation.Simulated:
     """Would this call be allowed, asked about or refused, and why? Nothing is recorded and nothing runs."""
     if body.caller_kind == "studio" and not may_author(request.auth.user):
         raise AuthorizationError(message="You may not write, test or publish tools.")
@@ -55,7 +55,7 @@ def simulate(request: ApiRequest, body: MadeUpCall) -> Simulation:
         raise HttpError(404, str(error)) from error
     except BadArguments as error:
         raise HttpError(422, str(error)) from error
-    return Simulation.of(found, rules=[SpokenRule.of(each) for each in found.spoke])
+    return found
 
 
 def _person(request: ApiRequest, name: str | None) -> User:
@@ -92,10 +92,10 @@ class ToolRules(Body):
 class RulesInForce(Shape):
     tool_name: str
     decided_by: Decider
-    group: str | None
+    group: Name | None
     quorum: int
     not_the_requester: bool
-    escalate_to: str | None
+    escalate_to: Name | None
     escalate_after_seconds: int | None
     who_decides: str = Field(description="The same in words.")
 
@@ -138,11 +138,4 @@ def _group(field: str, name: str | None) -> Group | None:
 
 def _shape(tool: Tool) -> RulesInForce:
     rules = oversight.of(tool)
-    return RulesInForce.of(
-        rules,
-        tool_name=tool.name,
-        decided_by=rules.decided_by.value,
-        group=rules.group.name if rules.group else None,
-        escalate_to=rules.escalate_to.name if rules.escalate_to else None,
-        who_decides=who.words(rules.as_json, who.REQUESTER),
-    )
+    return RulesInForce.of(rules, tool_name=tool.name, who_decides=who.words(rules.as_json, who.REQUESTER))

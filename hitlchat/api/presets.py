@@ -2,21 +2,20 @@
 
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Router
-from ninja.errors import AuthorizationError
 from pydantic import ConfigDict, Field
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import models as agent
 from hitlchat.agent import presets
 from hitlchat.agent.presets import Draft
-from hitlchat.api.auth import ApiRequest
+from hitlchat.api.auth import ApiRequest, administrator
 from hitlchat.api.contract import Body, Shape, Text
-from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Asks
 
 
@@ -24,7 +23,8 @@ class PresetChange(Body):
     """A change: fields left out stay as they are; null and empty ones are left to who begins a conversation."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"published": True}, {"toolSet": "Orders", "asks": "every"}]}
+        json_schema_extra={"examples": [{"published": True}, {"toolSet": "Orders", "asks": "every"}]},
+        use_enum_values=True,
     )
 
     name: Text = Field("", description="Up to 64 characters, without a slash.")
@@ -78,6 +78,7 @@ class Preset(Shape):
 
 
 router = Router(tags=["presets"], by_alias=True)
+_administrator = partial(administrator, to="change presets")
 
 
 @router.get("", response=list[Preset])
@@ -111,12 +112,6 @@ def delete_preset(request: ApiRequest, name: str) -> None:
     presets.remove(_named(name).pk, _administrator(request))
 
 
-def _administrator(request: ApiRequest) -> Actor:
-    if not may_administer(request.auth.user):
-        raise AuthorizationError(message="Only an administrator may change presets.")
-    return request.auth.actor
-
-
 def _seen(request: ApiRequest) -> QuerySet[agent.Preset]:
     return presets.rows() if may_administer(request.auth.user) else presets.published()
 
@@ -127,11 +122,7 @@ def _named(name: str) -> agent.Preset:
 
 def _fields(body: PresetChange) -> dict[str, Any]:
     """Return a body's fields as a draft has them."""
-    given = body.model_dump(exclude_unset=True)
-    if "asks" in given:
-        given["asks"] = given["asks"].value
-    if "starters" in given:
-        given["starters"] = tuple(given["starters"])
+    given = body.given()
     # Another endpoint is asked for its usual model.
     return {"model": ""} | given if "endpoint" in given else given
 

@@ -1,15 +1,14 @@
 """Questions that upstream servers ask while they work on a call, and the answers of the person whose call it is."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
 from ninja import Query, Router
-from ninja.errors import AuthorizationError
 
-from hitlchat.api.auth import ApiRequest
-from hitlchat.api.contract import Body, Object, Page, Shape
-from hitlchat.gate.actor import Actor
+from hitlchat.api.auth import ApiRequest, decider
+from hitlchat.api.contract import Body, Object, Page, Shape, Username, read
 from hitlchat.upstreams.elicitation import questions
 from hitlchat.upstreams.models import UpstreamQuestion
 from hitlchat.upstreams.pages.questions import is_answerable
@@ -28,16 +27,16 @@ class Question(Shape):
 
     id: UUID
     call_id: UUID
-    tool_name: str
-    server: str
+    tool_name: str = read("call.tool_name")
+    server: str = read("server_name")
     message: str
-    requested_schema: Object
+    requested_schema: Object = read("schema")
     url: str
     asked_at: datetime
     deadline: datetime
     status: Status
     note: str
-    answered_by: str | None
+    answered_by: Username | None
     answered_at: datetime | None
     fields: list[str]
 
@@ -47,6 +46,7 @@ class QuestionFilter(Page):
 
 
 NOTHING = Answer()
+_person = partial(decider, to="answer questions")
 
 
 @router.get("", response=list[Question])
@@ -57,7 +57,7 @@ def list_questions(request: ApiRequest, wanted: Query[QuestionFilter]) -> list[Q
     if wanted.status != "open":
         rows = rows.order_by("-asked_at", "-pk")
         rows = rows if wanted.status == "all" else rows.filter(state=wanted.status)
-    return [_shape(row) for row in rows[wanted.offset : wanted.offset + wanted.limit]]
+    return [_shape(row) for row in wanted.cut(rows)]
 
 
 @router.get("/{uuid:question_id}", response=Question)
@@ -79,21 +79,6 @@ def decline_question(request: ApiRequest, question_id: UUID) -> Question:
     return _shape(questions.decline(question_id, _person(request)))
 
 
-def _person(request: ApiRequest) -> Actor:
-    if not request.auth.actor.is_person:
-        raise AuthorizationError(
-            message="A token of kind “api” cannot answer questions. Sign in, or use a token of kind “approver”."
-        )
-    return request.auth.actor
-
-
 def _shape(row: UpstreamQuestion) -> Question:
-    return Question.of(
-        row,
-        tool_name=row.call.tool_name,
-        server=row.server_name,
-        requested_schema=row.schema,
-        # Open, and nobody waits for it any more: that is only not written down yet.
-        status=row.state if row.state != "open" or is_answerable(row) else "gone",
-        answered_by=row.answered_by.get_username() if row.answered_by else None,
-    )
+    # Open, and nobody waits for it any more: that is only not written down yet.
+    return Question.of(row, status=row.state if row.state != "open" or is_answerable(row) else "gone")

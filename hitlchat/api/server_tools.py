@@ -11,12 +11,12 @@ from django.shortcuts import get_object_or_404
 from django.urls import register_converter
 from django.urls.converters import StringConverter
 from ninja import Query, Router
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from hitlchat.api.auth import ApiRequest, administrator
-from hitlchat.api.contract import Body, HitlModeName, Object, Shape, Text
-from hitlchat.api.servers import BadChange, named
+from hitlchat.api.auth import ApiRequest
+from hitlchat.api.contract import Body, HitlModeName, Object, Shape, Text, Username
+from hitlchat.api.servers import BadChange, named, only_administrators
 from hitlchat.base.visible import Seen
 from hitlchat.gate import spec
 from hitlchat.gate.actor import Actor
@@ -34,6 +34,7 @@ COUNT_HEADER = "X-Total-Count"
 MOST_TOOLS = 5000
 MOST_EVENTS = 20
 
+Visible = Annotated[str, BeforeValidator(lambda seen: seen.plain if isinstance(seen, Seen) else seen)]
 ToolStateName = Literal["new", "hidden", "exposed", "withheld", "gone", "unfit"]
 
 
@@ -81,7 +82,7 @@ class Fingerprint(Shape):
     profile: str
     digest: str
     at: datetime | None
-    by: str | None
+    by: Username | None
     record: Object | None
 
 
@@ -90,15 +91,15 @@ class Difference(Shape):
 
     where: str
     kind: Literal["added", "removed", "changed"]
-    before: str | None
-    after: str | None
+    before: Visible | None
+    after: Visible | None
 
 
 class HistoryEvent(Shape):
     id: int
     name: str
     at: datetime
-    actor: str | None
+    actor: Username | None
     means: str
     digest: str
     data: Object
@@ -194,7 +195,7 @@ def _more(row: models.ComposedTool, alias: str, *, schemas_too: bool) -> dict[st
         "risk_level": row.risk_effective,
         "inherent_risk_level": row.risk_inherent,
         "effective_risk_level": row.risk_effective,
-        "warnings": [vars(found) for found in findings_of(row.warnings)],
+        "warnings": findings_of(row.warnings),
         "digest": row.seen_digest,
         "title": record.get("title") or "",
         "upstream_description": record.get("description") or "",
@@ -211,7 +212,7 @@ def whole_tool(row: models.ComposedTool) -> WholeTool:
         server=row.server.name,
         accepted=_accepted(row),
         seen=_fingerprint(row, "seen", at=row.seen_at),
-        differences=[_difference(found) for found in difference(row.pinned, row.seen)] if row.pinned else [],
+        differences=difference(row.pinned, row.seen) if row.pinned else [],
         history=[event(each, records=False) for each in events(row)[:MOST_EVENTS]],
     )
 
@@ -219,21 +220,12 @@ def whole_tool(row: models.ComposedTool) -> WholeTool:
 def _accepted(row: models.ComposedTool) -> Fingerprint | None:
     if not row.pinned_digest:
         return None
-    by = row.accepted_by.get_username() if row.accepted_by else None
-    return _fingerprint(row, "pinned", at=row.accepted_at, by=by)
+    return _fingerprint(row, "pinned", at=row.accepted_at, by=row.accepted_by)
 
 
 def _fingerprint(row: models.ComposedTool, which: str, **more: Any) -> Fingerprint:
     columns = {"record": which, "digest": f"{which}_digest", "profile": f"{which}_profile"}
     return Fingerprint(**{"by": None} | {key: getattr(row, name) for key, name in columns.items()} | more)
-
-
-def _difference(found: Any) -> Difference:
-    return Difference.of(found, before=_plain(found.before), after=_plain(found.after))
-
-
-def _plain(seen: Seen | None) -> str | None:
-    return seen.plain if seen else None
 
 
 def events(row: models.ComposedTool) -> QuerySet[models.ToolEvent]:
@@ -242,8 +234,7 @@ def events(row: models.ComposedTool) -> QuerySet[models.ToolEvent]:
 
 
 def event(row: models.ToolEvent, *, records: bool) -> HistoryEvent:
-    actor = row.actor.get_username() if row.actor else None
-    return HistoryEvent.of(row, actor=actor, record=row.record if records else None)
+    return HistoryEvent.of(row, record=row.record if records else None)
 
 
 class AnyText(StringConverter):
@@ -262,7 +253,7 @@ def list_server_tools(
     """The tools of a server by name, up to 1,000 unless `limit` says otherwise; `X-Total-Count` tells how many there
     are. Whole definitions are left out, unless `schemas` asks for them.
     """
-    administrator(request)
+    only_administrators(request)
     rows = _wanted(named(name).tools.all(), wanted).order_by("name")
     response[COUNT_HEADER] = str(rows.count())
     found = rows.select_related("server", "tool").defer("pinned")[wanted.offset : wanted.offset + wanted.limit]
@@ -272,7 +263,7 @@ def list_server_tools(
 @router.put("/{name}/tools", response=list[ComposedTool])
 def change_server_tools(request: ApiRequest, name: str, body: ToolChanges) -> list[ComposedTool]:
     """All changes at once, or none. Errors are named by their place in the body, such as `tools.0.alias`."""
-    actor, server = administrator(request), named(name)
+    actor, server = only_administrators(request), named(name)
     wanted = [(f"tools.{index}.", change) for index, change in enumerate(body.tools)]
     rows = _carry_out(server, wanted, actor)
     return tools(rows, schemas_too=False)
@@ -281,7 +272,7 @@ def change_server_tools(request: ApiRequest, name: str, body: ToolChanges) -> li
 @router.get("/{name}/tools/{toolname:tool}/history", response=list[HistoryEvent])
 def read_tool_history(request: ApiRequest, name: str, tool: str, wanted: Query[HistoryFilter]) -> list[HistoryEvent]:
     """Return what happened to the tool since someone accepted it first, the newest first; `before` for more."""
-    administrator(request)
+    only_administrators(request)
     rows = events(_tool(name, tool))
     if wanted.before is not None:
         rows = rows.filter(pk__lt=wanted.before)
@@ -295,7 +286,7 @@ def accept_tool(request: ApiRequest, name: str, tool: str, body: Accept) -> Whol
     409: it has changed again, or its server does not list it any more. Only a person's session or a token of kind
     “approver” may.
     """
-    actor, row = administrator(request), _tool(name, tool)
+    actor, row = only_administrators(request), _tool(name, tool)
     _accept(row, body, actor)
     return whole_tool(_tool(name, str(row.pk)))
 
@@ -303,7 +294,7 @@ def accept_tool(request: ApiRequest, name: str, tool: str, body: Accept) -> Whol
 @router.get("/{name}/tools/{toolname:tool}", response=WholeTool)
 def read_server_tool(request: ApiRequest, name: str, tool: str) -> WholeTool:
     """All that is known of the tool: its definition as accepted and as listed, its risk, its history."""
-    administrator(request)
+    only_administrators(request)
     return whole_tool(_tool(name, tool))
 
 
@@ -315,7 +306,7 @@ def change_server_tool(request: ApiRequest, name: str, tool: str, body: ToolChan
     409: it would run with less oversight (`confirmLowering`), or has changed since its `digest` was read. Only a
     person's session or a token of kind “approver” may let a tool do more or ask less.
     """
-    actor, row = administrator(request), _tool(name, tool)
+    actor, row = only_administrators(request), _tool(name, tool)
     if body.tool not in {None, row.name}:
         raise BadChange(422, {"tool": "The address names another tool."})
     change = body.model_copy(update={"tool": row.name})

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from ninja import Router
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from hitlchat.api.auth import ApiRequest, administrator
-from hitlchat.api.contract import Body, Shape, Text
+from hitlchat.api.contract import Body, Shape, Text, read
 from hitlchat.base.problems import Invalid
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, models, server_draft, servers
 from hitlchat.upstreams.changes import NotConfirmed
@@ -144,7 +145,7 @@ class Server(Shape):
     docs_adequate: bool
     gallery_entry: str
     trust: str
-    status: StateName
+    status: StateName = read("state")
     reason: str
     last_error: str
     last_error_at: datetime | None
@@ -173,8 +174,8 @@ class Tried(Shape):
     sign_in: bool
     latency_ms: float | None
     protocol_version: str
-    told_name: str
-    told_version: str
+    told_name: str = read("server_name")
+    told_version: str = read("server_version")
     tool_count: int | None
     tools: list[str] = Field(description="The first hundred names.")
     notes: list[str]
@@ -186,7 +187,7 @@ class Exposure(Shape):
     """
 
     mode: ModeName
-    risk_ceiling: int
+    risk_ceiling: int = read("ceiling")
 
 
 class ExposureChange(Body):
@@ -210,6 +211,8 @@ class BadChange(Invalid):
 
 MOST_TOOLS_NAMED = 100
 
+only_administrators = partial(administrator, to="see and change upstream servers")
+
 
 def servers_out() -> QuerySet[UpstreamServer]:
     """Return the servers with all that `server` needs."""
@@ -226,7 +229,6 @@ def server(row: UpstreamServer) -> Server:
         headers=_shown(row.headers),
         env=_shown(row.env),
         command_line=draft_of(row).command_line if row.transport == Transport.STDIO else None,
-        status=row.state,
         tool_count=row.tool_count or 0,
         risk_level=risk.level,
         risk_reasons=list(risk.reasons),
@@ -243,8 +245,6 @@ def tried(trial: Trial) -> Tried:
         trial,
         ok=not trial.error,
         sign_in=trial.http_status == 401,
-        told_name=trial.server_name,
-        told_version=trial.server_version,
         tool_count=len(listed) if trial.listing else None,
         tools=[each.name for each in listed[:MOST_TOOLS_NAMED]],
     )
@@ -258,7 +258,7 @@ MOST_NAMED = 20
 @router.get("", response=list[Server])
 def list_servers(request: ApiRequest) -> list[Server]:
     """Every upstream server, with what was last seen of it. What is secret of a connection is in no answer."""
-    administrator(request)
+    only_administrators(request)
     return [server(row) for row in servers_out()]
 
 
@@ -269,7 +269,7 @@ def create_server(request: ApiRequest, body: NewServer) -> Server:
     For stdio 409 has the exact `commandLine` that would be started: send it back as `confirmedCommandLine`. Only a
     person's session or a token of kind “approver” may. 422 where the operator does not allow programs.
     """
-    actor = administrator(request)
+    actor = only_administrators(request)
     draft = _vouched(ServerDraft(**_fields(body, {})), body)
     _check_address(request, draft)
     row = servers.create(draft, actor, confirmed=body.confirmed_command_line)
@@ -278,7 +278,7 @@ def create_server(request: ApiRequest, body: NewServer) -> Server:
 
 @router.get("/{name}", response=Server)
 def read_server(request: ApiRequest, name: str) -> Server:
-    administrator(request)
+    only_administrators(request)
     return server(get_object_or_404(servers_out(), name=name))
 
 
@@ -287,7 +287,7 @@ def change_server(request: ApiRequest, name: str, body: ServerChange) -> Server:
     """Change the fields that are given. Another connection withdraws what waits for an answer about the server's
     tools; if it leads elsewhere, they are withheld until a person accepts them again. 409 as for a new one.
     """
-    actor, row = administrator(request), named(name)
+    actor, row = only_administrators(request), named(name)
     standing = draft_of(row)
     known = {field: {each.name: each for each in getattr(standing, field)} for field in ("headers", "env")}
     draft = _vouched(replace(standing, **_fields(body, known)), body)
@@ -299,7 +299,7 @@ def change_server(request: ApiRequest, name: str, body: ServerChange) -> Server:
 @router.delete("/{name}", response={204: None})
 def delete_server(request: ApiRequest, name: str) -> None:
     """Remove the server with its tools; what waits is withdrawn. Calls and history stay on record."""
-    actor = administrator(request)
+    actor = only_administrators(request)
     _still_there(servers.delete, named(name).pk, actor)
 
 
@@ -308,35 +308,35 @@ def test_server(request: ApiRequest, name: str) -> Tried:
     """Connect once with a client of its own, read the list of tools, and disconnect; may take a minute. The live
     connection is not touched, and nothing of it is kept.
     """
-    administrator(request)
+    only_administrators(request)
     return tried(connections.attempt(named(name)))
 
 
 @router.post("/{name}/reconnect", response={202: Server})
 def reconnect_server(request: ApiRequest, name: str) -> Server:
     """Close the connection and open a new one, in every process; `status` tells what comes of it."""
-    actor, row = administrator(request), named(name)
+    actor, row = only_administrators(request), named(name)
     _still_there(servers.reconnect, row.pk, actor)
     return _shape(row.pk)
 
 
 @exposure_router.get("", response=Exposure)
-def read_exposure(request: ApiRequest) -> Exposure:
+def read_exposure(request: ApiRequest) -> models.Exposure:
     """Return which kinds of tools this installation offers, and up to which risk."""
-    administrator(request)
-    return _exposure(models.Exposure.current())
+    only_administrators(request)
+    return models.Exposure.current()
 
 
 @exposure_router.put("", response=Exposure)
-def change_exposure(request: ApiRequest, body: ExposureChange) -> Exposure:
+def change_exposure(request: ApiRequest, body: ExposureChange) -> models.Exposure:
     """Change what is given, at once and everywhere. Only a person may raise the ceiling; where tools come back by that
     which do not ask every time, 409 names them until `confirmLowering` is true.
     """
-    actor, standing = administrator(request), models.Exposure.current()
+    actor, standing = only_administrators(request), models.Exposure.current()
     mode = standing.mode if body.mode is None else body.mode
     ceiling = standing.ceiling if body.risk_ceiling is None else body.risk_ceiling
     try:
-        return _exposure(exposure.change(mode, ceiling, actor, confirmed=None if body.confirm_lowering else ""))
+        return exposure.change(mode, ceiling, actor, confirmed=None if body.confirm_lowering else "")
     except NotConfirmed as asked:
         names = ", ".join(f"{each.name[:64]!r} of {each.server}" for each in asked.loosenings[:MOST_NAMED])
         more = f", and {left} more" if (left := len(asked.loosenings) - MOST_NAMED) > 0 else ""
@@ -349,13 +349,10 @@ def named(name: str) -> UpstreamServer:
 
 
 def _fields(body: ServerChange, standing: Mapping[str, Mapping[str, Value]]) -> dict[str, Any]:
-    """A body's fields as a draft has them."""
-    given = {name: getattr(body, name) for name in body.model_fields_set - {"confirmed_command_line"}}
+    given = body.given("confirmed_command_line")
     for field in {"headers", "env"} & given.keys():
         known = standing.get(field, {})
         given[field] = tuple(_value(name, each, known.get(name)) for name, each in given[field].items())
-    if "args" in given:
-        given["args"] = tuple(given["args"])
     return given
 
 
@@ -387,7 +384,3 @@ def _still_there(change: Any, *args: Any, **more: Any) -> None:
 
 def _shape(server_id: UUID) -> Server:
     return server(get_object_or_404(servers_out(), pk=server_id))
-
-
-def _exposure(found: models.Exposure) -> Exposure:
-    return Exposure.of(found, risk_ceiling=found.ceiling)

@@ -1,18 +1,19 @@
 """Texts: what models read about calls that were declined, edited, late or refused, in an administrator's words."""
 
+from functools import partial
+
 from django.shortcuts import get_object_or_404
 from ninja import Router
 from ninja.errors import AuthorizationError
 from pydantic import Field
 
-from hitlchat.accounts.roles import may_administer
-from hitlchat.api.auth import ApiRequest
+from hitlchat.api.auth import ApiRequest, administrator
 from hitlchat.api.contract import Body, Shape, Text
 from hitlchat.gate import results
-from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 
 router = Router(tags=["texts"], by_alias=True)
+_administrator = partial(administrator, to="see and change the texts for models")
 
 
 class ModelText(Shape):
@@ -68,15 +69,8 @@ def _change(request: ApiRequest, tool: Tool | None, body: TextChanges) -> list[M
     actor = _administrator(request)
     if not actor.is_person:
         raise AuthorizationError(message="Only a person may change these texts: sign in, or use an approver token.")
-    wanted = body.model_dump(include=body.model_fields_set - {"confirm_lowering"})
-    results.save(tool, wanted, actor, confirmed=body.confirm_lowering)
+    results.save(tool, body.given("confirm_lowering"), actor, confirmed=body.confirm_lowering)
     return _shapes(tool)
-
-
-def _administrator(request: ApiRequest) -> Actor:
-    if not may_administer(request.auth.user):
-        raise AuthorizationError(message="Only an administrator may see and change the texts for models.")
-    return request.auth.actor
 
 
 def _shapes(tool: Tool | None) -> list[ModelText]:

@@ -2,19 +2,17 @@
 
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 
 from django.shortcuts import get_object_or_404
 from ninja import Router
-from ninja.errors import AuthorizationError
 from pydantic import ConfigDict, Field
 
-from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import models as agent
 from hitlchat.agent import tool_sets
 from hitlchat.agent.tool_sets import Draft
-from hitlchat.api.auth import ApiRequest
+from hitlchat.api.auth import ApiRequest, administrator
 from hitlchat.api.contract import Body, Shape, Text
-from hitlchat.gate.actor import Actor
 
 
 class ToolSetChange(Body):
@@ -49,6 +47,7 @@ class ToolSet(Shape):
 
 
 router = Router(tags=["tool sets"], by_alias=True)
+_administrator = partial(administrator, to="change tool sets")
 
 
 @router.get("", response=list[ToolSet])
@@ -61,8 +60,7 @@ def list_tool_sets(request: ApiRequest) -> list[ToolSet]:  # noqa: ARG001 - as e
 def create_tool_set(request: ApiRequest, body: NewToolSet) -> ToolSet:
     """A new tool set, which conversations may choose at once. For administrators: an `api` token may not."""
     actor = _administrator(request)
-    draft = Draft(body.name, body.description, tuple(body.tools))
-    return _shape(tool_sets.create(draft, actor, begins=body.is_default))
+    return _shape(tool_sets.create(Draft(**body.given("is_default")), actor, begins=body.is_default))
 
 
 @router.get("/{name}", response=ToolSet)
@@ -74,10 +72,8 @@ def read_tool_set(request: ApiRequest, name: str) -> ToolSet:  # noqa: ARG001 - 
 def change_tool_set(request: ApiRequest, name: str, body: ToolSetChange) -> ToolSet:
     """Change what is sent, for all conversations that are held to it. What has not started and is out is withdrawn."""
     actor, row = _administrator(request), _named(name)
-    given = body.model_dump(exclude_unset=True)
+    given = body.given()
     begins = given.pop("is_default", None)
-    if "tools" in given:
-        given["tools"] = tuple(given["tools"])
     changed = tool_sets.change(row.pk, replace(tool_sets.draft_of(row), **given), actor)
     if begins is not None and begins != changed.is_default:
         tool_sets.begin_with(changed.pk if begins else None, actor)
@@ -91,12 +87,6 @@ def delete_tool_set(request: ApiRequest, name: str) -> None:
     409 for the default one, and for one that a preset has.
     """
     tool_sets.remove(_named(name).pk, _administrator(request))
-
-
-def _administrator(request: ApiRequest) -> Actor:
-    if not may_administer(request.auth.user):
-        raise AuthorizationError(message="Only an administrator may change tool sets.")
-    return request.auth.actor
 
 
 def _named(name: str) -> agent.ToolSet:

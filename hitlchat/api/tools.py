@@ -16,10 +16,9 @@ from pydantic import Field
 from hitlchat.accounts.roles import may_author
 from hitlchat.api import calls
 from hitlchat.api.auth import ApiRequest, author
-from hitlchat.api.contract import Body, HitlModeName, Object, Page, Shape
+from hitlchat.api.contract import Body, HitlModeName, Object, Page, Shape, Username, read
 from hitlchat.gate import models as gate
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import HitlMode
 from hitlchat.gate.results import MESSAGES
 from hitlchat.gate.status import Status
 from hitlchat.gate.tools import listed
@@ -134,7 +133,7 @@ class TrialResult(Shape):
     output: str
     error: Fault | None
     duration_ms: float
-    call_id: UUID
+    call_id: UUID = read("id")
     approval_id: UUID | None
 
 
@@ -142,7 +141,7 @@ class VersionSummary(Shape):
     """`changed` names the fields that differ from the version before; null where that is not known."""
 
     number: int
-    author: str | None
+    author: Username | None
     saved_at: datetime
     definition_hash: str
     changed: list[str] | None
@@ -203,8 +202,8 @@ class ImportedTool(Shape):
     action: Literal["new", "rename", "replace", "same", "leave"]
     hitl_mode: HitlModeName
     raised_from: HitlModeName | None
-    risk_level: int
-    can: list[str]
+    risk_level: int = read("sound.risk_level")
+    can: list[str] = read("powers")
     missing_variables: list[str]
     notes: list[str]
 
@@ -227,7 +226,6 @@ def tool(row: gate.Tool, *, for_author: bool) -> Tool:
         code=script.code if script else None,
         capabilities=script.capabilities if script else {},
         variables=[_variable(each, for_author=for_author) for each in kept],
-        hitl_mode=_mode(row.hitl_mode),
         group=script.group if script else None,
         category=script.category if script else None,
         tags=script.tags if script else [],
@@ -241,17 +239,12 @@ def _variable(kept: Stored, *, for_author: bool) -> Variable:
     return Variable.of(kept, value=kept.shown().value if for_author else None)
 
 
-def _mode(mode: str) -> HitlModeName:
-    return HitlMode(mode).value  # type: ignore[return-value]  # the database holds it to the same words
-
-
 def trial(row: gate.ToolCall) -> TrialResult:
     return TrialResult.of(
         row,
         ok=row.status == Status.SUCCEEDED,
         error=_trial_fault(row),
         duration_ms=row.duration_ms or 0,
-        call_id=row.pk,
         approval_id=calls.approval_id(row),
     )
 
@@ -271,14 +264,11 @@ def _trial_fault(row: gate.ToolCall) -> Fault | None:
 
 
 def version(save: Save) -> VersionSummary:
-    author = save.version.author.get_username() if save.version.author else None
-    return VersionSummary.of(
-        save.version, author=author, changed=list(save.fields) if save.fields is not None else None
-    )
+    return VersionSummary.of(save.version, changed=save.fields)
 
 
 def whole_version(save: Save) -> Version:
-    return Version(**version(save).model_dump(), tool=save.version.draft)
+    return Version.of(version(save), tool=save.version.draft)
 
 
 def case(row: TestCase, of: gate.Tool) -> Case:
@@ -297,10 +287,8 @@ def imported(step: Step) -> ImportedTool:
         step,
         name=step.entry.draft.name,
         imported_as=step.name,
-        hitl_mode=_mode(step.mode if step.writes or step.standing is None else step.standing.hitl_mode),
-        raised_from=_mode(step.raised_from) if step.raised_from else None,
-        risk_level=step.sound.risk_level,
-        can=step.powers,
+        hitl_mode=step.mode if step.writes or step.standing is None else step.standing.hitl_mode,
+        raised_from=step.raised_from or None,
         missing_variables=sorted(step.missing),
     )
 

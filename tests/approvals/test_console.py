@@ -119,7 +119,7 @@ def test_the_list_as_json_has_a_line_each_with_the_names_of_the_rest_api(run: Ru
     assert json.loads(line)["id"] == str(approval(waits).pk)
     assert "consentDigest" not in json.loads(line)
     fields = json.loads(run("show", approval(waits).pk, "--json"))
-    assert set(Shape.model_json_schema(by_alias=True)["properties"]) <= set(fields)
+    assert set(Shape.model_json_schema(mode="serialization")["properties"]) <= set(fields)
     assert fields["arguments"] == {"text": "hello", "amount": 1}
 
 
