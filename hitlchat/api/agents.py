@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from django.shortcuts import get_object_or_404
 from ninja import Router
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from hitlchat.agent import agents
 from hitlchat.agent.agents import Draft
 from hitlchat.agent.models import AgentTool
 from hitlchat.api.auth import ApiRequest, author
-from hitlchat.api.contract import Body, HitlModeName, Line, Object, Shape, Text
+from hitlchat.api.contract import Body, HitlModeName, Line, Object, Shape, Text, examples
 
 router = Router(tags=["agents"], by_alias=True)
 
@@ -45,18 +45,14 @@ class AgentPatch(AgentChange):
 
 
 class NewAgent(AgentPatch):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "refund_worker",
-                    "description": "Refunds orders and tells the customer.",
-                    "instructions": "Look the order up before you refund it.",
-                    "tools": ["refund_order", "send_notification"],
-                    "hitlMode": "DISABLED",
-                    "published": True,
-                }
-            ]
+    model_config = examples(
+        {
+            "name": "refund_worker",
+            "description": "Refunds orders and tells the customer.",
+            "instructions": "Look the order up before you refund it.",
+            "tools": ["refund_order", "send_notification"],
+            "hitlMode": "DISABLED",
+            "published": True,
         }
     )
 

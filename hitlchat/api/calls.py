@@ -26,6 +26,7 @@ from hitlchat.gate.placing import queued_since
 from hitlchat.gate.status import Status
 
 router = Router(tags=["calls"], by_alias=True)
+runs_router = Router(tags=["runs"], by_alias=True)
 
 FILTERS = {each.name for each in fields(Wanted)}
 
@@ -236,14 +237,7 @@ def stop_call(request: ApiRequest, call_id: UUID) -> Call:
     are.
     """
     stopping.request(call_id, request.auth.actor)
-    return call(get_object_or_404(_mine(request), pk=call_id))
-
-
-def _mine(request: ApiRequest) -> QuerySet[gate.ToolCall]:
-    return rows().filter(caller=request.auth.user)
-
-
-runs_router = Router(tags=["runs"], by_alias=True)
+    return call(get_object_or_404(rows(), caller=request.auth.user, pk=call_id))
 
 
 @runs_router.get("/{uuid:run_id}", response=RunState)

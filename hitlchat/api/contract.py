@@ -77,6 +77,11 @@ class _Extended:
         return getattr(self._row, name)
 
 
+def examples(*bodies: Object) -> ConfigDict:
+    """Return the configuration of a body whose description shows these."""
+    return ConfigDict(json_schema_extra={"examples": [*bodies]})
+
+
 def read(path: str, description: str | None = None) -> Any:
     """Return a field of a shape whose value the row has elsewhere: `path` leads over attributes and keys."""
     return Field(validation_alias=AliasPath(*path.split(".")), description=description)

@@ -318,7 +318,7 @@ def create_conversation(request: ApiRequest, body: NewConversation) -> Conversat
 @router.get("/{uuid:conversation_id}", response=Conversation)
 def read_conversation(request: ApiRequest, conversation_id: UUID) -> Conversation:
     """The conversation with all its messages and their tool calls, in order."""
-    return conversation(get_object_or_404(_mine(request), pk=conversation_id))
+    return conversation(_one(request, conversation_id))
 
 
 @router.patch("/{uuid:conversation_id}", response=Conversation)
@@ -327,7 +327,7 @@ def change_conversation(request: ApiRequest, conversation_id: UUID, body: Conver
 
     Calls that have not started and are of none of its tools any more are withdrawn.
     """
-    found = get_object_or_404(_mine(request), pk=conversation_id)
+    found = _one(request, conversation_id)
     wanted = body.model_dump(exclude_unset=True)
     if empty := [name for name, value in wanted.items() if value is None and name not in NULLABLE]:
         raise conversations.BadConversation(dict.fromkeys(empty, "Expected a value, or leave it out."))
@@ -342,13 +342,13 @@ def delete_conversation(request: ApiRequest, conversation_id: UUID) -> None:
 
     Its run ends, and calls that have not started are withdrawn. Calls stay in the history and on the record.
     """
-    conversations.delete(get_object_or_404(_mine(request), pk=conversation_id), request.auth.actor)
+    conversations.delete(_one(request, conversation_id), request.auth.actor)
 
 
 @router.get("/{uuid:conversation_id}/messages", response=Messages)
 def list_messages(request: ApiRequest, conversation_id: UUID, page: Query[MessagePage]) -> Messages:
     """The last messages, or those before one, with their tool calls."""
-    return messages(get_object_or_404(_mine(request), pk=conversation_id), page)
+    return messages(_one(request, conversation_id), page)
 
 
 @router.get("/{uuid:conversation_id}/export", response={200: Conversation})
@@ -358,7 +358,7 @@ def export_conversation(
     format: Literal["markdown", "json"] = "markdown",  # noqa: A002
 ) -> HttpResponseBase:
     """The whole conversation as a file: Markdown for people, or JSON as this API has it."""
-    found = get_object_or_404(_mine(request), pk=conversation_id)
+    found = _one(request, conversation_id)
     name = f"{slugify(found.title)[:60] or 'conversation'}-{found.created_at:%Y-%m-%d}"
     if format == "markdown":
         return download(request, export.as_markdown(found), name=f"{name}.md", kind="text/markdown")
@@ -375,7 +375,7 @@ def say(
     With an `Idempotency-Key` the same can be sent again for 24 hours, which says nothing twice and gets the same
     answer; 422 for another message with that key. Keys are each person's own.
     """
-    found = get_object_or_404(_mine(request), pk=conversation_id)
+    found = _one(request, conversation_id)
     message, run_id = runner.say(found, body.content, idempotency_key or "", body.attachments)
     return Accepted(message_id=message.pk, run_id=run_id)
 
@@ -409,7 +409,7 @@ def show_version(request: ApiRequest, conversation_id: UUID, message_id: UUID) -
 
     People see that version, and the model reads it, until another one is shown.
     """
-    found = get_object_or_404(_mine(request), pk=conversation_id)
+    found = _one(request, conversation_id)
     runner.switch(found, _run_of(found, message_id))
     return messages(found, MessagePage(before=None))
 
@@ -427,7 +427,7 @@ def redo_summary(request: ApiRequest, conversation_id: UUID, message_id: UUID) -
 
 
 def _undo(request: ApiRequest, conversation_id: UUID, message_id: UUID, *, undone: bool) -> Messages:
-    found = get_object_or_404(_mine(request), pk=conversation_id)
+    found = _one(request, conversation_id)
     runner.undo_summary(found, message_id, undone=undone)
     return messages(found, MessagePage(before=None))
 
@@ -441,7 +441,7 @@ def _instead(
     *,
     without_images: bool = False,
 ) -> Accepted:
-    found = get_object_or_404(_mine(request), pk=conversation_id)
+    found = _one(request, conversation_id)
     run_id = runner.instead(found, _run_of(found, message_id), content, attached, without_images=without_images)
     return Accepted(message_id=branches.begins_with(run_id), run_id=run_id)
 
@@ -456,6 +456,10 @@ def _run_of(conversation: agent.Conversation, message_id: UUID) -> UUID:
 
 def _mine(request: ApiRequest) -> QuerySet[agent.Conversation]:
     return conversations.of(request.auth.user).select_related("endpoint", "tool_set")
+
+
+def _one(request: ApiRequest, conversation_id: UUID) -> agent.Conversation:
+    return get_object_or_404(_mine(request), pk=conversation_id)
 
 
 def _check_names(request: ApiRequest, names: list[str] | None) -> None:

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 from django.shortcuts import get_object_or_404
 from ninja import Router
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from hitlchat.agent import endpoints, model_client, routes
 from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint, Draft
 from hitlchat.agent.models import ModelEndpoint
 from hitlchat.api.auth import ApiRequest, administrator
-from hitlchat.api.contract import Body, Shape, Text, read
+from hitlchat.api.contract import Body, Shape, Text, examples, read
 
 Header = Literal["Authorization", "api-key"]
 ApiName = Literal["chat", "responses"]
@@ -25,9 +25,7 @@ OF_VARIABLES = "It is what the variables OPENAI_… say: only whether new conver
 class EndpointChange(Body):
     """Every field that an administrator decides; one that is left out stays as it is."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"enabled": False}, {"isDefault": True}, {"key": "${MISTRAL_API_KEY}"}]}
-    )
+    model_config = examples({"enabled": False}, {"isDefault": True}, {"key": "${MISTRAL_API_KEY}"})
 
     name: Text = ""
     base_url: Text = ""
@@ -51,20 +49,16 @@ class EndpointChange(Body):
 
 
 class NewEndpoint(EndpointChange):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"name": "ollama", "baseUrl": "http://127.0.0.1:11434/v1", "model": "qwen3", "contextLength": 32768},
-                {
-                    "name": "mistral",
-                    "baseUrl": "https://api.mistral.ai/v1",
-                    "key": "${MISTRAL_API_KEY}",
-                    "model": "mistral-large-latest",
-                    "inputPrice": 2,
-                    "outputPrice": 6,
-                },
-            ]
-        }
+    model_config = examples(
+        {"name": "ollama", "baseUrl": "http://127.0.0.1:11434/v1", "model": "qwen3", "contextLength": 32768},
+        {
+            "name": "mistral",
+            "baseUrl": "https://api.mistral.ai/v1",
+            "key": "${MISTRAL_API_KEY}",
+            "model": "mistral-large-latest",
+            "inputPrice": 2,
+            "outputPrice": 6,
+        },
     )
 
     name: Text = Field(...)

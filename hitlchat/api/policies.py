@@ -18,8 +18,12 @@ from hitlchat.gate.oversight import Rules
 from hitlchat.gate.schema import BadArguments
 
 router = Router(tags=["policies"], by_alias=True)
+rules_router = Router(tags=["tools"], by_alias=True)
+
+NO_GROUP = "There is no group of this name here."
 
 Word = Literal["allow", "ask", "refuse"]
+Decider = Literal["requester", "approvers", "group"]
 
 
 class MadeUpCall(Body):
@@ -67,12 +71,6 @@ def _person(request: ApiRequest, name: str | None) -> User:
     if found is None:
         raise HttpError(404, f"There is nobody named {name!r} here.")
     return found
-
-
-rules_router = Router(tags=["tools"], by_alias=True)
-
-NO_GROUP = "There is no group of this name here."
-Decider = Literal["requester", "approvers", "group"]
 
 
 class ToolRules(Body):

@@ -8,24 +8,21 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Router
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import models as agent
 from hitlchat.agent import presets
 from hitlchat.agent.presets import Draft
 from hitlchat.api.auth import ApiRequest, administrator
-from hitlchat.api.contract import Body, Shape, Text
+from hitlchat.api.contract import Body, Shape, Text, examples
 from hitlchat.gate.models import Asks
 
 
 class PresetChange(Body):
     """A change: fields left out stay as they are; null and empty ones are left to who begins a conversation."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"published": True}, {"toolSet": "Orders", "asks": "every"}]},
-        use_enum_values=True,
-    )
+    model_config = examples({"published": True}, {"toolSet": "Orders", "asks": "every"}) | {"use_enum_values": True}
 
     name: Text = Field("", description="Up to 64 characters, without a slash.")
     description: Text = Field("", description="One line of up to 300 characters, for its card.")
@@ -42,18 +39,14 @@ class PresetChange(Body):
 
 
 class NewPreset(PresetChange):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "Order desk",
-                    "instructions": "Look an order up before you change it.",
-                    "toolSet": "Orders",
-                    "starters": ["Where is order 42?"],
-                    "asks": "risky",
-                    "published": True,
-                }
-            ]
+    model_config = examples(
+        {
+            "name": "Order desk",
+            "instructions": "Look an order up before you change it.",
+            "toolSet": "Orders",
+            "starters": ["Where is order 42?"],
+            "asks": "risky",
+            "published": True,
         }
     )
 

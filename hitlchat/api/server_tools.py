@@ -11,11 +11,11 @@ from django.shortcuts import get_object_or_404
 from django.urls import register_converter
 from django.urls.converters import StringConverter
 from ninja import Query, Router
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from pydantic.alias_generators import to_camel
 
 from hitlchat.api.auth import ApiRequest
-from hitlchat.api.contract import Body, HitlModeName, Object, Shape, Text, Username
+from hitlchat.api.contract import Body, HitlModeName, Object, Shape, Text, Username, examples, read
 from hitlchat.api.servers import BadChange, named, only_administrators
 from hitlchat.base.visible import Seen
 from hitlchat.gate import spec
@@ -54,7 +54,7 @@ class ComposedTool(Shape):
     """
 
     id: UUID
-    tool: str
+    tool: str = read("name")
     exposed: bool
     alias: str
     description: str = Field(description="Instead of the upstream's own; empty: that one is used.")
@@ -63,14 +63,16 @@ class ComposedTool(Shape):
     condition: str
     deadline_seconds: int | None = Field(description="To answer; null: as many as the installation gives.")
     signed_in_only: bool
-    risk_level: int = Field(description="With which its calls are asked about, as cards and `/api/tools` say it.")
-    inherent_risk_level: int = Field(description="Without what asking takes off; the ceiling is held against this one.")
-    effective_risk_level: int = Field(description="The same as `riskLevel`.")
+    risk_level: int = read("risk_effective", "With which its calls are asked about, as cards and `/api/tools` say it.")
+    inherent_risk_level: int = read(
+        "risk_inherent", "Without what asking takes off; the ceiling is held against this one."
+    )
+    effective_risk_level: int = read("risk_effective", "The same as `riskLevel`.")
     state: ToolStateName
     reason: str
     warnings: list[Warned]
     problems: list[str] = Field(description="Why it cannot be offered.")
-    digest: str = Field(description="Of its definition as listed last; send it back to expose what you have seen.")
+    digest: str = read("seen_digest", "Of its definition as listed last; send it back to expose what you have seen.")
     title: str
     upstream_description: str
     input_schema: Object | None = Field(description="In a list only with `schemas=true`.")
@@ -120,13 +122,9 @@ class WholeTool(ComposedTool):
 class ToolChange(Body):
     """Every field that an administrator decides; one that is left out stays as it is."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"exposed": True, "alias": "shop_refund", "hitlMode": "REQUIRED"},
-                {"hitlMode": "DISABLED", "confirmLowering": True},
-            ]
-        }
+    model_config = examples(
+        {"exposed": True, "alias": "shop_refund", "hitlMode": "REQUIRED"},
+        {"hitlMode": "DISABLED", "confirmLowering": True},
     )
 
     tool: Text | None = Field(default=None, description="The upstream's own name.")
@@ -156,7 +154,7 @@ class ToolChanges(Body):
 
 
 class Accept(Body):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"digest": "796f4530e2ec…"}]})
+    model_config = examples({"digest": "796f4530e2ec…"})
 
     digest: Text = Field(description="Of the definition that was looked at.")
     keep_mode: bool = Field(default=False, description="Also where it does not ask every time; else it does from now.")
@@ -189,14 +187,9 @@ def _more(row: models.ComposedTool, alias: str, *, schemas_too: bool) -> dict[st
     # One that was never exposed has the settings of a new tool.
     record, tool = row.seen, row.tool or Tool()
     return {
-        "tool": row.name,
         "alias": alias,
         **{name: getattr(tool, name) for name in spec.SETTINGS},
-        "risk_level": row.risk_effective,
-        "inherent_risk_level": row.risk_inherent,
-        "effective_risk_level": row.risk_effective,
         "warnings": findings_of(row.warnings),
-        "digest": row.seen_digest,
         "title": record.get("title") or "",
         "upstream_description": record.get("description") or "",
         "input_schema": record.get("inputSchema", {}) if schemas_too else None,

@@ -11,10 +11,10 @@ from django.db.models import Count, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from ninja import Router
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hitlchat.api.auth import ApiRequest, administrator
-from hitlchat.api.contract import Body, Shape, Text, read
+from hitlchat.api.contract import Body, Shape, Text, examples, read
 from hitlchat.base.problems import Invalid
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, models, server_draft, servers
 from hitlchat.upstreams.changes import NotConfirmed
@@ -22,6 +22,13 @@ from hitlchat.upstreams.client import Trial
 from hitlchat.upstreams.models import ToolState, Transport, UpstreamServer
 from hitlchat.upstreams.risk.rubric import assess_server
 from hitlchat.upstreams.server_draft import BadServer, ServerDraft, Value, draft_of
+
+router = Router(tags=["servers"], by_alias=True)
+exposure_router = Router(tags=["servers"], by_alias=True)
+only_administrators = partial(administrator, to="see and change upstream servers")
+
+MOST_TOOLS_NAMED = 100
+MOST_NAMED = 20
 
 TransportName = Literal["http", "stdio", "sse"]
 ModeName = Literal["both", "own", "composed"]
@@ -74,9 +81,7 @@ class ServerChange(Body):
     as a whole: name those that are to stay, with null.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"enabled": False}, {"headers": {"Authorization": None, "X-Team": "${TEAM}"}}]}
-    )
+    model_config = examples({"enabled": False}, {"headers": {"Authorization": None, "X-Team": "${TEAM}"}})
 
     name: Text = ""
     transport: TransportName = "http"
@@ -100,27 +105,23 @@ class ServerChange(Body):
 
 
 class NewServer(ServerChange):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "shop",
-                    "transport": "http",
-                    "url": "https://shop.example/mcp",
-                    "headers": {
-                        "Authorization": "Bearer ${SHOP_TOKEN}",
-                        "X-Team": {"value": "blue", "secret": False},
-                    },
-                },
-                {
-                    "name": "clock",
-                    "transport": "stdio",
-                    "command": "mcp-server-time",
-                    "args": ["--local-timezone", "Europe/Berlin"],
-                    "confirmedCommandLine": "mcp-server-time --local-timezone Europe/Berlin",
-                },
-            ]
-        }
+    model_config = examples(
+        {
+            "name": "shop",
+            "transport": "http",
+            "url": "https://shop.example/mcp",
+            "headers": {
+                "Authorization": "Bearer ${SHOP_TOKEN}",
+                "X-Team": {"value": "blue", "secret": False},
+            },
+        },
+        {
+            "name": "clock",
+            "transport": "stdio",
+            "command": "mcp-server-time",
+            "args": ["--local-timezone", "Europe/Berlin"],
+            "confirmedCommandLine": "mcp-server-time --local-timezone Europe/Berlin",
+        },
     )
 
     name: Text = Field(...)
@@ -191,7 +192,7 @@ class Exposure(Shape):
 
 
 class ExposureChange(Body):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"mode": "both", "riskCeiling": 4}]})
+    model_config = examples({"mode": "both", "riskCeiling": 4})
 
     mode: ModeName | None = None
     risk_ceiling: Annotated[int, Field(ge=1, le=5)] | None = None
@@ -207,11 +208,6 @@ class BadChange(Invalid):
     def __init__(self, status: int, errors: Mapping[str, str]) -> None:
         super().__init__(errors)
         self.status = status
-
-
-MOST_TOOLS_NAMED = 100
-
-only_administrators = partial(administrator, to="see and change upstream servers")
 
 
 def servers_out() -> QuerySet[UpstreamServer]:
@@ -248,11 +244,6 @@ def tried(trial: Trial) -> Tried:
         tool_count=len(listed) if trial.listing else None,
         tools=[each.name for each in listed[:MOST_TOOLS_NAMED]],
     )
-
-
-router = Router(tags=["servers"], by_alias=True)
-exposure_router = Router(tags=["servers"], by_alias=True)
-MOST_NAMED = 20
 
 
 @router.get("", response=list[Server])

@@ -6,21 +6,19 @@ from functools import partial
 
 from django.shortcuts import get_object_or_404
 from ninja import Router
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from hitlchat.agent import models as agent
 from hitlchat.agent import tool_sets
 from hitlchat.agent.tool_sets import Draft
 from hitlchat.api.auth import ApiRequest, administrator
-from hitlchat.api.contract import Body, Shape, Text
+from hitlchat.api.contract import Body, Shape, Text, examples
 
 
 class ToolSetChange(Body):
     """A change: fields that are left out stay as they are."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"tools": ["find_order", "refund", "ask_user"]}, {"isDefault": True}]}
-    )
+    model_config = examples({"tools": ["find_order", "refund", "ask_user"]}, {"isDefault": True})
 
     name: Text = Field("", description="Up to 64 characters, without a slash.")
     description: Text = Field("", description="One line of up to 300 characters.")
@@ -32,7 +30,7 @@ class ToolSetChange(Body):
 
 
 class NewToolSet(ToolSetChange):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Orders", "tools": ["find_order", "refund"]}]})
+    model_config = examples({"name": "Orders", "tools": ["find_order", "refund"]})
 
     name: Text = Field(...)
 

@@ -31,8 +31,10 @@ from tools_studio.variables import Stored
 from tools_studio.versions import Save
 
 router = Router(tags=["tools"], by_alias=True)
+files_router = Router(tags=["tools"], by_alias=True)
 
 LONGEST_TRIAL_SECONDS = 60.0
+WAITS = "It was tested first, and it asks: approve the call, then publish again."
 
 Expectation = Literal["anything", "equals", "contains", "fails"]
 
@@ -239,30 +241,6 @@ def _variable(kept: Stored, *, for_author: bool) -> Variable:
     return Variable.of(kept, value=kept.shown().value if for_author else None)
 
 
-def trial(row: gate.ToolCall) -> TrialResult:
-    return TrialResult.of(
-        row,
-        ok=row.status == Status.SUCCEEDED,
-        error=_trial_fault(row),
-        duration_ms=row.duration_ms or 0,
-        approval_id=calls.approval_id(row),
-    )
-
-
-def _trial_fault(row: gate.ToolCall) -> Fault | None:
-    if row.status == Status.SUCCEEDED:
-        return None
-    if found := calls.error(row):
-        return Fault(**found)
-    if row.status == Status.WAITING:
-        said = f"This tool asks first: approve the call, then read its result at /api/calls/{row.pk}."
-    elif row.status == Status.WITHDRAWN:
-        said = row.reason
-    else:
-        said = MESSAGES.get(Status(row.status), "It was not executed.")
-    return Fault(kind=row.status, message=said)
-
-
 def version(save: Save) -> VersionSummary:
     return VersionSummary.of(save.version, changed=save.fields)
 
@@ -307,9 +285,8 @@ def create_tool(request: ApiRequest, body: NewTool) -> Tool:
     not ask every time, or its name is another tool's but for capital letters (`confirmLowering`).
     """
     author(request)
-    fields = _fields(body.model_dump(exclude={"confirm_lowering"}))
-    made = authoring.create(Draft(**fields), request.auth.actor, confirmed=body.confirm_lowering)
-    return _again(request, made)
+    draft = Draft(**_fields(body))
+    return _again(request, authoring.create(draft, request.auth.actor, confirmed=body.confirm_lowering))
 
 
 @router.get("/{name}", response=Tool)
@@ -324,17 +301,14 @@ def change_tool(request: ApiRequest, name: str, body: ToolPatch) -> Tool:
     409: it would ask less, or approvers would read other texts (`confirmLowering`). Only a person's session or a token
     of kind “approver” may have it so.
     """
-    author(request)
-    fields = _fields(body.model_dump(exclude_unset=True))
-    confirmed = fields.pop("confirm_lowering", False)
-    return _again(request, authoring.amend(authored(name), fields, request.auth.actor, confirmed=confirmed))
+    tool, fields = authored(request, name), _fields(body)
+    return _again(request, authoring.amend(tool, fields, request.auth.actor, confirmed=body.confirm_lowering))
 
 
 @router.delete("/{name}", response={204: None})
 def delete_tool(request: ApiRequest, name: str) -> None:
     """Remove the tool. Its calls stay on record; what waits is withdrawn."""
-    author(request)
-    authoring.delete(authored(name), request.auth.actor)
+    authoring.delete(authored(request, name), request.auth.actor)
 
 
 @router.post("/{name}/publish", response={200: Tool, 202: TrialResult})
@@ -344,47 +318,45 @@ def publish_tool(request: ApiRequest, name: str, body: Publish | None = None) ->
     403: with a token of kind “api”; a person publishes, signed in or with a token of kind “approver”.
     Where none has, one is made first. 202: that one asks; approve it, then publish again.
     """
-    user, tool, actor = author(request), authored(name), request.auth.actor
+    tool, actor = authored(request, name), request.auth.actor
     try:
         return _again(request, authoring.publish(tool, actor))
     except NotTested:
         arguments = _to_try(tool, body.arguments if body else None)
-    call = _try(tool.name, arguments, Caller("studio", user.pk, user.get_username()))
+    call = _try(request, tool.name, arguments)
     if call.status == Status.WAITING:
-        return ninja.Status(202, _waits(call))
+        fault = Fault(kind=Status.WAITING.value, message=WAITS)
+        return ninja.Status(202, _trial(call).model_copy(update={"error": fault}))
     result = _trial(call)
     if result.error is not None:
         line = f"Line {result.error.line}: " if result.error.line else ""
         raise AuthoringError({"test": f"The test run did not pass. {line}{result.error.message}"})
-    return _again(request, authoring.publish(authored(name), actor))
+    return _again(request, authoring.publish(authored(request, name), actor))
 
 
 @router.post("/{name}/unpublish", response=Tool)
 def unpublish_tool(request: ApiRequest, name: str) -> Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
-    author(request)
-    return _again(request, authoring.unpublish(authored(name), request.auth.actor))
+    return _again(request, authoring.unpublish(authored(request, name), request.auth.actor))
 
 
 @router.post("/{name}/test", response={200: TrialResult, 202: TrialResult})
 def test_tool(request: ApiRequest, name: str, body: Trial) -> ninja.Status[TrialResult]:
     """Call the tool as it is now, published or not; 202 when it asks first and so has no result yet."""
-    user = author(request)
-    tool = get_object_or_404(gate.Tool, name=name)
-    call = _try(tool.name, body.arguments, Caller("studio", user.pk, user.get_username()))
+    author(request)
+    call = _try(request, get_object_or_404(gate.Tool, name=name).name, body.arguments)
     return ninja.Status(200 if call.settled else 202, _trial(call))
 
 
-def authored(name: str) -> gate.Tool:
+def authored(request: ApiRequest, name: str) -> gate.Tool:
+    author(request)
     return get_object_or_404(gate.Tool.objects.select_related("script"), name=name, source=SOURCE)
 
 
-def _fields(given: dict[str, Any]) -> dict[str, Any]:
-    """A body's fields as a draft has them."""
-    if "tags" in given:
-        given["tags"] = tuple(given["tags"])
+def _fields(body: ToolPatch) -> dict[str, Any]:
+    given = body.given("confirm_lowering")
     if "variables" in given:
-        given["variables"] = tuple(variables.Variable(**each) for each in given["variables"])
+        given["variables"] = tuple(variables.Variable(**each.model_dump()) for each in given["variables"])
     return given
 
 
@@ -399,19 +371,37 @@ def _to_try(tool: gate.Tool, given: dict[str, Any] | None) -> dict[str, Any]:
     return {}
 
 
-def _try(name: str, arguments: dict[str, Any], caller: Caller) -> gate.ToolCall:
-    return async_to_sync(cases.attempt)(name, arguments, caller, LONGEST_TRIAL_SECONDS)
+def _try(request: ApiRequest, name: str, arguments: dict[str, Any]) -> gate.ToolCall:
+    return async_to_sync(cases.attempt)(name, arguments, _studio(request), LONGEST_TRIAL_SECONDS)
+
+
+def _studio(request: ApiRequest) -> Caller:
+    return Caller("studio", request.auth.user.pk, request.auth.user.get_username())
 
 
 def _trial(call: gate.ToolCall) -> TrialResult:
-    return trial(calls.rows().get(pk=call.pk))
+    row = calls.rows().get(pk=call.pk)
+    return TrialResult.of(
+        row,
+        ok=row.status == Status.SUCCEEDED,
+        error=_trial_fault(row),
+        duration_ms=row.duration_ms or 0,
+        approval_id=calls.approval_id(row),
+    )
 
 
-def _waits(call: gate.ToolCall) -> TrialResult:
-    result = _trial(call)
-    said = "It was tested first, and it asks: approve the call, then publish again."
-    fault = Fault(kind=Status.WAITING.value, message=said)
-    return result.model_copy(update={"error": fault})
+def _trial_fault(row: gate.ToolCall) -> Fault | None:
+    if row.status == Status.SUCCEEDED:
+        return None
+    if found := calls.error(row):
+        return Fault(**found)
+    if row.status == Status.WAITING:
+        sentence = f"This tool asks first: approve the call, then read its result at /api/calls/{row.pk}."
+    elif row.status == Status.WITHDRAWN:
+        sentence = row.reason
+    else:
+        sentence = MESSAGES.get(Status(row.status), "It was not executed.")
+    return Fault(kind=row.status, message=sentence)
 
 
 def _visible(request: ApiRequest) -> QuerySet[gate.Tool]:
@@ -425,9 +415,6 @@ def _shape(request: ApiRequest, row: gate.Tool) -> Tool:
 
 def _again(request: ApiRequest, tool: gate.Tool) -> Tool:
     return _shape(request, tools().get(pk=tool.pk))
-
-
-files_router = Router(tags=["tools"], by_alias=True)
 
 
 @files_router.get("/tools-export", response=Object)
@@ -459,17 +446,15 @@ def import_tools(request: ApiRequest, body: Import) -> Imported:
 @router.get("/{name}/versions", response=list[VersionSummary])
 def list_versions(request: ApiRequest, name: str, page: Query[Page]) -> list[VersionSummary]:
     """Every save, the newest first."""
-    author(request)
     # One more than is asked for: what the last one changed is seen against the one before it.
-    rows = _versions(authored(name))[page.offset : page.offset + page.limit + 1]
+    rows = _versions(request, name)[page.offset : page.offset + page.limit + 1]
     return [version(save) for save in list(versions.saves(rows))[: page.limit]]
 
 
 @router.get("/{name}/versions/{int:number}", response=Version)
 def read_version(request: ApiRequest, name: str, number: int) -> Version:
     """The tool as it was saved then; secrets are not in it."""
-    author(request)
-    rows = _versions(authored(name)).filter(number__lte=number)
+    rows = _versions(request, name).filter(number__lte=number)
     row = get_object_or_404(rows, number=number)
     return whole_version(next(versions.saves([row, *rows.exclude(pk=row.pk)[:1]])))
 
@@ -477,8 +462,7 @@ def read_version(request: ApiRequest, name: str, number: int) -> Version:
 @router.post("/{name}/versions/{int:number}/restore", response=Tool)
 def restore_version(request: ApiRequest, name: str, number: int, body: Restore | None = None) -> Tool:
     """Save this version's content again, as the newest. 409: it asks less; send `confirmLowering`."""
-    author(request)
-    saved = get_object_or_404(_versions(authored(name)), number=number)
+    saved = get_object_or_404(_versions(request, name), number=number)
     confirmed = body is not None and body.confirm_lowering
     return _again(request, authoring.restore(saved, request.auth.actor, confirmed=confirmed))
 
@@ -486,33 +470,27 @@ def restore_version(request: ApiRequest, name: str, number: int, body: Restore |
 @router.get("/{name}/cases", response=list[Case])
 def list_cases(request: ApiRequest, name: str) -> list[Case]:
     """The test cases, each with what its last run came to."""
-    author(request)
-    return _listed(authored(name))
+    return _listed(authored(request, name))
 
 
 @router.post("/{name}/cases", response={201: Case})
 def add_case(request: ApiRequest, name: str, body: NewCase) -> Case:
-    author(request)
-    tool = authored(name)
+    tool = authored(request, name)
     row = cases.add(tool, cases.Case(body.name.strip(), body.arguments, body.expectation, body.expected))
     return case(row, tool)
 
 
 @router.delete("/{name}/cases/{int:case_id}", response={204: None})
 def delete_case(request: ApiRequest, name: str, case_id: int) -> None:
-    author(request)
-    get_object_or_404(cases.rows(authored(name)), pk=case_id).delete()
+    get_object_or_404(cases.rows(authored(request, name)), pk=case_id).delete()
 
 
 @router.post("/{name}/cases/run", response=CasesRun)
 def run_cases(request: ApiRequest, name: str, body: RunCases | None = None) -> CasesRun:
     """Run them one after the other. Those of a tool that asks wait for an answer and count as waiting."""
-    user, tool = author(request), authored(name)
-    ids = body.ids if body else None
+    tool, ids = authored(request, name), body.ids if body else None
     rows = [row for row in cases.rows(tool) if _wanted(row, tool, ids)]
-    not_run = async_to_sync(cases.run_all)(
-        rows, tool, Caller("studio", user.pk, user.get_username()), LONGEST_TRIAL_SECONDS
-    )
+    not_run = async_to_sync(cases.run_all)(rows, tool, _studio(request), LONGEST_TRIAL_SECONDS)
     listed = _listed(tool)
     passed = sum(each.outcome == "passed" for each in listed)
     return CasesRun(passed=passed, total=len(listed), not_run=not_run, cases=listed)
@@ -526,5 +504,5 @@ def _listed(tool: gate.Tool) -> list[Case]:
     return [case(row, tool) for row in cases.rows(tool)]
 
 
-def _versions(tool: gate.Tool) -> QuerySet[ScriptVersion]:
-    return ScriptVersion.objects.filter(script_id=tool.pk).select_related("author")
+def _versions(request: ApiRequest, name: str) -> QuerySet[ScriptVersion]:
+    return ScriptVersion.objects.filter(script_id=authored(request, name).pk).select_related("author")
