@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import register_converter
 from django.urls.converters import StringConverter
@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel
 from hitlchat.api.auth import ApiRequest
 from hitlchat.api.contract import Body, HitlModeName, Object, Shape, Text, Username, examples, read
 from hitlchat.api.servers import BadChange, named, only_administrators
+from hitlchat.base.ids import uuid_of
 from hitlchat.base.visible import Seen
 from hitlchat.gate import spec
 from hitlchat.gate.actor import Actor
@@ -310,14 +311,7 @@ def change_server_tool(request: ApiRequest, name: str, tool: str, body: ToolChan
 def _tool(server_name: str, tool: str) -> models.ComposedTool:
     """Return the tool of this name, else of this id."""
     rows = named(server_name).tools.select_related("server", "tool", "accepted_by")
-    return rows.filter(name=tool).first() or get_object_or_404(rows, pk=_uuid(tool))
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise Http404 from error
+    return rows.filter(name=tool).first() or get_object_or_404(rows, pk=uuid_of(tool))
 
 
 def _wanted(rows: QuerySet[models.ComposedTool], wanted: ToolFilter) -> QuerySet[models.ComposedTool]:

@@ -27,6 +27,7 @@ from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, Role
 from hitlchat.agent.presets import NoSuchPreset
 from hitlchat.agent.presets import named as named_preset
 from hitlchat.agent.runs import RunActive
+from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict, NotFound
 from hitlchat.chat import layout, presets, sharing, transcript_view
 from hitlchat.gate import deciders, prompt, stricter
@@ -69,7 +70,7 @@ def new_conversation(request: HttpRequest) -> HttpResponse:
         return redirect("chat")
     if content or attached:
         try:
-            runner.say(conversation, content, attached=[UUID(each) for each in attached if _is_uuid(each)])
+            runner.say(conversation, content, attached=[*filter(None, map(uuid_of, attached))])
         except (BadAttachments, RunActive) as error:
             notes.error(request, _("%(problem)s Your text was: %(text)s") % {"problem": error, "text": content})
     return redirect("conversation", conversation.pk)
@@ -84,11 +85,11 @@ def _begun(request: HttpRequest) -> Conversation:
     preset = named_preset(name) if (name := request.POST.get("preset", "")) else None
     if preset is not None and preset.chooses_model:
         route = ""
-    if not _is_uuid(begun):
+    if (begun_id := uuid_of(begun)) is None:
         chosen = routes.chosen(route) if route else {}
         # If what is said first is refused, nothing of it is listed.
         return conversations.create(person(request), draft=True, actor=actor, preset=preset, **chosen)
-    found = _own(request, UUID(begun))
+    found = _own(request, begun_id)
     if preset is not None:
         conversations.begin_as(found, preset, actor)
     if route and found.tip_id is None:
@@ -139,7 +140,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
 
 def _wanted_call(request: HttpRequest, shown: Conversation) -> dict[str, Any]:
     """Return the call that a link leads to, and where it is if its branch is not shown."""
-    found = _call_of(shown, UUID(text)) if _is_uuid(text := request.GET.get("call", "")) else None
+    found = _call_of(shown, call_id) if (call_id := uuid_of(request.GET.get("call", ""))) else None
     if found is None or found.turn_id is None:
         return {}
     return {"wanted_call": found, "hidden": branches.hidden(shown.pk, found.turn_id)}
@@ -196,7 +197,7 @@ def grants(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
 @require_safe
 def threads(request: HttpRequest) -> HttpResponse:
     """The list beside the page, or nothing (204) if the page shows it as it is, so that no focus is lost."""
-    current = UUID(text) if _is_uuid(text := request.GET.get("current", "")) else None
+    current = uuid_of(request.GET.get("current", ""))
     beside = _threads_beside(person(request), current, Wanted.of(request))
     if request.GET.get("seen") == beside["threads_seen"]:
         return HttpResponse(status=204)
@@ -264,9 +265,9 @@ def _readable(request: HttpRequest, conversation_id: UUID) -> Conversation:
 
 def _just_deleted(request: HttpRequest) -> Conversation | None:
     """Return the conversation that the page offers to bring back."""
-    if not _is_uuid(text := request.GET.get("deleted", "")):
-        return None
-    return Conversation.objects.filter(owner=person(request), pk=text, deleted_at__isnull=False).first()
+    deleted = uuid_of(request.GET.get("deleted", ""))
+    rows = Conversation.objects.filter(owner=person(request), deleted_at__isnull=False)
+    return rows.filter(pk=deleted).first() if deleted else None
 
 
 @dataclass(frozen=True)
@@ -297,13 +298,6 @@ def _threads_beside(user: User, current: UUID | None, wanted: Wanted) -> dict[st
     }
     html = render_to_string("chat/_thread_list.html", shown)
     return {"threads": html, "threads_seen": sha256(html.encode()).hexdigest()[:16], "wanted": wanted}
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return bool(UUID(text))
-    except ValueError:
-        return False
 
 
 def _caller(user: User) -> Caller:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -19,6 +18,7 @@ from hitlchat.accounts.access import administrators_only
 from hitlchat.base import moments
 from hitlchat.base.download import download
 from hitlchat.base.durations import about
+from hitlchat.base.ids import uuid_of
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
@@ -86,9 +86,8 @@ def export(request: HttpRequest) -> HttpResponseBase:
 @_administrators_only
 @require_POST
 def receipt(request: HttpRequest) -> HttpResponseBase:
-    try:
-        call = UUID(request.POST.get("call", "").strip())
-    except ValueError:
+    call = uuid_of(request.POST.get("call", "").strip())
+    if call is None:
         problem = _("That is not the id of a call: it stands on the call's page.")
         return _page(request, problem=problem, status=422)
     return _file(request, f"call-{call}.jsonl", lambda to: exporting.receipt(to, call, actor_of(request)))

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
-from uuid import UUID
 
 from django.db.models import QuerySet
 
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.api.ai_sdk.chunks import YES
 from hitlchat.api.ai_sdk.posted import Answer, Result, is_as_shown
+from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict
 from hitlchat.gate import decide, deciders, question
 from hitlchat.gate.actor import Actor
@@ -161,11 +161,3 @@ def _answer(found: Approval, result: Result, actor: Actor) -> None:
         decide.decline(found.pk, actor, reason=result.error)
     else:
         decide.approve(found.pk, actor, edited={question.ANSWER: result.output})
-
-
-def uuid_of(text: str) -> UUID | None:
-    """Return the id that `text` is; None if it is none."""
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

@@ -21,6 +21,7 @@ from hitlchat.api.ai_sdk.parts import Part, Parts
 from hitlchat.api.ai_sdk.posted import Answer, ApprovalResponse, ClientResult, PostedChat, PostedMessage, Result
 from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.contract import Object, Shape
+from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict
 from hitlchat.gate.actor import Actor
 
@@ -136,7 +137,7 @@ def _go_on(request: ApiRequest, found: Conversation, message: PostedMessage) -> 
         step()
     telling = Telling(run, steps=message.steps)
     for part in message.tools:
-        if (call_id := answering.uuid_of(part.tool_call_id)) is not None:
+        if (call_id := uuid_of(part.tool_call_id)) is not None:
             telling.knows(call_id, part.state)
     return _stream(request, found, run, telling)
 

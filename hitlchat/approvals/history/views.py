@@ -20,6 +20,7 @@ from hitlchat.agent import unknown
 from hitlchat.approvals.history import detail, listing
 from hitlchat.approvals.history.listing import Filters
 from hitlchat.base.download import download, stored
+from hitlchat.base.ids import uuid_of
 from hitlchat.gate import contents
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
@@ -123,10 +124,10 @@ def _before(user: User, text: str) -> ToolCall | None:
     """The call of the page before; 404 for what is none, or nothing for this person."""
     if not text:
         return None
-    try:
-        return get_object_or_404(finding.one(user, UUID(text)))
-    except ValueError:
-        raise Http404("“before” names no call.") from None
+    call_id = uuid_of(text)
+    if call_id is None:
+        raise Http404("“before” names no call.")
+    return get_object_or_404(finding.one(user, call_id))
 
 
 @login_required

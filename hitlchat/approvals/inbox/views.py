@@ -17,6 +17,7 @@ from hitlchat.accounts.access import person
 from hitlchat.approvals import answering
 from hitlchat.approvals.inbox import lines
 from hitlchat.base.durations import span
+from hitlchat.base.ids import uuid_of
 from hitlchat.gate import batch, decide, deciders
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import claimed
@@ -131,10 +132,7 @@ def _chosen(request: HttpRequest, listed: lines.Listed) -> tuple[Approval | None
     """The approval whose card is shown, and whether the person picked it. An id that is none, or of what they may not
     see, is passed over.
     """
-    try:
-        wanted = UUID(request.GET.get("call", ""))
-    except ValueError:
-        wanted = None
+    wanted = uuid_of(request.GET.get("call", ""))
     picked = deciders.seen_by(person(request).pk, [wanted]).first() if wanted else None
     if picked is not None:
         return picked, True
@@ -155,7 +153,7 @@ def together(request: HttpRequest) -> HttpResponse:
 
 def _listed(request: HttpRequest) -> dict[str, Any]:
     actor = actor_of(request)
-    wanted = [found for each in request.GET.getlist("call")[: batch.MOST_TOGETHER] if (found := _id(each))]
+    wanted = [*filter(None, map(uuid_of, request.GET.getlist("call")[: batch.MOST_TOGETHER]))]
     rows = [row for row in _rows(request, wanted) if row.call.status == Status.WAITING]
     groups = batch.groups(rows, [card(row, actor) for row in rows])
     gone = len(set(wanted)) - len(rows)
@@ -196,12 +194,5 @@ def _told(request: HttpRequest, items: list[Item], verdict: batch.Answer) -> dic
 def _item(sent: str) -> Item | None:
     """`ID:DIGEST`, both as the list had them."""
     named, _, digest = sent.partition(":")
-    found = _id(named)
+    found = uuid_of(named)
     return Item(found, digest) if found and digest else None
-
-
-def _id(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

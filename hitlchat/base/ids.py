@@ -1,0 +1,11 @@
+"""Ids that somebody else wrote: in a form, in a query, in a frame."""
+
+from uuid import UUID
+
+
+def uuid_of(text: str) -> UUID | None:
+    """Return the id that `text` is; None if it is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
