@@ -14,8 +14,15 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.urls import Resolver404, resolve
+from django_htmx.middleware import HtmxDetails
 
 from hitlchat.accounts.roles import may_administer
+
+
+class HtmxRequest(HttpRequest):
+    """A request of a browser, as the middleware of django-htmx leaves it."""
+
+    htmx: HtmxDetails
 
 
 def person(request: HttpRequest) -> User:
@@ -48,47 +55,47 @@ def administrators_only(words: str) -> Callable[[View], View]:
     return only(may_administer, words)
 
 
-Handler = Callable[[HttpRequest], HttpResponseBase]
+Handler = Callable[[HtmxRequest], HttpResponseBase]
 
 
 def leave_page(get_response: Handler) -> Handler:
     """Tell htmx in a header where to go: it would put the page of sign-in where the part belongs."""
 
-    def middleware(request: HttpRequest) -> HttpResponseBase:
+    def middleware(request: HtmxRequest) -> HttpResponseBase:
         response = get_response(request)
         return _leaving(request, response) if _ends(request, response) else response
 
     return middleware
 
 
-def _ends(request: HttpRequest, response: HttpResponseBase) -> bool:
+def _ends(request: HtmxRequest, response: HttpResponseBase) -> bool:
     """Return whether a part was asked for, and the answer is that nobody is signed in."""
-    if "HX-Request" not in request.headers:
+    if not request.htmx:
         return False
     to = urlsplit(response.headers.get("Location", "")).path
     return response.status_code == 401 or (response.status_code == 302 and to == resolve_url(settings.LOGIN_URL))
 
 
-def _leaving(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+def _leaving(request: HtmxRequest, response: HttpResponseBase) -> HttpResponseBase:
     answer = response if response.status_code == 401 else HttpResponse(status=204)
     if not _has_socket(request):
         answer["HX-Redirect"] = _instead(request)
     return answer
 
 
-def _has_socket(request: HttpRequest) -> bool:
+def _has_socket(request: HtmxRequest) -> bool:
     """The socket of a conversation tells why it closes, which nothing here knows once the session is gone."""
     try:
-        return resolve(urlsplit(request.headers.get("HX-Current-URL", "")).path).url_name == "conversation"
+        return resolve(urlsplit(request.htmx.current_url or "").path).url_name == "conversation"
     except Resolver404:
         return False
 
 
-def _instead(request: HttpRequest) -> str:
+def _instead(request: HtmxRequest) -> str:
     user_id = request.session.get(SESSION_KEY)
     if user_id and User.objects.filter(pk=user_id, is_active=False).exists():
         return resolve_url("people:deactivated")
-    shown = urlsplit(request.headers.get("HX-Current-URL", ""))
+    shown = urlsplit(request.htmx.current_url or "")
     page = f"{shown.path}?{shown.query}" if shown.query else shown.path
     # Whatever the header says, one comes back to this server alone.
     is_here = page.startswith("/") and not page.startswith("//") and "\\" not in page

@@ -15,9 +15,10 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.base import canonical, moments
 from hitlchat.base.forms import BadAnswer, read
+from hitlchat.base.ids import uuid_of
 from hitlchat.base.sentences import translatable, translated
 from hitlchat.gate import attention, batch, decide, deciders, editing, question
 from hitlchat.gate.actor import Actor, actor_of
@@ -88,7 +89,7 @@ def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
-def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
     note = ""
     try:
@@ -102,7 +103,7 @@ def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
-def reply(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+def reply(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Answer the question that a call asks. What does not fit comes back with its errors, and nothing is decided."""
     found = get_object_or_404(_mine(request, approval_id).select_related("call__tool"), pk=approval_id)
     if not question.is_one(found.call):
@@ -124,22 +125,22 @@ def reply(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     return _replied(request, found)
 
 
-def _form_again(request: HttpRequest, found: Approval, asks: Asking, note: str = "") -> HttpResponse:
+def _form_again(request: HtmxRequest, found: Approval, asks: Asking, note: str = "") -> HttpResponse:
     shown = replace(card(found, actor_of(request)), asks=asks)
     context = {"card": shown, "over": _over(request), "note": note}
-    if request.headers.get("HX-Request"):
+    if request.htmx:
         return render(request, "approvals/_question_form.html", context)
     page = card_context(request, found) | {"card": shown, "section": "approvals", "whole": True}
     return render(request, "approvals/page.html", page, status=422)
 
 
-def _replied(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse:
+def _replied(request: HtmxRequest, found: Approval, note: str = "") -> HttpResponse:
     """Show the call as it stands now in place of its card; a conversation's pages hear of it over their own socket."""
     if _over(request) == "ws":
         asks = question.asking_of(found.disclosure["arguments"])
         return _form_again(request, found, asks, note) if note else HttpResponse(status=204)
     told = _told(request, found.pk, note)
-    if request.headers.get("HX-Request"):
+    if request.htmx:
         told["HX-Retarget"], told["HX-Reswap"] = "closest [data-card-slot]", "innerHTML"
     return told
 
@@ -150,7 +151,7 @@ def _over(request: HttpRequest) -> str:
 
 @login_required
 @require_POST
-def take_back(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+def take_back(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Withdraw the call if it was approved and has not started."""
     note = ""
     try:
@@ -164,14 +165,14 @@ def take_back(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 
 @login_required
 @require_safe
-def outcome(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+def outcome(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Show the fragment again to a page that waits for the call to settle."""
     return _fragment(request, get_object_or_404(_mine(request, approval_id), pk=approval_id))
 
 
 @login_required
 @require_safe
-def who(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+def who(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Show the fragment again once others have said yes or decided; 204 while it is as it was `seen`.
 
     With `alone` the part of a card that says who decides, for as long as it waits.
@@ -190,9 +191,9 @@ def who(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     return _fragment(request, found, stays=now.stance == seen.partition(".")[0])
 
 
-def _told(request: HttpRequest, approval_id: UUID, note: str) -> HttpResponse:
+def _told(request: HtmxRequest, approval_id: UUID, note: str) -> HttpResponse:
     found = get_object_or_404(_mine(request, approval_id), pk=approval_id)
-    if request.headers.get("HX-Request"):
+    if request.htmx:
         return _fragment(request, found, note)
     return redirect("approval", approval_id) if not note else _page(request, found, note)
 
@@ -201,9 +202,9 @@ def _mine(request: HttpRequest, approval_id: UUID) -> QuerySet[Approval]:
     return deciders.seen_by(person(request).pk, [approval_id])
 
 
-def _fragment(request: HttpRequest, found: Approval, note: str = "", *, stays: bool = False) -> HttpResponse:
+def _fragment(request: HtmxRequest, found: Approval, note: str = "", *, stays: bool = False) -> HttpResponse:
     """Return the card, for the Studio's page too, which has a heading of its own. `stays`: the page keeps the card."""
-    shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
+    shown_on = urlsplit(request.htmx.current_url or "").path
     on_its_page = shown_on == reverse("approval", args=[found.pk])
     context = card_context(request, found, note) | {"on_its_page": on_its_page, "whole": on_its_page, "who_anew": stays}
     return render(request, "approvals/_answered.html", context)
@@ -262,20 +263,13 @@ def shown(request: HttpRequest) -> HttpResponse:
 
     What the person may not see, or what is another question by now, is passed over, as is what makes no sense.
     """
-    items = dict(pair for item in request.POST.getlist("items")[:MOST_TOGETHER] if (pair := _item(item)))
+    sent = (each.partition(":") for each in request.POST.getlist("items")[:MOST_TOGETHER])
+    items = {pk: digest for named, _colon, digest in sent if (pk := uuid_of(named))}
     actor = actor_of(request)
     for found in deciders.seen_by(person(request).pk, items):
         if found.digest == items[found.pk]:
             attention.shown(found, actor)
     return HttpResponse(status=204)
-
-
-def _item(text: str) -> tuple[UUID, str] | None:
-    approval, _, digest = text.partition(":")
-    try:
-        return UUID(approval), digest
-    except ValueError:
-        return None
 
 
 # Where a page shows the time: on a card, on the line of a call in a transcript, in the list.
@@ -295,7 +289,7 @@ def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
-def extend(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+def extend(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Put the deadline off if this is the question's last minute; the time as it is then, and why if it was not."""
     note, user = "", person(request)
     seen = _moment(request.POST.get("deadline", ""))
@@ -308,7 +302,7 @@ def extend(request: HttpRequest, approval_id: UUID) -> HttpResponse:
         raise Http404(str(error)) from error
     except (decide.AlreadySettled, editing.NotNow) as error:
         note = str(error)
-    if not request.headers.get("HX-Request"):
+    if not request.htmx:
         return redirect("approval", approval_id)
     found = get_object_or_404(deciders.seen_by(user.pk, [approval_id]), pk=approval_id)
     return _piece(request, found, request.POST.get("place", ""), note)

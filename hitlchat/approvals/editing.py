@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.base import canonical
 from hitlchat.base.visible import is_hidden
 from hitlchat.gate import decide, deciders, editing
@@ -110,7 +110,7 @@ OVER = {"ws", "http"}
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
-def edit(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+def edit(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Show the form as fields or as JSON, or what a yes to its content would mean."""
     rows = deciders.seen_by(person(request).pk, [approval_id]).select_related("call__tool")
     found = get_object_or_404(rows, pk=approval_id)
@@ -143,8 +143,8 @@ def _other(schema: dict[str, Any], arguments: dict[str, Any], step: str) -> Form
     return form if not unfit else Form(None, form.json, str(UNFIT), "json")
 
 
-def _shown(request: HttpRequest, found: Approval, what: dict[str, Any]) -> HttpResponse:
+def _shown(request: HtmxRequest, found: Approval, what: dict[str, Any]) -> HttpResponse:
     over = request.GET.get("over", "")
     context = {"card": card(found), "over": over if over in OVER else "http", **what}
-    page = "approvals/_edit.html" if request.headers.get("HX-Request") else "approvals/edit.html"
+    page = "approvals/_edit.html" if request.htmx else "approvals/edit.html"
     return render(request, page, context)

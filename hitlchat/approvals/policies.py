@@ -15,7 +15,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from hitlchat.accounts.access import administrators_only, person
+from hitlchat.accounts.access import HtmxRequest, administrators_only, person
 from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others, named_groups
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translatable
@@ -108,13 +108,13 @@ def example(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
-def simulate(request: HttpRequest) -> HttpResponse:
+def simulate(request: HtmxRequest) -> HttpResponse:
     if request.method != "POST":
         # Whoever has signed in again in between comes like this.
         return redirect(reverse("policies") + "#simulate")
     form = MadeUpCall(person(request), request.POST)
     found = form.simulated() if form.is_valid() else None
-    fragment = bool(request.headers.get("HX-Request"))
+    fragment = bool(request.htmx)
     template = "policies/_simulate.html" if fragment else "policies/page.html"
     context = {"form": form} if fragment else _context(request, form)
     told = {"found": found, "verdict": VERDICTS.get(found.verdict) if found else None}

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.base import canonical
 from hitlchat.gate import card
 from hitlchat.gate.actor import Actor, Caller, actor_of
@@ -35,7 +35,7 @@ NOT_TRIED = (Status.REJECTED, Status.REFUSED)
 
 @author_only
 @require_POST
-def test(request: HttpRequest, name: str) -> HttpResponse:
+def test(request: HtmxRequest, name: str) -> HttpResponse:
     """Run the saved tool once, through the gate like everyone else; a gated one is asked about right here."""
     found = authored(name)
     try:
@@ -50,7 +50,7 @@ def test(request: HttpRequest, name: str) -> HttpResponse:
 
 @author_only
 @require_safe
-def console(request: HttpRequest, name: str, call_id: UUID) -> HttpResponse:
+def console(request: HtmxRequest, name: str, call_id: UUID) -> HttpResponse:
     """Return what a test came to; nothing at all while that is still open, so that its card stays as it is."""
     found = authored(name)
     tests = ToolCall.objects.filter(tool=found, caller=person(request), caller_kind=CallerKind.STUDIO)
@@ -60,7 +60,7 @@ def console(request: HttpRequest, name: str, call_id: UUID) -> HttpResponse:
 
 @author_only
 @require_POST
-def preview(request: HttpRequest, name: str) -> HttpResponse:
+def preview(request: HtmxRequest, name: str) -> HttpResponse:
     """The preview that an approver would be shown; nothing is asked and nothing executed."""
     found = authored(name)
     try:
@@ -80,9 +80,9 @@ def _caller(request: HttpRequest) -> Caller:
     return Caller("studio", user.pk, user.get_username())
 
 
-def _answer(request: HttpRequest, tool: Tool, result: dict[str, Any]) -> HttpResponse:
+def _answer(request: HtmxRequest, tool: Tool, result: dict[str, Any]) -> HttpResponse:
     """The fragment for htmx, with where the tool stands now; without htmx, the whole page around it."""
-    if request.headers.get("HX-Request"):
+    if request.htmx:
         context = {"standing": page.standing_of(tool), "is_live": True, **page.waiting(request, tool), **result}
         return render(request, "studio/_tried.html", context)
     found = authored(tool.name)

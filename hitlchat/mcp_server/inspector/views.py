@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.accounts.models import TokenKind, hashed
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import canonical
@@ -160,7 +160,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @of_session
-def page(request: HttpRequest, session: Session, name: str = "") -> HttpResponse:
+def page(request: HtmxRequest, session: Session, name: str = "") -> HttpResponse:
     return _tool(request, session, name or request.GET.get("tool", ""))
 
 
@@ -180,7 +180,7 @@ def live(request: HttpRequest, session: Session) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @of_session
-def act(request: HttpRequest, session: Session, action: str, number: int = 0, name: str = "") -> HttpResponse:
+def act(request: HtmxRequest, session: Session, action: str, number: int = 0, name: str = "") -> HttpResponse:
     """Carry out a button of the session's page; a GET is redirected to that page.
 
     An answer is the client's user's: it says no more than any client's word does.
@@ -205,7 +205,7 @@ def act(request: HttpRequest, session: Session, action: str, number: int = 0, na
     }
     session.touch()
     sessions.do(acts[action])
-    if _is_part(request):
+    if request.htmx:
         return HttpResponse(status=204, headers={"HX-Trigger": "inspector-look"})
     return HttpResponseRedirect(reverse("mcp:inspector-tool", args=[session.id, name]) if name else page)
 
@@ -216,18 +216,14 @@ def _index(request: HttpRequest, form: SessionForm, problem: str = "", status: i
 
 
 def _tool(
-    request: HttpRequest, session: Session, name: str, *, typed: QueryDict | None = None, problem: str = ""
+    request: HtmxRequest, session: Session, name: str, *, typed: QueryDict | None = None, problem: str = ""
 ) -> HttpResponse:
     """Return the tool with its form: as a part of the page for htmx, which shows only what says that all is well."""
     context = {"session": session, "problem": problem, **_pane(session, name, typed)}
-    if _is_part(request):
+    if request.htmx:
         return render(request, "mcp/inspector/_tool.html", context)
     context |= _since(session, 0)
     return render(request, "mcp/inspector/session.html", context, status=422 if problem else 200)
-
-
-def _is_part(request: HttpRequest) -> bool:
-    return request.headers.get("HX-Request") == "true"
 
 
 def _since(session: Session, seen: int) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from hitlchat.accounts.access import HtmxRequest
 from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.models import DEFAULT_PROMPT, HitlMode
@@ -212,7 +213,7 @@ MOST_AT_ONCE = 1000
 
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
-def drawer(request: HttpRequest) -> HttpResponse:
+def drawer(request: HtmxRequest) -> HttpResponse:
     """Show the drawer over the servers page, alone where that is there already; or change mode and ceiling."""
     if request.method == "POST":
         return _offer(request)
@@ -233,7 +234,7 @@ def filtered(request: HttpRequest) -> HttpResponse:
 
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
-def lines(request: HttpRequest, name: str) -> HttpResponse:
+def lines(request: HtmxRequest, name: str) -> HttpResponse:
     """Show the next tools of one server, or apply its form."""
     server = server_named(name)
     if request.method == "POST":
@@ -267,7 +268,7 @@ def check(request: HttpRequest, name: str) -> HttpResponse:
 
 @administrator_only
 @require_POST
-def require(request: HttpRequest) -> HttpResponse:
+def require(request: HtmxRequest) -> HttpResponse:
     """Let all exposed tools ask every time. That only adds to what people see, so nothing is asked back."""
     lenient = ComposedTool.objects.filter(exposed=True).exclude(tool__hitl_mode=HitlMode.REQUIRED)
     wishes = [Change(pk, hitl_mode=HitlMode.REQUIRED.value) for pk in lenient.values_list("pk", flat=True)]
@@ -285,7 +286,7 @@ def require(request: HttpRequest) -> HttpResponse:
     return _announce(answer, "drawer-changed")
 
 
-def _offer(request: HttpRequest) -> HttpResponse:
+def _offer(request: HtmxRequest) -> HttpResponse:
     """Change mode and ceiling. The answer is always 200, which htmx shows; the form says what became of it."""
     sent = {name: request.POST.get(name, "")[:20] for name in ("mode", "ceiling", "was_mode", "was_ceiling")}
     if not all(sent[name].isdecimal() for name in ("ceiling", "was_ceiling")):
@@ -316,7 +317,7 @@ def _offered(sent: dict[str, str], request: HttpRequest) -> Outcome:
     return Outcome(applied=(sent["mode"] != now.mode) + (ceiling != now.ceiling))
 
 
-def _apply(request: HttpRequest, server: UpstreamServer) -> HttpResponse:
+def _apply(request: HtmxRequest, server: UpstreamServer) -> HttpResponse:
     """Apply the form of a server, and show its section again: as it is now, or as it was filled in."""
     sent = read_form(request.POST.dict(), server)
     outcome = carry_out(sent, actor_of(request))
@@ -381,6 +382,6 @@ def _words() -> dict[str, Any]:
     }
 
 
-def _is_on_page(request: HttpRequest) -> bool:
+def _is_on_page(request: HtmxRequest) -> bool:
     """Return whether a script of the servers page asks, not a browser that restores a page."""
-    return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
+    return bool(request.htmx) and not request.htmx.history_restore_request

@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.base import database, form_views
 from hitlchat.base.form_views import FieldView, field_name
 from hitlchat.base.forms import BadAnswer, read
@@ -152,7 +152,7 @@ def question(request: HttpRequest, question_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
-def answer(request: HttpRequest, question_id: UUID) -> HttpResponse:
+def answer(request: HtmxRequest, question_id: UUID) -> HttpResponse:
     found = _find(request, question_id)
     if not is_answerable(found):
         return _late(request, found)
@@ -170,7 +170,7 @@ def answer(request: HttpRequest, question_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
-def decline(request: HttpRequest, question_id: UUID) -> HttpResponse:
+def decline(request: HtmxRequest, question_id: UUID) -> HttpResponse:
     found = _find(request, question_id)
     try:
         return _closed(request, questions.decline(found.pk, actor_of(request)))
@@ -185,18 +185,18 @@ def _find(request: HttpRequest, question_id: UUID) -> UpstreamQuestion:
         raise Http404(str(error)) from error
 
 
-def _closed(request: HttpRequest, found: UpstreamQuestion) -> HttpResponse:
-    if request.headers.get("HX-Request"):
+def _closed(request: HtmxRequest, found: UpstreamQuestion) -> HttpResponse:
+    if request.htmx:
         return _answered(request, card(found))
     return redirect("servers:question", found.pk)
 
 
-def _late(request: HttpRequest, found: UpstreamQuestion) -> HttpResponse:
+def _late(request: HtmxRequest, found: UpstreamQuestion) -> HttpResponse:
     return _answered(request, card(found), "This question is no longer open. Your answer was not sent.")
 
 
-def _answered(request: HttpRequest, shown: QuestionCard, note: str = "") -> HttpResponse:
-    if request.headers.get("HX-Request"):
+def _answered(request: HtmxRequest, shown: QuestionCard, note: str = "") -> HttpResponse:
+    if request.htmx:
         return render(request, "servers/questions/_question.html", {"question": shown, "note": note})
     return _page(request, shown, note, status=409 if note else 422 if shown.errors else 200)
 
