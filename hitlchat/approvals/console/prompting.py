@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import IO
+from typing import IO, Final
 from uuid import UUID
 
 from django.db.models import Max, QuerySet
@@ -19,13 +19,26 @@ from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval, AuditEvent
 from hitlchat.gate.status import Status
 
-SHORTEST_DIGEST = 12
-APPROVED = "Approved. A server performs it within a few seconds."
-COUNTED = "Your yes counts. It runs once the others have said yes too."
-DECLINED = "Declined. It does not run."
-OTHER_DIGEST = "This is not the digest of the call that waits: show it again, and compare what it says now."
-
-REFUSALS = (
+SHORTEST_DIGEST: Final = 12
+APPROVED: Final = "Approved. A server performs it within a few seconds."
+COUNTED: Final = "Your yes counts. It runs once the others have said yes too."
+DECLINED: Final = "Declined. It does not run."
+OTHER_DIGEST: Final = "This is not the digest of the call that waits: show it again, and compare what it says now."
+YES_OR_LEAVE: Final = 'Type "approve" to run it, anything else to leave it: '
+WHAT: Final = 'Type "approve", "decline" or "later": '
+WHY: Final = "Reason, which the model is told (Enter for none): "
+LEFT: Final = "Nothing was decided; it waits on."
+NEITHER: Final = "Nothing was decided: that was none of the three."
+# What is typed within it was meant for something else (SR-39).
+TOO_SOON_SECONDS: Final = 0.4
+LOOK_AGAIN_SECONDS: Final = 1.0
+LONGEST_LINE: Final = 4096
+LOOK_EVERY_SECONDS: Final = 1.5
+# What comes about by time alone, or was committed late, leaves no newer event.
+LOOK_ANYWAY_SECONDS: Final = 15.0
+# Read at once; what is asked for is nearly always among the first of them.
+AT_ONCE: Final = 200
+REFUSALS: Final = (
     decide.NoSuchApproval,
     decide.AlreadySettled,
     decide.OtherDigest,
@@ -35,6 +48,18 @@ REFUSALS = (
     decide.BadReason,
     showing.NobodyNamed,
 )
+
+Write = Callable[[str], None]
+# An approval, and the round in which it is asked.
+Key = tuple[UUID, int]
+
+
+class Ended(Exception):
+    """Nobody is at the terminal any more: it was closed, or ended by Ctrl-D."""
+
+
+class Overtaken(Exception):
+    """The call that the person was asked about has its outcome already."""
 
 
 def approve(approval_id: UUID, actor: Actor, digest: str) -> str:
@@ -50,6 +75,12 @@ def approve(approval_id: UUID, actor: Actor, digest: str) -> str:
     return COUNTED if decided.call.status == Status.WAITING else APPROVED
 
 
+def decline(approval_id: UUID, actor: Actor, reason: str) -> str:
+    """Say no; what comes of it, in words. What decide.py raises, BadReason."""
+    decide.decline(approval_id, actor, reason=decide.checked_reason(reason))
+    return DECLINED
+
+
 def require(found: Approval, actor: Actor) -> None:
     """Require that a yes of `actor` would count as things are. Raises: what decide.py raises."""
     if not deciders.sees(actor, found):
@@ -60,40 +91,28 @@ def require(found: Approval, actor: Actor) -> None:
     deciders.require(actor, found)
 
 
-def decline(approval_id: UUID, actor: Actor, reason: str) -> str:
-    """Say no; what comes of it, in words. What decide.py raises, BadReason."""
-    decide.decline(approval_id, actor, reason=decide.checked_reason(reason))
-    return DECLINED
-
-
 def refusal(error: Exception) -> str:
     """Return why an answer did not count; of one that came too late also who decided, and how."""
     if isinstance(error, decide.AlreadySettled):
-        standing = Approval.objects.select_related("call").get(call=error.call)
-        return f"{error} Your answer did not count. {showing.sentence(standing)}"
+        settled = Approval.objects.select_related("call").get(call=error.call)
+        return f"{error} Your answer did not count. {showing.sentence(settled)}"
     return f"{one_line(str(error))} Nothing was decided."
 
 
-# What is typed within it was meant for something else (SR-39).
-TOO_SOON_SECONDS = 0.4
-LOOK_AGAIN_SECONDS = 1.0
-LONGEST_LINE = 4096
-
-
-class Ended(Exception):
-    """Nobody is at the terminal any more: it was closed, or ended by Ctrl-D."""
-
-
-class Overtaken(Exception):
-    """The call that the person was asked about has its outcome already."""
+def overtaken(found: Approval) -> str:
+    """Return what became of a question that its person was about to answer."""
+    now = showing.approval(found.pk)
+    if now.call.status == Status.WAITING:
+        return "It is being asked about again, and will come back."
+    return f"It has its outcome meanwhile. {showing.sentence(now)}"
 
 
 class Terminal:
     """`stdin` of a terminal. Nothing is read ahead, so that what was typed too soon can be thrown away."""
 
-    def __init__(self, stdin: IO[str], write: Callable[[str], None]) -> None:
+    def __init__(self, stdin: IO[str], write: Write) -> None:
         self._file = stdin.fileno()
-        self._write = write
+        self.write = write
         self._read = stdin.buffer.raw.read  # type: ignore[attr-defined]
 
     def settle(self) -> None:
@@ -101,11 +120,15 @@ class Terminal:
         time.sleep(TOO_SOON_SECONDS)
         termios.tcflush(self._file, termios.TCIFLUSH)
 
-    def ask(self, question: str, stands: Callable[[], bool]) -> str:
-        """The line that is typed in answer. Ended; Overtaken once `stands` says so, which is asked every second."""
-        self._write(question)
+    def ask(self, question: str, card: Card) -> str:
+        """Return the line that is typed in answer.
+
+        Raises: Ended; Overtaken within a second of the question being no longer the one on the card.
+        """
+        self.write(question)
         while not select.select([self._file], [], [], LOOK_AGAIN_SECONDS)[0]:
-            if not stands():
+            rows = Approval.objects.filter(pk=card.id, digest=card.digest, call__status=Status.WAITING)
+            if not rows.filter(call__round=card.round).exists():
                 raise Overtaken
         # A terminal gives one line at a time, and nothing at its end.
         typed: bytes = self._read(LONGEST_LINE) or b""
@@ -119,15 +142,6 @@ class Terminal:
             raise Ended
 
 
-YES_OR_LEAVE = 'Type "approve" to run it, anything else to leave it: '
-WHAT = 'Type "approve", "decline" or "later": '
-WHY = "Reason, which the model is told (Enter for none): "
-LEFT = "Nothing was decided; it waits on."
-NEITHER = "Nothing was decided: that was none of the three."
-
-Write = Callable[[str], None]
-
-
 @dataclass(frozen=True)
 class Desk:
     """A place to answer: `actor` at `terminal`."""
@@ -135,21 +149,24 @@ class Desk:
     terminal: Terminal
     actor: Actor
     style: showing.Style
-    write: Write
 
     def confirm(self, found: Approval) -> str:
         """Show the card and have it approved, or left. Raises: what `require` raises, Ended, Overtaken."""
         card = self._show(found)
-        typed = self.terminal.ask(YES_OR_LEAVE, lambda: stands(card))
+        typed = self.terminal.ask(YES_OR_LEAVE, card)
         return approve(found.pk, self.actor, card.digest) if typed == "approve" else LEFT
 
     def decide(self, found: Approval) -> str:
         """Show the card and have it approved, declined, or left for later."""
         card = self._show(found)
         try:
-            while (typed := self.terminal.ask(WHAT, lambda: stands(card))) not in ("approve", "decline", "later"):
-                self.write(f"{NEITHER}\n")
-            return self._answer(card, found, typed)
+            while (typed := self.terminal.ask(WHAT, card)) not in ("approve", "decline", "later"):
+                self.terminal.write(f"{NEITHER}\n")
+            if typed == "later":
+                return LEFT
+            if typed == "approve":
+                return approve(found.pk, self.actor, card.digest)
+            return decline(found.pk, self.actor, self._reason(card))
         except Overtaken:
             return f"\n{overtaken(found)}"
         except REFUSALS as error:
@@ -157,50 +174,23 @@ class Desk:
 
     def _show(self, found: Approval) -> Card:
         card = showing.card_of(found, self.actor)
-        told = showing.presented(found, card, viewer=self.actor, full=must_unfold(card))
-        self.write(f"{self.style.text(told)}\n")
+        facts = showing.presented(found, card, viewer=self.actor, full=must_unfold(card))
+        self.terminal.write(f"{self.style.text(facts)}\n")
         self.terminal.settle()
         return card
 
-    def _answer(self, card: Card, found: Approval, typed: str) -> str:
-        if typed == "later":
-            return LEFT
-        if typed == "approve":
-            return approve(found.pk, self.actor, card.digest)
-        return decline(found.pk, self.actor, self._reason(card))
-
     def _reason(self, card: Card) -> str:
         while True:
-            typed = self.terminal.ask(WHY, lambda: stands(card))
+            typed = self.terminal.ask(WHY, card)
             try:
                 return decide.checked_reason(typed)
             except decide.BadReason as error:
-                self.write(f"{error}\n")
-
-
-def stands(card: Card) -> bool:
-    """Return whether the question is still the one on the card."""
-    rows = Approval.objects.filter(pk=card.id, digest=card.digest, call__status=Status.WAITING)
-    return rows.filter(call__round=card.round).exists()
-
-
-def overtaken(found: Approval) -> str:
-    now = showing.approval(found.pk)
-    if now.call.status == Status.WAITING:
-        return "It is being asked about again, and will come back."
-    return f"It has its outcome meanwhile. {showing.sentence(now)}"
-
-
-LOOK_EVERY_SECONDS = 1.5
-# What comes about by time alone, or was committed late, leaves no newer event.
-LOOK_ANYWAY_SECONDS = 15.0
-
-Key = tuple[UUID, int]
+                self.terminal.write(f"{error}\n")
 
 
 @dataclass
 class Watch:
-    """Keeps which of `rows`, a query of what waits, has been told of already."""
+    """What waits among `rows`, a query, of which nothing is reported twice."""
 
     rows: Callable[[], QuerySet[Approval]]
     seen: set[Key] = field(default_factory=set)
@@ -208,12 +198,13 @@ class Watch:
     _looked: float = 0.0
 
     def next(self) -> Approval | None:
-        """The most urgent question that was not told of; None while there is none. Between events it costs one look at
-        the end of an index.
+        """Return the most urgent question that was not reported; None while there is none.
+
+        Between events it costs one look at the end of an index.
         """
         if not self._is_due():
             return None
-        for key in islice(showing.unseen(self.rows(), self.seen), 1):
+        for key in islice((each for each in self._waiting() if each not in self.seen), 1):
             self.seen.add(key)
             # There may be more.
             self._looked = 0.0
@@ -221,15 +212,22 @@ class Watch:
         return None
 
     def events(self) -> Iterator[dict[str, object]]:
-        """Yield what began and what ended to wait since it was asked last, as JSON objects."""
+        """Yield what began and what ended to wait since the last call, as JSON objects."""
         if not self._is_due():
             return
-        now = set(showing.unseen(self.rows(), set()))
+        now = set(self._waiting())
         for found, round_ in _read(self.seen - now):
             yield {"event": _end(found, round_), **showing.line(found)}
         for found, _ in _read(now - self.seen):
             yield {"event": "waiting", **showing.line(found)}
         self.seen = now
+
+    def _waiting(self) -> Iterator[Key]:
+        """Yield what waits, read as far as it is needed."""
+        start, ids = 0, self.rows().values_list("pk", "call__round")
+        while page := list(ids[start : start + AT_ONCE]):
+            yield from page
+            start += AT_ONCE
 
     def _is_due(self) -> bool:
         latest = AuditEvent.objects.aggregate(latest=Max("pk"))["latest"]
@@ -240,11 +238,12 @@ class Watch:
 
 
 def _read(keys: set[Key]) -> Iterator[tuple[Approval, int]]:
-    """Yield each with the round that was meant, in the order in which they were asked."""
+    """Yield each with the round that was meant, in the order in which they were asked, without what is large."""
     ordered = sorted(keys)
-    for start in range(0, len(ordered), showing.AT_ONCE):
-        rounds = dict(ordered[start : start + showing.AT_ONCE])
-        for found in showing.among([*rounds]):
+    for start in range(0, len(ordered), AT_ONCE):
+        rounds = dict(ordered[start : start + AT_ONCE])
+        rows = Approval.objects.filter(pk__in=rounds).select_related("call__caller").defer(*showing.LARGE)
+        for found in rows.order_by("pk"):
             yield found, rounds[found.pk]
 
 
@@ -253,7 +252,3 @@ def _end(found: Approval, round_: int) -> str:
     if found.call.status == Status.WAITING:
         return "again" if found.call.round > round_ else "others"
     return showing.ENDS.get(Status(found.call.status), "approved")
-
-
-def rest(seconds: float = LOOK_EVERY_SECONDS) -> None:
-    time.sleep(seconds)

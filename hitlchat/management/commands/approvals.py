@@ -1,23 +1,32 @@
 """`manage.py approvals`: what waits, its cards and its answers, without a browser."""
 
 import sys
-from typing import Any
+import time
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any, Final
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import QuerySet
 
-from hitlchat.approvals.console import facts, prompting, showing
+from hitlchat.api import approvals as rest
+from hitlchat.approvals.console import prompting, showing
 from hitlchat.approvals.console.prompting import Desk, Ended, Overtaken, Terminal, overtaken
 from hitlchat.gate import decide, editing
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import Approval
+from hitlchat.gate.oversight import HIGHEST_RISK
 
+MOST: Final = 1000
+WATCHING: Final = "Waiting for questions. Ctrl-C ends it."
+ONLY_SHOWN: Final = "Waiting for questions, which are only shown: to answer, say who you are with --as."
+NO_TERMINAL: Final = "Waiting for questions, which are only shown: they are answered at a terminal, and this is none."
 # Whoever can run commands here is the operator, and nobody in particular.
-NOT_AT_A_TERMINAL = (
+NOT_AT_A_TERMINAL: Final = (
     "Nothing was decided: nobody can be asked here, since this is no terminal. Read what "
     "`manage.py approvals show {id} --full` says, and approve exactly that with the --digest at its end."
 )
-STOPPED = "Stopped. What was not answered waits on."
+STOPPED: Final = "Stopped. What was not answered waits on."
 
 
 class Command(BaseCommand):
@@ -26,31 +35,53 @@ class Command(BaseCommand):
     requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        facts.add(parser)
+        what = parser.add_subparsers(dest="what", required=True)
+        listed = what.add_parser("list", help="what waits, the most urgent first")
+        _narrowed(listed)
+        _printed(listed)
+        listed.add_argument("--limit", type=_limit, default=50, help=f"how many at most, up to {MOST:,}")
+        shown = what.add_parser("show", help="one question with all that its card says, or what became of it")
+        shown.add_argument("approval", type=UUID)
+        shown.add_argument("--full", action="store_true", help="with all that is folded away, and the raw JSON")
+        shown.add_argument("--as", dest="person", metavar="USER", help="also whether this person may answer")
+        _printed(shown)
+        approve = _answer(what.add_parser("approve", help="say yes to exactly this call, as a person"))
+        approve.add_argument("--digest", help="of what was read with `show`; without it, the card is shown here first")
+        approve.add_argument("--plain", action="store_true", help="no colours and no boxes: one fact a line")
+        decline = _answer(what.add_parser("decline", help="say no, as a person"))
+        decline.add_argument("--reason", default="", help="why; the model is told")
+        watched = what.add_parser("watch", help="wait for questions, show each, and ask what to do with it")
+        watched.add_argument("--as", dest="person", metavar="USER", help="who answers; without it they are only shown")
+        _narrowed(watched)
+        _printed(watched)
+        extend = what.add_parser("extend", help="put a deadline off by five minutes, in its last minute")
+        extend.add_argument("approval", type=UUID)
+        extend.add_argument("--user", required=True, help="the username of the person who does it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            told = getattr(self, f"_{options['what']}")(**options)
+            words = getattr(self, f"_{options['what']}")(**options)
         except prompting.REFUSALS as error:
             raise CommandError(prompting.refusal(error)) from error
-        if told:
-            self.stdout.write(told)
+        if words:
+            self.stdout.write(words)
 
     def _list(self, *, limit: int, json: bool, plain: bool, **options: Any) -> str:
-        rows = list(self._waiting(**options)[: limit + 1])
+        rows = list(_waiting(**options)[: limit + 1])
         if json:
             return "\n".join(showing.dumped(showing.line(row)) for row in rows[:limit])
-        return showing.told(rows, limit, self._style(plain=plain))
+        return self._style(plain=plain).table(rows, limit)
 
-    def _show(self, *, approval: UUID, full: bool, json: bool, plain: bool, **options: Any) -> str:
+    def _show(self, *, approval: UUID, full: bool, json: bool, plain: bool, person: str | None, **_: Any) -> str:
         found = showing.approval(approval)
         if json:
-            return showing.dumped(showing.whole(found))
-        viewer = self._actor(options["person"]) if options["person"] else None
+            whole = rest.approval(rest.with_all(Approval.objects.all()).get(pk=approval))
+            return showing.dumped({**showing.line(found), **whole.model_dump(by_alias=True)})
+        viewer = _actor(person) if person else None
         return self._style(plain=plain).text(showing.shown(found, viewer=viewer, full=full))
 
     def _approve(self, *, approval: UUID, person: str, digest: str | None, plain: bool, **_: Any) -> str:
-        actor = self._actor(person)
+        actor = _actor(person)
         if digest is not None:
             return prompting.approve(approval, actor, digest)
         found = showing.approval(approval)
@@ -66,15 +97,15 @@ class Command(BaseCommand):
             raise CommandError("Nothing was decided.") from None
 
     def _decline(self, *, approval: UUID, person: str, reason: str, **_: Any) -> str:
-        return prompting.decline(approval, self._actor(person), reason)
+        return prompting.decline(approval, _actor(person), reason)
 
-    def _watch(self, *, json: bool, plain: bool, **options: Any) -> str:
-        watch = prompting.Watch(lambda: self._waiting(**options))
+    def _watch(self, *, json: bool, plain: bool, person: str | None, **options: Any) -> str:
+        watch = prompting.Watch(lambda: _waiting(**options))
         try:
             if json:
                 self._report(watch)
             else:
-                self._attend(watch, options["person"], plain=plain)
+                self._attend(watch, person, plain=plain)
         except (Ended, KeyboardInterrupt):
             return "" if json else f"\n{STOPPED}"
         return ""
@@ -84,17 +115,16 @@ class Command(BaseCommand):
             for event in watch.events():
                 self.stdout.write(showing.dumped(event))
             self.stdout.flush()
-            prompting.rest()
+            time.sleep(prompting.LOOK_EVERY_SECONDS)
 
     def _attend(self, watch: prompting.Watch, person: str | None, *, plain: bool) -> None:
         """Ask, where there is somebody to ask; else show only."""
-        desk = self._desk(self._actor(person), plain=plain) if person and self._is_terminal() else None
-        unasked = facts.NO_TERMINAL if person else facts.ONLY_SHOWN
-        self.stdout.write(facts.WATCHING if desk else unasked)
+        desk = self._desk(_actor(person), plain=plain) if person and self._is_terminal() else None
+        self.stdout.write(WATCHING if desk else NO_TERMINAL if person else ONLY_SHOWN)
         while True:
             found = watch.next()
             if found is None:
-                (desk.terminal.rest if desk else prompting.rest)(prompting.LOOK_EVERY_SECONDS)
+                (desk.terminal.rest if desk else time.sleep)(prompting.LOOK_EVERY_SECONDS)
             elif desk:
                 self.stdout.write(f"{desk.decide(found)}\n")
             else:
@@ -103,17 +133,10 @@ class Command(BaseCommand):
 
     def _extend(self, *, approval: UUID, user: str, **_: Any) -> str:
         try:
-            call = editing.extend(approval, self._actor(user))
+            call = editing.extend(approval, _actor(user))
         except (decide.NoSuchApproval, decide.AlreadySettled, editing.NotNow) as error:
             raise CommandError(str(error)) from error
         return f"It can be answered until {call.deadline:%Y-%m-%d %H:%M:%S %Z}."
-
-    def _waiting(self, *, whose: str | None, tool: str, risk: int, **_: Any) -> Any:
-        who: User | None = showing.person(whose) if whose else None
-        return showing.waiting(who, tool=tool, risk=risk)
-
-    def _actor(self, name: str) -> Actor:
-        return Actor(showing.person(name).pk, "console")
 
     def _is_terminal(self) -> bool:
         return sys.stdin.isatty() and self.stdout.isatty()
@@ -126,4 +149,43 @@ class Command(BaseCommand):
             self.stdout.write(text, ending="")
             self.stdout.flush()
 
-        return Desk(Terminal(sys.stdin, write), actor, self._style(plain=plain), write)
+        return Desk(Terminal(sys.stdin, write), actor, self._style(plain=plain))
+
+
+def _waiting(*, whose: str | None, tool: str, risk: int, **_: Any) -> QuerySet[Approval]:
+    return showing.waiting(showing.person(whose) if whose else None, tool=tool, risk=risk)
+
+
+def _actor(name: str) -> Actor:
+    return Actor(showing.person(name).pk, "console")
+
+
+def _narrowed(parser: ArgumentParser) -> None:
+    parser.add_argument("--for", dest="whose", metavar="USER", help="only what this person may answer")
+    parser.add_argument("--tool", default="", metavar="NAME", help="only calls of this tool")
+    parser.add_argument("--risk", type=_risk, default=0, metavar="LEVEL", help="only this risk or higher, such as L3")
+
+
+def _printed(parser: ArgumentParser) -> None:
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--plain", action="store_true", help="no colours and no boxes: one fact a line")
+    how.add_argument("--json", action="store_true", help="one JSON object a line, with the fields of the REST API")
+
+
+def _answer(parser: ArgumentParser) -> ArgumentParser:
+    parser.add_argument("approval", type=UUID)
+    parser.add_argument("--as", dest="person", metavar="USER", required=True, help="the person whose answer it is")
+    return parser
+
+
+def _limit(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST:
+        raise ArgumentTypeError(f"expected a whole number from 1 to {MOST:,}")
+    return int(text)
+
+
+def _risk(text: str) -> int:
+    level = text.upper().removeprefix("L")
+    if not level.isascii() or not level.isdigit() or not 0 <= int(level) <= HIGHEST_RISK:
+        raise ArgumentTypeError(f"expected a level from L0 to L{HIGHEST_RISK}")
+    return int(level)
