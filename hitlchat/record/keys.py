@@ -8,8 +8,10 @@ import base64
 import binascii
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -46,7 +48,7 @@ def own() -> Ed25519PrivateKey:
     if given:
         return _given(given)
     if not file().exists():
-        write(file(), Ed25519PrivateKey.generate())
+        _write(file(), Ed25519PrivateKey.generate())
     return _pem(file().read_bytes(), str(file()))
 
 
@@ -57,18 +59,20 @@ def own_fingerprint() -> str | None:
     return fingerprint(public_of(own()))
 
 
-def write(path: Path, key: Ed25519PrivateKey) -> None:
-    """Write it for its owner only, whole or not at all; one that another process has just written stays."""
+@contextmanager
+def private_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
+    """Write `path` for its owner only, whole or not at all. `replace`: else one that is there by then stays."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as handle:
-        handle.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as handle:
+            yield handle
+        if replace:
+            draft.replace(path)
+        else:
+            with suppress(FileExistsError):
+                os.link(draft, path)
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)
 
 
 def current() -> RecordKey | None:
@@ -103,12 +107,21 @@ def rotate(to: Path, actor: Actor, *, lost: bool = False) -> RecordKey:
         enrolled(old)
         endorsement = sign(old, KEY, endorsed(public, before.pk))
     # Before it is said to be the key: without the file nothing could be sealed any more.
-    write(to, made)
+    _write(to, made)
     with transaction.atomic():
         row = _add(public, before.number + 1 if before else 1, endorsement)
         said = {"before": before.pk if before else None, "after": row.pk, "lost": lost}
         note(None, CHANGED, actor=actor, data=said)
     return row
+
+
+def put_in_place() -> None:
+    """Put the new key in the place of the old one, which is kept beside it, after `rotate` into the data folder."""
+    fresh = file().with_name("record_key.new")
+    if file().exists():
+        old = file().with_name(f"record_key.{(own_fingerprint() or '')[:16]}")
+        file().replace(old)
+    fresh.replace(file())
 
 
 def check(**_: Any) -> list[CheckMessage]:
@@ -119,6 +132,11 @@ def check(**_: Any) -> list[CheckMessage]:
     except BadKey as error:
         return [Error(str(error), hint="docs/record.md says how to give one.", id="hitlchat.record.E001")]
     return []
+
+
+def _write(path: Path, key: Ed25519PrivateKey) -> None:
+    with private_file(path, replace=False) as handle:
+        handle.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 def _add(public: str, number: int, endorsement: str = "") -> RecordKey:
@@ -157,12 +175,3 @@ def _pem(data: bytes, where: str) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise BadKey(f"{where} holds a key of another kind; {EXPECTED}.")
     return key
-
-
-def put_in_place() -> None:
-    """Put the new key in the place of the old one, which is kept beside it, after `rotate` into the data folder."""
-    fresh = file().with_name("record_key.new")
-    if file().exists():
-        old = file().with_name(f"record_key.{(own_fingerprint() or '')[:16]}")
-        file().replace(old)
-    fresh.replace(file())

@@ -129,12 +129,12 @@ def _row(stored: dict[str, Any]) -> Row:
     }
 
 
-def hashed(row: Row, salt: str, form: int) -> bytes:
-    """The hash of an event in the batch with this salt, sealed in this form. It never raises for the row's sake."""
-    salt_of = salts(salt_of_row(salt, row["id"]))
+def hashed(row: Row, seal: Seal) -> bytes:
+    """The hash of an event in the batch of this seal. It never raises for the row's sake."""
+    salt_of = salts(salt_of_row(seal.salt, row["id"]))
     if RAW not in row:
         try:
-            return row_hash(row, salt_of, form, text=proofs.text_digest(row[TEXT], salt_of))
+            return row_hash(row, salt_of, form_of(seal), text=proofs.text_digest(row[TEXT], salt_of))
         except canonical.NotJson:
             row[RAW] = _raw(row["id"])
     return proofs.unreadable_hash(row["id"], proofs.unreadable_inner(row[RAW], salt_of))

@@ -92,7 +92,7 @@ def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: dateti
         format=FORM,
         previous=before.hash if before else "",
     )
-    hashes = [rows.hashed(row, made.salt, FORM) for row in (*late, *fresh)]
+    hashes = [rows.hashed(row, made) for row in (*late, *fresh)]
     made.root, made.marks = proofs.root(hashes).hex(), rows.marks_of(hashes)
     return made
 

@@ -107,7 +107,7 @@ def _against(seal: Seal, expected: list[int], own: dict[int, Row]) -> Iterator[F
                 words = translatable(f"Event {event_id} is missing: batch {seal.number} was sealed with it.")
                 yield Finding("missing", words, seal.number, event_id)
         return
-    hashes = {event_id: _hash(own[event_id], seal) for event_id in expected}
+    hashes = {event_id: rows.hashed(own[event_id], seal) for event_id in expected}
     if proofs.root(list(hashes.values())).hex() == seal.root:
         return
     marks = dict(zip(expected, rows.marks_in(seal.marks), strict=False))
@@ -122,7 +122,7 @@ def _against(seal: Seal, expected: list[int], own: dict[int, Row]) -> Iterator[F
 def _changed(seal: Seal, row: Row, marks: dict[int, str]) -> Finding:
     """Return whether a row was edited, or is what another event of the batch was."""
     for event_id, mark in marks.items():
-        if event_id != row["id"] and rows.mark_of(_hash({**row, "id": event_id}, seal)) == mark:
+        if event_id != row["id"] and rows.mark_of(rows.hashed({**row, "id": event_id}, seal)) == mark:
             words = translatable(f"Event {row['id']} was reordered: what it says was sealed as event {event_id}.")
             return Finding("reordered", words, seal.number, row["id"])
     return _edited(seal, row["id"])
@@ -131,10 +131,6 @@ def _changed(seal: Seal, row: Row, marks: dict[int, str]) -> Finding:
 def _edited(seal: Seal, event_id: int) -> Finding:
     words = translatable(f"Event {event_id} was edited: it is not as batch {seal.number} sealed it.")
     return Finding("edited", words, seal.number, event_id)
-
-
-def _hash(row: Row, seal: Seal) -> bytes:
-    return rows.hashed(row, seal.salt, rows.form_of(seal))
 
 
 class _Walk:

@@ -3,11 +3,10 @@
 import asyncio
 import json
 import logging
-import os
-import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, connection, transaction
@@ -24,6 +23,14 @@ from hitlchat.record import keys, rows
 from hitlchat.record.keys import BadKey, OtherKey
 from hitlchat.record.proofs import DROP, sign, within
 from hitlchat.record.sealing import MOST, seal, seal_all
+
+DROPPED: Final = "record.dropped"
+RETENTION_SECONDS: Final = 3600.0
+BOLTS_OFF: Final = (
+    "Not all triggers that keep the record from being changed are on: “manage.py migrate” puts them on again."
+)
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -67,21 +74,9 @@ def advance() -> Mark | None:
         return before
     last = Seal.objects.order_by("-number").first()
     if last is not None and (before is None or last.number > before.number):
-        _write(Mark(last.number, last.hash))
+        with keys.private_file(file(), replace=True) as handle:
+            handle.write(json.dumps({"number": last.number, "hash": last.hash}).encode("ascii"))
     return None
-
-
-def _write(mark: Mark) -> None:
-    draft = file().with_name(f"record_mark.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as handle:
-        handle.write(json.dumps({"number": mark.number, "hash": mark.hash}))
-    draft.replace(file())
-
-
-logger = logging.getLogger(__name__)
-
-DROPPED = "record.dropped"
 
 
 def drop(days: int, actor: Actor) -> int:
@@ -129,10 +124,6 @@ def _delete(batch: Seal, late: dict[int, int]) -> None:
     gone = [(event_id,) for event_id in (*batch.late, *own) if late.get(event_id, batch.number) == batch.number]
     with connection.cursor() as cursor:
         cursor.executemany("DELETE FROM gate_auditevent WHERE id = %s", gone)
-
-
-RETENTION_SECONDS = 3600.0
-BOLTS_OFF = "Not all triggers that keep the record from being changed are on: “manage.py migrate” puts them on again."
 
 
 class RecordWorker:

@@ -435,7 +435,7 @@ def sealed_before() -> None:
     there = rows.read()
     made = Seal(number=1, first=1, last=there[-1]["id"], count=len(there), watch=1, salt=secrets.token_hex(32))
     made.gaps = [[1, there[0]["id"] - 1]] if there[0]["id"] > 1 else []
-    hashes = [rows.hashed(row, made.salt, 1) for row in there]
+    hashes = [rows.hashed(row, made) for row in there]
     made.root, made.marks = proofs.root(hashes).hex(), rows.marks_of(hashes)
     private = keys.own()
     made.key = keys.enrolled(private)
