@@ -6,6 +6,7 @@ has its outcome by then does not wait any more in it.
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from typing import Final
 
 from django.conf import settings
 from django.db import transaction
@@ -20,7 +21,19 @@ from hitlchat.gate.status import Status
 from hitlchat.notices.models import Heard, Installation, Item, ItemKind, Kind, Notice, NoticeKind, Receiver, State
 from hitlchat.notices.wording import MOST_LISTED, Burst, Text, decided, waiting
 
-SMTP = "django.core.mail.backends.smtp.EmailBackend"
+SMTP: Final = "django.core.mail.backends.smtp.EmailBackend"
+LATE_COMMIT: Final = timedelta(minutes=2)
+NOTED_EVERY: Final = timedelta(minutes=1)
+# Others use the same thread to reach the database: no batch keeps them waiting for long.
+AT_ONCE: Final = 100
+ASKED: Final = "call.waiting"
+OUTCOMES: Final = frozenset(
+    f"call.{each.value}" for each in (Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN)
+)
+# So many wait for a receiver that does not answer; what comes meanwhile is told in one when it does, or they are given
+# up.
+MOST_DUE: Final = 5
+KEPT: Final = timedelta(days=30)
 
 
 def mail_is_off() -> bool:
@@ -39,50 +52,35 @@ class Audience:
 
     def of(self, call: ToolCall) -> list[Receiver]:
         """Return the receivers for a call that waits."""
-        groups = _groups(call)
-        return [each for each in self.receivers if self._may(each, call, groups) and _wants(each, call)]
+        has_escalated = call.escalates_at is not None and call.escalates_at <= timezone.now()
+        groups = {call.decider_group} if call.decided_by == DecidedBy.GROUP else set()
+        groups |= {call.escalates_to} if has_escalated else set()
+        found = []
+        for each in self.receivers:
+            if each.person_id is not None:
+                may = each.person_id in self._deciders(call, has_escalated=has_escalated)
+            else:
+                may = each.group_id is None or each.group_id in groups
+            if may and _wants(each, call):
+                found.append(each)
+        return found
 
-    def _may(self, receiver: Receiver, call: ToolCall, groups: set[int | None]) -> bool:
-        if receiver.person_id is not None:
-            return receiver.person_id in self._deciders(call)
-        return receiver.group_id is None or receiver.group_id in groups
-
-    def _deciders(self, call: ToolCall) -> set[int]:
+    def _deciders(self, call: ToolCall, *, has_escalated: bool) -> set[int]:
         """Return the deciders, looked up once for all calls under the same rules."""
         rules = (call.decided_by, call.decider_group, call.not_the_requester, call.escalates_to)
-        key = (*rules, _has_escalated(call), call.caller_id)
+        key = (*rules, has_escalated, call.caller_id)
         if key not in self._people:
-            found = deciders.people(call, by=Now())
             own = {each.person_id for each in self.receivers if each.person_id is not None}
-            self._people[key] = set(found.filter(pk__in=own).values_list("pk", flat=True))
+            found = deciders.people(call, by=Now()).filter(pk__in=own)
+            self._people[key] = set(found.values_list("pk", flat=True))
         return self._people[key]
-
-
-def _groups(call: ToolCall) -> set[int | None]:
-    first = {call.decider_group} if call.decided_by == DecidedBy.GROUP else set()
-    return first | ({call.escalates_to} if _has_escalated(call) else set())
-
-
-def _has_escalated(call: ToolCall) -> bool:
-    return call.escalates_at is not None and call.escalates_at <= timezone.now()
 
 
 def _wants(receiver: Receiver, call: ToolCall) -> bool:
     wishes = receiver.wishes
-    checks: tuple[Callable[[], bool], ...] = (
-        lambda: call.risk_level >= receiver.least_risk,
-        lambda: wishes is None or call.risk_level >= wishes.least_risk,
-        lambda: wishes is None or not wishes.tools or call.tool_name in wishes.tools,
-    )
-    return all(check() for check in checks)
-
-
-LATE_COMMIT = timedelta(minutes=2)
-NOTED_EVERY = timedelta(minutes=1)
-# Others use the same thread to reach the database: no batch keeps them waiting for long.
-AT_ONCE = 100
-ASKED = "call.waiting"
-OUTCOMES = {f"call.{each.value}" for each in (Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN)}
+    least = max(receiver.least_risk, wishes.least_risk if wishes else 0)
+    tools = wishes.tools if wishes else []
+    return call.risk_level >= least and (not tools or call.tool_name in tools)
 
 
 class Reading:
@@ -208,12 +206,6 @@ def _waiting_approvals(call_ids: Iterable[object]) -> list[Approval]:
     return list(rows.defer("disclosure", "call__arguments", "call__result", "call__output"))
 
 
-# So many wait for a receiver that does not answer; what comes meanwhile is told in one when it does, or they are given
-# up.
-MOST_DUE = 5
-KEPT = timedelta(days=30)
-
-
 def compose(audience: Audience) -> None:
     """Make the notices whose time has come."""
     for receiver in audience.receivers:
@@ -244,7 +236,7 @@ def _is_time(receiver: Receiver, kind: ItemKind) -> bool:
     return recent.filter(state=State.DUE)[:MOST_DUE].count() < MOST_DUE
 
 
-def _compose(receiver: Receiver, kind: ItemKind, make: Callable[[Receiver, QuerySet[Item]], Text | None]) -> None:
+def _compose(receiver: Receiver, kind: ItemKind, make: Callable[[Notice, QuerySet[Item]], Text | None]) -> None:
     with transaction.atomic():
         # Whoever else looks at the same time finds nothing left, or another process to be at it.
         locked = Receiver.objects.select_for_update(skip_locked=True, of=("self",)).filter(pk=receiver.pk)
@@ -252,21 +244,24 @@ def _compose(receiver: Receiver, kind: ItemKind, make: Callable[[Receiver, Query
             return
         ids = list(_untold(receiver, kind).values_list("pk", flat=True))
         items = Item.objects.filter(pk__gte=ids[0], pk__lte=ids[-1], receiver=receiver, kind=kind, notice=None)
-        text = make(receiver, items) if ids else None
+        now = timezone.now()
+        notice = Notice(receiver=receiver, kind=kind.value, made_at=now, next_try_at=now)
+        text = make(notice, items) if ids else None
         if text is None:
             items.delete()
             return
-        now = timezone.now()
-        notice = Notice(receiver=receiver, kind=kind.value, made_at=now, next_try_at=now)
-        notice.subject, notice.body = storable(text.subject), storable(text.body(notice))
+        notice.subject, notice.body = storable(text.subject), storable(text.body)
         notice.save(force_insert=True)
         items.update(notice=notice)
 
 
-def _waiting(receiver: Receiver, items: QuerySet[Item]) -> Text | None:
+def _waiting(notice: Notice, items: QuerySet[Item]) -> Text | None:
     """Return the text about what waits; None where all of it has been answered."""
-    now = timezone.now()
-    waits = Q(approval__call__status=Status.WAITING, approval__call__deadline__gt=now) & _still_theirs(receiver)
+    receiver, now = notice.receiver, notice.made_at
+    waits = Q(approval__call__status=Status.WAITING, approval__call__deadline__gt=now)
+    if receiver.person_id is not None:
+        # Only what they still may answer: they left no group, and said no yes since.
+        waits &= Q(approval__in=deciders.waiting_for(receiver.person_id).values("pk"))
     late = Q(approval__call__status=Status.WAITING, approval__call__deadline__lte=now)
     expired = Q(approval__call__status=Status.EXPIRED) | late
     count = items.aggregate(
@@ -286,14 +281,7 @@ def _waiting(receiver: Receiver, items: QuerySet[Item]) -> Text | None:
         quiet=_quiet(receiver, items),
         arguments=Installation.row().arguments,
     )
-    return waiting(receiver, burst)
-
-
-def _still_theirs(receiver: Receiver) -> Q:
-    """Return the condition on items that their person still may answer: they left no group and said no yes since."""
-    if receiver.person_id is None:
-        return Q()
-    return Q(approval__in=deciders.waiting_for(receiver.person_id).values("pk"))
+    return waiting(notice, burst)
 
 
 def _quiet(receiver: Receiver, items: QuerySet[Item]) -> str:
@@ -303,21 +291,16 @@ def _quiet(receiver: Receiver, items: QuerySet[Item]) -> str:
     return str(quiet) if quiet and first and quiet.covers(first) else ""
 
 
-def _decided(receiver: Receiver, items: QuerySet[Item]) -> Text | None:
+def _decided(notice: Notice, items: QuerySet[Item]) -> Text | None:
     """Return the text about outcomes; None where they may not look at the calls any more."""
     listed = list(items.select_related("approval__call", "by").order_by("-pk")[:MOST_LISTED])
-    shown = _seen(receiver, listed)
+    receiver, ids, shown = notice.receiver, [each.approval_id for each in listed], listed
+    if receiver.person_id is not None:
+        seen = set(deciders.seen_by(receiver.person_id, ids).values_list("pk", flat=True))
+        shown = [each for each in listed if each.approval_id in seen]
     if not shown:
         return None
     count = items.count() - len(listed) + len(shown)
-    ids = [each.approval_id for each in shown]
-    told = Item.objects.filter(receiver=receiver, approval__in=ids, kind=ItemKind.WAITING, notice__isnull=False)
-    notices = {each.approval_id: each.notice for each in told.select_related("notice").order_by("pk")}
-    return decided(receiver, shown, count, notices)
-
-
-def _seen(receiver: Receiver, items: list[Item]) -> list[Item]:
-    if receiver.person_id is None:
-        return items
-    seen = set(deciders.seen_by(receiver.person_id, [each.approval_id for each in items]).values_list("pk", flat=True))
-    return [each for each in items if each.approval_id in seen]
+    sent = Item.objects.filter(receiver=receiver, approval__in=ids, kind=ItemKind.WAITING, notice__isnull=False)
+    notices = {each.approval_id: each.notice for each in sent.select_related("notice").order_by("pk")}
+    return decided(notice, shown, count, notices)

@@ -75,48 +75,32 @@ def claim(most: int, busy: Mapping[str, int]) -> list[Notice]:
 
     No place gets more than it may have at once, counting those that are `busy`.
     """
-    taken, full = Counter(busy), [place for place, count in busy.items() if count >= MOST_PER_PLACE]
+    places, full = Counter(busy), [place for place, count in busy.items() if count >= MOST_PER_PLACE]
     now = database.now()
-    rows = Notice.objects.filter(_free(now), state=State.DUE, next_try_at__lte=now)
-    rows = rows.exclude(receiver__place__in=full)
+    longest = max(lease(is_mail=True), lease(is_mail=False))
+    # Further ahead than any can be: the clock was set back since.
+    free = Q(lease_until=None) | Q(lease_until__lt=now) | Q(lease_until__gt=now + longest)
+    rows = Notice.objects.filter(free, state=State.DUE, next_try_at__lte=now).exclude(receiver__place__in=full)
     if MAIL in full:
         rows = rows.exclude(receiver__kind=Kind.EMAIL)
     found: list[Notice] = []
     for notice in rows.select_related("receiver__person").order_by("next_try_at", "pk")[: 2 * most]:
-        if _is_gone(notice.receiver):
-            drop(notice.receiver_id)
-            continue
-        place = place_of(notice.receiver)
-        if len(found) < most and taken[place] < MOST_PER_PLACE and _take(notice, now):
-            taken[place] += 1
-            found.append(notice)
+        receiver, place = notice.receiver, place_of(notice.receiver)
+        if receiver.person is not None and not receiver.person.is_active:
+            # Deactivated since the notice was made.
+            drop(receiver.pk)
+        elif len(found) < most and places[place] < MOST_PER_PLACE:
+            row = Notice.objects.filter(free, pk=notice.pk, state=State.DUE)
+            if row.update(owner=me(), lease_until=now + lease(is_mail=receiver.is_mail)) == 1:
+                places[place] += 1
+                found.append(notice)
     return found
 
 
-def _is_gone(receiver: Receiver) -> bool:
-    """Return whether its person was deactivated since the notice was made."""
-    return receiver.person is not None and not receiver.person.is_active
-
-
-def _free(now: datetime) -> Q:
-    # Further ahead than any can be: the clock was set back since.
-    return Q(lease_until=None) | Q(lease_until__lt=now) | Q(lease_until__gt=now + _longest())
-
-
-def _longest() -> timedelta:
-    longest = max(MAIL_EXCHANGES * settings.EMAIL_TIMEOUT, settings.NOTICE_TIMEOUT_SECONDS)
-    return timedelta(seconds=longest + settings.LEASE_SECONDS)
-
-
-def lease(receiver: Receiver) -> timedelta:
+def lease(*, is_mail: bool) -> timedelta:
     """Return how long others leave a notice to the process that has it: longer than an attempt takes."""
-    longest = MAIL_EXCHANGES * settings.EMAIL_TIMEOUT if receiver.is_mail else settings.NOTICE_TIMEOUT_SECONDS
+    longest = MAIL_EXCHANGES * settings.EMAIL_TIMEOUT if is_mail else settings.NOTICE_TIMEOUT_SECONDS
     return timedelta(seconds=longest + settings.LEASE_SECONDS)
-
-
-def _take(notice: Notice, now: datetime) -> bool:
-    rows = Notice.objects.filter(_free(now), pk=notice.pk, state=State.DUE)
-    return rows.update(owner=me(), lease_until=now + lease(notice.receiver)) == 1
 
 
 def release(notice: Notice) -> None:
@@ -127,7 +111,11 @@ def release(notice: Notice) -> None:
 def settle(notice: Notice, result: Result, begun: datetime) -> None:
     """Note how a delivery went, unless another process has it by now."""
     now = database.now()
+    # Who presses “Test” looks at what comes back, and presses again.
+    is_last = result.final or notice.kind == NoticeKind.TEST or now - notice.made_at >= GIVEN_UP_AFTER
+    state = State.SENT if not result.trouble else State.GIVEN_UP if is_last else State.DUE
     columns = {
+        "state": state,
         "tries": notice.tries + 1,
         "tried_at": begun,
         "took_ms": max(0, round((now - begun).total_seconds() * 1000)),
@@ -136,25 +124,15 @@ def settle(notice: Notice, result: Result, begun: datetime) -> None:
         "answer": result.answer[:300],
         "lease_until": None,
         "owner": "",
+        **({"next_try_at": now + _pause(notice.tries)} if state == State.DUE else {"done_at": now}),
     }
-    state, onward = _onward(notice, result, now)
-    columns |= {"state": state, **onward}
     with transaction.atomic():
         if Notice.objects.filter(pk=notice.pk, owner=me(), state=State.DUE).update(**columns) == 1 and result.gone:
             _switch_off(notice.receiver_id)
     logger.info("notice.%s %s", state.value, notice.pk)
 
 
-def _onward(notice: Notice, result: Result, now: datetime) -> tuple[State, dict[str, datetime]]:
-    if not result.trouble:
-        return State.SENT, {"done_at": now}
-    # Who presses “Test” looks at what comes back, and presses again.
-    if result.final or notice.kind == NoticeKind.TEST or now - notice.made_at >= GIVEN_UP_AFTER:
-        return State.GIVEN_UP, {"done_at": now}
-    return State.DUE, {"next_try_at": now + pause(notice.tries)}
-
-
-def pause(tries: int) -> timedelta:
+def _pause(tries: int) -> timedelta:
     """Return the time until the next attempt, after `tries` before: longer each time, and never for all the same."""
     longest = min(LONGEST_PAUSE.total_seconds(), FIRST_PAUSE.total_seconds() * GROWTH ** min(tries, 20))
     return timedelta(seconds=longest * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311

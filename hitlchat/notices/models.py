@@ -114,6 +114,18 @@ class Receiver(models.Model):
         return self.kind == Kind.EMAIL
 
     @property
+    def whom(self) -> str:
+        """Return for whom it is: a person, a group or the installation."""
+        if self.person is not None:
+            return self.person.get_username()
+        return f"the group {self.group.name}" if self.group else "the installation"
+
+    @property
+    def former_key_counts(self) -> bool:
+        """Return whether receivers may still check with the key before the present one."""
+        return self.former_until is not None and self.former_until > timezone.now()
+
+    @property
     def wishes(self) -> Wishes | None:
         """Return the wishes of its person; None: of a group or the installation, or of who never said."""
         return getattr(self.person, "notice_wishes", None) if self.person else None
@@ -253,6 +265,6 @@ def keys_of(receiver: Receiver) -> tuple[str, ...]:
     Raises: Unsealable
     """
     keys = [unseal(receiver.secret, KEY)]
-    if receiver.former_until is not None and receiver.former_until > timezone.now():
+    if receiver.former_key_counts:
         keys.append(unseal(receiver.former_secret, KEY))
     return tuple(keys)

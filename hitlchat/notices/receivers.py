@@ -5,11 +5,12 @@ An e-mail address counts once its code has come back.
 
 import base64
 from datetime import timedelta
+from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
 from django.conf import settings
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -25,9 +26,17 @@ from hitlchat.notices.models import Installation, Item, Kind, Notice, NoticeKind
 from hitlchat.notices.wording import tested
 from hitlchat.outbound import addresses
 
-SALT = "hitlchat.notices.address"
-BETWEEN_CODES = timedelta(seconds=30)
-CODE_DAYS = 2
+SALT: Final = "hitlchat.notices.address"
+BETWEEN_CODES: Final = timedelta(seconds=30)
+CODE_DAYS: Final = 2
+MOST_EACH: Final = 10
+LONGEST_URL: Final = 2000
+# Receivers have so long to take over the new key.
+FORMER_FOR: Final = timedelta(hours=24)
+
+
+class Refused(ValueError):
+    """A change that is refused; the message says why."""
 
 
 def address_of(person: User) -> Receiver | None:
@@ -96,16 +105,6 @@ def _code(person: User, address: str, days_ago: int) -> str:
     return base64.b32encode(digest)[:10].decode("ascii")
 
 
-MOST_EACH = 10
-LONGEST_URL = 2000
-# Receivers have so long to take over the new key.
-FORMER_FOR = timedelta(hours=24)
-
-
-class Refused(ValueError):
-    """A change that is refused; the message says why."""
-
-
 def manageable(person: User) -> QuerySet[Receiver]:
     """Return one's own receivers, and to administrators those of groups and of the installation."""
     rows = Receiver.objects.filter(person=person)
@@ -122,10 +121,12 @@ def place_in(url: str, *, allow_private: bool) -> str:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
-    except ValueError:
+        # What sends takes fewer for an address.
+        can_be_sent_to = bool(httpx2.URL(url).host)
+    except (ValueError, httpx2.InvalidURL):
         raise Refused("It is no address such as https://hooks.example.com/in.") from None
     is_spelled = len(url) <= LONGEST_URL and url.isascii() and url.isprintable() and " " not in url
-    if not is_spelled or not _can_be_sent_to(url) or not host or port == 0:
+    if not is_spelled or not can_be_sent_to or not host or port == 0:
         raise Refused("It is no address such as https://hooks.example.com/in.")
     if parts.username is not None or parts.fragment:
         raise Refused("It has a user name, a password or a fragment, which no webhook needs.")
@@ -136,14 +137,6 @@ def place_in(url: str, *, allow_private: bool) -> str:
     if is_nobodys and not (allow_private and address is not None and addresses.is_local(address)):
         raise Refused(f"{host} is no public address, where nobody may send notices.")
     return host if port in (None, 443) else f"{host}:{port}"
-
-
-def _can_be_sent_to(url: str) -> bool:
-    """Return whether mail can be sent there, by what sends it, which takes fewer for an address."""
-    try:
-        return bool(httpx2.URL(url).host)
-    except httpx2.InvalidURL:
-        return False
 
 
 def add(receiver: Receiver, url: str, actor: Actor) -> str:
@@ -174,11 +167,8 @@ def remove(receiver: Receiver, actor: Actor) -> None:
 def switch(receiver: Receiver, actor: Actor, *, on: bool) -> None:
     """Switch a receiver on or off: what is not sent by then, or comes while it is off, never is."""
     with transaction.atomic():
-        if (
-            Receiver.objects.filter(pk=receiver.pk)
-            .exclude(enabled=on)
-            .update(enabled=on, since=timezone.now(), off_why="")
-        ):
+        others = Receiver.objects.filter(pk=receiver.pk).exclude(enabled=on)
+        if others.update(enabled=on, since=timezone.now(), off_why=""):
             delivery.drop(receiver.pk)
             Item.objects.filter(receiver=receiver, notice=None).delete()
             what = "mail" if receiver.is_mail else "webhook"
@@ -205,9 +195,9 @@ def test(receiver: Receiver, person: User, actor: Actor) -> Notice:
     """
     if Notice.objects.filter(receiver=receiver, kind=NoticeKind.TEST, state=State.DUE).exists():
         raise Refused("A test is on its way there already.")
-    text = tested(receiver, person.get_username())
-    notice = Notice(receiver=receiver, kind=NoticeKind.TEST, subject=text.subject)
-    notice.body = text.body(notice)
+    notice = Notice(receiver=receiver, kind=NoticeKind.TEST)
+    text = tested(notice, person.get_username())
+    notice.subject, notice.body = text.subject, text.body
     with transaction.atomic():
         notice.save(force_insert=True)
         _note("tested", receiver, actor)
@@ -223,20 +213,13 @@ def allow_arguments(actor: Actor, *, allowed: bool) -> None:
             note(None, f"notice.arguments_{'allowed' if allowed else 'withheld'}", actor=actor)
 
 
-def for_whom(receiver: Receiver) -> str:
-    if receiver.person is not None:
-        return receiver.person.get_username()
-    group: Group | None = receiver.group
-    return f"the group {group.name}" if group else "the installation"
-
-
 def _note(name: str, receiver: Receiver, actor: Actor) -> None:
     about = {
         "receiver": str(receiver.pk),
         "kind": receiver.kind,
         "name": receiver.name,
         "place": receiver.place,
-        "for": for_whom(receiver),
+        "for": receiver.whom,
         "allow_private": receiver.allow_private,
     }
     note(None, f"notice.{name}", actor=actor, data=about)

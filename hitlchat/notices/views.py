@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 from zoneinfo import available_timezones
 
@@ -16,7 +15,6 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.debug import sensitive_post_parameters
@@ -34,47 +32,15 @@ from hitlchat.notices.composing import mail_is_off
 from hitlchat.notices.models import Installation, Kind, Notice, Receiver, State, Wishes
 from hitlchat.notices.receivers import LONGEST_URL, Refused, place_in
 
-MOST_LOGGED = 30
-
-
-@dataclass(frozen=True)
-class Line:
-    """One webhook, and whom it tells."""
-
-    receiver: Receiver
-    whom: str
-
-    @property
-    def former_key_counts(self) -> bool:
-        until = self.receiver.former_until
-        return until is not None and until > timezone.now()
-
-
-def webhook_lines(person: User) -> tuple[list[Line], list[Line]]:
-    """Return one's own webhooks, and to administrators those of groups and of the installation."""
-    rows = [each for each in receivers.manageable(person) if each.kind != Kind.EMAIL]
-    lines = [Line(each, receivers.for_whom(each)) for each in rows]
-    return [each for each in lines if each.receiver.person_id], [each for each in lines if not each.receiver.person_id]
-
-
-def last_deliveries(person: User) -> list[Notice]:
-    """The last deliveries to the receivers that they manage, the latest first. Bodies are left where they are."""
-    rows = Notice.objects.filter(receiver__in=receivers.manageable(person).values("pk"))
-    return list(rows.select_related("receiver", "receiver__group").defer("body")[:MOST_LOGGED])
-
-
-def is_moving(rows: list[Notice]) -> bool:
-    """Return whether something in it will change by itself soon."""
-    return any(each.state == State.DUE for each in rows)
+MOST_LOGGED: Final = 30
+MOST_TOOLS: Final = 100
+MINE, EVERYONE = "me", "installation"
+PAGE: Final = "notices:page"
 
 
 def _levels() -> list[tuple[int, str]]:
     levels = [(level, f"L{level} {_(label)}") for level, label in enumerate(RISK_LABELS)]
     return [(level, _("{level} and above").format(level=words) if level < 5 else words) for level, words in levels]
-
-
-MOST_TOOLS = 100
-MINE, EVERYONE = "me", "installation"
 
 
 class AddressForm(forms.Form):
@@ -196,9 +162,6 @@ class WebhookForm(forms.Form):
         )
 
 
-PAGE = "notices:page"
-
-
 def explained(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Take a signed-in person's POST; where it is refused, the page says why."""
 
@@ -223,8 +186,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def log(request: HttpRequest) -> HttpResponse:
-    rows = last_deliveries(person(request))
-    return render(request, "notices/_log.html", {"log": rows, "moving": is_moving(rows)})
+    return render(request, "notices/_log.html", _logged(person(request)))
 
 
 @explained
@@ -308,8 +270,7 @@ def notices_page(
     user = person(request)
     row = Wishes.objects.filter(person=user).first() or Wishes(person=user)
     address = receivers.address_of(user)
-    own, common = webhook_lines(user)
-    rows = last_deliveries(user)
+    webhooks = [each for each in receivers.manageable(user) if not each.is_mail]
     context = {
         "section": "notices",
         "problem": problem,
@@ -318,18 +279,24 @@ def notices_page(
         "address": address,
         "address_form": address_form or AddressForm(initial={"address": address.place if address else user.email}),
         "mail_is_off": mail_is_off(),
-        "own": own,
-        "common": common,
+        "own": [each for each in webhooks if each.person_id],
+        "common": [each for each in webhooks if not each.person_id],
         "arguments": Installation.row().arguments,
         "knows_its_address": bool(wording.own()),
         "unknown_address": wording.UNKNOWN,
-        "log": rows,
-        "moving": is_moving(rows),
+        **_logged(user),
         "collect": settings.NOTICE_COLLECT_SECONDS,
         "interval": settings.NOTICE_INTERVAL_SECONDS,
     }
     failed = problem or (address_form and address_form.errors) or (wishes_form and wishes_form.errors)
     return render(request, "notices/page.html", context, status=422 if failed else 200)
+
+
+def _logged(person: User) -> dict[str, Any]:
+    """Return the last deliveries to the receivers that they manage, the latest first, and whether one is under way."""
+    managed = Notice.objects.filter(receiver__in=receivers.manageable(person).values("pk"))
+    rows = list(managed.select_related("receiver", "receiver__group").defer("body")[:MOST_LOGGED])
+    return {"log": rows, "moving": any(each.state == State.DUE for each in rows)}
 
 
 @sensitive_post_parameters("url")

@@ -1,10 +1,10 @@
 """The wording of a notice, without a model's words: as a mail, as text for Slack's webhooks, and as JSON."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -21,10 +21,21 @@ from hitlchat.notices.models import Item, Kind, Notice, Receiver
 from hitlchat.secrets.detection import hidden, named
 from hitlchat.secrets.masking import HIDDEN
 
-LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
-UNKNOWN = gettext_noop(
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+UNKNOWN: Final = gettext_noop(
     "Set HITL_PUBLIC_URL to the address under which people reach this server, such as https://hitl.example.com."
 )
+# How many calls are listed in one notice.
+MOST_LISTED: Final = 20
+# Of arguments: how many of each object, how long, how deep; and no more of a value than the last is looked at.
+MOST_ENTRIES: Final = 20
+LONGEST_VALUE: Final = 200
+DEEPEST: Final = 4
+LOOKED_AT: Final = 1000
+# The column of values in mails.
+WIDTH: Final = 10
+# Instead of a backtick, which would end the quotation.
+QUOTE: Final = "\u02bc"
 
 
 def own() -> str:
@@ -40,47 +51,6 @@ def link(name: str, *args: object) -> str | None:
     """Return a link to a page of ours, which asks to sign in; nothing happens by following it."""
     base = own()
     return f"{base}{reverse(name, args=args)}" if base else None
-
-
-MOST_ENTRIES = 20
-LONGEST_VALUE = 200
-DEEPEST = 4
-# No more of a value is looked at.
-LOOKED_AT = 1000
-
-
-def masked(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with values that may be shown; of many, the first."""
-    entries = list(arguments.items())
-    found = {see(name).plain[:80]: _value(name, value, 1) for name, value in entries[:MOST_ENTRIES]}
-    if len(entries) > MOST_ENTRIES:
-        found["…"] = f"{len(entries) - MOST_ENTRIES} more"
-    return found
-
-
-def _value(name: str, value: Any, depth: int) -> Any:
-    if named(name, in_doubt=True):
-        return HIDDEN
-    match value:
-        case str():
-            return _text(value)
-        case dict() | list() if depth >= DEEPEST:
-            return "…"
-        case dict():
-            return {see(k).plain[:80]: _value(k, each, depth + 1) for k, each in list(value.items())[:MOST_ENTRIES]}
-        case list():
-            return [_value("", each, depth + 1) for each in value[:MOST_ENTRIES]]
-        case _:
-            return value
-
-
-def _text(text: str) -> str:
-    # Hidden before it is cut: of a secret that a cut went through, the rest would not be known again.
-    looked_at = text if len(text) <= LOOKED_AT else text[:LOOKED_AT].rpartition(" ")[0]
-    shown = see(hidden(looked_at, in_doubt=True)).plain
-    if len(text) <= LOOKED_AT and len(shown) <= LONGEST_VALUE:
-        return shown
-    return f"{shown[:LONGEST_VALUE]}… ({max(0, len(text) - LONGEST_VALUE):,} more)"
 
 
 @dataclass(frozen=True)
@@ -103,7 +73,7 @@ class Facts:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        told = {
+        found = {
             "id": self.id,
             "tool": self.tool,
             "source": self.source,
@@ -113,7 +83,7 @@ class Facts:
             "deadline": self.deadline.isoformat(),
             "url": self.link,
         }
-        return told if self.arguments is None else {**told, "arguments": self.arguments}
+        return found if self.arguments is None else {**found, "arguments": self.arguments}
 
 
 def facts(approval: Approval, *, arguments: bool) -> Facts:
@@ -151,9 +121,9 @@ class Burst:
     quiet: str = ""
     arguments: bool = False
 
-    def heading(self, shown: Sequence[Facts]) -> str:
+    def heading(self, tool: str) -> str:
         if self.waiting == 1 and not self.expired:
-            return f"A call waits for your answer: {shown[0].tool}"
+            return f"A call waits for your answer: {tool}"
         if not self.waiting:
             return "A call expired before you heard of it" if self.expired == 1 else _many(self.expired, "expired")
         return f"{_many(self.waiting, 'waits' if self.waiting == 1 else 'wait')} for your answer"
@@ -165,124 +135,172 @@ class Burst:
             return ""
         began = self.waiting + self.expired + self.answered
         when = f"While your quiet hours lasted ({self.quiet})" if self.quiet else "Since the last notice"
-        parts = [
-            f"{count:,} {word}"
-            for count, word in (
-                (self.waiting, "still waits" if self.waiting == 1 else "still wait"),
-                (self.expired, "expired, not run"),
-                (self.answered, "answered or withdrawn meanwhile"),
-            )
-            if count
-        ]
+        counts = (
+            (self.waiting, "still waits" if self.waiting == 1 else "still wait"),
+            (self.expired, "expired, not run"),
+            (self.answered, "answered or withdrawn meanwhile"),
+        )
+        parts = [f"{count:,} {word}" for count, word in counts if count]
         return f"{when}, {began:,} {'call' if began == 1 else 'calls'} waited: {', '.join(parts)}."
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The outcome of one call that was told of in `notice`."""
+class Text:
+    """The subject of a mail, and the body of any notice."""
 
-    id: str
-    notice: str
-    tool: str
-    outcome: str
-    by: str
-    at: datetime
-    link: str | None
+    subject: str
+    body: str
 
-    @property
-    def as_json(self) -> dict[str, Any]:
-        told = {"id": self.id, "notice": self.notice, "tool": self.tool, "outcome": self.outcome}
-        return {**told, "by": self.by or None, "at": self.at.isoformat(), "url": self.link}
 
-    @property
-    def words(self) -> str:
-        return {"expired": "expired unanswered, not run", "withdrawn": "withdrawn, not run"}.get(
-            self.outcome, self.outcome
-        )
+def waiting(notice: Notice, burst: Burst) -> Text:
+    """Word what waits."""
+    shown = [facts(each.approval, arguments=burst.arguments) for each in burst.items]
+    more = burst.waiting - len(shown)
+    match notice.receiver.kind:
+        case Kind.EMAIL:
+            parts = [burst.account, *(_mail_entry(each, notice.receiver) for each in shown), _and_more(more)]
+            return Text(burst.heading(shown[0].tool if shown else ""), _mail(parts, asks=bool(burst.waiting)))
+        case Kind.SLACK:
+            count = f"*{burst.waiting:,} {'call waits' if burst.waiting == 1 else 'calls wait'} for an answer*"
+            rest = f"And {more:,} more{_slack_link(link('approvals'), 'all of them', ': ')}" if more > 0 else ""
+            lines = [count if burst.waiting else "", _escaped(burst.account), *map(_slack_entry, shown), rest]
+            return _slack(filter(None, lines))
+        case _:
+            counts = {"waiting": burst.waiting, "expired": burst.expired, "answered": burst.answered}
+            approvals = [each.as_json for each in shown]
+            data = {**counts, "approvals": approvals, "more": more, "url": link("approvals")}
+            return _event(notice, "approval.waiting", data)
+
+
+def decided(notice: Notice, items: Sequence[Item], count: int, notices: Mapping[UUID, Notice | None]) -> Text:
+    """Word what was decided. `notices`: the one in which each call waited."""
+    shown = [_outcome(each, notices.get(each.approval_id)) for each in items]
+    more = count - len(shown)
+    match notice.receiver.kind:
+        case Kind.EMAIL:
+            tool, outcome = shown[0]["tool"], shown[0]["outcome"]
+            subject = f"{tool}: {outcome}" if count == 1 else f"{count:,} calls have their outcome"
+            return Text(subject, _mail(["\n".join(_ended(each, str) for each in shown), _and_more(more)], asks=False))
+        case Kind.SLACK:
+            return _slack(filter(None, [*(_ended(each, quoted) for each in shown), _and_more(more)]))
+        case _:
+            return _event(notice, "approval.decided", {"count": count, "approvals": shown, "more": more})
+
+
+def tested(notice: Notice, by: str) -> Text:
+    text = "A test by {}: notices of hitlchat arrive here."
+    match notice.receiver.kind:
+        case Kind.EMAIL:
+            return Text("Test of your notices", f"{text.format(line(by))}\n")
+        case Kind.SLACK:
+            return _slack([text.format(quoted(by))])
+        case _:
+            return _event(notice, "test", {"message": text.format(line(by))})
+
+
+def masked(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with values that may be shown; of many, the first."""
+    entries = list(arguments.items())
+    found = {see(name).plain[:80]: _value(name, value, 1) for name, value in entries[:MOST_ENTRIES]}
+    if len(entries) > MOST_ENTRIES:
+        found["…"] = f"{len(entries) - MOST_ENTRIES} more"
+    return found
+
+
+def quoted(text: str) -> str:
+    """Text of others, as nothing but text of Slack's."""
+    return f"`{_escaped(see(' '.join(text.split())).plain.replace('`', QUOTE))[:400] or ' '}`"
+
+
+def _value(name: str, value: Any, depth: int) -> Any:
+    if named(name, in_doubt=True):
+        return HIDDEN
+    match value:
+        case str():
+            return _text(value)
+        case dict() | list() if depth >= DEEPEST:
+            return "…"
+        case dict():
+            return {see(k).plain[:80]: _value(k, each, depth + 1) for k, each in list(value.items())[:MOST_ENTRIES]}
+        case list():
+            return [_value("", each, depth + 1) for each in value[:MOST_ENTRIES]]
+        case _:
+            return value
+
+
+def _text(text: str) -> str:
+    # Hidden before it is cut: of a secret that a cut went through, the rest would not be known again.
+    looked_at = text if len(text) <= LOOKED_AT else text[:LOOKED_AT].rpartition(" ")[0]
+    shown = see(hidden(looked_at, in_doubt=True)).plain
+    if len(text) <= LOOKED_AT and len(shown) <= LONGEST_VALUE:
+        return shown
+    return f"{shown[:LONGEST_VALUE]}… ({max(0, len(text) - LONGEST_VALUE):,} more)"
 
 
 def _many(count: int, verb: str) -> str:
     return f"{count:,} {'call' if count == 1 else 'calls'} {verb}"
 
 
-WIDTH = 10
+def _and_more(count: int) -> str:
+    return f"And {count:,} more." if count > 0 else ""
 
 
-def mail_waiting(receiver: Receiver, burst: Burst, shown: Sequence[Facts]) -> str:
-    parts = [burst.account, *(_mail_line(each, receiver) for each in shown)]
-    if (more := burst.waiting - len(shown)) > 0:
-        parts.append(f"And {more:,} more.")
-    return _whole(parts, asks=bool(burst.waiting))
+def _outcome(item: Item, notice: Notice | None) -> dict[str, Any]:
+    """Return the outcome of a call that `notice` told of, as JSON."""
+    by = line(item.by.get_username()) if item.by and item.outcome in ("approved", "declined") else ""
+    return {
+        "id": str(item.approval_id),
+        "notice": notice.message_id if notice else "",
+        "tool": line(item.approval.call.tool_name),
+        "outcome": item.outcome,
+        "by": by or None,
+        "at": item.at.isoformat(),
+        "url": link("approval", item.approval_id),
+    }
 
 
-def mail_decided(shown: Sequence[Outcome], count: int) -> str:
-    lines = [f"{each.tool}: {each.words}{f' by {each.by}' if each.by else ''}" for each in shown]
-    more = [f"And {count - len(shown):,} more."] if count > len(shown) else []
-    return _whole(["\n".join(lines), *more], asks=False)
+def _ended(outcome: Mapping[str, Any], shown: Callable[[str], str]) -> str:
+    """Return one line about an outcome; `shown`: how names are written."""
+    ends = {"expired": "expired unanswered, not run", "withdrawn": "withdrawn, not run"}
+    by = f" by {shown(outcome['by'])}" if outcome["by"] else ""
+    return f"{shown(outcome['tool'])}: {ends.get(outcome['outcome'], outcome['outcome'])}{by}"
 
 
-def _mail_line(told: Facts, receiver: Receiver) -> str:
-    until = told.deadline.astimezone(receiver.zone)
-    rows = [
-        ("Tool", told.tool),
-        ("From", told.source),
-        ("Asked by", f"{told.asked_by}, for {told.person}"),
-        ("Risk", told.risk_words),
-        ("Until", f"{until:%Y-%m-%d %H:%M:%S} {until.tzname()}"),
-    ]
-    rows += [("Look", told.link)] if told.link else []
-    text = "\n".join(f"{name + ':':<{WIDTH}}{value}" for name, value in rows)
-    if told.arguments is None:
+def _mail_entry(call: Facts, receiver: Receiver) -> str:
+    until = call.deadline.astimezone(receiver.zone)
+    rows = {
+        "Tool": call.tool,
+        "From": call.source,
+        "Asked by": f"{call.asked_by}, for {call.person}",
+        "Risk": call.risk_words,
+        "Until": f"{until:%Y-%m-%d %H:%M:%S} {until.tzname()}",
+        "Look": call.link,
+    }
+    text = "\n".join(f"{name + ':':<{WIDTH}}{value}" for name, value in rows.items() if value is not None)
+    if call.arguments is None:
         return text
-    return f"{text}\nArguments (what looks like a secret is hidden):\n{canonical.pretty(told.arguments, indent=2)}"
+    return f"{text}\nArguments (what looks like a secret is hidden):\n{canonical.pretty(call.arguments, indent=2)}"
 
 
-def _whole(parts: Sequence[str], *, asks: bool) -> str:
+def _mail(parts: Sequence[str], *, asks: bool) -> str:
     inbox, settings = link("approvals"), link("notices:page")
     where = f"All that waits: {inbox}" if inbox else "Open hitlchat and look under Approvals."
-    end = (
-        f"{where}\nNothing is decided by following a link: you sign in, see the call, and answer there." if asks else ""
-    )
+    end = f"{where}\nNothing is decided by following a link: you sign in, see the call, and answer there."
     why = f"You get this since you asked for it in hitlchat{f': {settings}' if settings else ', under Notices'}"
-    return "\n\n".join(filter(None, [*parts, end, why])) + "\n"
+    return "\n\n".join(filter(None, [*parts, end if asks else "", why])) + "\n"
 
 
-# Instead of a backtick, which would end the quotation.
-QUOTE = "\u02bc"
-
-
-def slack_waiting(burst: Burst, shown: Sequence[Facts]) -> str:
-    count = f"*{burst.waiting:,} {'call waits' if burst.waiting == 1 else 'calls wait'} for an answer*"
-    lines = [count if burst.waiting else "", _escaped(burst.account), *map(_slack_line, shown)]
-    if (more := burst.waiting - len(shown)) > 0:
-        lines.append(f"And {more:,} more{_link(link('approvals'), 'all of them', ': ')}")
-    return "\n".join(filter(None, lines))
-
-
-def slack_decided(shown: Sequence[Outcome], count: int) -> str:
-    lines = [f"{quoted(each.tool)}: {each.words}{f' by {quoted(each.by)}' if each.by else ''}" for each in shown]
-    more = [f"And {count - len(shown):,} more."] if count > len(shown) else []
-    return "\n".join([*lines, *more])
-
-
-def quoted(text: str) -> str:
-    """Text of others, as nothing but text."""
-    return f"`{_escaped(see(' '.join(text.split())).plain.replace('`', QUOTE))[:400] or ' '}`"
-
-
-def _slack_line(told: Facts) -> str:
+def _slack_entry(call: Facts) -> str:
     # Slack shows the time where its reader is; what follows the bar is for programs that do not.
-    fallback = f"{told.deadline:%Y-%m-%d %H:%M} UTC"
-    until = f"<!date^{told.deadline.timestamp():.0f}^{{date_short_pretty}} {{time}}|{fallback}>"
-    who = f"{told.asked_by}, for {quoted(told.person)}"
-    text = f"• {quoted(told.tool)} from {quoted(told.source)} · {told.risk_words} · {who} · until {until}"
-    text += _link(told.link, "look at it", " · ")
-    if told.arguments is None:
-        return text
-    return f"{text}\n{quoted(canonical.dumps(told.arguments))}"
+    fallback = f"{call.deadline:%Y-%m-%d %H:%M} UTC"
+    until = f"<!date^{call.deadline.timestamp():.0f}^{{date_short_pretty}} {{time}}|{fallback}>"
+    who = f"{call.asked_by}, for {quoted(call.person)}"
+    text = f"• {quoted(call.tool)} from {quoted(call.source)} · {call.risk_words} · {who} · until {until}"
+    text += _slack_link(call.link, "look at it", " · ")
+    return text if call.arguments is None else f"{text}\n{quoted(canonical.dumps(call.arguments))}"
 
 
-def _link(url: str | None, words: str, before: str) -> str:
+def _slack_link(url: str | None, words: str, before: str) -> str:
     return f"{before}<{url}|{words}>" if url else ""
 
 
@@ -290,80 +308,14 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-MOST_LISTED = 20
+def _slack(lines: Iterable[str]) -> Text:
+    return Text("", _json({"text": "\n".join(lines)}))
 
 
-@dataclass(frozen=True)
-class Text:
-    """A subject and a body, which may name the notice that it is of."""
-
-    subject: str
-    body: Callable[[Notice], str]
-
-
-def waiting(receiver: Receiver, burst: Burst) -> Text:
-    shown = [facts(each.approval, arguments=burst.arguments) for each in burst.items]
-    match receiver.kind:
-        case Kind.EMAIL:
-            return Text(burst.heading(shown), lambda _: mail_waiting(receiver, burst, shown))
-        case Kind.SLACK:
-            return Text("", lambda _: _json({"text": slack_waiting(burst, shown)}))
-        case _:
-            return Text("", lambda notice: _event(notice, "approval.waiting", _waiting_data(burst, shown)))
-
-
-def decided(receiver: Receiver, items: Sequence[Item], count: int, notices: Mapping[UUID, Notice | None]) -> Text:
-    """Word what was decided. `notices`: the one in which each call waited."""
-    shown = [_outcome(each, notices.get(each.approval_id)) for each in items]
-    match receiver.kind:
-        case Kind.EMAIL:
-            subject = f"{shown[0].tool}: {shown[0].outcome}" if count == 1 else f"{count:,} calls have their outcome"
-            return Text(subject, lambda _: mail_decided(shown, count))
-        case Kind.SLACK:
-            return Text("", lambda _: _json({"text": slack_decided(shown, count)}))
-        case _:
-            data = {"count": count, "approvals": [each.as_json for each in shown], "more": count - len(shown)}
-            return Text("", lambda notice: _event(notice, "approval.decided", data))
-
-
-def tested(receiver: Receiver, by: str) -> Text:
-    said = f"A test by {line(by)}: notices of hitlchat arrive here."
-    match receiver.kind:
-        case Kind.EMAIL:
-            return Text("Test of your notices", lambda _: f"{said}\n")
-        case Kind.SLACK:
-            return Text("", lambda _: _json({"text": f"A test by {quoted(by)}: notices of hitlchat arrive here."}))
-        case _:
-            return Text("", lambda notice: _event(notice, "test", {"message": said}))
-
-
-def _outcome(item: Item, notice: Notice | None) -> Outcome:
-    return Outcome(
-        id=str(item.approval_id),
-        notice=notice.message_id if notice else "",
-        tool=line(item.approval.call.tool_name),
-        outcome=item.outcome,
-        by=line(item.by.get_username()) if item.by and item.outcome in ("approved", "declined") else "",
-        at=item.at,
-        link=link("approval", item.approval_id),
-    )
-
-
-def _waiting_data(burst: Burst, shown: Sequence[Facts]) -> dict[str, Any]:
-    return {
-        "waiting": burst.waiting,
-        "expired": burst.expired,
-        "answered": burst.answered,
-        "approvals": [each.as_json for each in shown],
-        "more": burst.waiting - len(shown),
-        "url": link("approvals"),
-    }
-
-
-def _event(notice: Notice, name: str, data: dict[str, Any]) -> str:
+def _event(notice: Notice, name: str, data: dict[str, Any]) -> Text:
     """Return the body that the Standard Webhooks specification recommends: type, timestamp, data."""
-    told = {"type": name, "timestamp": notice.made_at.isoformat(), "data": {"notice": notice.message_id, **data}}
-    return _json(told)
+    timestamp = notice.made_at.isoformat()
+    return Text("", _json({"type": name, "timestamp": timestamp, "data": {"notice": notice.message_id, **data}}))
 
 
 def _json(value: Any) -> str:
