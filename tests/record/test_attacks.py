@@ -302,19 +302,6 @@ def test_what_is_gone_or_put_in_beside_the_events_is_named(bob: User, tamper: Sq
     assert [kind for kind, *_ in found()] == ["not what was decided"]
 
 
-def test_a_call_without_a_yes_on_record_does_not_run_and_is_named(bob: User) -> None:
-    call = ask(bob, recording())
-    seal_all()
-    # As if bob had approved it, by hand.
-    approval = approval_of(call)
-    Decision.objects.create(approval=approval, person=bob, verdict="approve", means="session", digest=approval.digest)
-    ToolCall.objects.filter(pk=call.pk).update(status="approved")
-    assert not run(fresh(call))
-    assert fresh(call).status == "withdrawn"
-    seal_all()
-    assert [kind for kind, *_ in found()] == ["not what was decided"]
-
-
 def test_the_code_under_a_definition_hash_is_held_to_it(alice: User) -> None:
     tool = authoring.create(
         Draft("echo", 'def run(text: str) -> str:\n    """Say it."""\n    return text\n'), signed_in(alice)

@@ -9,7 +9,6 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
 from hitlchat.base import append_only
-from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
 from hitlchat.record import worker
 from tests.record.conftest import found, sealed
@@ -91,12 +90,6 @@ def test_a_drop_that_is_on_record_frees_the_events_of_its_batch_and_no_others() 
     _run("DELETE FROM gate_auditevent WHERE id = %s", first[0])
     # And whoever says so without the key is found out.
     assert found() == [("missing", 1, None)]
-
-
-def test_retention_of_nothing_old_drops_nothing() -> None:
-    sealed(2, 2)
-    assert worker.drop(1, SYSTEM) == 0
-    assert not Drop.objects.exists()
 
 
 def _columns(model: Any) -> list[str]:

@@ -324,6 +324,7 @@ def test_a_call_that_was_allowed_or_approved_past_the_record_does_not_run(bob: U
     for call in (allowed, approved):
         assert not run(fresh(call))
         assert (fresh(call).status, "record does not say" in fresh(call).reason) == ("withdrawn", True)
+    assert [kind for kind, *_ in found()] == ["not what was decided"]
 
 
 def answered_by_hand(call: ToolCall, bob: User) -> str:
