@@ -11,17 +11,16 @@ from hitlchat.record.file_format import DECIDED, FORMAT, OLDER, entry, receipt_o
 from hitlchat.record.proofs import (
     DROP,
     EXPORT,
-    MARK,
     NOTHING,
-    SEAL,
     Body,
     PublicKey,
     digest,
-    hash_of,
-    ids_of,
+    fault_of,
     is_signed,
+    mark_of,
     row_hash,
     salts,
+    sealed_as,
     spaced,
     unreadable_hash,
 )
@@ -257,16 +256,18 @@ class _Batch:
 
     def __init__(self, body: Body, keys: dict[str, str]) -> None:
         self.seal, self.hash = body["seal"], body["hash"]
-        if hash_of(self.seal) != self.hash:
-            raise WrongLine(f"is the seal of batch {self.seal['number']}, and was edited")
-        if not is_signed(keys.get(self.seal["key"], ""), body["signature"], SEAL, self.seal):
-            raise WrongLine(f"is the seal of batch {self.seal['number']}, without the signature of its key")
+        match fault_of(self.seal, self.hash, body["signature"], keys.get(self.seal["key"], "")):
+            case "edited":
+                raise WrongLine(f"is the seal of batch {self.seal['number']}, and was edited")
+            case "unsigned":
+                raise WrongLine(f"is the seal of batch {self.seal['number']}, without the signature of its key")
         self._is_whole = bool(body["whole"])
-        self._ids = ids_of(self.seal)
         self._hashes: list[bytes] = []
-        self._marks = body["marks"] if self._is_whole else ""
-        if self._is_whole and digest(self._marks) != self.seal["marks"]:
+        marks = body["marks"] if self._is_whole else ""
+        if self._is_whole and digest(marks) != self.seal["marks"]:
             raise WrongLine(f"is the seal of batch {self.seal['number']}, and its marks were edited")
+        # What is still to come.
+        self._expected = sealed_as(self.seal, marks)
         if "drop" in body:
             drop = body["drop"]["drop"]
             is_of_this = (drop["number"], drop["seal"]) == (self.seal["number"], self.hash)
@@ -289,13 +290,12 @@ class _Batch:
             found = proofs.climbed(made, body["index"], self.seal["count"], path)
             is_sealed = found is not None and found.hex() == self.seal["root"]
         else:
-            expected = next(self._ids, None)
+            expected, mark = next(self._expected, (None, ""))
             if expected is None:
                 raise WrongLine(f"is event {event}, after the last one")
             if event != expected:
                 raise WrongLine(f"is event {event}, where event {expected} was sealed")
-            place = len(self._hashes) * MARK
-            is_sealed = made.hex()[:MARK] == self._marks[place : place + MARK]
+            is_sealed = mark_of(made) == mark
         if not is_sealed:
             raise WrongLine(f"is event {row['id']}, and not as it was sealed in batch {number}")
         self._hashes.append(made)
@@ -304,7 +304,7 @@ class _Batch:
         """Close after the last event: were they all there?"""
         if not self._is_whole:
             return
-        missing = next(self._ids, None)
+        missing, _ = next(self._expected, (None, ""))
         if missing is not None:
             raise WrongLine(f"comes where event {missing} of batch {self.seal['number']} was sealed, which is missing")
         if proofs.root(self._hashes).hex() != self.seal["root"]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -213,6 +213,15 @@ def ids_of(body: Body) -> Iterator[int]:
     yield from range(at, body["last"] + 1)
 
 
+def mark_of(made: bytes) -> str:
+    return made.hex()[:MARK]
+
+
+def sealed_as(body: Body, marks: str) -> Iterator[tuple[int, str]]:
+    """Yield the ids of a batch's events, in the order of their hashes, each with the mark that it was sealed with."""
+    return zip(ids_of(body), (marks[at : at + MARK] for at in range(0, len(marks), MARK)), strict=False)
+
+
 def within(event_id: int, ranges: Ranges) -> bool:
     return any(first <= event_id <= last for first, last in ranges)
 
@@ -245,6 +254,13 @@ def is_signed(public: str, signature: str, kind: str, body: Body) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def fault_of(seal: Body, made: str, signature: str, public: str) -> Literal["", "edited", "unsigned"]:
+    """Return what is wrong with a seal: it has not the hash `made`, or its signature is not that of its key."""
+    if hash_of(seal) != made:
+        return "edited"
+    return "" if is_signed(public, signature, SEAL, seal) else "unsigned"
 
 
 def endorsed(public: str, before: str) -> Body:

@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 from hitlchat.base import canonical
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.record import proofs
-from hitlchat.record.proofs import MARK, Body, Ranges, Row, digest, row_hash, salt_of_row, salts, within
+from hitlchat.record.proofs import Body, Ranges, Row, digest, row_hash, salt_of_row, salts, within
 
 AT_ONCE = 500
 # Beside the columns of a row: the text that its data is stored as; and of one that is no event, all that is stored.
@@ -145,18 +145,6 @@ def form_of(seal: Seal) -> int:
     return 1 if seal.format is None else seal.format
 
 
-def mark_of(made: bytes) -> str:
-    return made.hex()[:MARK]
-
-
-def marks_of(hashes: Iterable[bytes]) -> str:
-    return "".join(map(mark_of, hashes))
-
-
-def marks_in(marks: str) -> list[str]:
-    return [marks[at : at + MARK] for at in range(0, len(marks), MARK)]
-
-
 def body_of(seal: Seal) -> Body:
     """Return what is hashed and signed."""
     # Those that were sealed before there was another form say nothing of it.
@@ -207,10 +195,14 @@ def newest_id(rows: "QuerySet[AuditEvent] | None" = None) -> int:
     return events.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
+def stored(seal: Seal) -> list[Row]:
+    """Return everything in the range of ids of a batch, and what came late."""
+    return read_ids(seal.late) + read(Q(pk__range=(seal.first, seal.last)))
+
+
 def sealed(seal: Seal) -> list[Row]:
     """The events of a batch in the order of their hashes, as far as they are there."""
-    wanted = Q(pk__range=(seal.first, seal.last))
-    return read_ids(seal.late) + [row for row in read(wanted) if not within(row["id"], seal.gaps)]
+    return [row for row in stored(seal) if row["id"] in seal.late or not within(row["id"], seal.gaps)]
 
 
 def batches_of(ids: Iterable[int]) -> dict[int, int]:

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from hitlchat.gate.models import AuditEvent, RecordKey, Seal
 from hitlchat.record import keys, proofs, rows
-from hitlchat.record.proofs import FORM, SEAL, Row, gaps_in, hash_of, sign
+from hitlchat.record.proofs import FORM, SEAL, Row, gaps_in, hash_of, mark_of, sign
 
 MOST = 1000
 # By so much the clocks of a process and the database may differ.
@@ -93,7 +93,7 @@ def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: dateti
         previous=before.hash if before else "",
     )
     hashes = [rows.hashed(row, made) for row in (*late, *fresh)]
-    made.root, made.marks = proofs.root(hashes).hex(), rows.marks_of(hashes)
+    made.root, made.marks = proofs.root(hashes).hex(), "".join(map(mark_of, hashes))
     return made
 
 

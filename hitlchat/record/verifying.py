@@ -14,7 +14,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.sources import altered
 from hitlchat.record import calls, keys, proofs, rows, sealing, worker
-from hitlchat.record.proofs import DROP, SEAL, PublicKey, Row, hash_of, ids_of, is_signed, within
+from hitlchat.record.proofs import DROP, PublicKey, Row, fault_of, is_signed, mark_of, sealed_as, within
 from hitlchat.record.report import Finding, Report
 from hitlchat.record.stating import Stated
 
@@ -63,31 +63,20 @@ def steps(report: Report, known: Known) -> Iterator[tuple[int, int]]:
         report.findings.append(Finding("seal edited", words, report.batches + 1))
 
 
-def sealed_ids(seal: Seal) -> Iterator[int]:
-    """The ids of a batch's events, in the order of their hashes."""
-    return ids_of(rows.body_of(seal))
-
-
-def stored_events(seal: Seal) -> list[Row]:
-    """Return everything in the batch's range of ids, and what came late."""
-    return rows.read_ids(seal.late) + rows.read(Q(pk__range=(seal.first, seal.last)))
-
-
 def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int) -> Iterator[Finding]:
     """Yield what is wrong with the events of one batch, which are `there`; nothing if they are those that were sealed.
 
     `late`: of ids that came late, the batch that has them. `still_open`: from this batch on, what is in a gap has come
     late and will be sealed.
     """
-    expected = list(sealed_ids(seal))
-    wanted = set(expected)
+    marks = dict(sealed_as(rows.body_of(seal), seal.marks))
     for row in there:
         is_late = row["id"] in late or (seal.number >= still_open and within(row["id"], seal.gaps))
-        if row["id"] not in wanted and not is_late:
+        if row["id"] not in marks and not is_late:
             words = translatable(f"Event {row['id']} was put in: batch {seal.number} was sealed without it.")
             yield Finding("inserted", words, seal.number, row["id"])
-    own = {row["id"]: row for row in there if row["id"] in wanted}
-    broken = list(_against(seal, expected, own))
+    own = {row["id"]: row for row in there if row["id"] in marks}
+    broken = list(_against(seal, marks, own))
     yield from broken
     named = {each.event for each in broken}
     for row in own.values():
@@ -98,8 +87,8 @@ def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int)
             yield Finding("unreadable", words, seal.number, row["id"])
 
 
-def _against(seal: Seal, expected: list[int], own: dict[int, Row]) -> Iterator[Finding]:
-    missing = [event_id for event_id in expected if event_id not in own]
+def _against(seal: Seal, marks: dict[int, str], own: dict[int, Row]) -> Iterator[Finding]:
+    missing = [event_id for event_id in marks if event_id not in own]
     if missing:
         # Retention may have been here since.
         if not Drop.objects.filter(pk=seal.number).exists():
@@ -107,11 +96,10 @@ def _against(seal: Seal, expected: list[int], own: dict[int, Row]) -> Iterator[F
                 words = translatable(f"Event {event_id} is missing: batch {seal.number} was sealed with it.")
                 yield Finding("missing", words, seal.number, event_id)
         return
-    hashes = {event_id: rows.hashed(own[event_id], seal) for event_id in expected}
+    hashes = {event_id: rows.hashed(own[event_id], seal) for event_id in marks}
     if proofs.root(list(hashes.values())).hex() == seal.root:
         return
-    marks = dict(zip(expected, rows.marks_in(seal.marks), strict=False))
-    wrong = [event_id for event_id, mark in marks.items() if rows.mark_of(hashes[event_id]) != mark]
+    wrong = [event_id for event_id, mark in marks.items() if mark_of(hashes[event_id]) != mark]
     if not wrong:
         yield Finding("edited", f"An event of batch {seal.number} is not as it was sealed.", seal.number)
         return
@@ -122,7 +110,7 @@ def _against(seal: Seal, expected: list[int], own: dict[int, Row]) -> Iterator[F
 def _changed(seal: Seal, row: Row, marks: dict[int, str]) -> Finding:
     """Return whether a row was edited, or is what another event of the batch was."""
     for event_id, mark in marks.items():
-        if event_id != row["id"] and rows.mark_of(rows.hashed({**row, "id": event_id}, seal)) == mark:
+        if event_id != row["id"] and mark_of(rows.hashed({**row, "id": event_id}, seal)) == mark:
             words = translatable(f"Event {row['id']} was reordered: what it says was sealed as event {event_id}.")
             return Finding("reordered", words, seal.number, row["id"])
     return _edited(seal, row["id"])
@@ -203,12 +191,12 @@ class _Walk:
         elif seal.previous != (previous.hash if previous else ""):
             words = translatable(f"The seal of batch {number} does not follow that of the batch before.")
             yield Finding("chain broken", words, number)
-        body = rows.body_of(seal)
-        if hash_of(body) != seal.hash:
-            yield Finding("seal edited", f"The seal of batch {number} was edited.", number)
-        elif not is_signed(self._public.get(seal.key_id, ""), seal.signature, SEAL, body):
-            words = translatable(f"The signature on the seal of batch {number} is not that of its key.")
-            yield Finding("seal unsigned", words, number)
+        match fault_of(rows.body_of(seal), seal.hash, seal.signature, self._public.get(seal.key_id, "")):
+            case "edited":
+                yield Finding("seal edited", f"The seal of batch {number} was edited.", number)
+            case "unsigned":
+                words = translatable(f"The signature on the seal of batch {number} is not that of its key.")
+                yield Finding("seal unsigned", words, number)
 
     def _batch(self, seal: Seal) -> Iterator[Finding]:
         drop = Drop.objects.filter(pk=seal.number).first()
@@ -228,7 +216,7 @@ class _Walk:
 
     def _events(self, seal: Seal) -> Iterator[Finding]:
         self._report.events += seal.count
-        there = stored_events(seal)
+        there = rows.stored(seal)
         yield from compare(seal, there, self._late, self._last.watch if self._last else 0)
         for first, until in seal.gaps:
             yield from _gap(first, until, seal.number)

@@ -29,7 +29,7 @@ from hitlchat.record.checking import check
 from hitlchat.record.exporting import export, receipt
 from hitlchat.record.proofs import SEAL, hash_of, sign
 from hitlchat.record.sealing import seal, seal_all
-from hitlchat.record.verifying import compare, stored_events
+from hitlchat.record.verifying import compare
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording, run, say_yes
 from tests.gate.conftest import previews
@@ -166,7 +166,7 @@ def named(event: AuditEvent) -> bool:
 
 def named_in(batch: Seal, event: AuditEvent) -> bool:
     """The same, of the event's batch alone, as verifying compares each batch."""
-    return event.pk in {each.event for each in compare(batch, stored_events(batch), {}, batch.number + 1)}
+    return event.pk in {each.event for each in compare(batch, rows.stored(batch), {}, batch.number + 1)}
 
 
 def test_no_path_of_the_data_and_no_column_of_any_event_can_be_changed_in_any_way(
@@ -423,7 +423,7 @@ def sealed_before() -> None:
     made = Seal(number=1, first=1, last=there[-1]["id"], count=len(there), watch=1, salt=secrets.token_hex(32))
     made.gaps = [[1, there[0]["id"] - 1]] if there[0]["id"] > 1 else []
     hashes = [rows.hashed(row, made) for row in there]
-    made.root, made.marks = proofs.root(hashes).hex(), rows.marks_of(hashes)
+    made.root, made.marks = proofs.root(hashes).hex(), "".join(map(proofs.mark_of, hashes))
     private = keys.own()
     made.key = keys.enrolled(private)
     body = rows.body_of(made)

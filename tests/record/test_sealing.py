@@ -23,9 +23,9 @@ from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.record import keys, worker
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export
-from hitlchat.record.rows import batches_of
+from hitlchat.record.proofs import ids_of
+from hitlchat.record.rows import batches_of, body_of
 from hitlchat.record.sealing import MOST, seal, seal_all
-from hitlchat.record.verifying import sealed_ids
 from hitlchat.record.worker import RecordWorker, work
 from tests.architecture.source import ROOT
 from tests.gate.racing import together
@@ -41,7 +41,7 @@ INSERT = "INSERT INTO gate_auditevent (name, means, data, at) VALUES ('test.slow
 
 
 def every_sealed_id() -> list[int]:
-    return sorted(event_id for each in Seal.objects.all() for event_id in sealed_ids(each))
+    return sorted(event_id for each in Seal.objects.all() for event_id in ids_of(body_of(each)))
 
 
 def test_batches_follow_each_other_without_overlap_and_hold_at_most_so_many() -> None:

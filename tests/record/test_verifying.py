@@ -38,6 +38,7 @@ def test_a_record_without_anything_is_whole() -> None:
 def test_an_event_that_is_edited_deleted_or_put_in_is_named(subtests: pytest.Subtests, tamper: Sql) -> None:
     _, (_, event, _), _ = sealed(2, 3, 2)
     says = ("name = 'call.declined'", "means = 'session'", "data = '{\"number\":7}'", "data = 'no JSON'")
+    changes: dict[str, list[tuple[str, int | None, int]]]
     changes = {f"{UPDATE} {change} WHERE id = %s": [("edited", 2, event)] for change in says}
     changes[f"{UPDATE} at = '2026-01-01 00:00:00' WHERE id = %s"] = [("edited", 2, event)]
     changes["DELETE FROM gate_auditevent WHERE id = %s"] = [("missing", 2, event)]
