@@ -161,12 +161,12 @@ def _add_questions(events: list[AuditEvent], audience: Audience) -> None:
 def _add_escalations(calls: list[ToolCall], audience: Audience) -> None:
     """Add items for those who may decide by now and have not heard of it in this round."""
     approvals = _waiting_approvals(each.pk for each in calls)
-    told = set(Item.objects.filter(approval__in=approvals).values_list("receiver_id", "approval_id", "round"))
+    heard = set(Item.objects.filter(approval__in=approvals).values_list("receiver_id", "approval_id", "round"))
     items = [
         _item(to, each, each.call.escalates_at)
         for each in approvals
         for to in audience.of(each.call)
-        if (to.pk, each.pk, each.call.round) not in told
+        if (to.pk, each.pk, each.call.round) not in heard
     ]
     Item.objects.bulk_create(items)
 
@@ -174,7 +174,7 @@ def _add_escalations(calls: list[ToolCall], audience: Audience) -> None:
 def _add_outcomes(events: list[AuditEvent]) -> None:
     """Note the end for those who were told that it waits. Others will read how things are then."""
     by_call = {each.call_id: each for each in events}
-    told = Item.objects.filter(
+    heard = Item.objects.filter(
         approval__call__in=by_call,
         kind=ItemKind.WAITING,
         notice__isnull=False,
@@ -182,7 +182,7 @@ def _add_outcomes(events: list[AuditEvent]) -> None:
         receiver__tells_decided=True,
     ).select_related("approval")
     items = {}
-    for each in told:
+    for each in heard:
         event = by_call[each.approval.call_id]
         items[each.receiver_id, each.approval_id] = Item(
             receiver_id=each.receiver_id,

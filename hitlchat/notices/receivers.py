@@ -49,9 +49,9 @@ def ask_for(person: User, address: str, actor: Actor) -> bool:
 
     Raises: Refused
     """
-    known = address_of(person)
-    if known is not None and known.place == address:
-        switch(known, actor, on=True)
+    confirmed = address_of(person)
+    if confirmed is not None and confirmed.place == address:
+        switch(confirmed, actor, on=True)
         Wishes.objects.filter(person=person).update(pending="")
         return False
     if mail_is_off():
@@ -60,8 +60,8 @@ def ask_for(person: User, address: str, actor: Actor) -> bool:
     now = timezone.now()
     free = Wishes.objects.filter(pk=wishes.pk).exclude(code_sent_at__gt=now - BETWEEN_CODES)
     if not free.update(pending="", code_sent_at=now):
-        said = _("A code was sent just now. Another one can be in {seconds} seconds.")
-        raise Refused(said.format(seconds=BETWEEN_CODES.seconds))
+        words = _("A code was sent just now. Another one can be in {seconds} seconds.")
+        raise Refused(words.format(seconds=BETWEEN_CODES.seconds))
     body = (
         f"The code is {_code(person, address, 0)}\n\nEnter it in hitlchat under Notices to get notices at this address."
         "\nIf you did not ask for them, somebody mistyped an address: nothing more will come.\n"

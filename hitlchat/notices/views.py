@@ -80,8 +80,8 @@ class WishesForm(forms.Form):
     def clean_tools(self) -> list[str]:
         names = list(dict.fromkeys(name.strip() for name in self.cleaned_data["tools"].split(",") if name.strip()))
         if len(names) > MOST_TOOLS or not all(re.fullmatch(NAME_PATTERN, name) for name in names):
-            said = _("At most {most} names of tools, such as refund_order, send_email.")
-            raise forms.ValidationError(said.format(most=MOST_TOOLS))
+            words = _("At most {most} names of tools, such as refund_order, send_email.")
+            raise forms.ValidationError(words.format(most=MOST_TOOLS))
         return names
 
     def clean(self) -> dict[str, Any]:
@@ -199,12 +199,12 @@ def email(request: HttpRequest) -> HttpResponse:
         asks = receivers.ask_for(person(request), address, actor_of(request))
     except Refused as refused:
         return notices_page(request, address_form=form, problem=str(refused))
-    known = receivers.address_of(person(request))
-    if known is not None:
-        known.tells_decided = "tells_decided" in request.POST
-        known.save(update_fields=["tells_decided"])
-    said = _("A code was sent to {address}.") if asks else _("Notices go to {address}.")
-    messages.success(request, said.format(address=address))
+    confirmed = receivers.address_of(person(request))
+    if confirmed is not None:
+        confirmed.tells_decided = "tells_decided" in request.POST
+        confirmed.save(update_fields=["tells_decided"])
+    words = _("A code was sent to {address}.") if asks else _("Notices go to {address}.")
+    messages.success(request, words.format(address=address))
     return redirect(PAGE)
 
 

@@ -230,25 +230,25 @@ def _agents(story: Story) -> Iterator[Finding]:
 
 
 def _question(story: Story) -> Iterator[Finding]:
-    asked, approval = story.last(ASKED), story.approval
-    if asked is None:
+    question, approval = story.last(ASKED), story.approval
+    if question is None:
         if approval is not None and story.is_whole:
             words = translatable(f"Call {story.call_id} has a question, and no event says that it was asked.")
             yield Finding("not what was shown", words, event=story.moves[-1]["id"])
         return
-    digest = asked["data"].get("digest")
+    digest = question["data"].get("digest")
     is_same = (
         approval is not None
         and digest in (None, approval["digest"])
-        and asked["data"].get("approval") in (None, str(approval["id"]))
+        and question["data"].get("approval") in (None, str(approval["id"]))
         and rows.digest_of(approval["disclosure"]) == (digest or approval["digest"])
         and approval["prompt"] == storable(_prompt(story))
     )
     if not is_same:
         words = translatable(
-            f"What was shown for event {asked['id']} is not on record as it was (call {story.call_id})."
+            f"What was shown for event {question['id']} is not on record as it was (call {story.call_id})."
         )
-        yield Finding("not what was shown", words, event=asked["id"])
+        yield Finding("not what was shown", words, event=question["id"])
 
 
 def _prompt(story: Story) -> str:
@@ -260,8 +260,8 @@ def _prompt(story: Story) -> str:
 
 def _origin(story: Story) -> Iterator[Finding]:
     """Compare the tool and the caller with what the event of its beginning says, and with what was shown."""
-    first, asked = story.moves[0], story.last(ASKED)
-    places = [(first["data"], first["id"], "id")] + ([(story.shown, asked["id"], "user")] if asked else [])
+    first, question = story.moves[0], story.last(ASKED)
+    places = [(first["data"], first["id"], "id")] + ([(story.shown, question["id"], "user")] if question else [])
     for data, event_id, person in places:
         tool, caller = data.get("tool"), data.get("caller")
         facts = {
@@ -282,10 +282,10 @@ def _origin(story: Story) -> Iterator[Finding]:
 def _arguments(story: Story) -> Iterator[Finding]:
     """Compare them with the last event that says what they were."""
     told_by, digest = None, None
-    asked = story.last(ASKED)
+    question = story.last(ASKED)
     for event in story.events:
         data = event["data"]
-        if event is asked and "arguments" in story.shown:
+        if event is question and "arguments" in story.shown:
             told_by, digest = event["id"], rows.digest_of(story.shown["arguments"])
         elif event["name"] == APPROVED and "edited" in data:
             told_by, digest = event["id"], rows.digest_of(data["edited"])
@@ -393,11 +393,11 @@ def _digests(story: Story) -> Iterator[Finding]:
 def _attachments(story: Story) -> Iterator[Finding]:
     back = story.last("call.succeeded", "call.failed")
     event = back["id"] if back else None
-    for said, made in story.attachments:
-        if said != made:
-            words = translatable(f"An attachment of call {story.call_id} is not what came back: {said[:16]}….")
+    for digest, made in story.attachments:
+        if digest != made:
+            words = translatable(f"An attachment of call {story.call_id} is not what came back: {digest[:16]}….")
             yield Finding("not what came back", words, event=event)
-    there = {digest for digest, _ in story.attachments}
+    there = {name for name, _ in story.attachments}
     for block in contents.attached(ToolCall(source=story.call["source"], result=story.call["result"])):
         if block["sha256"] not in there:
             label = str(block["sha256"])[:16]

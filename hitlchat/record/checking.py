@@ -180,15 +180,15 @@ class _File:
             )
         if body["format"] != FORMAT:
             raise WrongLine(f"says that the file is {body['format']!r}, and not {FORMAT!r}")
-        known = [PublicKey(each["id"], each["public"], each["number"], each["endorsement"]) for each in body["keys"]]
-        self._header, self._keys = body, {each.id: each.public for each in known}
+        chain = [PublicKey(each["id"], each["public"], each["number"], each["endorsement"]) for each in body["keys"]]
+        self._header, self._keys = body, {each.id: each.public for each in chain}
         self.checked.what, self.checked.at, self.checked.key = body["what"], body["at"], body["key"]
         # Files of before say nothing of it.
         self.checked.found = int(body.get("found", 0))
         anchor = self._noted or body["key"]
-        if why := proofs.broken(known, anchor):
+        if why := proofs.broken(chain, anchor):
             raise WrongLine(f"names keys that are not to be believed. {why}")
-        if body["key"] not in proofs.onward(known, anchor):
+        if body["key"] not in proofs.onward(chain, anchor):
             raise WrongLine(f"names a key that is older than {anchor[:16]}…")
 
     def _seal(self, body: Body) -> None:
@@ -243,10 +243,10 @@ class _File:
         if self._decided:
             raise WrongLine(f"comes where the receipt of call {min(self._decided)} is missing")
         counts = {name: getattr(self.checked, name) for name in ("batches", "events", "receipts")}
-        said = {"counts": counts, "lines": body["n"] - 1, "over": before}
+        signed = {"counts": counts, "lines": body["n"] - 1, "over": before}
         if body["counts"] != counts:
             raise WrongLine("counts something else than is there")
-        if not is_signed(self._keys[self.checked.key], body["signature"], EXPORT, said):
+        if not is_signed(self._keys[self.checked.key], body["signature"], EXPORT, signed):
             raise WrongLine("has a signature that does not fit the file")
         self.is_over = True
 

@@ -109,8 +109,8 @@ def _write(to: Path, about: Body, lines: Callable[["_Content"], Lines]) -> dict[
         handle.write(writer.line("header", header))
         for kind, body in lines(content):
             handle.write(writer.line(kind, body))
-        said = {"counts": content.counts, "lines": writer.count, "over": writer.sum}
-        handle.write(writer.line("trailer", {**said, "signature": sign(private, EXPORT, said)}))
+        signed = {"counts": content.counts, "lines": writer.count, "over": writer.sum}
+        handle.write(writer.line("trailer", {**signed, "signature": sign(private, EXPORT, signed)}))
     return content.counts
 
 

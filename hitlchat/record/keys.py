@@ -83,14 +83,14 @@ def current() -> RecordKey | None:
 def enrolled(key: Ed25519PrivateKey) -> RecordKey:
     """The row of `key`, which becomes the record's if there was none. OtherKey."""
     public = public_of(key)
-    known = current() or _add(public, 1)
-    if known.public != public:
+    row = current() or _add(public, 1)
+    if row.public != public:
         raise OtherKey(
-            f"The record is sealed with the key {known.pk[:16]}…, and this process has {fingerprint(public)[:16]}…: it"
+            f"The record is sealed with the key {row.pk[:16]}…, and this process has {fingerprint(public)[:16]}…: it"
             " seals nothing. Give all processes on one database the same key (HITL_RECORD_KEY), or change the record's"
             " key with “manage.py audit rotate”."
         )
-    return known
+    return row
 
 
 def rotate(to: Path, actor: Actor, *, lost: bool = False) -> RecordKey:
@@ -110,8 +110,8 @@ def rotate(to: Path, actor: Actor, *, lost: bool = False) -> RecordKey:
     _write(to, made)
     with transaction.atomic():
         row = _add(public, before.number + 1 if before else 1, endorsement)
-        said = {"before": before.pk if before else None, "after": row.pk, "lost": lost}
-        note(None, CHANGED, actor=actor, data=said)
+        data = {"before": before.pk if before else None, "after": row.pk, "lost": lost}
+        note(None, CHANGED, actor=actor, data=data)
     return row
 
 
@@ -146,10 +146,10 @@ def _add(public: str, number: int, endorsement: str = "") -> RecordKey:
             row.save(force_insert=True)
     except IntegrityError:
         # Another process was first.
-        known = current()
-        if known is None:
+        winner = current()
+        if winner is None:
             raise
-        return known
+        return winner
     return row
 
 

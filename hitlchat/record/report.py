@@ -72,9 +72,9 @@ class Report:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        said = asdict(self)
+        fields = asdict(self)
         names = {"last_seal": "lastSeal", "uncovered_until": "uncoveredUntil"}
-        return {"whole": self.is_whole, **{names.get(name, name): value for name, value in said.items()}}
+        return {"whole": self.is_whole, **{names.get(name, name): value for name, value in fields.items()}}
 
 
 def words(report: Report) -> Iterator[str]:

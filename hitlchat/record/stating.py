@@ -77,34 +77,34 @@ class Stated:
         return found
 
 
-def _differences(kind: str, key: str, event: int, said: Facts | None, there: Facts | None) -> Iterator[Finding]:
-    if said is None or there is None:
+def _differences(kind: str, key: str, event: int, stated_facts: Facts | None, there: Facts | None) -> Iterator[Finding]:
+    if stated_facts is None or there is None:
         if there is not None:
             words = translatable(f"The {_word(kind)} {_label(key, there)} is there, and event {event} says it is gone.")
             yield Finding("not as stated", words, event=event)
-        elif said is not None:
+        elif stated_facts is not None:
             words = translatable(
-                f"The {_word(kind)} {_label(key, said)} is not there any more, and event {event} states it."
+                f"The {_word(kind)} {_label(key, stated_facts)} is not there any more, and event {event} states it."
             )
             yield Finding("not as stated", words, event=event)
         return
     # Of texts any may have been put in; of anything else, events of before say nothing of what they lack.
-    names = said.keys() | there.keys() if kind == "texts" else said.keys()
+    names = stated_facts.keys() | there.keys() if kind == "texts" else stated_facts.keys()
     for name in sorted(names):
-        if _is_other(said.get(name), there.get(name), name):
+        if _is_other(stated_facts.get(name), there.get(name), name):
             column, word, label = name.replace("_", " "), _word(kind), _label(key, there)
-            now, before = _short(there.get(name)), _short(said.get(name))
+            now, before = _short(there.get(name)), _short(stated_facts.get(name))
             words = translatable(
                 f"The {column} of the {word} {label} is {now}, and event {event}, the last about it, says {before}."
             )
             yield Finding("not as stated", words, event=event)
 
 
-def _is_other(said: Any, there: Any, name: str) -> bool:
-    if name not in FINGERPRINTS or not isinstance(said, dict) or not isinstance(there, dict):
-        return bool(said != there)
+def _is_other(stated_facts: Any, there: Any, name: str) -> bool:
+    if name not in FINGERPRINTS or not isinstance(stated_facts, dict) or not isinstance(there, dict):
+        return bool(stated_facts != there)
     # By the keys that made both: what another SECRET_KEY made tells nothing.
-    return any(said[key] != there[key] for key in said.keys() & there.keys())
+    return any(stated_facts[key] != there[key] for key in stated_facts.keys() & there.keys())
 
 
 def _word(kind: str) -> str:

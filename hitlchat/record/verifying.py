@@ -27,29 +27,29 @@ UNKNOWN: Final = (
 
 
 @dataclass(frozen=True)
-class Known:
+class Noted:
     """Knowledge of the record from elsewhere: a key's fingerprint, the hash of a seal."""
 
     key: str = ""
     seal: str = ""
 
 
-def verify(known: Known | None = None) -> Report:
+def verify(noted: Noted | None = None) -> Report:
     """Verify the whole record.
 
     Raises: BadKey, BadMark
     """
     report = Report()
-    for _ in steps(report, known or Known()):
+    for _ in steps(report, noted or Noted()):
         continue
     return report
 
 
-def steps(report: Report, known: Known) -> Iterator[tuple[int, int]]:
+def steps(report: Report, noted: Noted) -> Iterator[tuple[int, int]]:
     """Verify piece by piece into `report`; yield how many batches and calls are done, and of how many."""
     every = Seal.objects.count() + ToolCall.objects.count()
     try:
-        for finding in _Walk(report).over(known):
+        for finding in _Walk(report).over(noted):
             if finding is not None:
                 report.findings.append(finding)
             else:
@@ -134,11 +134,11 @@ class _Walk:
         self._names = dict(User.objects.values_list("pk", "username"))
         self._renamed: set[int] = set()
 
-    def over(self, known: Known) -> Iterator[Finding | None]:
+    def over(self, noted: Noted) -> Iterator[Finding | None]:
         """Yield findings, and None after each piece in which there is nothing more to find."""
-        noted = worker.last_mark()
+        mark = worker.last_mark()
         self._report.late = len(self._late)
-        yield from self._keys(known.key)
+        yield from self._keys(noted.key)
         for event_id in AuditEvent.objects.filter(pk__lt=1).order_by("pk").values_list("pk", flat=True)[:10]:
             yield Finding("inserted", f"Event {event_id} was put in: ids begin with 1.", None, event_id)
         previous: Seal | None = None
@@ -153,25 +153,25 @@ class _Walk:
             self._report.last_seal = seal.hash
             yield None
         yield from self._tail(previous.last if previous else 0)
-        yield from _cut_off(known.seal, noted)
+        yield from _cut_off(noted.seal, mark)
         yield from calls.compare(self._report)
         # The code and texts under a definition hash, as each source of tools has them.
         yield from (Finding("not the definition", words) for words in altered())
         yield from self._stated.compare()
 
     def _keys(self, noted: str) -> Iterator[Finding]:
-        known = [
+        chain = [
             PublicKey(key.pk, key.public, key.number, key.endorsement) for key in RecordKey.objects.order_by("number")
         ]
-        if not known:
+        if not chain:
             return
-        self._report.key = known[-1].id
+        self._report.key = chain[-1].id
         anchor = noted or keys.own_fingerprint() or ""
         if not anchor:
             self._report.notes.append(UNKNOWN)
-        elif why := proofs.broken(known, anchor):
+        elif why := proofs.broken(chain, anchor):
             yield Finding("key not vouched for", why)
-        elif self._last is not None and self._last.key_id not in proofs.onward(known, anchor):
+        elif self._last is not None and self._last.key_id not in proofs.onward(chain, anchor):
             words = translatable(
                 f"The last seal is of an older key than {anchor[:16]}…, which therefore says nothing of the record yet."
             )
@@ -279,13 +279,13 @@ def _unsealed(count: int, seconds: float) -> str:
     return translatable(f"The last {count:,} events are not sealed, and the first of them is {about(seconds)} old.")
 
 
-def _cut_off(expected: str, noted: worker.Mark | None) -> Iterator[Finding]:
+def _cut_off(expected: str, mark: worker.Mark | None) -> Iterator[Finding]:
     """Yield seals that were there once: noted by somebody elsewhere, or beside the database."""
     if expected and not Seal.objects.filter(hash=expected).exists():
         yield Finding("truncated", f"The seal {expected[:16]}…, which was to be found, is not in the record.")
-    if noted and not Seal.objects.filter(pk=noted.number, hash=noted.hash).exists():
+    if mark and not Seal.objects.filter(pk=mark.number, hash=mark.hash).exists():
         words = translatable(
-            f"Seal {noted.number} ({noted.hash[:16]}…) was here once, as {worker.file()} says, and is"
+            f"Seal {mark.number} ({mark.hash[:16]}…) was here once, as {worker.file()} says, and is"
             " not in the record any more."
         )
-        yield Finding("truncated", words, noted.number)
+        yield Finding("truncated", words, mark.number)

@@ -28,7 +28,7 @@ from hitlchat.record.exporting import NothingThere
 from hitlchat.record.keys import BadKey, OtherKey
 from hitlchat.record.proofs import spaced
 from hitlchat.record.report import Report
-from hitlchat.record.verifying import Known, steps
+from hitlchat.record.verifying import Noted, steps
 from hitlchat.record.worker import BadMark
 
 VERIFIED: Final = "record.verified"
@@ -51,7 +51,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_POST
 def verify(request: HttpRequest) -> HttpResponseBase:
     """Line by line how far it is, for the page's script; everybody else is sent back to the page once it is over."""
-    pieces = _verifying(actor_of(request), _known(request))
+    pieces = _verifying(actor_of(request), _noted(request))
     if LINES in request.headers.get("Accept", ""):
         return download(request, pieces, name="verification.jsonl", kind=LINES)
     last: dict[str, Any] = {}
@@ -110,23 +110,23 @@ def _page(request: HttpRequest, *, status: int = 200, **more: Any) -> HttpRespon
     return render(request, "record/page.html", shown | more, status=status)
 
 
-def _known(request: HttpRequest) -> Known:
+def _noted(request: HttpRequest) -> Noted:
     key, seal = ("".join(request.POST.get(name, "").split()).lower() for name in ("key", "expect"))
-    return Known(key=key, seal=seal)
+    return Noted(key=key, seal=seal)
 
 
-def _verifying(actor: Actor, known: Known) -> Iterator[str]:
+def _verifying(actor: Actor, noted: Noted) -> Iterator[str]:
     """Yield the progress; what was found goes on record."""
     report = Report()
     try:
-        for done, every in steps(report, known):
+        for done, every in steps(report, noted):
             yield f"{json.dumps({'done': done, 'of': every})}\n"
     except (BadKey, BadMark) as error:
         yield f"{json.dumps({'error': str(error)})}\n"
         return
-    said = {name: value for name, value in report.as_json.items() if name not in {"findings", "dropped", "notes"}}
+    fields = {name: value for name, value in report.as_json.items() if name not in {"findings", "dropped", "notes"}}
     words = [each.words for each in report.findings[:MOST_FINDINGS]]
-    note(None, VERIFIED, actor=actor, data={**said, "findings": words, "found": len(report.findings)})
+    note(None, VERIFIED, actor=actor, data={**fields, "findings": words, "found": len(report.findings)})
     yield f"{json.dumps({'whole': report.is_whole})}\n"
 
 

@@ -53,8 +53,8 @@ def last_mark() -> Mark | None:
     Raises: BadMark
     """
     try:
-        said = json.loads(file().read_text(encoding="ascii"))
-        return Mark(int(said["number"]), str(said["hash"]))
+        mark = json.loads(file().read_text(encoding="ascii"))
+        return Mark(int(mark["number"]), str(mark["hash"]))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -109,8 +109,8 @@ def _dropped(number: int, late: dict[int, int], days: int, actor: Actor) -> bool
             # What the database asks for before it lets an event of this batch go.
             made.save(force_insert=True)
             _delete(batch, late)
-            said = {"batch": number, "seal": batch.hash, "first": batch.first, "last": batch.last, "days": days}
-            note(None, DROPPED, actor=actor, data={**said, "events": batch.count})
+            data = {"batch": number, "seal": batch.hash, "first": batch.first, "last": batch.last, "days": days}
+            note(None, DROPPED, actor=actor, data={**data, "events": batch.count})
     except IntegrityError:
         # Another process was first.
         return False

@@ -15,7 +15,7 @@ from hitlchat.gate.models import AuditEvent
 from hitlchat.gate.transition import note
 from hitlchat.record.report import Report
 from hitlchat.record.sealing import seal
-from hitlchat.record.verifying import Known, verify
+from hitlchat.record.verifying import Noted, verify
 from tests.gate.conftest import entered
 from tests.processes import installation, migrated, servers
 
@@ -75,10 +75,10 @@ def sealed(*counts: int) -> list[list[int]]:
     return made
 
 
-def found(**known: str) -> list[tuple[str, int | None, int | None]]:
+def found(**noted: str) -> list[tuple[str, int | None, int | None]]:
     """Kind, batch and event of what verifying finds."""
-    return [(each.kind, each.batch, each.event) for each in report(**known).findings]
+    return [(each.kind, each.batch, each.event) for each in report(**noted).findings]
 
 
-def report(**known: str) -> Report:
-    return verify(Known(**known))
+def report(**noted: str) -> Report:
+    return verify(Noted(**noted))

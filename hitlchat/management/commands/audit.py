@@ -21,7 +21,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.record import exporting, keys, report, sealing, worker
 from hitlchat.record.checking import check, checked_words, plural
 from hitlchat.record.proofs import spaced
-from hitlchat.record.verifying import Known, verify
+from hitlchat.record.verifying import Noted, verify
 from hitlchat.record.worker import BadMark
 
 # Whoever can run commands here is the operator, and nobody in particular.
@@ -71,8 +71,7 @@ class Command(BaseCommand):
             raise CommandError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
 
     def _verify(self, options: dict[str, Any]) -> str:
-        known = Known(key=_digits(options["key"]), seal=_digits(options["expect"]))
-        found = verify(known)
+        found = verify(Noted(key=_digits(options["key"]), seal=_digits(options["expect"])))
         return self._end(report.words(found), found.as_json, good=found.is_whole, style=options["style"])
 
     def _check(self, options: dict[str, Any]) -> str:
@@ -83,13 +82,13 @@ class Command(BaseCommand):
         return self._end(checked_words(found, noted), facts, good=found.is_genuine, style=options["style"])
 
     def _end(self, lines: Iterable[str], facts: dict[str, Any], *, good: bool, style: Style) -> str:
-        told = json.dumps(facts, indent=2) if style == "json" else _styled(lines, style, good=good)
+        text = json.dumps(facts, indent=2) if style == "json" else _styled(lines, style, good=good)
         if good:
-            return told
+            return text
         if style == "json":
-            self.stdout.write(told)
+            self.stdout.write(text)
             raise CommandError("It is not as it was.", returncode=1)
-        raise CommandError(told, returncode=1)
+        raise CommandError(text, returncode=1)
 
     def _seal(self, _: dict[str, Any]) -> str:
         return f"Sealed: {plural(sealing.seal_all(), 'new batch', 'new batches')}."
@@ -109,12 +108,12 @@ class Command(BaseCommand):
         return f"Dropped: {plural(dropped, 'batch', 'batches')} sealed more than {plural(days, 'day')} ago."
 
     def _key(self, options: dict[str, Any]) -> str:
-        known, own = keys.current(), keys.own_fingerprint()
-        if known is None and own is None:
+        key, own = keys.current(), keys.own_fingerprint()
+        if key is None and own is None:
             raise CommandError("Nothing was sealed yet: the first start of the server makes a key.")
-        if known is not None and own != known.pk:
+        if key is not None and own != key.pk:
             mine = f"has {spaced(own)}" if own else "has none"
-            raise CommandError(f"The record is sealed with {spaced(known.pk)}\nThis process {mine}")
+            raise CommandError(f"The record is sealed with {spaced(key.pk)}\nThis process {mine}")
         return spaced(own or "")
 
     def _rotate(self, options: dict[str, Any]) -> str:
