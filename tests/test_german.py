@@ -120,7 +120,7 @@ def test_a_picture_names_months_in_the_language_of_the_page(language: str, day: 
     days = {date(2026, 10, 28): Tally(), date(2026, 10, 29): Tally()}
     figures = Figures(Period("7d", date(2026, 10, 29)), days, [], [], Answers(Counter()), [])
     with override(language):
-        assert day in [each.text for each in drawing.days(figures).words]
+        assert day in [each.text for each in drawing.days(figures).marks]
 
 
 @each_row("language, words", [("en", "2 days 3 h"), ("de", "2 Tage 3 h")])
