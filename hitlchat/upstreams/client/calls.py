@@ -5,10 +5,10 @@ import json
 import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import mcp_types as types
@@ -23,7 +23,6 @@ from hitlchat.base.sentences import translatable
 from hitlchat.upstreams.client.link import CURRENT, UNREAD, Exchange, OnDeclined, OnQuestion, ask, masked_line, where
 from hitlchat.upstreams.client.opening import Live
 from hitlchat.upstreams.client.results import (
-    Answer,
     NeverRan,
     Outcome,
     Rejected,
@@ -36,50 +35,35 @@ from hitlchat.upstreams.client.results import (
 from hitlchat.upstreams.client.spec import Limits, Masking
 
 GIVE_UP_SECONDS = 1.0
+PROGRESS_SECONDS = 0.1
+MOST_ROUNDS = 10
+# An answer may have come in the same moment as the trouble.
+LAST_CHANCE_SECONDS = 0.1
+WAIT_SECONDS = 0.25
+LONGEST_MESSAGE = 2000
+MOST_PAGES = 1000
+# The SDK forgets no tool that it saw on one of several pages: after so many lists of other tools, it has to start anew.
+MOST_LISTS = 4
+MOST_NAMED = 5
+# What the SDK says for an HTTP status without a message of the protocol.
+_OF_THE_SDK = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
+_ANSWERED = 200
+# Refused for what the request is, or how often one comes, and not for its session.
+_OF_THE_REQUEST = frozenset({408, 411, 413, 414, 415, 429, 431})
+# Not provably unread by themselves.
+_ODDLY_UNREAD = frozenset({409, 419, 422, 440})
+# The codes that servers give a meaning of their own.
+_OF_SERVERS = range(-32099, -31999)
+_SESSION = re.compile(r"session|initiali[sz]", re.IGNORECASE)
+_ENDED = re.compile(r"terminat|clos|disconnect|lost|abort|cancel|time", re.IGNORECASE)
+REFUSED = "the server refuses everything over this connection"
 
+_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
 Result = TypeVar("Result")
 
-
-async def give_up(working: "asyncio.Task[Any]") -> None:
-    """Cancel it, a second time if the SDK does not succeed in telling the server so."""
-    for _ in range(2):
-        if not working.done():
-            working.cancel()
-            await asyncio.wait({working}, timeout=GIVE_UP_SECONDS)
-    if working.done() and not working.cancelled():
-        # Looked at, so that asyncio does not complain: what counts is known already.
-        working.exception()
-
-
-async def within(
-    request: Coroutine[Any, Any, Result], live: Live, seconds: float, exchange: Exchange | None = None
-) -> Result:
-    """Return what the request returns or raises.
-
-    TimeoutError; RuntimeError: the connection had trouble, and says which.
-    """
-    exchange = exchange or Exchange(seconds)
-    live.link.open.add(exchange)
-    context = copy_context()
-    context.run(CURRENT.set, exchange)
-    working = asyncio.create_task(request, context=context)
-    try:
-        events: set[asyncio.Future[Any]] = {working, exchange.trouble}
-        await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if exchange.trouble.done():
-            raise RuntimeError(exchange.trouble.result().reason)
-        if not working.done():
-            raise TimeoutError
-        return working.result()
-    finally:
-        await give_up(working)
-        exchange.close()
-        live.link.forget(exchange)
-
-
 logger = logging.getLogger(__name__)
-
-PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -94,71 +78,6 @@ class Step:
 OnProgress = Callable[[Step], Awaitable[None]]
 
 
-class Progress:
-    """The newest step is passed on; older ones that nobody saw yet are left out. `hide`: takes secrets out."""
-
-    def __init__(self, on_progress: OnProgress | None, hide: Callable[[str], str]) -> None:
-        self._on_progress, self._hide = on_progress, hide
-        self._newest: Step | None = None
-        self._came = asyncio.Event()
-        self._passing: asyncio.Task[None] | None = None
-
-    @property
-    def callback(self) -> ProgressFnT | None:
-        return None if self._on_progress is None else self._noticed
-
-    async def _noticed(self, progress: float, total: float | None, message: str | None) -> None:
-        if math.isfinite(progress):
-            known = total if total is not None and math.isfinite(total) else None
-            self._newest = Step(progress, known, masked_line(message or "", self._hide))
-            self._came.set()
-
-    async def _pass_on(self, tell: OnProgress) -> None:
-        while await self._came.wait():
-            self._came.clear()
-            if self._newest is not None:
-                await tell(self._newest)
-            await asyncio.sleep(PAUSE_SECONDS)
-
-    async def __aenter__(self) -> Self:
-        if self._on_progress is not None:
-            self._passing = asyncio.create_task(self._pass_on(self._on_progress))
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._passing is not None:
-            self._passing.cancel()
-            await asyncio.wait({self._passing})
-            if not self._passing.cancelled() and (failure := self._passing.exception()):
-                logger.error("passing progress on failed", exc_info=failure)
-
-
-# What the SDK says for an HTTP status without a message of the protocol.
-_OF_THE_SDK = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
-_ANSWERED = 200
-# Refused for what the request is, or how often one comes, and not for its session.
-_OF_THE_REQUEST = frozenset({408, 411, 413, 414, 415, 429, 431})
-# Not provably unread by themselves.
-_ODDLY_UNREAD = frozenset({409, 419, 422, 440})
-# The codes that servers give a meaning of their own.
-_OF_SERVERS = range(-32099, -31999)
-_SESSION = re.compile(r"session|initiali[sz]", re.IGNORECASE)
-_ENDED = re.compile(r"terminat|clos|disconnect|lost|abort|cancel|time", re.IGNORECASE)
-REFUSED = "the server refuses everything over this connection"
-
-MOST_ROUNDS = 10
-# An answer may have come in the same moment as the trouble.
-LAST_CHANCE_SECONDS = 0.1
-WAIT_SECONDS = 0.25
-LONGEST_MESSAGE = 2000
-
-_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
-    types.CallToolResult | types.InputRequiredResult
-)
-
-
 @dataclass(frozen=True)
 class ToolCall:
     """`seconds`: how long it may take, None for what the server's spec says. Setting `cancel` gives it up. `check` is
@@ -170,17 +89,9 @@ class ToolCall:
     seconds: float | None = None
     on_progress: OnProgress | None = None
     on_question: OnQuestion | None = None
-    on_declined: OnDeclined | None = None
+    on_declined: OnDeclined = lambda _: None
     cancel: asyncio.Event | None = None
     check: Callable[[], Awaitable[str]] | None = None
-
-
-class _TooManyRounds(Exception):
-    pass
-
-
-class _NotOffered(Exception):
-    pass
 
 
 def too_large(arguments: dict[str, Any], most: int) -> str:
@@ -190,6 +101,14 @@ def too_large(arguments: dict[str, Any], most: int) -> str:
     except (TypeError, ValueError, RecursionError):
         return "the arguments cannot be expressed in JSON"
     return f"the arguments take {size:,} bytes; at most {most:,} may be sent" if size > most else ""
+
+
+class _TooManyRounds(Exception):
+    """The server asked back again and again."""
+
+
+class _NotOffered(Exception):
+    """The server asked for something that no server gets; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -238,45 +157,14 @@ class _Refusal:
         return masked_line(self.message, hide)
 
 
-async def refusal(live: Live) -> str:
-    """Ask for nothing; return how the server refuses even that, in words, or nothing if it answers.
-
-    TimeoutError; RuntimeError: the connection had trouble, and says which.
-    """
-    if (refused := await _refusal_to(_probe(live), live)) is None:
-        return ""
-    if not refused.is_of_http and refused.code != types.CONNECTION_CLOSED:
-        # Some do not know this request, and say so in their own way.
-        refused = await _refusal_to(live.session.list_tools(), live)
-    return refused.in_words(live.link.hide) if refused is not None else ""
-
-
-async def _refusal_to(request: Coroutine[Any, Any, Any], live: Live) -> _Refusal | None:
-    seconds = live.link.spec.timeouts.health
-    exchange = Exchange(seconds)
-    try:
-        await within(request, live, seconds, exchange)
-    except ValidationError:
-        return None
-    except MCPError as error:
-        is_answer = error.code == types.METHOD_NOT_FOUND and error.message not in _OF_THE_SDK
-        return None if is_answer else _Refusal.of(error, exchange)
-    return None
-
-
-async def _probe(live: Live) -> None:
-    if live.is_modern:
-        await live.session.send_discover(LATEST_MODERN_VERSION)
-    else:
-        await live.session.send_ping()
-
-
 async def attempt(live: Live, call: ToolCall) -> Outcome:
     """Make the call over this connection, once. Cancelled, it tells the server so.
 
     If the server refuses the call, and likewise to list its tools, the connection is at fault, and is given up. Over
     another one the call may be made again if the refusal came before the tool.
     """
+    if live.link.dropped.is_set():
+        return NeverRan(live.link.reason, retry=True)
     outcome, refused = await _attempted(live, call)
     if refused is None or not refused.may_be_of_the_session:
         if refused is not None and refused.is_of_http:
@@ -293,50 +181,104 @@ async def attempt(live: Live, call: ToolCall) -> Outcome:
     return NeverRan(live.link.reason, refused.http_status if refused.is_of_http else None, retry=True)
 
 
-async def _attempted(live: Live, call: ToolCall) -> tuple[Outcome, _Refusal | None]:
-    """Make the call; with how the server refused it, if it did."""
-    link = live.link
-    if link.dropped.is_set():
-        return NeverRan(link.reason, retry=True), None
-    seconds = call.seconds or link.spec.timeouts.call
-    waits = link.spec.timeouts.question
-    tidied = Tidied(live.protocol_version, link.spec.limits)
-    exchange = Exchange(
-        seconds,
-        is_call=True,
-        on_question=call.on_question,
-        question_seconds=waits,
-        on_declined=call.on_declined,
-        tidy=tidied.tidy,
-    )
-    link.open.add(exchange)
-    context = copy_context()
-    context.run(CURRENT.set, exchange)
-    working = asyncio.create_task(_rounds(live, call), context=context)
-    cancelled = asyncio.create_task(call.cancel.wait()) if call.cancel else None
+async def refusal(live: Live) -> str:
+    """Ask for nothing; return how the server refuses even that, in words, or nothing if it answers.
+
+    Raises: TimeoutError; RuntimeError, the connection had trouble, and says which
+    """
+    session = live.session
+    probe = session.send_discover(LATEST_MODERN_VERSION) if live.is_modern else session.send_ping()
+    refused = await _refusal_to(probe, live)
+    if refused is not None and not refused.is_of_http and refused.code != types.CONNECTION_CLOSED:
+        # Some do not know this request, and say so in their own way.
+        refused = await _refusal_to(session.list_tools(), live)
+    return refused.in_words(live.link.hide) if refused is not None else ""
+
+
+async def _refusal_to(request: Coroutine[Any, Any, Any], live: Live) -> _Refusal | None:
+    exchange = Exchange(live.link.spec.timeouts.health)
     try:
-        why = await _until_settled(working, exchange, cancelled)
-        outcome = await _outcome(live, working, exchange, tidied, why)
-        # An answer that cannot be read is one, and no refusal.
-        is_refusal = not isinstance(outcome, Answer | Unreadable)
-        return outcome, _refusal_of(working, exchange) if is_refusal else None
+        await _within(request, live, exchange)
+    except ValidationError:
+        return None
+    except MCPError as error:
+        is_answer = error.code == types.METHOD_NOT_FOUND and error.message not in _OF_THE_SDK
+        return None if is_answer else _Refusal.of(error, exchange)
+    return None
+
+
+@asynccontextmanager
+async def _sending(
+    request: Coroutine[Any, Any, Result], live: Live, exchange: Exchange
+) -> AsyncIterator["asyncio.Task[Result]"]:
+    """Run a request in a context of its own, until it is over or nobody waits for it any more."""
+    link, context = live.link, copy_context()
+    context.run(CURRENT.set, exchange)
+    link.open.add(exchange)
+    working = asyncio.create_task(request, context=context)
+    try:
+        yield working
     finally:
-        if cancelled is not None:
-            cancelled.cancel()
-        await give_up(working)
+        await _give_up(working)
         link.forget(exchange)
-        if exchange.sent and working.cancelled() and not live.forgets:
-            link.abandon()
+        if exchange.is_call and exchange.sent and working.cancelled() and not live.forgets:
+            link.abandoned += 1
         exchange.close()
         link.renew_if_worn()
 
 
-def _refusal_of(working: "asyncio.Task[types.CallToolResult]", exchange: Exchange) -> _Refusal | None:
-    """Return how the server refused the call, unless it may have begun with it."""
-    if exchange.trouble.done() or exchange.has_begun or not working.done() or working.cancelled():
-        return None
-    error = working.exception()
-    return _Refusal.of(error, exchange) if isinstance(error, MCPError) else None
+async def _within(request: Coroutine[Any, Any, Result], live: Live, exchange: Exchange) -> Result:
+    """Return what the request returns or raises.
+
+    Raises: TimeoutError; RuntimeError, the connection had trouble, and says which
+    """
+    async with _sending(request, live, exchange) as working:
+        events: set[asyncio.Future[Any]] = {working, exchange.trouble}
+        await asyncio.wait(events, timeout=exchange.seconds_left(), return_when=asyncio.FIRST_COMPLETED)
+        if exchange.trouble.done():
+            raise RuntimeError(exchange.trouble.result().reason)
+        if not working.done():
+            raise TimeoutError
+        return working.result()
+
+
+async def _give_up(working: "asyncio.Task[Any]") -> None:
+    """Cancel it, a second time if the SDK does not succeed in telling the server so."""
+    for _ in range(2):
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working}, timeout=GIVE_UP_SECONDS)
+    if working.done() and not working.cancelled():
+        # Looked at, so that asyncio does not complain: what counts is known already.
+        working.exception()
+
+
+async def _attempted(live: Live, call: ToolCall) -> tuple[Outcome, _Refusal | None]:
+    """Make the call; with how the server refused it, unless the tool may have begun."""
+    spec = live.link.spec
+    tidied = Tidied(live.protocol_version, spec.limits)
+    exchange = Exchange(
+        call.seconds or spec.timeouts.call,
+        is_call=True,
+        on_question=call.on_question,
+        question_seconds=spec.timeouts.question,
+        on_declined=call.on_declined,
+        tidy=tidied.tidy,
+    )
+    cancelled = asyncio.create_task(call.cancel.wait()) if call.cancel else None
+    try:
+        async with _sending(_rounds(live, call), live, exchange) as working:
+            why = await _until_settled(working, exchange, cancelled)
+            outcome = await _outcome(live, working, exchange, tidied, why)
+            error = working.exception() if working.done() and not working.cancelled() else None
+            # An answer that cannot be read is one, and no refusal.
+            may_have_begun = exchange.trouble.done() or exchange.has_begun or isinstance(outcome, Unreadable)
+            if isinstance(error, MCPError) and not may_have_begun:
+                return outcome, _Refusal.of(error, exchange)
+            return outcome, None
+    finally:
+        if cancelled is not None:
+            cancelled.cancel()
 
 
 async def _until_settled(
@@ -362,7 +304,7 @@ async def _outcome(
 ) -> Outcome:
     if not working.done() and not why:
         await asyncio.wait({working}, timeout=LAST_CHANCE_SECONDS)
-    await give_up(working)
+    await _give_up(working)
     if not working.cancelled() and working.done():
         return await _ended(live, working, exchange, tidied)
     if exchange.trouble.done():
@@ -416,7 +358,7 @@ async def _rounds(live: Live, call: ToolCall) -> types.CallToolResult:
     """Ask, and answer what the server asks back, until it has an answer."""
     responses: types.InputResponses | None = None
     state: str | None = None
-    async with Progress(call.on_progress, live.link.hide) as progress:
+    async with _progress(call.on_progress, live.link.hide) as progress:
         for number in range(MOST_ROUNDS + 1):
             if number and (exchange := CURRENT.get()):
                 exchange.has_begun = True
@@ -428,7 +370,7 @@ async def _rounds(live: Live, call: ToolCall) -> types.CallToolResult:
                 types.CallToolRequest(params=params),
                 _RESULT,
                 request_read_timeout_seconds=None,
-                progress_callback=progress.callback,
+                progress_callback=progress,
             )
             if isinstance(result, types.CallToolResult):
                 return result
@@ -448,10 +390,35 @@ async def _responses(live: Live, result: types.InputRequiredResult) -> types.Inp
     return responses or None
 
 
-MOST_PAGES = 1000
-# The SDK forgets no tool that it saw on one of several pages: after so many lists of other tools, it has to start anew.
-MOST_LISTS = 4
-MOST_NAMED = 5
+@asynccontextmanager
+async def _progress(on_progress: OnProgress | None, hide: Callable[[str], str]) -> AsyncIterator[ProgressFnT | None]:
+    """Pass the newest step on; older ones that nobody saw yet are left out. `hide`: takes secrets out."""
+    if on_progress is None:
+        yield None
+        return
+    newest, came = Step(0), asyncio.Event()
+
+    async def take(progress: float, total: float | None, message: str | None) -> None:
+        nonlocal newest
+        if math.isfinite(progress):
+            known = total if total is not None and math.isfinite(total) else None
+            newest = Step(progress, known, masked_line(message or "", hide))
+            came.set()
+
+    async def pass_on() -> None:
+        while await came.wait():
+            came.clear()
+            await on_progress(newest)
+            await asyncio.sleep(PROGRESS_SECONDS)
+
+    passing = asyncio.create_task(pass_on())
+    try:
+        yield take
+    finally:
+        passing.cancel()
+        await asyncio.wait({passing})
+        if not passing.cancelled() and (failure := passing.exception()):
+            logger.error("passing progress on failed", exc_info=failure)
 
 
 @dataclass(frozen=True)
@@ -510,10 +477,10 @@ class ListingFailed(Exception):
 
 async def listing(live: Live) -> Listing:
     """Read all pages. ListingFailed, if not even the first can be read; what comes of the others is told in `cut`."""
-    reading, seconds = _Reading(live), live.link.spec.timeouts.listing
-    exchange = Exchange(seconds, tidy=reading.tidy)
+    reading = _Reading(live)
+    exchange = Exchange(live.link.spec.timeouts.listing, tidy=reading.tidy)
     try:
-        await within(reading.read(), live, seconds, exchange)
+        await _within(reading.read(), live, exchange)
     except (MCPError, RuntimeError, ValidationError, TimeoutError) as error:
         said = _why_unlisted(error, live)
         # Whether the server takes any request over this connection is another question, and asked soon.

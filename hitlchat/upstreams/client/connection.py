@@ -23,26 +23,14 @@ from hitlchat.upstreams.client.spec import ServerSpec, Surroundings
 
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
-
-
-class Backoff:
-    def __init__(self) -> None:
-        self._pause = FIRST_PAUSE_SECONDS
-
-    def start_over(self) -> None:
-        self._pause = FIRST_PAUSE_SECONDS
-
-    async def wait(self, hurry: asyncio.Event) -> None:
-        """`hurry` cuts it short, but not below the first pause."""
-        seconds = self._pause * random.uniform(0.8, 1.2)  # noqa: S311
-        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-        await asyncio.sleep(min(seconds, FIRST_PAUSE_SECONDS))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds - FIRST_PAUSE_SECONDS):
-                await hurry.wait()
-
+# A connection that lasted so long was a good one: the next failure is the first.
+SETTLED_SECONDS = 10.0
+# What ending a program may take, beyond the time that a server has for its goodbye.
+ENDING_SECONDS = 8.0
 
 State = Literal["connecting", "up", "down"]
+
+logger = logging.getLogger(__name__)
 
 
 def now() -> datetime:
@@ -68,13 +56,6 @@ class Status:
     notes: tuple[str, ...] = ()
     """The last lines that the server wrote to its standard error, and what was wrong with its output."""
 
-
-logger = logging.getLogger(__name__)
-
-# A connection that lasted so long was a good one: the next failure is the first.
-SETTLED_SECONDS = 10.0
-# What ending a program may take, beyond the time that a server has for its goodbye.
-ENDING_SECONDS = 8.0
 
 OnTools = Callable[[str, Listing], Awaitable[None]]
 OnStatus = Callable[[str, Status], None]
@@ -202,30 +183,30 @@ class Connection(Keeper):
             self._status.last_error or "the server is not connected", self._status.http_status
         )
 
-    # -- What the owner's task does ----------------------------------------------------------------------------------
-
     async def _own(self) -> None:
-        backoff = Backoff()
+        """Connect, and stay until the connection is gone, again and again. For a task of its own."""
+        pause = FIRST_PAUSE_SECONDS
         self._move("connecting")
         while not self._closing.is_set():
             began = time.monotonic()
             self._wake.clear()
-            await self._attempt()
+            self._opened = False
+            link = self._link = Link(self.spec, self._mask, self._lost, self._notes)
+            await maintain(link, self._surroundings, self._auth, self)
+            if not self._opened:
+                self._failures += 1
+            self._move()
             if self._closing.is_set():
                 break
             if self._opened and time.monotonic() - began > SETTLED_SECONDS:
-                backoff.start_over()
-            await backoff.wait(self._wake)
+                pause = FIRST_PAUSE_SECONDS
+            # A call that waits for the connection cuts it short, but not below the first pause.
+            await asyncio.sleep(FIRST_PAUSE_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause * random.uniform(0.8, 1.2) - FIRST_PAUSE_SECONDS):  # noqa: S311
+                    await self._wake.wait()
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         self._move("down")
-
-    async def _attempt(self) -> None:
-        """Connect, and stay until the connection is gone."""
-        self._opened = False
-        link = self._link = Link(self.spec, self._mask, self._lost, self._notes)
-        await maintain(link, self._surroundings, self._auth, self)
-        if not self._opened:
-            self._failures += 1
-        self._move()
 
     def _lost(self, link: Link) -> None:
         self._live = None
@@ -406,20 +387,10 @@ async def try_connect(spec: ServerSpec, surroundings: Surroundings, *, auth: htt
         if not trying.done():
             trying.cancel()
             await asyncio.wait({trying}, timeout=ENDING_SECONDS)
-    return _told(trier, link)
-
-
-def _told(trier: _Trier, link: Link) -> Trial:
-    live, found = trier.live, trier.listing
+    live, notes = trier.live, link.notes.lines()
     if live is None:
-        return Trial(link.reason or "no connection in time", link.http_status, notes=link.notes())
-    return Trial(
-        "" if found is not None else trier.trouble or link.reason or "the list of tools did not come in time",
-        link.http_status,
-        live.handshake_ms,
-        live.protocol_version,
-        live.server_name,
-        live.server_version,
-        found,
-        link.notes(),
-    )
+        return Trial(link.reason or "no connection in time", link.http_status, notes=notes)
+    late = "the list of tools did not come in time"
+    error = "" if trier.listing is not None else trier.trouble or link.reason or late
+    about = (live.handshake_ms, live.protocol_version, live.server_name, live.server_version)
+    return Trial(error, link.http_status, *about, trier.listing, notes)

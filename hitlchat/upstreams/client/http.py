@@ -19,6 +19,16 @@ from hitlchat.upstreams.client.spec import VERSION, ServerSpec
 
 # Of a request that must not be sent: why.
 NO_TOKEN = "hitlchat.no_token"  # noqa: S105  names it, and is none
+POOL_SECONDS = 10.0
+# A stream may be silent for so long; the calls on it have deadlines of their own.
+SILENT_SECONDS = 330.0
+# The headers of one event, and what surrounds a message in it.
+FRAME_BYTES = 4096
+SSE_BYTES = 1024 * 1024 - 1
+SESSION = "mcp-session-id"
+FAILED = 400
+# The SDK sends back whatever it is given, and cannot be used any more once that fails.
+_SESSION_NAME = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
 class NoToken(Exception):
@@ -93,43 +103,16 @@ class ConnectionMask:
         self._mask = Mask(self._fixed)
 
     def text(self, text: str) -> str:
-        return self._now().text(text)
+        return self._current().text(text)
 
     def value(self, value: object) -> object:
-        return self._now().value(value)
+        return self._current().value(value)
 
-    def _now(self) -> Mask:
+    def _current(self) -> Mask:
         hidden = self._bearer.hidden() if self._bearer else ()
         if hidden is not self._hidden:
             self._hidden, self._mask = hidden, Mask((*self._fixed, *hidden))
         return self._mask
-
-
-def _with(request: httpx2.Request, token: str) -> httpx2.Request:
-    if token:
-        request.headers["Authorization"] = f"Bearer {token}"
-    return request
-
-
-def _without(request: httpx2.Request, why: NoToken) -> httpx2.Request:
-    request.extensions = {**request.extensions, NO_TOKEN: why}
-    return request
-
-
-def _origin(url: httpx2.URL) -> tuple[str, str, int]:
-    return url.scheme, url.host.lower(), url.port or DEFAULT_PORTS.get(url.scheme, 0)
-
-
-POOL_SECONDS = 10.0
-# A stream may be silent for so long; the calls on it have deadlines of their own.
-SILENT_SECONDS = 330.0
-# The headers of one event, and what surrounds a message in it.
-FRAME_BYTES = 4096
-SSE_BYTES = 1024 * 1024 - 1
-SESSION = "mcp-session-id"
-FAILED = 400
-# The SDK sends back whatever it is given, and cannot be used any more once that fails.
-_SESSION_NAME = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
 class Cut(httpx2.StreamError):
@@ -209,10 +192,7 @@ class GuardedTransport(guard.Transport):
         return httpx2.Response(503, request=request, json={"jsonrpc": "2.0", "id": None, "error": error})
 
     def _without_token(self, request: httpx2.Request, why: NoToken) -> httpx2.Response:
-        """Answer a request that does not leave: the connection is closed.
-
-        Which says everywhere that a sign-in is due.
-        """
+        """Close the connection instead of sending a request: its status says everywhere that a sign-in is due."""
         if why.http_status is not None:
             self._link.http_status = why.http_status
             if exchange := CURRENT.get():
@@ -223,11 +203,6 @@ class GuardedTransport(guard.Transport):
     def _is_last_post(self, request: httpx2.Request) -> bool:
         """Return whether it is the last: over the older transport the SDK's writer ends with the first that fails."""
         return self._link.spec.transport == "sse" and request.method == "POST"
-
-
-def _note_sent() -> None:
-    if exchange := CURRENT.get():
-        exchange.sent = True
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -289,3 +264,23 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _note_sent() -> None:
+    if exchange := CURRENT.get():
+        exchange.sent = True
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int]:
+    return url.scheme, url.host.lower(), url.port or DEFAULT_PORTS.get(url.scheme, 0)
+
+
+def _with(request: httpx2.Request, token: str) -> httpx2.Request:
+    if token:
+        request.headers["Authorization"] = f"Bearer {token}"
+    return request
+
+
+def _without(request: httpx2.Request, why: NoToken) -> httpx2.Request:
+    request.extensions = {**request.extensions, NO_TOKEN: why}
+    return request

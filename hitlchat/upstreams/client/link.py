@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -21,10 +21,20 @@ from pydantic import ValidationError
 from hitlchat.upstreams.client.results import NeverRan, Trouble, Unknown, Unreadable
 from hitlchat.upstreams.client.spec import Masking, ServerSpec
 
-LARGEST = 64 * 1024
+MOST_QUESTIONS = 10
+LARGEST_QUESTION = 64 * 1024
 LONGEST_MESSAGE = 2000
+TAKE_BACK_SECONDS = 2.0
+LONGEST_LINE = 500
+LONGEST_LAST_WORDS = 200
+MOST_NOTES = 50
+# So many calls may have been given up without an answer before the connection is renewed.
+MOST_ABANDONED = 16
+RETIRE_SECONDS = 2.0
+# With these a request is refused before anyone looks at what it asks for.
+UNREAD = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 412, 413, 415, 421, 426, 429, 431})
 
-Action = Literal["accept", "decline", "cancel"]
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -44,68 +54,23 @@ class Question:
 class Reply:
     """`content` goes with `accept` only."""
 
-    action: Action
+    action: Literal["accept", "decline", "cancel"]
     content: dict[str, str | int | float | bool | list[str] | None] = field(default_factory=dict)
 
-    def as_result(self) -> types.ElicitResult:
-        return types.ElicitResult(action=self.action, content=self.content if self.action == "accept" else None)
-
-
-OnQuestion = Callable[[Question], Coroutine[Any, Any, Reply]]
-# Told why, when a question was declined without anybody having been asked.
-OnDeclined = Callable[[str], None]
-# Takes out of a result, as it came, what would keep all of it from being read.
-Tidy = Callable[[dict[str, Any]], dict[str, Any]]
+    def as_result(self) -> ElicitResult:
+        return ElicitResult(action=self.action, content=self.content if self.action == "accept" else None)
 
 
 def unasked() -> Reply:
-    """Answer for hitlchat, which asks nobody. A server is never told that its user declined when nobody did."""
+    """Return the reply of hitlchat, which asks nobody: servers are never told of a no that nobody gave."""
     return Reply("cancel")
 
 
-def question(server: str, params: types.ElicitRequestParams, mask: Masking) -> Question:
-    """Return the question; an address with a secret in it is none any more. Raises: ValueError, if it is too large."""
-    asked: Any = params.url if isinstance(params, types.ElicitRequestURLParams) else dict(params.requested_schema)
-    size = len(json.dumps([params.message, asked]))
-    if size > LARGEST:
-        raise ValueError(f"it is larger than the {LARGEST:,} bytes that a question may have")
-    message = mask.text(params.message)[:LONGEST_MESSAGE]
-    if isinstance(params, types.ElicitRequestURLParams):
-        return Question(server, message, url=mask.text(params.url))
-    return Question(server, message, schema=mask.value(asked))
-
-
-LONGEST = 500
-
-
-def short(text: str, limit: int = LONGEST) -> str:
-    """Return a text on one line, at most `limit` characters, without what a terminal or a page would obey."""
-    line = "".join(map(_seen, " ".join(text[: 4 * limit].split())))
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
-
-
-def masked_line(text: str, hide: Callable[[str], str], limit: int = LONGEST) -> str:
-    """Return `short` of what `hide` leaves. A secret that was cut first would not be found by its half."""
-    read = text[: 8 * limit]
-    return short(hide(read if len(read) == len(text) else f"{read}… ({len(text) - len(read)} more)"), limit)
-
-
-def _seen(character: str) -> str:
-    return character if character.isprintable() else ascii(character)[1:-1]
-
-
-def where(error: ValidationError) -> str:
-    """The first thing that does not fit, without what stood there."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return short(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)
-
-
-logger = logging.getLogger(__name__)
-
-MOST_QUESTIONS = 10
-TAKE_BACK_SECONDS = 2.0
-# With these a request is refused before anyone looks at what it asks for.
-UNREAD = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 412, 413, 415, 421, 426, 429, 431})
+OnQuestion = Callable[[Question], Coroutine[Any, Any, Reply]]
+# Called with the reason when a question was declined without anybody having been asked.
+OnDeclined = Callable[[str], None]
+# Takes out of a result, as it came, what would keep all of it from being read.
+Tidy = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Exchange:
@@ -121,20 +86,19 @@ class Exchange:
         is_call: bool = False,
         on_question: OnQuestion | None = None,
         question_seconds: float = 300.0,
-        on_declined: OnDeclined | None = None,
+        on_declined: OnDeclined = lambda _: None,
         tidy: Tidy | None = None,
     ) -> None:
-        self.is_call, self.tidy = is_call, tidy
+        self.is_call, self.tidy, self.has_declined = is_call, tidy, on_declined
         self.sent = self.has_begun = False
         self.posts = 0
         self.http_status: int | None = None
         self.trouble: asyncio.Future[Trouble] = asyncio.get_running_loop().create_future()
         self._on_question, self._question_seconds = on_question, question_seconds
-        self._on_declined = on_declined
         self._left, self._running_since = seconds, time.monotonic()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asking = asyncio.Lock()
-        self._waiting = self._asked = 0
+        self._waiting = self._questions = 0
 
     def fail(self, trouble: Trouble) -> None:
         if not self.trouble.done():
@@ -165,31 +129,25 @@ class Exchange:
         self._over.cancel()
         self.trouble.cancel()
 
-    def has_declined(self, why: str) -> None:
-        if self._on_declined is not None:
-            self._on_declined(why)
-
     async def ask(self, question: Question) -> Reply:
-        """Return one question at a time.
-
-        Declined when nobody is there to answer it, cancelled when nobody does in time.
-        """
-        self._asked, self.has_begun = self._asked + 1, True
-        if self._asked > MOST_QUESTIONS:
+        """Return the reply to one question at a time; that of nobody where nobody is there, or answers in time."""
+        self._questions, self.has_begun = self._questions + 1, True
+        if self._questions > MOST_QUESTIONS:
             self.has_declined(f"it is more than the {MOST_QUESTIONS} that a call may ask")
-        if self._on_question is None or self._asked > MOST_QUESTIONS or self._over.done():
+            return unasked()
+        if self._on_question is None or self._over.done():
             return unasked()
         if not self._waiting:
             self._left -= time.monotonic() - self._running_since
         self._waiting += 1
         try:
             async with self._asking:
-                return await self._answered(self._on_question(question))
+                return await self._reply(self._on_question(question))
         finally:
             self._waiting -= 1
             self._running_since = time.monotonic()
 
-    async def _answered(self, asking: Coroutine[Any, Any, Reply]) -> Reply:
+    async def _reply(self, asking: Coroutine[Any, Any, Reply]) -> Reply:
         working = asyncio.create_task(asking)
         events: set[asyncio.Future[Any]] = {working, self._over}
         try:
@@ -198,75 +156,37 @@ class Exchange:
             working.cancel()
             await asyncio.wait({working}, timeout=TAKE_BACK_SECONDS)
         if not working.done() or working.cancelled():
-            return Reply("cancel")
+            return unasked()
         if failure := working.exception():
             # The server is not told what is wrong with us.
             logger.error("a question could not be asked", exc_info=failure)
-            return Reply("cancel")
+            return unasked()
         return working.result()
 
 
 CURRENT: ContextVar[Exchange | None] = ContextVar("upstream_exchange", default=None)
 
 
-class Pace:
-    """A pace: so much a second, and `burst` at once after a pause."""
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate, self._burst = rate, burst
-        self._left, self._at = burst, time.monotonic()
-
-    def take(self, amount: float = 1.0) -> float:
-        """Count it; for how many seconds to wait because it came too early, 0 if it did not."""
-        self._refill()
-        # debt is bounded, or one burst would silence a server for ever
-        self._left = max(self._left - amount, -self._burst)
-        return max(0.0, -self._left / self._rate)
-
-    def allows(self) -> bool:
-        """Return whether one more may come now; only what may is counted."""
-        self._refill()
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
-
-    def _refill(self) -> None:
-        moment = time.monotonic()
-        self._left = min(self._burst, self._left + (moment - self._at) * self._rate)
-        self._at = moment
-
-
-MOST_NOTES = 50
-
-
 class Notes:
-    """The newest last. What comes again is kept once, at its last time, and counted: a program that fails at each
+    """The newest last. What comes again is listed once, at its last time, and counted: a program that fails at each
     start would fill them with copies of one reason.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[datetime, int]] = {}
+        self._notes: dict[str, tuple[datetime, int]] = {}
 
     def add(self, text: str) -> None:
-        _, times = self._kept.pop(text, (None, 0))
-        self._kept[text] = (datetime.now(UTC), times + 1)
-        if len(self._kept) > MOST_NOTES:
-            del self._kept[next(iter(self._kept))]
+        _, times = self._notes.pop(text, (None, 0))
+        self._notes[text] = (datetime.now(UTC), times + 1)
+        if len(self._notes) > MOST_NOTES:
+            del self._notes[next(iter(self._notes))]
 
     def lines(self) -> tuple[str, ...]:
         """Return each with its time, as ISO 8601 has it, and a space before."""
-        return tuple(f"{at:%Y-%m-%dT%H:%M:%SZ} {text}{_often(times)}" for text, (at, times) in self._kept.items())
-
-
-def _often(times: int) -> str:
-    return f" ({times:,} times)" if times > 1 else ""
-
-
-# So many calls may have been given up without an answer before the connection is renewed.
-MOST_ABANDONED = 16
-RETIRE_SECONDS = 2.0
-LONGEST_LAST_WORDS = 200
+        return tuple(
+            f"{at:%Y-%m-%dT%H:%M:%SZ} {text}" + (f" ({times:,} times)" if times > 1 else "")
+            for text, (at, times) in self._notes.items()
+        )
 
 
 class Link:
@@ -276,20 +196,17 @@ class Link:
         self,
         spec: ServerSpec,
         mask: Masking,
-        on_drop: Callable[["Link"], None] | None = None,
+        on_drop: Callable[["Link"], None] = lambda _: None,
         notes: Notes | None = None,
     ) -> None:
-        self.spec, self.mask = spec, mask
-        self.dropped = asyncio.Event()
-        self.changed = asyncio.Event()
-        self.doubted = asyncio.Event()
+        self.spec, self.mask, self.notes = spec, mask, notes or Notes()
+        self.dropped, self.changed, self.doubted = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.reason = ""
         self.stop: Callable[[], None] | None = None  # gives up a handshake that is under way
         self.open: set[Exchange] = set()
         self.waiting: dict[RequestId, Exchange | None] = {}
         self.abandoned = 0
         self.http_status: int | None = None
-        self._notes = Notes() if notes is None else notes
         self._on_drop = on_drop
         self._retiring: asyncio.TimerHandle | None = None
 
@@ -300,8 +217,8 @@ class Link:
         if self.dropped.is_set():
             return
         hidden = self.hide(reason)
-        said = masked_line(last_words, self.hide, LONGEST_LAST_WORDS)
-        self.reason = f"{hidden}: {said}" if said else hidden
+        words = masked_line(last_words, self.hide, LONGEST_LAST_WORDS)
+        self.reason = f"{hidden}: {words}" if words else hidden
         self.dropped.set()
         for exchange in self.open:
             exchange.lose(hidden, retry=True)
@@ -309,18 +226,14 @@ class Link:
             self.stop()
         if self._retiring is not None:
             self._retiring.cancel()
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._on_drop is not None:
-            self._on_drop(self)
+        self._on_drop(self)
 
     def retire(self, reason: str) -> None:
         """Take no more calls, and give the connection up when those under way have their answers, or soon."""
         if self._retiring is None and not self.dropped.is_set():
             self._retiring = asyncio.get_running_loop().call_later(RETIRE_SECONDS, self.drop, reason)
             self.reason = self.hide(reason)
-            self._tell()
+            self._on_drop(self)
             self._drop_if_retired()
 
     def _drop_if_retired(self) -> None:
@@ -357,31 +270,21 @@ class Link:
         calls = [exchange for exchange in self.open if exchange.is_call]
         return calls[0] if len(calls) == 1 and not self.abandoned else None
 
-    def abandon(self) -> None:
-        """Note that a call was given up, whose answer may still come."""
-        self.abandoned += 1
-        self.renew_if_worn()
-
     def renew_if_worn(self) -> None:
+        """Give the connection up where too many calls were, of which no answer may come any more."""
         if self.abandoned >= MOST_ABANDONED and not self.open:
             self.drop(f"{self.abandoned} calls were never answered")
 
     def note(self, text: str) -> None:
         """Keep a line for the administrator."""
-        self._notes.add(masked_line(text, self.hide))
-
-    def notes(self) -> tuple[str, ...]:
-        return self._notes.lines()
+        self.notes.add(masked_line(text, self.hide))
 
     def hide(self, text: str) -> str:
         return self.mask.text(text)
 
 
-BELONGS_TO_NONE = "several calls were under way, and nothing says to which of them it belongs"
-
-
 async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
-    """Ask, and return the answer. Declined when the question belongs to no single call, lest it reach somebody else."""
+    """Return the reply to a question. Nobody is asked what belongs to no single call, lest it reach somebody else."""
     exchange = CURRENT.get()
     if exchange is None or not exchange.is_call:
         # Over standard input and output nothing names the call that a question belongs to.
@@ -389,11 +292,33 @@ async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
     if exchange is None:
         link.note("asked a question that belongs to no single call: declined")
         for each in link.open:
-            each.has_declined(BELONGS_TO_NONE)
+            each.has_declined("several calls were under way, and nothing says to which of them it belongs")
         return unasked().as_result()
-    try:
-        asked = question(link.spec.name, params, link.mask)
-    except ValueError as error:
-        exchange.has_declined(str(error))
+    asked: Any = params.url if isinstance(params, types.ElicitRequestURLParams) else dict(params.requested_schema)
+    if len(json.dumps([params.message, asked])) > LARGEST_QUESTION:
+        exchange.has_declined(f"it is larger than the {LARGEST_QUESTION:,} bytes that a question may have")
         return unasked().as_result()
-    return (await exchange.ask(asked)).as_result()
+    question = Question(link.spec.name, link.mask.text(params.message)[:LONGEST_MESSAGE])
+    # An address with a secret in it is none any more.
+    part = {"url" if isinstance(asked, str) else "schema": link.mask.value(asked)}
+    reply = await exchange.ask(replace(question, **part))
+    return reply.as_result()
+
+
+def short(text: str, limit: int = LONGEST_LINE) -> str:
+    """Return a text on one line, at most `limit` characters, without what a terminal or a page would obey."""
+    words = " ".join(text[: 4 * limit].split())
+    line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in words)
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def masked_line(text: str, hide: Callable[[str], str], limit: int = LONGEST_LINE) -> str:
+    """Return `short` of what `hide` leaves. A secret that was cut first would not be found by its half."""
+    read = text[: 8 * limit]
+    return short(hide(read if len(read) == len(text) else f"{read}… ({len(text) - len(read)} more)"), limit)
+
+
+def where(error: ValidationError) -> str:
+    """Return the first thing that does not fit, without what stood there."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return short(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)

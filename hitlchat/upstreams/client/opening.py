@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -13,7 +14,6 @@ import anyio
 import httpx2
 from mcp.client import Client, ClientRequestContext, ClientSession, IncomingMessage
 from mcp.client._transport import ReadStream, TransportStreams, WriteStream
-from mcp.client.session import ElicitationFnT, MessageHandlerFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import coerce_request_id
@@ -27,134 +27,24 @@ from mcp_types import (
     JSONRPCError,
     JSONRPCRequest,
     JSONRPCResponse,
-    RequestId,
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from hitlchat.upstreams.client import http
-from hitlchat.upstreams.client.link import CURRENT, Link, Pace, ask, masked_line
+from hitlchat.upstreams.client.link import CURRENT, Link, ask, masked_line
 from hitlchat.upstreams.client.results import Unreadable, complaint
 from hitlchat.upstreams.client.spec import VERSION, Surroundings
 from hitlchat.upstreams.client.stdio import stdio
 
-# Messages that nobody waits for: notices, progress, answers that come too late; and the server's own requests.
-NOTICES_A_SECOND, NOTICES_AT_ONCE = 100.0, 1000.0
-QUESTIONS_A_SECOND, QUESTIONS_AT_ONCE = 10.0, 100.0
-# Those over it are read and dropped, which costs something as well.
-LEFT_OUT_A_SECOND = 5000.0
+# In each period so many of the server's own requests, and of messages that nobody waits for: notices, progress, answers
+# that come too late. Those over it are read and dropped.
+PERIOD_SECONDS = 10.0
+MOST_REQUESTS, MOST_NOTICES = 100, 1000
+# Not read any faster, what is dropped cannot be sent any faster.
+DROPPED_AT_ONCE, DROPPED_PAUSE_SECONDS = 50, 0.01
 
 Item = SessionMessage | Exception
-
-
-class _Tap:
-    """Base of both taps: whoever holds one ends the stream behind it."""
-
-    def __init__(self, stream: ReadStream[Item] | WriteStream[SessionMessage], link: Link) -> None:
-        self._stream, self._link = stream, link
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._stream.__aexit__(kind, error, trace)
-
-
-class TapReader(_Tap):
-    def __init__(self, inner: ReadStream[Item], link: Link) -> None:
-        super().__init__(inner, link)
-        self._inner = inner
-        self._notices = Pace(NOTICES_A_SECOND, NOTICES_AT_ONCE)
-        self._questions = Pace(QUESTIONS_A_SECOND, QUESTIONS_AT_ONCE)
-        self._flood = Pace(LEFT_OUT_A_SECOND, LEFT_OUT_A_SECOND)
-        self._left_out = 0
-
-    @property
-    def last_context(self) -> Any:
-        return getattr(self._inner, "last_context", None)
-
-    async def receive(self) -> Item:
-        while True:
-            try:
-                item = await self._inner.receive()
-            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                self._link.drop("the server closed the connection")
-                raise
-            if isinstance(item, Exception):
-                self._link.note(f"not understood: {item}")
-            elif (passed := self._inspect(item)) is not None:
-                return passed
-            else:
-                # Not read any faster, they cannot be sent any faster.
-                await asyncio.sleep(self._flood.take())
-
-    def _inspect(self, item: SessionMessage) -> SessionMessage | None:
-        message = item.message
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and self._link.is_waiting(message.id):
-            exchange = self._link.answered(message.id)
-            if isinstance(message, JSONRPCResponse) and exchange is not None and exchange.tidy is not None:
-                message.result = exchange.tidy(message.result)
-            if isinstance(message, JSONRPCResponse) and (said := complaint(message.result, self._link.spec.limits)):
-                if exchange is not None:
-                    exchange.fail(Unreadable(f"the answer {said}"))
-                return SessionMessage(_failed(message.id, f"the answer {said}"))
-            return item
-        pace = self._questions if isinstance(message, JSONRPCRequest) else self._notices
-        if pace.allows() and self._is_usable(message):
-            return item
-        self._leave_out()
-        return None
-
-    def _is_usable(self, message: Any) -> bool:
-        return not complaint(getattr(message, "params", None), self._link.spec.limits)
-
-    def _leave_out(self) -> None:
-        self._left_out += 1
-        if self._left_out == 1:
-            self._link.note("sends more messages than anyone asked for: some are left out")
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Item:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-
-class TapWriter(_Tap):
-    def __init__(self, inner: WriteStream[SessionMessage], link: Link) -> None:
-        super().__init__(inner, link)
-        self._inner = inner
-
-    async def send(self, item: SessionMessage, /) -> None:
-        message = item.message
-        if not isinstance(message, JSONRPCRequest):
-            await self._inner.send(item)
-            return
-        self._link.waiting[coerce_request_id(message.id)] = CURRENT.get()
-        try:
-            await self._inner.send(item)
-        except BaseException:
-            self._link.answered(message.id)
-            raise
-
-
-def tapped(streams: TransportStreams, link: Link) -> TransportStreams:
-    reader, writer = streams
-    return TapReader(reader, link), TapWriter(writer, link)
-
-
-def _failed(request_id: RequestId | None, message: str) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=INTERNAL_ERROR, message=message))
-
 
 # The SDK logs whatever a server sends that it does not understand, with a traceback each; the notes have it too.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
@@ -195,14 +85,25 @@ class Live:
 
 @asynccontextmanager
 async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None = None) -> AsyncIterator[Live]:
-    """Enter and leave it in one task. Raises whatever the transports and the SDK raise, often in groups; NotAllowed."""
+    """Open a connection, which has to be left in the same task.
+
+    Raises: NotAllowed, and whatever the transports and the SDK raise, often in groups
+    """
+
+    async def question(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001
+        return await ask(link, params)
+
+    async def notice(message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            link.changed.set()
+
     began = time.monotonic()
     client = Client(
         _transport(link, surroundings, auth),
         cache=None,
         client_info=Implementation(name="hitlchat", version=VERSION),
-        elicitation_callback=_questions(link),
-        message_handler=_notices(link),
+        elicitation_callback=question,
+        message_handler=notice,
         mode="legacy" if link.spec.older_protocol else "auto",
     )
     async with client:
@@ -211,67 +112,135 @@ async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | Non
             raise NotAllowed("this is hitlchat itself: its tools are here already")
         took = (time.monotonic() - began) * 1000
         info = client.server_info
-        named = (
-            (masked_line(info.name, link.hide, 100), masked_line(info.version, link.hide, 100)) if info else ("", "")
+        name, version = (
+            masked_line(text, link.hide, 100) for text in ((info.name, info.version) if info else ("", ""))
         )
-        yield Live(client, link, took, client.protocol_version, *named)
+        yield Live(client, link, took, client.protocol_version, name, version)
 
 
 @asynccontextmanager
 async def _transport(
     link: Link, surroundings: Surroundings, auth: httpx2.Auth | None
 ) -> AsyncIterator[TransportStreams]:
-    async with _untapped(link, surroundings, auth) as streams:
-        yield tapped(streams, link)
-
-
-def _untapped(
-    link: Link, surroundings: Surroundings, auth: httpx2.Auth | None
-) -> AbstractAsyncContextManager[TransportStreams]:
-    match link.spec.transport:
-        case "stdio":
-            if not surroundings.allow_stdio:
-                raise NotAllowed("starting programs as servers is switched off here (MCP_ALLOW_STDIO=1 allows it)")
-            return stdio(link)
-        case "sse":
-            return _older(link, auth)
-        case "http":
-            return _streamable(link, auth)
-
-
-@asynccontextmanager
-async def _streamable(link: Link, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
-    largest = http.most_bytes(link.spec)
-    async with (
-        http.client(link, auth) as web,
-        streamable_http_client(link.spec.url, http_client=web, max_sse_event_size=largest) as streams,
-    ):
-        yield streams
-
-
-@asynccontextmanager
-async def _older(link: Link, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
-    def factory(
+    def web(
         headers: dict[str, str] | None = None,  # noqa: ARG001
         timeout: httpx2.Timeout | None = None,  # noqa: ARG001
         auth: httpx2.Auth | None = auth,
     ) -> httpx2.AsyncClient:
         return http.client(link, auth)
 
-    async with sse_client(link.spec.url, httpx_client_factory=factory, auth=auth) as streams:
-        yield streams
+    async with AsyncExitStack() as stack:
+        if link.spec.transport == "http":
+            client = await stack.enter_async_context(web())
+            most = http.most_bytes(link.spec)
+            transport = streamable_http_client(link.spec.url, http_client=client, max_sse_event_size=most)
+        elif link.spec.transport == "sse":
+            transport = sse_client(link.spec.url, httpx_client_factory=web, auth=auth)
+        elif surroundings.allow_stdio:
+            transport = stdio(link)
+        else:
+            raise NotAllowed("starting programs as servers is switched off here (MCP_ALLOW_STDIO=1 allows it)")
+        reader, writer = await stack.enter_async_context(transport)
+        yield TapReader(reader, link), TapWriter(writer, link)
 
 
-def _questions(link: Link) -> ElicitationFnT:
-    async def asked(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001
-        return await ask(link, params)
+class _Tap:
+    """Base of both taps: whoever holds one ends the stream behind it."""
 
-    return asked
+    def __init__(self, stream: ReadStream[Item] | WriteStream[SessionMessage], link: Link) -> None:
+        self._stream, self._link = stream, link
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._stream.__aexit__(kind, error, trace)
 
 
-def _notices(link: Link) -> MessageHandlerFnT:
-    async def noticed(message: IncomingMessage) -> None:
-        if isinstance(message, ToolListChangedNotification):
-            link.changed.set()
+class TapReader(_Tap):
+    def __init__(self, inner: ReadStream[Item], link: Link) -> None:
+        super().__init__(inner, link)
+        self._inner = inner
+        self._period, self._came = 0, Counter[int]()
+        self._dropped = 0
 
-    return noticed
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Item:
+        while True:
+            try:
+                item = await self._inner.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                self._link.drop("the server closed the connection")
+                raise
+            if isinstance(item, Exception):
+                self._link.note(f"not understood: {item}")
+                continue
+            message = item.message
+            if isinstance(message, JSONRPCResponse | JSONRPCError) and self._link.is_waiting(message.id):
+                return self._answer(item, message)
+            if self._is_wanted(message):
+                return item
+            self._dropped += 1
+            if self._dropped == 1:
+                self._link.note("sends more messages than anyone asked for: some are left out")
+            if self._dropped % DROPPED_AT_ONCE == 0:
+                await asyncio.sleep(DROPPED_PAUSE_SECONDS)
+
+    def _answer(self, item: SessionMessage, message: JSONRPCResponse | JSONRPCError) -> SessionMessage:
+        """Return an answer that somebody waits for, or an error in its place if nobody could use it."""
+        exchange = self._link.answered(message.id)
+        if isinstance(message, JSONRPCError):
+            return item
+        if exchange is not None and exchange.tidy is not None:
+            message.result = exchange.tidy(message.result)
+        if not (why := complaint(message.result, self._link.spec.limits)):
+            return item
+        if exchange is not None:
+            exchange.fail(Unreadable(f"the answer {why}"))
+        error = ErrorData(code=INTERNAL_ERROR, message=f"the answer {why}")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=error))
+
+    def _is_wanted(self, message: Any) -> bool:
+        """Return whether a message that nobody waits for is passed on."""
+        period = int(time.monotonic() / PERIOD_SECONDS)
+        if period != self._period:
+            self._period, self._came = period, Counter()
+        most = MOST_REQUESTS if isinstance(message, JSONRPCRequest) else MOST_NOTICES
+        self._came[most] += 1
+        return self._came[most] <= most and not complaint(getattr(message, "params", None), self._link.spec.limits)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+
+class TapWriter(_Tap):
+    def __init__(self, inner: WriteStream[SessionMessage], link: Link) -> None:
+        super().__init__(inner, link)
+        self._inner = inner
+
+    async def send(self, item: SessionMessage, /) -> None:
+        message = item.message
+        if not isinstance(message, JSONRPCRequest):
+            await self._inner.send(item)
+            return
+        self._link.waiting[coerce_request_id(message.id)] = CURRENT.get()
+        try:
+            await self._inner.send(item)
+        except BaseException:
+            self._link.answered(message.id)
+            raise

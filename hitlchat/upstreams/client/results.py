@@ -17,6 +17,22 @@ from pydantic import TypeAdapter, ValidationError
 from hitlchat.base import canonical
 from hitlchat.upstreams.client.spec import Limits, Masking
 
+LONGEST_NUMBER = 400  # digits; more than any double has
+# Characters and values that are looked through at once; more of them must not keep the others waiting.
+FEW = 16 * 1024
+_BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
+# Of a block that cannot be read: so much of what came is kept, in characters.
+LONGEST_UNREADABLE = 2000
+# What a block may lack.
+_EXTRAS = ("annotations", "_meta", "icons")
+_NOTHING: dict[str, Any] = {"type": "text", "text": ""}
+# Half of a pair of surrogates, perhaps: most such escapes are halves of a whole pair.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
+)
+_LONE_ESCAPE = len(rb"\ud800")
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -72,20 +88,9 @@ Outcome = Answer | Rejected | NeverRan | Unreadable | Unknown
 Trouble = NeverRan | Unreadable | Unknown
 
 
-LONGEST_NUMBER = 400  # digits; more than any double has
-
-
 def openings(data: bytes) -> int:
     """Return about how many lists and objects there are to parse, which costs far more than the bytes."""
     return data.count(b"[") + data.count(b"{")
-
-
-# Half of a pair of surrogates, perhaps: most such escapes are halves of a whole pair.
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
-)
-_LONE_ESCAPE = len(rb"\ud800")
 
 
 def whole_characters(text: bytes) -> bytes:
@@ -125,17 +130,6 @@ def _is_no_number(value: Any) -> bool:
     if isinstance(value, float):
         return not math.isfinite(value)
     return isinstance(value, int) and value.bit_length() > 3.33 * LONGEST_NUMBER
-
-
-# Characters and values that are looked through at once; more of them must not keep the others waiting.
-FEW = 16 * 1024
-
-_BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
-# Of a block that cannot be read: so much of what came is kept, in characters.
-LONGEST_UNREADABLE = 2000
-# What a block may lack.
-_EXTRAS = ("annotations", "_meta", "icons")
-_NOTHING: dict[str, Any] = {"type": "text", "text": ""}
 
 
 class Tidied:
@@ -184,11 +178,11 @@ class Tidied:
     def _without_structured(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return it without what may stand there but not in this revision, or cannot be kept beside what can."""
         structured = result.get("structuredContent")
-        said = complaint(structured, self._limits)
-        if said and len(result["content"]) > len(self._unreadable):
-            self._unreadable[len(result["content"])] = {"kind": "structuredContent", "why": said, "block": None}
+        why = complaint(structured, self._limits)
+        if why and len(result["content"]) > len(self._unreadable):
+            self._unreadable[len(result["content"])] = {"kind": "structuredContent", "why": why, "block": None}
             result["content"] = [*result["content"], _NOTHING]
-        elif said or structured is None or isinstance(structured, dict):
+        elif why or structured is None or isinstance(structured, dict):
             return result
         else:
             self._structured = structured
@@ -211,7 +205,8 @@ class Tidied:
 async def answer(result: types.CallToolResult, mask: Masking, tidied: Tidied | None = None) -> Answer:
     """Return the whole answer without secrets; `tidied`: what it was before that."""
     tidied = tidied or Tidied("", Limits())
-    if _is_short(result) and tidied.is_short:
+    blocks: list[Any] = [[_plain(block), _packed(block)] for block in result.content[:FEW]]
+    if canonical.is_short([result.structured_content, blocks], FEW) and tidied.is_short:
         return _masked(result, mask, tidied)
     return await asyncio.to_thread(_masked, result, mask, tidied)
 
@@ -244,17 +239,6 @@ def _masked(result: types.CallToolResult, mask: Masking, tidied: Tidied) -> Answ
         content.append(kept)
     found = Answer(content, mask.value(result.structured_content), bool(result.is_error), attachments)
     return tidied.completed(found, mask)
-
-
-def _is_short(result: types.CallToolResult) -> bool:
-    left = FEW
-    few = result.content[:FEW]
-    level: list[Any] = [result.structured_content, [[_plain(block), _packed(block)] for block in few]]
-    while level and left > 0:
-        left -= sum(len(each) if isinstance(each, str) else 1 for each in level)
-        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
-        level = [item for each in inner for item in each]
-    return left > 0
 
 
 def _plain(block: types.ContentBlock) -> dict[str, Any]:

@@ -34,32 +34,14 @@ EXPECTED: Final = (
     RuntimeError,
     ValueError,
 )
-
-
-def in_words(error: BaseException, hide: Callable[[str], str]) -> str:
-    """Return an error in words; of a group the first that says something. `hide` takes secrets out."""
-    match error:
-        case BaseExceptionGroup():
-            leaves = [each for each in error.exceptions if isinstance(each, Exception)] or error.exceptions
-            return in_words(leaves[0], hide)
-        case ValidationError():
-            return f"the server's answer breaks the protocol: {where(error)}"
-        case TimeoutError():
-            return "the server did not answer in time"
-        case httpx2.HTTPStatusError():
-            return f"the server answered {error.response.status_code}"
-        case _:
-            return masked_line(str(error), hide) or type(error).__name__
-
-
-logger = logging.getLogger(__name__)
-
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 # A list that never stays the same is read for a small part of the time only, however long it takes to take it in.
 PAUSES_FOR_ONE = 10.0
 LONGEST_REST_SECONDS = 300.0
 BUSY_SECONDS = 0.2
+
+logger = logging.getLogger(__name__)
 
 
 class Keeper(ABC):
@@ -103,11 +85,9 @@ async def maintain(link: Link, surroundings: Surroundings, auth: httpx2.Auth | N
     exchange = Exchange(link.spec.timeouts.connect)
     CURRENT.set(exchange)
     try:
-        await _opened_and_kept(link, surroundings, auth, keeper)
-    except EXPECTED as error:
-        reason = in_words(error, link.hide)
-    except BaseExceptionGroup as group:
-        reason = in_words(group, link.hide)
+        await _open_and_stay(link, surroundings, auth, keeper)
+    except (*EXPECTED, BaseExceptionGroup) as error:
+        reason = _in_words(error, link.hide)
     except Exception as error:
         logger.exception("the connection to %s ended in a way that nobody foresaw", link.spec.name)
         reason = type(error).__name__
@@ -122,7 +102,7 @@ async def maintain(link: Link, surroundings: Surroundings, auth: httpx2.Auth | N
     return link.reason
 
 
-async def _opened_and_kept(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None, keeper: Keeper) -> None:
+async def _open_and_stay(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None, keeper: Keeper) -> None:
     timeouts = link.spec.timeouts
     with anyio.CancelScope(deadline=anyio.current_time() + timeouts.connect) as scope:
         link.stop = scope.cancel
@@ -191,13 +171,6 @@ async def _look_after(live: Live, keeper: Keeper) -> None:
 
 async def _subscribe(live: Live, is_told: asyncio.Event) -> None:
     """Ask to be told of changes, as servers of the newer protocol want it; `is_told` once that is answered."""
-    try:
-        await _subscribed(live, is_told)
-    finally:
-        is_told.set()
-
-
-async def _subscribed(live: Live, is_told: asyncio.Event) -> None:
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:
@@ -219,7 +192,25 @@ async def _subscribed(live: Live, is_told: asyncio.Event) -> None:
                 return
         except SubscriptionLost:
             live.link.doubted.set()
+        finally:
+            is_told.set()
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         # What changed in the meantime was told to nobody.
         live.link.changed.set()
+
+
+def _in_words(error: BaseException, hide: Callable[[str], str]) -> str:
+    """Return an error in words; of a group the first that says something. `hide` takes secrets out."""
+    match error:
+        case BaseExceptionGroup():
+            leaves = [each for each in error.exceptions if isinstance(each, Exception)] or error.exceptions
+            return _in_words(leaves[0], hide)
+        case ValidationError():
+            return f"the server's answer breaks the protocol: {where(error)}"
+        case TimeoutError():
+            return "the server did not answer in time"
+        case httpx2.HTTPStatusError():
+            return f"the server answered {error.response.status_code}"
+        case _:
+            return masked_line(str(error), hide) or type(error).__name__

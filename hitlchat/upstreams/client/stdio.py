@@ -20,7 +20,7 @@ from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, R
 from pydantic import ValidationError
 
 from hitlchat.base import scratch
-from hitlchat.upstreams.client.link import Link, Pace
+from hitlchat.upstreams.client.link import Link
 from hitlchat.upstreams.client.results import Unreadable, openings, whole_characters
 from hitlchat.upstreams.client.spec import ServerSpec
 
@@ -31,9 +31,64 @@ POLITE_SECONDS = 2.0
 TERM_SECONDS = 1.0
 KILL_SECONDS = 1.0
 
+# Of a line that is too long, so much is kept of both ends.
+KEPT_ENDS = 512
+CHUNK_BYTES = 64 * 1024
+# A program that writes faster is read more slowly, and so has to wait.
+OUTPUT_BYTES_A_SECOND = 32 * 1024 * 1024
+ERROR_BYTES_A_SECOND = 256 * 1024
+# A chunk may hold thousands of lines, and to look at all of them would keep everyone else waiting.
+GARBAGE_AT_ONCE, GARBAGE_PAUSE_SECONDS = 50, 0.0025
+MOST_GARBAGE_NOTES = 10
+LONGEST_NOTE = 4096
+# A message that is let go since it is too large ends somewhere, or the connection does.
+MOST_LET_GO_BYTES = 32 * 1024 * 1024
+# What is still in the pipe when the program ends.
+LAST_WORDS_SECONDS = 0.5
+
+_ID = rb'"id"\s*:\s*(?:(\d{1,9})|"([A-Za-z0-9_.-]{1,64})")'
+_ID_FIRST = re.compile(rb'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"\s*,")
+_ID_LAST = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+
 
 class NotStarted(Exception):
     """The program could not be started; in words for the administrator."""
+
+
+@asynccontextmanager
+async def stdio(link: Link) -> AsyncIterator[TransportStreams]:
+    """Return the streams that the SDK speaks over. Raises: NotStarted"""
+    tasks: list[asyncio.Task[None]] = []
+    try:
+        async with child(link.spec) as started:
+            pipes = _Pipes(link, started)
+            incoming, to_sdk = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            from_sdk, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+            # Until the program has ended: one that cannot write does not end.
+            tasks += map(asyncio.create_task, (pipes.read(incoming), pipes.write(outgoing), pipes.listen()))
+            async with incoming, to_sdk, from_sdk, outgoing:
+                try:
+                    yield to_sdk, from_sdk
+                finally:
+                    pipes.leaving = True
+    finally:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait(tasks, timeout=1.0)
+
+
+def can_be_found_with(command: str, given: Mapping[str, str]) -> bool:
+    """Return whether there is such a program, where one that gets the variables `given` is looked for.
+
+    In an empty folder, and so not by a relative path.
+    """
+    if "/" in command:
+        return command.startswith("/") and shutil.which(command) is not None
+    return shutil.which(command, path=given.get("PATH") or os.environ.get("PATH") or os.defpath) is not None
 
 
 class _Protocol(SubprocessStreamProtocol):
@@ -55,7 +110,7 @@ class Child:
 
 @asynccontextmanager
 async def child(spec: ServerSpec) -> AsyncIterator[Child]:
-    """The running program; at the end nothing of its process group is left, within 4 seconds. NotStarted."""
+    """Run the program; at the end nothing of its process group is left, within 4 seconds. Raises: NotStarted"""
     folder = scratch.make("upstream")
     try:
         with anyio.CancelScope(shield=True):
@@ -71,24 +126,9 @@ async def child(spec: ServerSpec) -> AsyncIterator[Child]:
         folder.remove()
 
 
-def environment(given: Mapping[str, str], folder: Path) -> dict[str, str]:
-    own = {name: value for name in INHERITED if (value := os.environ.get(name))}
-    return {"HOME": str(folder), "TMPDIR": str(folder), **own, **given}
-
-
-def can_be_found_with(command: str, given: Mapping[str, str]) -> bool:
-    """Return whether there is such a program, where one that gets the variables `given` is looked for.
-
-    In an empty folder, and so not by a relative path.
-    """
-    if "/" in command:
-        return command.startswith("/") and shutil.which(command) is not None
-    return shutil.which(command, path=given.get("PATH") or os.environ.get("PATH") or os.defpath) is not None
-
-
 async def _started(spec: ServerSpec, folder: Path) -> Child:
     loop = asyncio.get_running_loop()
-    variables = environment(spec.env, folder)
+    inherited = {name: value for name in INHERITED if (value := os.environ.get(name))}
     try:
         transport, protocol = await loop.subprocess_exec(
             lambda: _Protocol(BUFFER_BYTES, loop),
@@ -97,7 +137,7 @@ async def _started(spec: ServerSpec, folder: Path) -> Child:
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env=variables,
+            env={"HOME": str(folder), "TMPDIR": str(folder), **inherited, **spec.env},
             cwd=str(folder),
             # A group of its own, so that all of it can be ended at once.
             start_new_session=True,
@@ -139,10 +179,6 @@ async def _gone(started: Child, seconds: float) -> bool:
 def _signal(group: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-
-
-# Of a line that is too long, so much is kept of both ends.
-KEPT_ENDS = 512
 
 
 @dataclass(frozen=True)
@@ -200,55 +236,9 @@ class Lines:
         self._size = len(self._parts[0])
 
 
-CHUNK_BYTES = 64 * 1024
-# Steady, and at once; a program that writes faster is read more slowly, and so has to wait.
-OUTPUT_BYTES_A_SECOND = 32.0 * 1024 * 1024
-ERROR_BYTES_A_SECOND = 256.0 * 1024
-GARBAGE_A_SECOND = 20_000.0
-# A chunk may hold thousands of lines, and to look at all of them would keep everyone else waiting.
-GARBAGE_AT_ONCE = 50
-MOST_GARBAGE_NOTES = 10
-LONGEST_NOTE = 4096
-# A message that is let go since it is too large ends somewhere, or the connection does.
-MOST_LET_GO_BYTES = 32 * 1024 * 1024
-# What is still in the pipe when the program ends.
-LAST_WORDS_SECONDS = 0.5
-
-_ID = rb'"id"\s*:\s*(?:(\d{1,9})|"([A-Za-z0-9_.-]{1,64})")'
-_ID_FIRST = re.compile(rb'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"\s*,")
-_ID_LAST = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
-
-Incoming = MemoryObjectSendStream[SessionMessage | Exception]
-
-
-@asynccontextmanager
-async def stdio(link: Link) -> AsyncIterator[TransportStreams]:
-    """The streams that the SDK speaks over. NotStarted."""
-    tasks: list[asyncio.Task[None]] = []
-    try:
-        async with child(link.spec) as started:
-            pipes = _Pipes(link, started)
-            incoming, to_sdk = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-            from_sdk, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-            # Until the program has ended: one that cannot write does not end.
-            tasks += map(asyncio.create_task, (pipes.read(incoming), pipes.write(outgoing), pipes.listen()))
-            async with incoming, to_sdk, from_sdk, outgoing:
-                try:
-                    yield to_sdk, from_sdk
-                finally:
-                    pipes.leaving = True
-    finally:
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            with anyio.CancelScope(shield=True):
-                await asyncio.wait(tasks, timeout=1.0)
-
-
 class _Pipes:
     def __init__(self, link: Link, started: Child) -> None:
         self._link, self._started = link, started
-        self._garbage = Pace(GARBAGE_A_SECOND, GARBAGE_A_SECOND)
         self._garbage_lines = 0
         self.leaving = False
         self._ended_at: float | None = None
@@ -257,20 +247,18 @@ class _Pipes:
     async def read(self, incoming: Incoming) -> None:
         """Read what the program says, until it ends; once nobody listens, it is let go."""
         lines = Lines(self._link.spec.limits.message_bytes)
-        pace = Pace(OUTPUT_BYTES_A_SECOND, OUTPUT_BYTES_A_SECOND)
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async with incoming:
                 while chunk := await self._chunk():
                     for line in lines.feed(chunk):
                         if (item := self._message(line)) is not None:
                             await incoming.send(item)
-                        elif (early := self._garbage.take()) > 0 or self._garbage_lines % GARBAGE_AT_ONCE == 0:
-                            await asyncio.sleep(early)
+                        elif self._garbage_lines % GARBAGE_AT_ONCE == 0:
+                            await asyncio.sleep(GARBAGE_PAUSE_SECONDS)
                     if lines.let_go > MOST_LET_GO_BYTES:
                         self._link.drop("a message of the server does not end")
                         break
-                    if (early := pace.take(len(chunk))) > 0:
-                        await asyncio.sleep(early)
+                    await asyncio.sleep(len(chunk) / OUTPUT_BYTES_A_SECOND)
                 await self._explain("the server closed its output")
         while await self._chunk():
             pass
@@ -368,12 +356,10 @@ class _Pipes:
         stderr = self._started.process.stderr
         assert stderr is not None
         lines = Lines(LONGEST_NOTE)
-        pace = Pace(ERROR_BYTES_A_SECOND, 4 * ERROR_BYTES_A_SECOND)
         while chunk := await stderr.read(CHUNK_BYTES):
             for line in lines.feed(chunk)[-50:]:
                 self._note(line.beginning if isinstance(line, TooLong) else line.decode(errors="replace"))
-            if (early := pace.take(len(chunk))) > 0:
-                await asyncio.sleep(early)
+            await asyncio.sleep(len(chunk) / ERROR_BYTES_A_SECOND)
         self._heard.set()
 
     def _note(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""The parts by themselves: what a spec may be, lines, shapes and paces."""
+"""The parts by themselves: what a spec may be, lines and shapes."""
 
 import base64
 from typing import Any
@@ -8,7 +8,7 @@ from mcp_types import CallToolResult
 
 from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client import Limits, ServerSpec
-from hitlchat.upstreams.client.link import MOST_NOTES, Notes, Pace, short
+from hitlchat.upstreams.client.link import MOST_NOTES, Notes, short
 from hitlchat.upstreams.client.results import answer, complaint
 from hitlchat.upstreams.client.stdio import KEPT_ENDS, Lines, TooLong
 
@@ -102,14 +102,6 @@ def test_looking_at_a_shared_value_does_not_take_for_ever() -> None:
     for _ in range(40):
         value = [value, value]
     assert complaint(value, Limits())
-
-
-def test_a_pace_lets_a_burst_through_and_then_so_much_a_second() -> None:
-    # So slow that what passes between these lines does not count.
-    pace = Pace(rate=0.001, burst=5)
-    assert [pace.allows() for _ in range(7)] == [True] * 5 + [False] * 2
-    assert pace.take(3) == pytest.approx(3000, abs=100)
-    assert pace.take(1000) == pytest.approx(5000, abs=100)
 
 
 def test_texts_of_others_end_up_short_and_plain() -> None:
