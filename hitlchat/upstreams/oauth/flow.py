@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import logging
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -12,6 +11,7 @@ from uuid import UUID, uuid4
 
 from asgiref.sync import async_to_sync
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 from mcp.client.auth.oauth2 import PKCEParameters
 from mcp.client.auth.utils import issuers_match
@@ -24,12 +24,16 @@ from hitlchat.upstreams import server_draft, servers
 from hitlchat.upstreams.endpoint import Unusable
 from hitlchat.upstreams.models import Registration, SignIn, SignInAttempt, Transport, UpstreamServer, origin_of
 from hitlchat.upstreams.oauth import clients
-from hitlchat.upstreams.oauth.authority import Authority, Bounds, NotPossible, bounds_of, discover, scopes_in
+from hitlchat.upstreams.oauth.authority import Authority, NotPossible, bounds_of, discover, scopes_in
 from hitlchat.upstreams.oauth.clients import Client
-from hitlchat.upstreams.oauth.tokens import Tokens, exchanged, in_words, revoked
+from hitlchat.upstreams.oauth.tokens import Tokens, granted, in_words, revoked
 from hitlchat.upstreams.oauth.tokens import columns as token_columns
 from hitlchat.upstreams.risk.rubric import is_privileged
 from hitlchat.upstreams.servers import require_administrator, require_person
+
+LASTS = timedelta(minutes=10)
+MOST_AT_ONCE = 20
+LONGEST_CODE = 8000
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Plan:
     origin: str
 
     def columns(self) -> dict[str, str]:
-        """Return what of it stays."""
+        """Return the columns that a sign-in keeps of it."""
         return {
             "issuer": self.issuer,
             "token_endpoint": self.token_endpoint,
@@ -115,40 +119,54 @@ class Begun:
         return any(map(is_privileged, self.plan.scopes.split()))
 
 
-def plan_of(attempt: SignInAttempt) -> Plan:
-    """Raises: Unreadable"""
-    return Plan(**clients.unseal(attempt.plan, "attempt", attempt.server_id, attempt.state_hash))
+@dataclass(frozen=True)
+class Brought:
+    """The parts of the address with which the person came back; `user_id` and `session`: who, in which browser."""
 
-
-def state_hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-LASTS = timedelta(minutes=10)
-MOST_AT_ONCE = 20
+    user_id: int
+    session: str
+    state: str
+    code: str = ""
+    issuer: str | None = None
+    error: str = ""
 
 
 def begin(server: UpstreamServer, asking: Asking, typed: Typed) -> Begun:
-    """Takes up to a minute. NotPossible; NoClient: a client ID has to be typed in. OnlyAdministrators, OnlyPeople."""
+    """Find the authorization server and register there, which takes up to a minute; store what the second half needs.
+
+    Raises: NotPossible; NoClient, a client ID has to be typed in; OnlyAdministrators, OnlyPeople
+    """
     require_administrator(asking.actor)
     require_person(asking.actor)
     _check(server, asking)
-    kept = SignIn.objects.filter(pk=server.pk).first()
-    wanted = (kept.wanted_scopes if kept else "") if typed.scopes is None else typed.scopes
-    more = _missed(kept) if typed.scopes is None else ()
-    if kept and kept.registration == Registration.TYPED and typed.scopes is not None and not typed.client_id:
+    row = SignIn.objects.filter(pk=server.pk).first()
+    wanted = typed.scopes or ""
+    more: tuple[str, ...] = ()
+    if row is not None and typed.scopes is None:
+        wanted = row.wanted_scopes
+        # The rights whose want had calls refused, with those that there are, so that none of them is lost.
+        more = scopes_in(f"{row.scopes_granted} {row.lacking}") if row.lacking else ()
+    if row and row.registration == Registration.TYPED and typed.scopes is not None and not typed.client_id:
         # Whoever empties the field wants to be registered without.
-        kept = None
-    typed = replace(typed, scopes=wanted)
-    authority, client = async_to_sync(_prepared)(server, asking, typed, kept, more)
-    return _begun(server, asking, wanted, authority, client)
-
-
-def _missed(kept: SignIn | None) -> tuple[str, ...]:
-    """Return the rights whose want had calls refused, with those that there are, so that none of them is lost."""
-    if kept is None or not kept.lacking:
-        return ()
-    return scopes_in(f"{kept.scopes_granted} {kept.lacking}")
+        row = None
+    authority, client = async_to_sync(_prepared)(server, asking, replace(typed, scopes=wanted), row, more)
+    plan = Plan(
+        verifier=PKCEParameters.generate().code_verifier,
+        client=client.as_json(),
+        issuer=authority.issuer,
+        names_itself=authority.names_itself,
+        token_endpoint=str(authority.metadata.token_endpoint),
+        revocation_endpoint=str(authority.metadata.revocation_endpoint or ""),
+        redirect_uri=asking.redirect_uri,
+        resource=authority.resource,
+        scopes=" ".join(authority.scopes),
+        wanted=wanted,
+        origin=origin_of(server.url),
+    )
+    state = secrets.token_urlsafe(32)
+    _store(server, asking, plan, client, state)
+    endpoint = str(authority.metadata.authorization_endpoint)
+    return Begun(_address(endpoint, plan, client, state), authority.sign_in_host, plan, client)
 
 
 def _check(server: UpstreamServer, asking: Asking) -> None:
@@ -162,58 +180,32 @@ def _check(server: UpstreamServer, asking: Asking) -> None:
 
 
 async def _prepared(
-    server: UpstreamServer, asking: Asking, typed: Typed, kept: SignIn | None, more: tuple[str, ...]
+    server: UpstreamServer, asking: Asking, typed: Typed, row: SignIn | None, more: tuple[str, ...]
 ) -> tuple[Authority, Client]:
     bounds = bounds_of(server)
+    before = row.issuer if row and row.registration == Registration.TYPED else ""
     try:
-        before = kept.issuer if kept and kept.registration == Registration.TYPED else ""
-        named = {"issuer": typed.issuer, "before": before}
-        found = await discover(server, bounds, wanted=typed.scopes or "", **named)
+        found = await discover(server, bounds, issuer=typed.issuer, before=before, wanted=typed.scopes or "")
     except Unusable as error:
         raise NotPossible(str(error)) from error
     authority = replace(found, scopes=tuple(dict.fromkeys((*found.scopes, *more))))
-    return authority, await _client(authority, asking, typed, kept, bounds)
-
-
-async def _client(authority: Authority, asking: Asking, typed: Typed, kept: SignIn | None, bounds: Bounds) -> Client:
-    known = clients.known(kept, authority, asking.redirect_uri)
-    if known is not None and not typed.client_secret and typed.client_id in {"", known.id}:
-        return known
+    former = clients.known(row, authority, asking.redirect_uri)
+    if former is not None and not typed.client_secret and typed.client_id in {"", former.id}:
+        return authority, former
     if typed.client_id:
-        return clients.typed(typed.client_id, typed.client_secret, authority)
-    return await clients.made(authority, asking.redirect_uri, asking.document, bounds)
-
-
-def _begun(server: UpstreamServer, asking: Asking, wanted: str, authority: Authority, client: Client) -> Begun:
-    metadata, verifier = authority.metadata, PKCEParameters.generate().code_verifier
-    plan = Plan(
-        verifier=verifier,
-        client=client.as_json(),
-        issuer=authority.issuer,
-        names_itself=authority.names_itself,
-        token_endpoint=str(metadata.token_endpoint),
-        revocation_endpoint=str(metadata.revocation_endpoint or ""),
-        redirect_uri=asking.redirect_uri,
-        resource=authority.resource,
-        scopes=" ".join(authority.scopes),
-        wanted=wanted,
-        origin=origin_of(server.url),
-    )
-    state = secrets.token_urlsafe(32)
-    _store(server, asking, plan, client, state)
-    endpoint = str(metadata.authorization_endpoint)
-    return Begun(_address(endpoint, plan, client, state), authority.sign_in_host, plan, client)
+        return authority, clients.typed(typed.client_id, typed.client_secret, authority)
+    return authority, await clients.made(authority, asking.redirect_uri, asking.document, bounds)
 
 
 def _store(server: UpstreamServer, asking: Asking, plan: Plan, client: Client, state: str) -> None:
     now = timezone.now()
     mine = SignInAttempt.objects.filter(user_id=asking.user_id)
-    hashed = state_hash(state)
+    hashed = _hash(state)
     attempt = SignInAttempt(
         state_hash=hashed,
         server=server,
         user_id=asking.user_id,
-        session_hash=state_hash(asking.session),
+        session_hash=_hash(asking.session),
         plan=clients.seal(vars(plan), "attempt", server.pk, hashed),
         expires_at=now + LASTS,
     )
@@ -221,15 +213,10 @@ def _store(server: UpstreamServer, asking: Asking, plan: Plan, client: Client, s
         SignInAttempt.objects.filter(expires_at__lt=now).delete()
         SignInAttempt.objects.filter(pk__in=mine.order_by("-expires_at")[MOST_AT_ONCE - 1 :].values("pk")).delete()
         attempt.save(force_insert=True)
-        _keep_client(server, plan, client)
-
-
-def _keep_client(server: UpstreamServer, plan: Plan, client: Client) -> None:
-    """Keep the client, so that no attempt registers another one. A sign-in that works keeps its own."""
-    if SignIn.objects.filter(pk=server.pk).exclude(mark="").exists():
-        return
-    columns = plan.columns() | clients.columns(client, server.pk, plan.issuer)
-    SignIn.objects.update_or_create(pk=server.pk, defaults=columns)
+        # So that no attempt registers another client. A sign-in that works keeps its own.
+        if not SignIn.objects.filter(pk=server.pk).exclude(mark="").exists():
+            columns = plan.columns() | clients.columns(client, server.pk, plan.issuer)
+            SignIn.objects.update_or_create(pk=server.pk, defaults=columns)
 
 
 def _address(endpoint: str, plan: Plan, client: Client, state: str) -> str:
@@ -252,31 +239,14 @@ def _address(endpoint: str, plan: Plan, client: Client, state: str) -> str:
     )
 
 
-logger = logging.getLogger(__name__)
-
-LONGEST_CODE = 8000
-
-
-@dataclass(frozen=True)
-class Brought:
-    """The parts of the address with which the person came back; `user_id` and `session`: who, in which browser."""
-
-    user_id: int
-    session: str
-    state: str
-    code: str = ""
-    issuer: str | None = None
-    error: str = ""
-
-
 def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
     """Store the tokens, and connect the server again.
 
-    NotPossible, LookupError, OnlyAdministrators, OnlyPeople.
+    Raises: NotPossible, LookupError, OnlyAdministrators, OnlyPeople
     """
     require_administrator(actor)
     require_person(actor)
-    plan = _taken(server_id, brought)
+    plan = _used_up(server_id, brought)
     try:
         return _finished(server_id, plan, brought, actor)
     except NotPossible as error:
@@ -285,33 +255,35 @@ def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
 
 
 def forget(server_id: UUID, actor: Actor) -> str:
-    """Sign out: the tokens are forgotten, and given back. What went wrong with the latter, in a sentence, or nothing.
+    """Sign out: the tokens are deleted, and revoked. Return why the latter failed, in a sentence, or nothing.
 
-    LookupError, OnlyAdministrators.
+    Raises: LookupError, OnlyAdministrators
     """
     require_administrator(actor)
     server = UpstreamServer.objects.filter(pk=server_id).first()
-    kept = SignIn.objects.filter(pk=server_id).exclude(mark="").first()
-    if server is None or kept is None:
+    row = SignIn.objects.filter(pk=server_id).exclude(mark="").first()
+    if server is None or row is None:
         raise LookupError("Nobody is signed in at this server.")
-    held = _readable(kept)
     servers.reach_anew(server_id, actor, _sign_out, why="somebody signed out of its server")
-    if held is None or not kept.revocation_endpoint:
+    if not row.tokens or not row.revocation_endpoint:
         return ""
     try:
-        async_to_sync(_given_back)(server, kept, *held)
+        async_to_sync(_revoke)(server, row)
+    except clients.Unreadable:
+        # There is nothing that could be revoked.
+        return ""
     except NotPossible as error:
-        return translatable(f"{kept.issuer_host} could not be told: {error}")
+        return translatable(f"{row.issuer_host} could not be told: {error}")
     return ""
 
 
-def _taken(server_id: UUID, brought: Brought) -> Plan:
-    """The attempt that this is the end of, which cannot be used again."""
+def _used_up(server_id: UUID, brought: Brought) -> Plan:
+    """Return the plan of the attempt that this is the end of, which cannot be used again."""
     mine = SignInAttempt.objects.filter(
-        state_hash=state_hash(brought.state),
+        state_hash=_hash(brought.state),
         server_id=server_id,
         user_id=brought.user_id,
-        session_hash=state_hash(brought.session),
+        session_hash=_hash(brought.session),
         expires_at__gt=timezone.now(),
     )
     attempt = mine.first()
@@ -321,7 +293,7 @@ def _taken(server_id: UUID, brought: Brought) -> Plan:
             "or it was used already. Begin again."
         )
     try:
-        return plan_of(attempt)
+        return Plan(**clients.unseal(attempt.plan, "attempt", attempt.server_id, attempt.state_hash))
     except clients.Unreadable as error:
         raise NotPossible(str(error)) from error
 
@@ -332,14 +304,21 @@ def _finished(server_id: UUID, plan: Plan, brought: Brought, actor: Actor) -> Up
         raise NotPossible("The server was moved or removed in the meantime.")
     _check_return(plan, brought)
     client = Client(**plan.client)
-    told = {"redirect_uri": plan.redirect_uri, "code_verifier": plan.verifier, "resource": plan.resource}
-    exchanging = async_to_sync(exchanged)
-    tokens = exchanging(client, plan.token_endpoint, bounds_of(server), code=brought.code, **told)
+    tokens = async_to_sync(granted)(
+        client,
+        plan.token_endpoint,
+        bounds_of(server),
+        "authorization_code",
+        code=brought.code,
+        redirect_uri=plan.redirect_uri,
+        code_verifier=plan.verifier,
+        resource=plan.resource,
+    )
 
     def sign_in(locked: UpstreamServer) -> None:
         if origin_of(locked.url) != plan.origin:
             raise NotPossible("The server was moved in the meantime.")
-        _keep(locked, plan, client, tokens, actor)
+        _store_sign_in(locked, plan, client, tokens, actor)
 
     return servers.reach_anew(server_id, actor, sign_in, why="somebody signed in at its server again")
 
@@ -356,16 +335,16 @@ def _check_return(plan: Plan, brought: Brought) -> None:
         raise NotPossible("The authorization server sent you back without a code.")
 
 
-def _keep(server: UpstreamServer, plan: Plan, client: Client, tokens: Tokens, actor: Actor) -> None:
+def _store_sign_in(server: UpstreamServer, plan: Plan, client: Client, tokens: Tokens, actor: Actor) -> None:
     before = SignIn.objects.filter(pk=server.pk).first()
-    granted = plan.scopes if tokens.scopes is None else tokens.scopes
+    scopes = plan.scopes if tokens.scopes is None else tokens.scopes
     found = {
         **plan.columns(),
         **clients.columns(client, server.pk, plan.issuer),
         **token_columns(tokens, server.pk, plan.origin),
         "mark": str(uuid4()),
         "origin": plan.origin,
-        "scopes_granted": storable(granted),
+        "scopes_granted": storable(scopes),
         "signed_in_by_id": actor.user_id,
         "signed_in_at": timezone.now(),
         # Never one that was there before: a process that renews those must not put its own over these.
@@ -378,34 +357,22 @@ def _keep(server: UpstreamServer, plan: Plan, client: Client, tokens: Tokens, ac
 
 
 def _sign_out(server: UpstreamServer) -> None:
-    kept = SignIn.objects.get(pk=server.pk)
-    nothing = {
-        "tokens": "",
-        "renews": False,
-        "mark": "",
-        "origin": "",
-        "problem": "",
-        "lacking": "",
-        "scopes_granted": "",
-    }
-    gone = {"expires_at": None, "renewed_at": None, "renewing_by": "", "renewing_until": None}
-    SignIn.objects.filter(pk=server.pk).update(**nothing, **gone, generation=kept.generation + 1)
+    texts = ("tokens", "mark", "origin", "problem", "lacking", "scopes_granted", "renewing_by")
+    times = ("expires_at", "renewed_at", "renewing_until")
+    nothing = {**dict.fromkeys(texts, ""), **dict.fromkeys(times), "renews": False}
+    SignIn.objects.filter(pk=server.pk).update(**nothing, generation=F("generation") + 1)
 
 
-def _readable(kept: SignIn) -> tuple[Client, list[str]] | None:
-    """Client and tokens, if there is something to give back."""
-    if not kept.tokens:
-        return None
-    try:
-        return clients.of(kept), clients.unseal(kept.tokens, "tokens", kept.pk, kept.origin)
-    except clients.Unreadable:
-        return None
-
-
-async def _given_back(server: UpstreamServer, kept: SignIn, client: Client, tokens: list[str]) -> None:
-    access, refresh = tokens
+async def _revoke(server: UpstreamServer, row: SignIn) -> None:
+    """Raises: Unreadable, NotPossible"""
+    client = clients.of(row)
+    access, refresh = clients.unseal(row.tokens, "tokens", row.pk, row.origin)
     bounds = bounds_of(server)
     # Whoever forgets the second also forgets what it renews, but not everyone does both.
     for token, kind in ((refresh, "refresh_token"), (access, "access_token")):
         if token:
-            await revoked(client, kept.revocation_endpoint, bounds, token, kind)
+            await revoked(client, row.revocation_endpoint, bounds, token, kind)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -16,8 +16,7 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import endpoint, servers
 from hitlchat.upstreams.client import NoToken
-from hitlchat.upstreams.models import ServerState, SignIn, UpstreamServer, origin_of
-from hitlchat.upstreams.oauth.authority import bounds_of
+from hitlchat.upstreams.models import ServerState, SignIn, UpstreamServer
 from hitlchat.upstreams.oauth.tokens import Holder
 from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
@@ -30,11 +29,6 @@ from tests.upstreams.test_calls import asked, settled, yes
 from tests.waiting import found, soon, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def holder(server: UpstreamServer) -> Holder:
-    """What another process has."""
-    return Holder(server.pk, origin_of(server.url), bounds_of(server))
 
 
 async def exposed(person: User, browser: Client, server: UpstreamServer) -> Tool:
@@ -99,7 +93,7 @@ async def test_a_token_is_renewed_before_it_ends_and_again(
 ) -> None:
     guarded.seconds = 2
     await in_db(sign_in)(browser)
-    tokens = holder(server)
+    tokens = Holder(server)
     first = await tokens.current()
     # Signing in may have taken longer than the first of all was good for.
     before = guarded.refreshes
@@ -114,7 +108,7 @@ async def test_of_many_who_need_a_newer_token_one_asks_for_it(
     server: UpstreamServer, guarded: Guarded, browser: Client
 ) -> None:
     await in_db(sign_in)(browser)
-    one, other = holder(server), holder(server)
+    one, other = Holder(server), Holder(server)
     old = await one.current()
     guarded.refresh_seconds = 0.5
     fresh_ones = await asyncio.gather(*(each.renewed(old) for each in (one, other, one, other)))
@@ -127,7 +121,7 @@ async def test_somebody_who_gives_up_does_not_cut_the_renewal_short(
     server: UpstreamServer, guarded: Guarded, browser: Client
 ) -> None:
     await in_db(sign_in)(browser)
-    tokens = holder(server)
+    tokens = Holder(server)
     old = await tokens.current()
     guarded.refresh_seconds = 0.5
     impatient = asyncio.create_task(tokens.renewed(old))
@@ -160,13 +154,13 @@ async def test_an_authority_that_does_not_answer_does_not_end_the_sign_in(
     server: UpstreamServer, guarded: Guarded, browser: Client
 ) -> None:
     await in_db(sign_in)(browser)
-    tokens = holder(server)
+    tokens = Holder(server)
     old = await tokens.current()
     guarded.answers["/token"] = Response("busy", 503)
     # It is good for some time yet: the server may take it after all.
     assert await tokens.renewed(old) == old
     guarded.answers.clear()
-    assert await holder(server).renewed(old) != old
+    assert await Holder(server).renewed(old) != old
     assert (await in_db(kept)(server)).problem == ""
 
 
@@ -209,7 +203,7 @@ async def test_after_a_change_of_the_key_it_says_what_to_do(
     await in_db(sign_in)(browser)
     settings.SECRET_KEY = "another key than before, long enough to be one"
     with pytest.raises(NoToken, match="SECRET_KEY_FALLBACKS"):
-        await holder(server).current()
+        await Holder(server).current()
 
 
 async def test_tokens_are_of_no_use_in_another_row(
@@ -221,7 +215,7 @@ async def test_tokens_are_of_no_use_in_another_row(
     row.pk = thief.pk
     await in_db(row.save)(force_insert=True)
     with pytest.raises(NoToken, match="for another server"):
-        await holder(thief).current()
+        await Holder(thief).current()
 
 
 async def test_a_server_that_is_moved_does_not_get_them(
