@@ -64,6 +64,22 @@ def program_of() -> ProgramOf:
 
 
 @pytest.fixture
+def alices(alice: User, program_of: ProgramOf) -> Program:
+    return program_of(alice)
+
+
+@pytest.fixture
+def bobs(bob: User, program_of: ProgramOf) -> Program:
+    return program_of(bob)
+
+
+@pytest.fixture
+def machine(alice: User, program_of: ProgramOf) -> Program:
+    """A program that acts for alice, and is not her."""
+    return program_of(alice, TokenKind.API)
+
+
+@pytest.fixture
 def browser_of() -> ProgramOf:
     """A browser in which this user is signed in; it sends no CSRF token unless a test adds one."""
 

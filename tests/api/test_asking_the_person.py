@@ -6,17 +6,12 @@ from pytest_django import Settings
 
 from hitlchat.agent import asking
 from hitlchat.gate.models import Approval, Decision
-from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
+from tests.api.conftest import Ask, Program, called, performed, problem
 
 FIELDS = [
     {"name": "colour", "label": "Which colour", "kind": "choice", "choices": ["red", "blue"]},
     {"name": "litres", "label": "How much", "kind": "number", "required": False},
 ]
-
-
-@pytest.fixture
-def bobs(bob: User, program_of: ProgramOf) -> Program:
-    return program_of(bob)
 
 
 @pytest.fixture

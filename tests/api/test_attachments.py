@@ -32,51 +32,44 @@ def send(program: Program, talk: Conversation, name: str, data: bytes, **more: A
     return program.client.post(f"/api/conversations/{talk.pk}/attachments", body, headers=program.headers)
 
 
-def test_a_file_is_sent_ahead_said_and_fetched(program_of: ProgramOf, bob: User, talk: Conversation) -> None:
-    program = program_of(bob)
-    answer = send(program, talk, "../../orders.csv", b"a,b\n1,2")
+def test_a_file_is_sent_ahead_said_and_fetched(bobs: Program, talk: Conversation) -> None:
+    answer = send(bobs, talk, "../../orders.csv", b"a,b\n1,2")
     assert answer.status_code == 201
     made = answer.json()
     assert made == {"id": made["id"], "name": "orders.csv", "mediaType": "text/csv", "size": 7, "note": ""}
-    assert program.get(f"/conversations/{talk.pk}/attachments").json() == [made]
-    said = program.post(f"/conversations/{talk.pk}/messages", {"content": "", "attachments": [made["id"]]})
+    assert bobs.get(f"/conversations/{talk.pk}/attachments").json() == [made]
+    said = bobs.post(f"/conversations/{talk.pk}/messages", {"content": "", "attachments": [made["id"]]})
     assert said.status_code == 202
-    assert program.get(f"/conversations/{talk.pk}/attachments").json() == []
+    assert bobs.get(f"/conversations/{talk.pk}/attachments").json() == []
     for path in (f"/conversations/{talk.pk}", f"/conversations/{talk.pk}/messages"):
-        assert program.get(path).json()["messages"][0]["attachments"] == [made]
-    exported = program.get(f"/conversations/{talk.pk}/export", format="json")
+        assert bobs.get(path).json()["messages"][0]["attachments"] == [made]
+    exported = bobs.get(f"/conversations/{talk.pk}/export", format="json")
     assert b'"name": "orders.csv"' in b"".join(exported)
-    problem(program.delete(f"/attachments/{made['id']}"), 409)
+    problem(bobs.delete(f"/attachments/{made['id']}"), 409)
 
 
-def test_an_edit_takes_other_files_or_keeps_those_that_were_there(
-    program_of: ProgramOf, bob: User, talk: Conversation
-) -> None:
-    program = program_of(bob)
-    old, new = (send(program, talk, name, b"text").json()["id"] for name in ("old.txt", "new.txt"))
+def test_an_edit_takes_other_files_or_keeps_those_that_were_there(bobs: Program, talk: Conversation) -> None:
+    old, new = (send(bobs, talk, name, b"text").json()["id"] for name in ("old.txt", "new.txt"))
     at = f"/conversations/{talk.pk}/messages"
-    said = program.post(at, {"content": "Read it", "attachments": [old]}).json()["messageId"]
+    said = bobs.post(at, {"content": "Read it", "attachments": [old]}).json()["messageId"]
     for body, name in (({"attachments": [new]}, "new.txt"), ({}, "old.txt")):
         Run.objects.update(status=RunStatus.DONE)
-        edited = program.post(f"{at}/{said}/edit", {"content": "Read this", **body})
+        edited = bobs.post(f"{at}/{said}/edit", {"content": "Read this", **body})
         assert edited.status_code == 202
-        shown = program.get(at).json()["messages"][0]
+        shown = bobs.get(at).json()["messages"][0]
         assert [each["name"] for each in shown["attachments"]] == [name]
     Run.objects.update(status=RunStatus.DONE)
-    problem(program.post(f"{at}/{said}/edit", {"content": "", "attachments": [str(uuid4())]}), 422)
+    problem(bobs.post(f"{at}/{said}/edit", {"content": "", "attachments": [str(uuid4())]}), 422)
 
 
-def test_a_file_is_served_so_that_it_can_never_act_as_a_page(
-    program_of: ProgramOf, bob: User, talk: Conversation
-) -> None:
-    program = program_of(bob)
+def test_a_file_is_served_so_that_it_can_never_act_as_a_page(bobs: Program, talk: Conversation) -> None:
     for name, data, kind, shown in (
         ("a.png", attaching.png(), "image/png", "inline"),
         ("a.txt", b"<b onclick=alert(1)>", "application/octet-stream", "attachment"),
         ("a.pdf", attaching.pdf("Hi"), "application/octet-stream", "attachment"),
     ):
-        made = send(program, talk, name, data).json()
-        found = program.get(f"/attachments/{made['id']}")
+        made = send(bobs, talk, name, data).json()
+        found = bobs.get(f"/attachments/{made['id']}")
         assert found.content == data
         assert found["Content-Type"] == kind
         assert found["Content-Disposition"] == f'{shown}; filename="{name}"'
@@ -85,15 +78,17 @@ def test_a_file_is_served_so_that_it_can_never_act_as_a_page(
         assert found["Cache-Control"] == "private, no-store"
 
 
-def test_nobody_else_reaches_it(program_of: ProgramOf, bob: User, charlie: User, talk: Conversation) -> None:
-    program, other = program_of(bob), program_of(charlie)
-    made = send(program, talk, "a.txt", b"Hello").json()
+def test_nobody_else_reaches_it(
+    bobs: Program, program_of: ProgramOf, bob: User, charlie: User, talk: Conversation
+) -> None:
+    other = program_of(charlie)
+    made = send(bobs, talk, "a.txt", b"Hello").json()
     for answer in (
         send(other, talk, "b.txt", b"Hello"),
         other.get(f"/conversations/{talk.pk}/attachments"),
         other.get(f"/attachments/{made['id']}"),
         other.delete(f"/attachments/{made['id']}"),
-        program.get(f"/attachments/{uuid4()}"),
+        bobs.get(f"/attachments/{uuid4()}"),
     ):
         problem(answer, 404)
     problem(Program(Client()).get(f"/attachments/{made['id']}"), 401)
@@ -101,7 +96,7 @@ def test_nobody_else_reaches_it(program_of: ProgramOf, bob: User, charlie: User,
     stolen = {"content": "Read", "attachments": [made["id"]]}
     assert problem(other.post(f"/conversations/{theirs.pk}/messages", stolen), 422)["errors"].keys() == {"attachments"}
     conversations.delete(talk, signed_in(bob))
-    problem(program.get(f"/attachments/{made['id']}"), 404)
+    problem(bobs.get(f"/attachments/{made['id']}"), 404)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +110,7 @@ def test_nobody_else_reaches_it(program_of: ProgramOf, bob: User, charlie: User,
     ids=["lie", "svg", "pdf", "large"],
 )
 def test_what_cannot_be_attached_is_refused_by_the_field_and_nothing_is_kept(
-    program_of: ProgramOf,
+    bobs: Program,
     bob: User,
     talk: Conversation,
     settings: Settings,
@@ -125,44 +120,36 @@ def test_what_cannot_be_attached_is_refused_by_the_field_and_nothing_is_kept(
 ) -> None:
     settings.ATTACHMENT_MIB = 1
     code, words = refusal
-    found = problem(send(program_of(bob), talk, name, data), code)
+    found = problem(send(bobs, talk, name, data), code)
     assert words in found["errors"]["file"]
     assert not Attachment.objects.exists()
 
 
-def test_a_body_that_is_no_upload_says_so(program_of: ProgramOf, bob: User, talk: Conversation) -> None:
-    program, path = program_of(bob), f"/api/conversations/{talk.pk}/attachments"
+def test_a_body_that_is_no_upload_says_so(bobs: Program, talk: Conversation) -> None:
+    program, path = bobs, f"/api/conversations/{talk.pk}/attachments"
     assert "file" in problem(program.post(f"/conversations/{talk.pk}/attachments", {}), 422)["errors"]
     kind = "multipart/form-data; boundary="
     problem(program.client.generic("POST", path, b"x", content_type=kind, headers=program.headers), 400)
 
 
-def test_a_session_needs_its_csrf_token(browser_of: ProgramOf, bob: User, talk: Conversation) -> None:
-    problem(send(browser_of(bob), talk, "a.txt", b"Hello"), 403)
-
-
-def test_attachments_that_are_none_are_refused(program_of: ProgramOf, bob: User, talk: Conversation) -> None:
+def test_attachments_that_are_none_are_refused(bobs: Program, talk: Conversation) -> None:
     for attachments in [["x"], "x", None, [1], [str(uuid4())], [str(uuid4())] * 101]:
         body = {"content": "Hi", "attachments": attachments}
-        found = problem(program_of(bob).post(f"/conversations/{talk.pk}/messages", body), 422)
+        found = problem(bobs.post(f"/conversations/{talk.pk}/messages", body), 422)
         assert any(name.startswith("attachments") for name in found["errors"])
         assert not Message.objects.exists()
 
 
-def test_a_message_that_is_sent_again_with_its_key_is_said_once(
-    program_of: ProgramOf, bob: User, talk: Conversation
-) -> None:
-    program = program_of(bob)
-    program.headers["Idempotency-Key"] = "one"
-    made, other = (send(program, talk, name, b"Hello").json()["id"] for name in ("a.txt", "b.txt"))
+def test_a_message_that_is_sent_again_with_its_key_is_said_once(bobs: Program, talk: Conversation) -> None:
+    bobs.headers["Idempotency-Key"] = "one"
+    made, other = (send(bobs, talk, name, b"Hello").json()["id"] for name in ("a.txt", "b.txt"))
     path = f"/conversations/{talk.pk}/messages"
-    first, again = (program.post(path, {"content": "Hi", "attachments": [made]}) for _ in range(2))
+    first, again = (bobs.post(path, {"content": "Hi", "attachments": [made]}) for _ in range(2))
     assert first.json() == again.json()
-    problem(program.post(path, {"content": "Hi", "attachments": [other]}), 422)
+    problem(bobs.post(path, {"content": "Hi", "attachments": [other]}), 422)
 
 
-def test_one_that_was_not_sent_is_removed(program_of: ProgramOf, bob: User, talk: Conversation) -> None:
-    program = program_of(bob)
-    made = send(program, talk, "a.txt", b"Hello").json()
-    assert program.delete(f"/attachments/{made['id']}").status_code == 204
-    problem(program.get(f"/attachments/{made['id']}"), 404)
+def test_one_that_was_not_sent_is_removed(bobs: Program, talk: Conversation) -> None:
+    made = send(bobs, talk, "a.txt", b"Hello").json()
+    assert bobs.delete(f"/attachments/{made['id']}").status_code == 204
+    problem(bobs.get(f"/attachments/{made['id']}"), 404)

@@ -24,11 +24,6 @@ from tests.conftest import signed_in
 pytestmark = pytest.mark.servers("the SQL differs between the databases")
 
 
-@pytest.fixture
-def alices(alice: User, program_of: ProgramOf) -> Program:
-    return program_of(alice)
-
-
 def names(response: Any) -> list[str]:
     return [event["name"] for event in response.json()]
 
@@ -89,12 +84,6 @@ def test_the_record_as_csv_has_every_event_in_order(
     ] == ["call.declined"]
 
 
-def test_the_csv_goes_beyond_one_page(alice: User, alices: Program) -> None:
-    AuditEvent.objects.bulk_create(AuditEvent(name=f"test.{n}", means="system") for n in range(1203))
-    rows = table(alices.get("/audit", format="csv").getvalue().decode())
-    assert [row["name"] for row in rows] == [f"test.{n}" for n in range(1203)]
-
-
 def test_a_cell_is_never_a_formula(alices: Program) -> None:
     evil = User.objects.create_user("@SUM", password=None)
     AuditEvent.objects.create(name="=1+1", actor=evil, means="-2")
@@ -102,13 +91,13 @@ def test_a_cell_is_never_a_formula(alices: Program) -> None:
     assert (row["name"], row["actor"], row["means"]) == ("'=1+1", "'@SUM", "'-2")
 
 
-async def test_the_csv_streams_under_asgi_too(alice: User) -> None:
-    await AuditEvent.objects.abulk_create(AuditEvent(name="test.event", means="system") for _ in range(600))
+async def test_the_csv_streams_under_asgi_and_goes_beyond_one_page(alice: User) -> None:
+    await AuditEvent.objects.abulk_create(AuditEvent(name=f"test.{n}", means="system") for n in range(1203))
     token = await sync_to_async(Token.make)(alice, TokenKind.API)
     response: Any = await AsyncClient().get("/api/audit?format=csv", headers={"Authorization": f"Bearer {token}"})
     assert response.is_async
     text = "".join([chunk.decode() async for chunk in response.streaming_content])
-    assert len(table(text)) == 600
+    assert [row["name"] for row in table(text)] == [f"test.{n}" for n in range(1203)]
 
 
 def test_an_event_says_which_batch_seals_it_and_the_seals_can_be_read(

@@ -15,7 +15,7 @@ from hitlchat.agent.answer import Answer
 from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus, SentMessage
 from hitlchat.gate.models import Approval, new_id
 from hitlchat.gate.status import Status
-from tests.api.conftest import ProgramOf, called, problem
+from tests.api.conftest import Program, ProgramOf, called, problem
 from tests.api.described import described
 from tests.conftest import MakeTool
 from tests.gate.racing import together
@@ -30,55 +30,38 @@ def talk(bob: User) -> Conversation:
     return Conversation.objects.create(owner=bob, title="Orders")
 
 
-def test_a_conversation_may_use_everything_unless_tools_are_named(
-    bob: User, program_of: ProgramOf, make_tool: MakeTool
+def test_a_conversation_keeps_what_it_was_made_with_and_may_use_everything_unless_tools_are_named(
+    bob: User, bobs: Program, make_tool: MakeTool
 ) -> None:
     make_tool("echo")
-    response = program_of(bob).post("/conversations", {})
-    assert response.status_code == 201
-    made = response.json()
-    assert (made["title"], made["model"], made["tools"], made["messages"]) == ("", "", None, [])
-    assert Conversation.objects.get(pk=made["id"]).owner == bob
-
-
-def test_a_conversation_keeps_what_it_was_made_with(bob: User, program_of: ProgramOf, make_tool: MakeTool) -> None:
-    make_tool("echo")
-    made = program_of(bob).post("/conversations", {"title": " Orders ", "model": "small", "tools": ["echo"]}).json()
-    assert (made["title"], made["model"], made["tools"]) == ("Orders", "small", ["echo"])
-
-
-@pytest.mark.parametrize("name", ["draft", "missing"])
-def test_a_tool_that_is_not_in_the_catalog_cannot_be_named(
-    name: str, bob: User, program_of: ProgramOf, make_tool: MakeTool
-) -> None:
     make_tool("draft", published=False)
-    found = problem(program_of(bob).post("/conversations", {"tools": [name]}), 422)
-    assert name in found["errors"]["tools"]
+    made = bobs.post("/conversations", {"title": " Orders ", "model": "small", "tools": ["echo"]}).json()
+    assert (made["title"], made["model"], made["tools"]) == ("Orders", "small", ["echo"])
+    plain = bobs.post("/conversations", {}).json()
+    assert (plain["title"], plain["model"], plain["tools"], plain["messages"]) == ("", "", None, [])
+    assert Conversation.objects.get(pk=plain["id"]).owner == bob
+    for name in ("draft", "missing"):
+        assert name in problem(bobs.post("/conversations", {"tools": [name]}), 422)["errors"]["tools"]
 
 
 def test_the_list_has_your_own_conversations_only(
-    bob: User, charlie: User, program_of: ProgramOf, talk: Conversation
+    charlie: User, bobs: Program, program_of: ProgramOf, talk: Conversation
 ) -> None:
-    assert [row["id"] for row in program_of(bob).get("/conversations").json()] == [str(talk.pk)]
+    assert [row["id"] for row in bobs.get("/conversations").json()] == [str(talk.pk)]
     assert program_of(charlie).get("/conversations").json() == []
 
 
-def test_what_is_sent_is_changed_and_nothing_else(
-    bob: User, program_of: ProgramOf, talk: Conversation, make_tool: MakeTool
-) -> None:
+def test_what_is_sent_is_changed_and_nothing_else(bobs: Program, talk: Conversation, make_tool: MakeTool) -> None:
     make_tool("echo")
-    program = program_of(bob)
     wanted = {"title": " Refunds ", "pinned": True, "instructions": "Be brief.", "model": "small", "tools": ["echo"]}
-    changed = program.patch(f"/conversations/{talk.pk}", wanted).json()
+    changed = bobs.patch(f"/conversations/{talk.pk}", wanted).json()
     assert {name: changed[name] for name in wanted} == wanted | {"title": "Refunds"}
     assert changed["archived"] is False
-    again = program.patch(f"/conversations/{talk.pk}", {"archived": True, "tools": None}).json()
+    again = bobs.patch(f"/conversations/{talk.pk}", {"archived": True, "tools": None}).json()
     assert (again["archived"], again["pinned"], again["tools"], again["title"]) == (True, True, None, "Refunds")
 
 
-def test_a_change_that_does_not_fit_names_its_field_and_changes_nothing(
-    bob: User, program_of: ProgramOf, talk: Conversation
-) -> None:
+def test_a_change_that_does_not_fit_names_its_field_and_changes_nothing(bobs: Program, talk: Conversation) -> None:
     rows: list[dict[str, Any]] = [
         {"title": ""},
         {"title": None},
@@ -88,9 +71,10 @@ def test_a_change_that_does_not_fit_names_its_field_and_changes_nothing(
         {"instructions": "x" * 10_001},
         {"tools": ["missing"]},
         {"owner": "charlie"},
+        *({"asks": word} for word in ("", "EVERY", None, ["every"])),
     ]
     for body in rows:
-        found = problem(program_of(bob).patch(f"/conversations/{talk.pk}", body | {"model": "other"}), 422)
+        found = problem(bobs.patch(f"/conversations/{talk.pk}", body | {"model": "other"}), 422)
         assert list(found["errors"]) == list(body)
         talk.refresh_from_db()
         assert (talk.title, talk.model) == ("Orders", "")
@@ -98,9 +82,9 @@ def test_a_change_that_does_not_fit_names_its_field_and_changes_nothing(
 
 @pytest.mark.guarantee("gate:only-people")
 def test_it_asks_more_by_any_token_and_less_only_by_one_of_a_person(
-    bob: User, program_of: ProgramOf, talk: Conversation
+    bob: User, bobs: Program, program_of: ProgramOf, talk: Conversation
 ) -> None:
-    program, person, path = program_of(bob, TokenKind.API), program_of(bob), f"/conversations/{talk.pk}"
+    program, person, path = program_of(bob, TokenKind.API), bobs, f"/conversations/{talk.pk}"
     assert person.get(path).json()["asks"] == "tools"
     assert program.patch(path, {"asks": "every"}).json()["asks"] == "every"
     assert [row["asks"] for row in program.get("/conversations").json()] == ["every"]
@@ -111,17 +95,8 @@ def test_it_asks_more_by_any_token_and_less_only_by_one_of_a_person(
     assert (made["asks"], program.get(f"/conversations/{made['id']}").json()["asks"]) == ("risky", "risky")
 
 
-def test_a_word_that_there_is_not_is_refused(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    program = program_of(bob)
-    for word in ["", "never", "EVERY", None, 1, ["every"]]:
-        assert list(problem(program.patch(f"/conversations/{talk.pk}", {"asks": word}), 422)["errors"]) == ["asks"]
-        assert list(problem(program.post("/conversations", {"asks": word}), 422)["errors"]) == ["asks"]
-
-
-def test_limits_are_set_and_left_to_the_installation_again(
-    bob: User, program_of: ProgramOf, talk: Conversation
-) -> None:
-    program, path = program_of(bob), f"/conversations/{talk.pk}"
+def test_limits_are_set_and_left_to_the_installation_again(bobs: Program, talk: Conversation) -> None:
+    program, path = bobs, f"/conversations/{talk.pk}"
     wanted = {"temperature": 1, "maxTokens": 300, "maxTurns": 5}
     changed = program.patch(path, wanted).json()
     assert {name: changed[name] for name in wanted} == wanted
@@ -132,8 +107,8 @@ def test_limits_are_set_and_left_to_the_installation_again(
             assert list(problem(answer, 422)["errors"]) == [name]
 
 
-def test_new_ones_begin_with_what_their_person_chose(bob: User, charlie: User, program_of: ProgramOf) -> None:
-    program, path = program_of(bob), "/conversation-defaults"
+def test_new_ones_begin_with_what_their_person_chose(charlie: User, bobs: Program, program_of: ProgramOf) -> None:
+    program, path = bobs, "/conversation-defaults"
     nothing: dict[str, object] = {"instructions": "", "temperature": None, "maxTokens": None, "maxTurns": None}
     nothing |= {"allTools": False, "tools": None, "toolSet": None}
     assert program.get(path).json() == nothing
@@ -152,14 +127,13 @@ def test_new_ones_begin_with_what_their_person_chose(bob: User, charlie: User, p
     assert program.get(path).json() == nothing | chosen
 
 
-def test_the_list_is_searched_and_divided_by_the_archive(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    program = program_of(bob)
-    other = program.post("/conversations", {"title": "Older orders"}).json()["id"]
-    program.patch(f"/conversations/{other}", {"archived": True})
-    program.patch(f"/conversations/{talk.pk}", {"title": "Orders"})
+def test_the_list_is_searched_and_divided_by_the_archive(bobs: Program, talk: Conversation) -> None:
+    other = bobs.post("/conversations", {"title": "Older orders"}).json()["id"]
+    bobs.patch(f"/conversations/{other}", {"archived": True})
+    bobs.patch(f"/conversations/{talk.pk}", {"title": "Orders"})
 
     def listed(query: str) -> set[str]:
-        return {row["title"] for row in program.get(f"/conversations{query}").json()}
+        return {row["title"] for row in bobs.get(f"/conversations{query}").json()}
 
     assert listed("") == listed("?search=orders") == {"Orders", "Older orders"}
     assert listed("?archived=true") == listed("?search=old") == {"Older orders"}
@@ -167,69 +141,53 @@ def test_the_list_is_searched_and_divided_by_the_archive(bob: User, program_of: 
     assert listed("?search=old&archived=false") == set()
 
 
-def test_messages_come_in_pages_from_the_end(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+def test_messages_come_in_pages_from_the_end(bobs: Program, talk: Conversation) -> None:
     rows = [Message(conversation=talk, seq=n, role=Role.USER, content=f"{n}") for n in range(1, 8)]
     Message.objects.bulk_create(rows)
-    program = program_of(bob)
     address = f"/conversations/{talk.pk}/messages?limit=3"
-    last = program.get(address).json()
+    last = bobs.get(address).json()
     assert ([each["content"] for each in last["messages"]], last["earlier"]) == (["5", "6", "7"], True)
-    before = program.get(f"{address}&before={last['messages'][0]['id']}").json()
+    before = bobs.get(f"{address}&before={last['messages'][0]['id']}").json()
     assert ([each["content"] for each in before["messages"]], before["earlier"]) == (["2", "3", "4"], True)
-    first = program.get(f"{address}&before={before['messages'][0]['id']}").json()
+    first = bobs.get(f"{address}&before={before['messages'][0]['id']}").json()
     assert ([each["content"] for each in first["messages"]], first["earlier"]) == (["1"], False)
-    assert program.get(f"{address}&before={NOWHERE}").json() == {"messages": [], "earlier": False}
+    assert bobs.get(f"{address}&before={NOWHERE}").json() == {"messages": [], "earlier": False}
 
 
-def test_a_deleted_conversation_is_not_there_any_more(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    program = program_of(bob)
-    assert program.delete(f"/conversations/{talk.pk}").status_code == 204
+def test_a_deleted_conversation_is_not_there_any_more(bobs: Program, talk: Conversation) -> None:
+    assert bobs.delete(f"/conversations/{talk.pk}").status_code == 204
     for path in ("", "/messages", "/export"):
-        problem(program.get(f"/conversations/{talk.pk}{path}"), 404)
-    problem(program.patch(f"/conversations/{talk.pk}", {"title": "Back"}), 404)
-    problem(program.post(f"/conversations/{talk.pk}/messages", {"content": "hi"}), 404)
-    problem(program.delete(f"/conversations/{talk.pk}"), 404)
-    assert program.get("/conversations").json() == []
+        problem(bobs.get(f"/conversations/{talk.pk}{path}"), 404)
+    problem(bobs.patch(f"/conversations/{talk.pk}", {"title": "Back"}), 404)
+    problem(bobs.post(f"/conversations/{talk.pk}/messages", {"content": "hi"}), 404)
+    problem(bobs.delete(f"/conversations/{talk.pk}"), 404)
+    assert bobs.get("/conversations").json() == []
 
 
-def test_nobody_changes_reads_or_deletes_what_is_somebody_elses(
-    charlie: User, program_of: ProgramOf, talk: Conversation
-) -> None:
-    program = program_of(charlie)
-    problem(program.patch(f"/conversations/{talk.pk}", {"title": "Mine"}), 404)
-    problem(program.delete(f"/conversations/{talk.pk}"), 404)
-    for path in ("/messages", "/export", "/export?format=json"):
-        problem(program.get(f"/conversations/{talk.pk}{path}"), 404)
-
-
-def test_a_conversation_is_exported_for_people_and_for_programs(
-    bob: User, program_of: ProgramOf, talk: Conversation
-) -> None:
+def test_a_conversation_is_exported_for_people_and_for_programs(bobs: Program, talk: Conversation) -> None:
     Message.objects.create(conversation=talk, seq=1, role=Role.USER, content="Hello")
-    program = program_of(bob)
-    file = program.get(f"/conversations/{talk.pk}/export")
+    file = bobs.get(f"/conversations/{talk.pk}/export")
     assert file["Content-Type"] == "text/markdown; charset=utf-8"
     assert file["Content-Disposition"].startswith('attachment; filename="orders-')
     assert "Hello" in b"".join(file.streaming_content).decode()
-    whole = program.get(f"/conversations/{talk.pk}/export?format=json")
-    assert json.loads(b"".join(whole.streaming_content)) == program.get(f"/conversations/{talk.pk}").json()
-    problem(program.get(f"/conversations/{talk.pk}/export?format=pdf"), 422)
+    whole = bobs.get(f"/conversations/{talk.pk}/export?format=json")
+    assert json.loads(b"".join(whole.streaming_content)) == bobs.get(f"/conversations/{talk.pk}").json()
+    problem(bobs.get(f"/conversations/{talk.pk}/export?format=pdf"), 422)
 
 
-def test_a_message_is_accepted_and_a_run_begins(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    program = program_of(bob)
-    response = program.post(f"/conversations/{talk.pk}/messages", {"content": " Hello "})
+def test_a_message_is_accepted_and_a_run_begins(bobs: Program, talk: Conversation) -> None:
+    response = bobs.post(f"/conversations/{talk.pk}/messages", {"content": " Hello "})
     assert response.status_code == 202
     accepted = response.json()
     assert accepted.keys() == {"messageId", "runId"}
     assert Message.objects.get(pk=accepted["messageId"]).content == "Hello"
-    run = program.get(f"/runs/{accepted['runId']}").json()
+    run = bobs.get(f"/runs/{accepted['runId']}").json()
     assert run["conversationId"] == str(talk.pk)
     assert (run["status"], run["error"], run["finishedAt"]) == ("running", None, None)
 
 
-def test_a_message_sent_again_with_its_key_is_said_once(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    program, path = program_of(bob), f"/conversations/{talk.pk}/messages"
+def test_a_message_sent_again_with_its_key_is_said_once(bob: User, bobs: Program, talk: Conversation) -> None:
+    program, path = bobs, f"/conversations/{talk.pk}/messages"
     program.headers = program.headers | {"Idempotency-Key": "order-1"}
     first, again = (program.post(path, {"content": "Hello"}) for _ in range(2))
     assert (first.status_code, again.status_code) == (202, 202)
@@ -238,6 +196,9 @@ def test_a_message_sent_again_with_its_key_is_said_once(bob: User, program_of: P
     assert "Idempotency-Key" in problem(program.post(path, {"content": "Something else"}), 422)["errors"]
     other = Conversation.objects.create(owner=bob)
     problem(program.post(f"/conversations/{other.pk}/messages", {"content": "Hello"}), 422)
+    for key in ["a" * 201, "two words"]:
+        program.headers = program.headers | {"Idempotency-Key": key}
+        problem(program.post(f"/conversations/{other.pk}/messages", {"content": "Hello"}), 422)
     assert Message.objects.count() == 1
 
 
@@ -255,40 +216,21 @@ def test_a_key_is_its_persons_own_and_is_forgotten_after_a_day(bob: User, charli
     assert (Message.objects.count(), SentMessage.objects.filter(owner=bob).count()) == (3, 1)
 
 
-def test_a_key_that_cannot_be_kept_is_refused(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    program = program_of(bob)
-    for key in ["a" * 201, "two words"]:
-        program.headers = program.headers | {"Idempotency-Key": key}
-        problem(program.post(f"/conversations/{talk.pk}/messages", {"content": "Hello"}), 422)
-        assert not Message.objects.exists()
-
-
-def test_the_next_message_has_to_wait_while_a_run_goes_on(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    program = program_of(bob)
-    program.post(f"/conversations/{talk.pk}/messages", {"content": "Hello"})
-    problem(program.post(f"/conversations/{talk.pk}/messages", {"content": "Hello?"}), 409)
-    assert Message.objects.count() == 1
-
-
-def test_content_that_cannot_be_said_is_refused(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+def test_content_that_cannot_be_said_is_refused(bobs: Program, talk: Conversation) -> None:
+    program, at = bobs, f"/conversations/{talk.pk}/messages"
+    before = said(talk, "one")
     for content in ["", "  \n", "a" * 100_001, "a\x00b", "a\ud800", None, 1, ["a"]]:
-        found = problem(program_of(bob).post(f"/conversations/{talk.pk}/messages", {"content": content}), 422)
-        assert found["errors"].keys() == {"content"}
-        assert not Run.objects.exists()
-
-
-def test_a_message_of_the_longest_length_is_accepted(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    response = program_of(bob).post(f"/conversations/{talk.pk}/messages", {"content": "ä" * 100_000})
-    assert response.status_code == 202
-
-
-def test_a_message_without_content_is_refused(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    assert "content" in problem(program_of(bob).post(f"/conversations/{talk.pk}/messages", {}), 422)["errors"]
-    problem(program_of(bob).post(f"/conversations/{talk.pk}/messages"), 422)
+        for path in (at, f"{at}/{before.pk}/edit"):
+            assert problem(program.post(path, {"content": content}), 422)["errors"].keys() == {"content"}
+    assert problem(program.post(at, {}), 422)["errors"].keys() == {"content"}
+    problem(program.post(at), 422)
+    assert program.post(at, {"content": "ä" * 100_000}).status_code == 202
+    problem(program.post(at, {"content": "Still there?"}), 409)
+    assert Run.objects.count() == 2
 
 
 def test_a_conversation_has_its_messages_and_their_calls_in_order(
-    bob: User, program_of: ProgramOf, talk: Conversation, make_tool: MakeTool
+    bob: User, bobs: Program, talk: Conversation, make_tool: MakeTool
 ) -> None:
     make_tool("echo")
     make_tool("quiet", hitl_mode="DISABLED")
@@ -299,7 +241,7 @@ def test_a_conversation_has_its_messages_and_their_calls_in_order(
     transcript.answer_calls(talk, Run.objects.get(pk=run_id), turn.pk)
     transcript.add_notice(talk.pk, run_id, "It took long.")
 
-    found = program_of(bob).get(f"/conversations/{talk.pk}").json()
+    found = bobs.get(f"/conversations/{talk.pk}").json()
 
     assert [message["role"] for message in found["messages"]] == ["user", "assistant", "notice"]
     assert Message.objects.filter(role=Role.TOOL).count() == 3
@@ -316,31 +258,22 @@ def test_a_conversation_has_its_messages_and_their_calls_in_order(
     assert [call["isAutomatic"] for call in calls] == [False, True, False]
 
 
-def test_stopping_a_run_withdraws_what_waits(
-    bob: User, program_of: ProgramOf, talk: Conversation, make_tool: MakeTool
-) -> None:
+def test_stopping_a_run_withdraws_what_waits(bob: User, bobs: Program, talk: Conversation, make_tool: MakeTool) -> None:
     make_tool("echo")
     _, run_id = runner.say(talk, "Echo it")
     turn = transcript.open_answer(talk.pk, run_id, new_id())
     Run.objects.filter(pk=run_id).update(turn_id=turn.pk)
     call = called(bob, "echo", {}, conversation_id=talk.pk, turn_id=turn.pk)
-    program = program_of(bob)
 
-    stopped = program.post(f"/runs/{run_id}/stop")
+    stopped = bobs.post(f"/runs/{run_id}/stop")
 
     assert stopped.status_code == 200
     assert stopped.json()["status"] == "stopped"
     call.refresh_from_db()
     assert call.status == Status.WITHDRAWN
-    assert program.post(f"/conversations/{talk.pk}/messages", {"content": "Again"}).status_code == 202
-
-
-def test_stopping_a_run_that_is_over_changes_nothing(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    program = program_of(bob)
-    _, run_id = runner.say(talk, "Hello")
-    first = program.post(f"/runs/{run_id}/stop").json()
-    again = program.post(f"/runs/{run_id}/stop")
-    assert (again.status_code, again.json()) == (200, first)
+    again = bobs.post(f"/runs/{run_id}/stop")
+    assert (again.status_code, again.json()) == (200, stopped.json())
+    assert bobs.post(f"/conversations/{talk.pk}/messages", {"content": "Again"}).status_code == 202
 
 
 def test_someone_else_s_conversation_and_run_look_like_none(
@@ -349,9 +282,13 @@ def test_someone_else_s_conversation_and_run_look_like_none(
     _, run_id = runner.say(talk, "Hello")
     program = program_of(charlie)
     pairs = [("GET", "/conversations/{}", talk.pk), ("POST", "/conversations/{}/messages", talk.pk)]
+    pairs += [
+        ("GET", f"/conversations/{{}}{path}", talk.pk) for path in ("/messages", "/export", "/export?format=json")
+    ]
+    pairs += [("PATCH", "/conversations/{}", talk.pk), ("DELETE", "/conversations/{}", talk.pk)]
     pairs += [("GET", "/runs/{}", run_id), ("POST", "/runs/{}/stop", run_id)]
     for method, path, theirs in pairs:
-        body = '{"content": "Hi"}' if path.endswith("messages") else ""
+        body = {"PATCH": '{"title": "Mine"}', "POST": '{"content": "Hi"}'}.get(method, "")
         answers = [program.send(method, path.format(which), body) for which in (theirs, NOWHERE)]
         problem(answers[0], 404)
         assert answers[0].content == answers[1].content
@@ -374,80 +311,71 @@ def end(talk: Conversation) -> None:
     Run.objects.filter(conversation=talk, status=RunStatus.RUNNING).update(status=RunStatus.DONE)
 
 
-def shown(bob: User, program_of: ProgramOf, talk: Conversation) -> list[tuple[str, int | None, int]]:
-    rows = program_of(bob).get(f"/conversations/{talk.pk}/messages").json()["messages"]
+def shown(bobs: Program, talk: Conversation) -> list[tuple[str, int | None, int]]:
+    rows = bobs.get(f"/conversations/{talk.pk}/messages").json()["messages"]
     return [(row["content"], row["version"], len(row["versions"])) for row in rows]
 
 
-def test_a_message_is_said_in_another_way_and_both_versions_can_be_shown(
-    bob: User, program_of: ProgramOf, talk: Conversation
-) -> None:
+def test_a_message_is_said_in_another_way_and_both_versions_can_be_shown(bobs: Program, talk: Conversation) -> None:
     first = said(talk, "one")
-    assert shown(bob, program_of, talk) == [("one", None, 0), ("To one", None, 0)]
+    assert shown(bobs, talk) == [("one", None, 0), ("To one", None, 0)]
     at = f"/conversations/{talk.pk}/messages"
-    response = program_of(bob).post(f"{at}/{first.pk}/edit", {"content": "two"})
+    response = bobs.post(f"{at}/{first.pk}/edit", {"content": "two"})
     assert response.status_code == 202
     made = Message.objects.get(pk=response.json()["messageId"])
     assert (made.content, str(made.run_id)) == ("two", response.json()["runId"])
     end(talk)
-    assert shown(bob, program_of, talk) == [("two", 2, 2)]
-    back = program_of(bob).post(f"{at}/{first.pk}/show", {})
+    assert shown(bobs, talk) == [("two", 2, 2)]
+    back = bobs.post(f"{at}/{first.pk}/show", {})
     assert back.status_code == 200
     assert [row["content"] for row in back.json()["messages"]] == ["one", "To one"]
     assert back.json()["messages"][0]["versions"] == [str(first.pk), str(made.pk)]
-    assert shown(bob, program_of, talk) == [("one", 1, 2), ("To one", None, 0)]
+    assert shown(bobs, talk) == [("one", 1, 2), ("To one", None, 0)]
 
 
-def test_what_led_to_an_answer_is_answered_again(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+def test_what_led_to_an_answer_is_answered_again(bobs: Program, talk: Conversation) -> None:
     said(talk, "one")
     answer = talk.messages.get(role=Role.ASSISTANT)
-    response = program_of(bob).post(f"/conversations/{talk.pk}/messages/{answer.pk}/regenerate", {})
+    response = bobs.post(f"/conversations/{talk.pk}/messages/{answer.pk}/regenerate", {})
     assert response.status_code == 202
     end(talk)
-    assert shown(bob, program_of, talk) == [("one", 2, 2)]
+    assert shown(bobs, talk) == [("one", 2, 2)]
 
 
 def test_what_was_said_is_answered_again_without_the_images_that_the_model_refused(
-    bob: User, program_of: ProgramOf, talk: Conversation
+    bobs: Program, talk: Conversation
 ) -> None:
     message = said(talk, "one")
     Run.objects.update(status=RunStatus.FAILED, refused_images=True)
     at = f"/conversations/{talk.pk}/messages/{message.pk}/regenerate"
-    problem(program_of(bob).post(at, {"withoutImages": "yes"}), 422)
-    assert program_of(bob).post(at, {"withoutImages": True}).status_code == 202
+    problem(bobs.post(at, {"withoutImages": "yes"}), 422)
+    assert bobs.post(at, {"withoutImages": True}).status_code == 202
     talk.refresh_from_db()
     assert talk.no_images_for
     assert talk.messages.filter(role=Role.NOTICE, content__contains="takes no images here").count() == 1
 
 
-@pytest.mark.parametrize("what, body", [("edit", {"content": "two"}), ("regenerate", {}), ("show", {})])
-def test_branches_stay_as_they_are_while_the_assistant_works(
-    what: str, body: dict[str, str], bob: User, program_of: ProgramOf, talk: Conversation
-) -> None:
+BRANCHING: dict[str, dict[str, str]] = {"edit": {"content": "two"}, "regenerate": {}, "show": {}}
+
+
+def test_branches_stay_as_they_are_while_the_assistant_works(bob: User, bobs: Program, talk: Conversation) -> None:
     first = said(talk, "one")
     runs.start(talk, "two")
-    problem(program_of(bob).post(f"/conversations/{talk.pk}/messages/{first.pk}/{what}", body), 409)
-    assert [content for content, *_ in shown(bob, program_of, talk)] == ["one", "To one", "two"]
+    for what, body in BRANCHING.items():
+        problem(bobs.post(f"/conversations/{talk.pk}/messages/{first.pk}/{what}", body), 409)
+    assert [content for content, *_ in shown(bobs, talk)] == ["one", "To one", "two"]
 
 
-@pytest.mark.parametrize("what, body", [("edit", {"content": "two"}), ("regenerate", {}), ("show", {})])
 def test_no_message_of_anybody_else_and_of_another_conversation_is_found(
-    what: str, body: dict[str, str], bob: User, charlie: User, program_of: ProgramOf, talk: Conversation
+    bob: User, bobs: Program, charlie: User, program_of: ProgramOf, talk: Conversation
 ) -> None:
     first = said(talk, "one")
     other = Conversation.objects.create(owner=bob)
     at = f"/conversations/{talk.pk}/messages"
-    problem(program_of(charlie).post(f"{at}/{first.pk}/{what}", body), 404)
-    problem(program_of(bob).post(f"/conversations/{other.pk}/messages/{first.pk}/{what}", body), 404)
-    problem(program_of(bob).post(f"{at}/{NOWHERE}/{what}", body), 404)
-    assert talk.messages.count() == 2
-
-
-@pytest.mark.parametrize("content", ["", " ", "a\x00", "a" * 100_001])
-def test_an_edit_is_bounded_as_a_message_is(content: str, bob: User, program_of: ProgramOf, talk: Conversation) -> None:
-    first = said(talk, "one")
-    response = program_of(bob).post(f"/conversations/{talk.pk}/messages/{first.pk}/edit", {"content": content})
-    assert "content" in problem(response, 422)["errors"]
+    for what, body in BRANCHING.items():
+        problem(program_of(charlie).post(f"{at}/{first.pk}/{what}", body), 404)
+        problem(bobs.post(f"/conversations/{other.pk}/messages/{first.pk}/{what}", body), 404)
+        problem(bobs.post(f"{at}/{NOWHERE}/{what}", body), 404)
     assert talk.messages.count() == 2
 
 
@@ -464,27 +392,28 @@ def summary(talk: Conversation) -> Message:
 
 
 def test_a_summary_names_what_it_stands_for_and_is_undone_and_used_again(
-    bob: User, program_of: ProgramOf, talk: Conversation, summary: Message
+    bobs: Program, talk: Conversation, summary: Message
 ) -> None:
     at = f"/conversations/{talk.pk}/messages"
-    said, found = described(program_of(bob).get(at))["messages"]
+    said, found = described(bobs.get(at))["messages"]
     assert (found["role"], found["content"], found["undone"]) == ("summary", "The user likes tea.", False)
     assert (found["standsFor"], said["standsFor"]) == ([said["id"]], [])
-    undone = described(program_of(bob).post(f"{at}/{summary.pk}/undo", {}))
+    undone = described(bobs.post(f"{at}/{summary.pk}/undo", {}))
     assert undone["messages"][-1]["undone"] is True
-    assert described(program_of(bob).post(f"{at}/{summary.pk}/redo", {}))["messages"][-1]["undone"] is False
+    assert described(bobs.post(f"{at}/{summary.pk}/redo", {}))["messages"][-1]["undone"] is False
 
 
-@pytest.mark.parametrize("what", ["undo", "redo"])
 def test_only_a_summary_of_ones_own_is_undone_and_only_between_runs(
-    what: str, bob: User, charlie: User, program_of: ProgramOf, talk: Conversation, summary: Message
+    bobs: Program, charlie: User, program_of: ProgramOf, talk: Conversation, summary: Message
 ) -> None:
     at = f"/conversations/{talk.pk}/messages"
     said = Message.objects.get(role=Role.USER)
-    problem(program_of(charlie).post(f"{at}/{summary.pk}/{what}", {}), 404)
-    problem(program_of(bob).post(f"{at}/{said.pk}/{what}", {}), 404)
-    problem(program_of(bob).post(f"{at}/{NOWHERE}/{what}", {}), 404)
+    for what in ("undo", "redo"):
+        problem(program_of(charlie).post(f"{at}/{summary.pk}/{what}", {}), 404)
+        problem(bobs.post(f"{at}/{said.pk}/{what}", {}), 404)
+        problem(bobs.post(f"{at}/{NOWHERE}/{what}", {}), 404)
     runs.start(talk, "More")
-    problem(program_of(bob).post(f"{at}/{summary.pk}/{what}", {}), 409)
+    for what in ("undo", "redo"):
+        problem(bobs.post(f"{at}/{summary.pk}/{what}", {}), 409)
     summary.refresh_from_db()
     assert summary.undone is False

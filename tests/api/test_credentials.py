@@ -12,18 +12,6 @@ from tests.api.conftest import Ask, Program, ProgramOf, problem
 EVERY_READ = ["/conversations", "/approvals", "/calls", "/tools", "/audit"]
 
 
-def test_a_stranger_is_let_in_nowhere(db: None) -> None:
-    for path in EVERY_READ:
-        response = Program(Client()).get(path)
-        problem(response, 401)
-        assert response["WWW-Authenticate"] == "Bearer"
-
-
-def test_an_unknown_token_is_let_in_nowhere(db: None) -> None:
-    for path in EVERY_READ:
-        problem(Program(Client(), "hitl_approver_made-up").get(path), 401)
-
-
 def test_a_malformed_credential_is_a_401_even_beside_a_good_session(bob: User) -> None:
     client = Client()
     client.force_login(bob)
@@ -32,8 +20,12 @@ def test_a_malformed_credential_is_a_401_even_beside_a_good_session(bob: User) -
 
 
 @pytest.mark.guarantee("gate:only-people")
-def test_a_token_for_mcp_is_refused_everywhere(bob: User, program_of: ProgramOf) -> None:
+def test_strangers_unknown_tokens_and_those_for_mcp_are_let_in_nowhere(bob: User, program_of: ProgramOf) -> None:
     for path in EVERY_READ:
+        response = Program(Client()).get(path)
+        problem(response, 401)
+        assert response["WWW-Authenticate"] == "Bearer"
+        problem(Program(Client(), "hitl_approver_made-up").get(path), 401)
         problem(program_of(bob, TokenKind.MCP).get(path), 403)
 
 
@@ -43,34 +35,23 @@ def test_a_token_for_mcp_is_refused_even_beside_a_good_session(bob: User) -> Non
     problem(Program(client, Token.make(bob, TokenKind.MCP)).get("/calls"), 403)
 
 
-def test_a_token_of_someone_deactivated_is_unknown(bob: User, program_of: ProgramOf) -> None:
-    program = program_of(bob)
-    assert program.get("/calls").status_code == 200
+def test_a_token_and_a_session_of_someone_deactivated_are_unknown(
+    bob: User, program_of: ProgramOf, browser_of: ProgramOf
+) -> None:
+    both = program_of(bob), browser_of(bob)
+    assert [each.get("/calls").status_code for each in both] == [200, 200]
     User.objects.filter(pk=bob.pk).update(is_active=False)
-    problem(program.get("/calls"), 401)
-
-
-def test_a_session_of_someone_deactivated_is_over(bob: User, browser_of: ProgramOf) -> None:
-    browser = browser_of(bob)
-    User.objects.filter(pk=bob.pk).update(is_active=False)
-    problem(browser.get("/calls"), 401)
-
-
-@pytest.mark.parametrize("kind", [TokenKind.API, TokenKind.APPROVER], ids=str)
-def test_both_other_kinds_of_token_read_and_write(kind: TokenKind, bob: User, program_of: ProgramOf) -> None:
-    program = program_of(bob, kind)
-    assert program.get("/calls").status_code == 200
-    assert program.post("/conversations", {}).status_code == 201
+    for each in both:
+        problem(each.get("/calls"), 401)
 
 
 @pytest.mark.guarantee("gate:only-people", "SR-18")
-@pytest.mark.parametrize("kind", [TokenKind.API, TokenKind.MCP], ids=str)
-@pytest.mark.parametrize("verb", ["approve", "reject"])
-def test_no_token_decides_but_an_approver_s(
-    kind: TokenKind, verb: str, bob: User, program_of: ProgramOf, ask: Ask
-) -> None:
+def test_no_token_decides_but_an_approver_s(bob: User, program_of: ProgramOf, ask: Ask) -> None:
     approval = ask(bob)
-    problem(program_of(bob, kind).post(f"/approvals/{approval.pk}/{verb}", {}), 403)
+    for kind in (TokenKind.API, TokenKind.MCP):
+        for verb in ("approve", "reject"):
+            problem(program_of(bob, kind).post(f"/approvals/{approval.pk}/{verb}", {}), 403)
+    assert program_of(bob, TokenKind.API).post("/conversations", {}).status_code == 201
     approval.call.refresh_from_db()
     assert approval.call.status == Status.WAITING
     assert not Decision.objects.exists()

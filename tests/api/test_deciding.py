@@ -10,13 +10,6 @@ from hitlchat.gate.models import Approval, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.api.conftest import Ask, Program, ProgramOf, performed, problem
 
-pytestmark = pytest.mark.servers("row locks tell two at a time apart")
-
-
-@pytest.fixture
-def bobs(bob: User, program_of: ProgramOf) -> Program:
-    return program_of(bob)
-
 
 def batch(*approvals: Approval, verdict: str = "approve", **more: Any) -> dict[str, Any]:
     items = [{"id": str(each.pk), "consentDigest": each.digest} for each in approvals]

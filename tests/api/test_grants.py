@@ -7,17 +7,11 @@ import pytest
 from django.contrib.auth.models import User
 
 from hitlchat.accounts.models import TokenKind
-from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, new_id
-from hitlchat.gate.status import Status
-from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
+from hitlchat.gate.models import Approval, Decision, Grant, new_id
+from tests.api.conftest import Program, ProgramOf, called, performed, problem
 from tests.conftest import MakeTool
 
 AskAbout = Callable[..., Approval]
-
-
-@pytest.fixture
-def bobs(bob: User, program_of: ProgramOf) -> Program:
-    return program_of(bob)
 
 
 @pytest.fixture
@@ -56,26 +50,14 @@ def test_what_is_no_grant_decides_nothing_and_names_the_field(bobs: Program, ask
     for grant, field in [
         ({}, "grant"),
         ({"calls": 101}, "grant.calls"),
-        ({"calls": "5"}, "grant.calls"),
         ({"calls": True}, "grant.calls"),
-        ({"minutes": 5, "until": "2030-01-01T00:00:00Z"}, "grant.minutes"),
         ({"until": "2030-01-01T00:00:00"}, "grant.until"),
-        ({"until": "2030-01-01T00:00:00Z"}, "grant.until"),
-        ({"calls": 1, "condition": "nothing here"}, "grant.condition"),
         ({"calls": 1, "tool": "other"}, "grant.tool"),
         ({"calls": 1, "sameArguments": "yes"}, "grant.sameArguments"),
     ]:
         told = problem(bobs.post(f"/approvals/{approval.pk}/approve", {"grant": grant}), 422)
         assert field in told["errors"]
         assert (Decision.objects.count(), Grant.objects.count()) == (0, 0)
-
-
-@pytest.mark.guarantee("gate:no-yes-no-run")
-def test_a_tool_that_asks_every_time_gets_none(bob: User, bobs: Program, ask: Ask) -> None:
-    approval = ask(bob)
-    told = problem(bobs.post(f"/approvals/{approval.pk}/approve", {"grant": {"calls": 5}}), 422)
-    assert told["errors"] == {"grant": "This tool asks every time: no grant changes that."}
-    assert ToolCall.objects.get().status == Status.WAITING
 
 
 @pytest.mark.guarantee("gate:only-people", "SR-27")

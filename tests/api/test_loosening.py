@@ -7,12 +7,11 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from hitlchat.accounts.models import TokenKind
 from hitlchat.gate import loosening, oversight, ruling, tools
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, DecidedBy, Tool
 from hitlchat.gate.tools import watched
-from tests.api.conftest import Program, ProgramOf, problem
+from tests.api.conftest import Program, problem
 from tests.conftest import ECHO, PASSWORD, MakeTool, signed_in
 from tests.gate.deciding_people import approver
 from tools_studio import authoring
@@ -32,16 +31,6 @@ LESS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "more powers, unasked": ({"hitl_mode": "DISABLED"}, {"capabilities": OPEN_FETCH}),
     "capital letters": ({"hitl_mode": "REQUIRED", "name": "echo"}, {"name": "KEEP"}),
 }
-
-
-@pytest.fixture
-def alices(alice: User, program_of: ProgramOf) -> Program:
-    return program_of(alice)
-
-
-@pytest.fixture
-def machine(alice: User, program_of: ProgramOf) -> Program:
-    return program_of(alice, TokenKind.API)
 
 
 def last(name: str) -> AuditEvent:

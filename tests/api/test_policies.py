@@ -8,8 +8,7 @@ from pytest_django import Settings
 
 from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import AuditEvent, ToolCall
-from hitlchat.gate.status import Status
-from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
+from tests.api.conftest import Program, ProgramOf, problem
 from tests.conftest import MakeTool
 
 ALL = {"tools": ["*"]}
@@ -87,17 +86,3 @@ def test_only_administrators_simulate_for_others(
     alices = program_of(alice)
     assert simulated(alices, user="charlie", callerKind="studio").json()["verdict"] == "ask"
     problem(simulated(alices, user="nobody"), 404)
-
-
-@pytest.mark.guarantee("audit:complete")
-def test_a_call_says_whether_anyone_was_asked(bob: User, bobs: Program, ask: Ask, make_tool: MakeTool) -> None:
-    waits = ask(bob).call
-    make_tool("quiet", hitl_mode="DISABLED")
-    allowed = called(bob, "quiet", {})
-    performed(allowed.pk)
-    rejected = called(bob, "quiet", {"text": 1})
-    told = {str(call.pk): bobs.get(f"/calls/{call.pk}").json() for call in (waits, allowed, rejected)}
-    assert [each["isAutomatic"] for each in told.values()] == [False, True, False]
-    assert told[str(allowed.pk)]["reason"] == "Not asked because this tool is set to never ask."
-    assert told[str(allowed.pk)]["status"] == Status.SUCCEEDED
-    assert AuditEvent.objects.get(call=allowed, name="call.allowed").data["isAutomatic"] is True

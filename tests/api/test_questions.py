@@ -14,8 +14,6 @@ from tests.api.conftest import Program, ProgramOf, problem
 from tests.gate.asking import events
 from tests.upstreams.asking import SCHEMA, executing_elsewhere, question_of
 
-pytestmark = pytest.mark.servers("row locks tell two at a time apart")
-
 
 @pytest.fixture
 def call(bob: User) -> ToolCall:
@@ -25,11 +23,6 @@ def call(bob: User) -> ToolCall:
 @pytest.fixture
 def question(call: ToolCall) -> UpstreamQuestion:
     return question_of(call)
-
-
-@pytest.fixture
-def bobs(bob: User, program_of: ProgramOf) -> Program:
-    return program_of(bob)
 
 
 def test_what_waits_for_the_person_is_listed_and_read(bobs: Program, question: UpstreamQuestion) -> None:
@@ -55,18 +48,12 @@ def test_an_answer_closes_it_and_its_values_wait_sealed_for_the_process_that_exe
 
 
 def test_what_does_not_fit_is_told_at_its_field(bobs: Program, question: UpstreamQuestion) -> None:
-    for body in [{"content": {"colour": "green", "size": 1}}, {"content": {"size": 1}}]:
-        told = problem(bobs.post(f"/questions/{question.pk}/answer", body), 422)
-        assert told["errors"] == {"content.size": "There is no such field.", "content.colour": "Choose one of them."}
-        question.refresh_from_db()
-        assert question.state == "open"
-
-
-def test_a_body_of_another_shape_is_no_answer(bobs: Program, question: UpstreamQuestion) -> None:
+    told = problem(bobs.post(f"/questions/{question.pk}/answer", {"content": {"colour": "green", "size": 1}}), 422)
+    assert told["errors"] == {"content.size": "There is no such field.", "content.colour": "Choose one of them."}
     for body in [{"content": []}, {"content": None}, {"value": {}}, [1], {"content": {"colour": None}}]:
         problem(bobs.post(f"/questions/{question.pk}/answer", body), 422)
-        question.refresh_from_db()
-        assert question.state == "open"
+    question.refresh_from_db()
+    assert question.state == "open"
 
 
 def test_a_no_is_told_from_an_answer(bobs: Program, question: UpstreamQuestion) -> None:
@@ -107,11 +94,6 @@ def test_a_call_is_told_to_stop_by_whoever_asked_for_it(
 ) -> None:
     problem(program_of(charlie).post(f"/calls/{call.pk}/stop"), 404)
     assert bobs.post(f"/calls/{call.pk}/stop").json()["status"] == "executing"
-    bobs.post(f"/calls/{call.pk}/stop")
-    assert events(call).count("call.stop_requested") == 1
-
-
-def test_a_call_that_does_not_execute_stays_as_it_is(bobs: Program, call: ToolCall) -> None:
     ToolCall.objects.filter(pk=call.pk).update(status=Status.SUCCEEDED)
     assert bobs.post(f"/calls/{call.pk}/stop").json()["status"] == "succeeded"
-    assert events(call) == []
+    assert events(call).count("call.stop_requested") == 1

@@ -3,16 +3,9 @@
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import Tool, ToolCall
 from tests.api.conftest import Program, ProgramOf, problem
 from tests.conftest import ECHO, MakeTool
-from tools_studio.models import ScriptVersion
-
-
-@pytest.fixture
-def alices(alice: User, program_of: ProgramOf) -> Program:
-    return program_of(alice)
 
 
 def test_every_save_is_listed_and_can_be_read(alices: Program, make_tool: MakeTool) -> None:
@@ -29,38 +22,17 @@ def test_every_save_is_listed_and_can_be_read(alices: Program, make_tool: MakeTo
     problem(alices.get("/tools/echo/versions/3"), 404)
 
 
-def test_a_version_is_restored(alices: Program, make_tool: MakeTool) -> None:
-    make_tool("echo", title="First")
-    alices.patch("/tools/echo", {"title": "Second", "confirmLowering": True})
-    restored = alices.post("/tools/echo/versions/1/restore", {"confirmLowering": True})
-    assert restored.status_code == 200
-    assert (restored.json()["title"], restored.json()["version"]) == ("First", 3)
-
-
-def test_a_version_that_asked_less_often_is_restored_only_when_that_is_said(
-    alices: Program, make_tool: MakeTool
+@pytest.mark.guarantee("gate:only-people", "SR-27")
+def test_a_version_that_asked_less_often_is_restored_only_when_a_person_says_that(
+    alices: Program, machine: Program, make_tool: MakeTool
 ) -> None:
     make_tool("echo", hitl_mode="DISABLED")
     alices.patch("/tools/echo", {"hitlMode": "REQUIRED"})
     assert "confirmLowering" in problem(alices.post("/tools/echo/versions/1/restore"), 409)["detail"]
+    problem(machine.post("/tools/echo/versions/1/restore", {"confirmLowering": True}), 403)
     assert Tool.objects.get().hitl_mode == "REQUIRED"
-    assert alices.post("/tools/echo/versions/1/restore", {"confirmLowering": True}).json()["hitlMode"] == "DISABLED"
-
-
-@pytest.mark.guarantee("gate:only-people", "SR-27")
-def test_no_api_token_restores_a_version_that_asked_less_often(
-    alice: User, alices: Program, program_of: ProgramOf, make_tool: MakeTool
-) -> None:
-    make_tool("echo", hitl_mode="DISABLED")
-    alices.patch("/tools/echo", {"hitlMode": "REQUIRED"})
-    problem(program_of(alice, TokenKind.API).post("/tools/echo/versions/1/restore", {"confirmLowering": True}), 403)
-    assert Tool.objects.get().hitl_mode == "REQUIRED"
-
-
-def test_a_version_in_another_form_is_refused(alices: Program, make_tool: MakeTool) -> None:
-    make_tool("echo")
-    ScriptVersion.objects.update(draft={"old": True})
-    assert "does not understand" in problem(alices.post("/tools/echo/versions/1/restore"), 409)["detail"]
+    restored = alices.post("/tools/echo/versions/1/restore", {"confirmLowering": True}).json()
+    assert (restored["hitlMode"], restored["version"]) == ("DISABLED", 3)
 
 
 def test_cases_are_kept_run_and_deleted(alices: Program, make_tool: MakeTool) -> None:
@@ -95,10 +67,8 @@ def test_a_case_that_is_unsound_is_refused(alices: Program, make_tool: MakeTool)
     make_tool("echo")
     for body in [
         {},
-        {"name": ""},
         {"name": "a", "arguments": []},
         {"name": "a", "expectation": "works"},
-        {"name": "a", "expectation": "contains"},
         {"name": "a", "expected": 1},
         {"name": "a", "evil": 1},
     ]:

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.accounts.models import TokenKind
 from hitlchat.agent.models import Conversation, Preset, ToolSet
 from hitlchat.gate.status import Status
-from tests.api.conftest import Program, ProgramOf, called, problem
+from tests.api.conftest import Program, called, problem
 from tests.api.described import described
 from tests.conftest import MakeTool
 
@@ -27,15 +26,10 @@ PRESET_AT = "/presets/Order%20desk"
 
 
 @pytest.fixture
-def alices(alice: User, program_of: ProgramOf, make_tool: MakeTool) -> Program:
+def alices(alices: Program, make_tool: MakeTool) -> Program:
     for name in ("refund", "look"):
         make_tool(name, hitl_mode="DISABLED")
-    return program_of(alice)
-
-
-@pytest.fixture
-def bobs(bob: User, program_of: ProgramOf) -> Program:
-    return program_of(bob)
+    return alices
 
 
 @pytest.fixture
@@ -71,11 +65,7 @@ def test_new_conversations_begin_with_one_at_a_time(alices: Program, orders: dic
 def test_what_cannot_be_names_its_field(alices: Program) -> None:
     rows: list[tuple[dict[str, Any], str]] = [
         ({"name": "a/b"}, "name"),
-        ({"name": 1}, "name"),
-        ({"description": "x" * 301}, "description"),
-        ({"tools": ["nothing"]}, "tools"),
         ({"tools": [1]}, "tools.0"),
-        ({"tools": None}, "tools"),
         ({"isDefault": "yes"}, "isDefault"),
         ({"surprise": 1}, "surprise"),
     ]
@@ -85,9 +75,9 @@ def test_what_cannot_be_names_its_field(alices: Program) -> None:
 
 
 def test_only_administrators_change_them_and_no_api_token(
-    alice: User, alices: Program, bobs: Program, orders: dict[str, Any], program_of: ProgramOf
+    alices: Program, bobs: Program, machine: Program, orders: dict[str, Any]
 ) -> None:
-    for program in (bobs, program_of(alice, TokenKind.API)):
+    for program in (bobs, machine):
         problem(program.post("/tool-sets", ORDERS | {"name": "Mine"}), 403)
         problem(program.patch(AT, {"tools": ["look"]}), 403)
         problem(program.delete(AT), 403)
@@ -140,24 +130,6 @@ def test_a_choice_that_cannot_be_names_its_field_and_changes_nothing(orders: dic
         assert Conversation.objects.count() == 1
 
 
-def test_a_person_chooses_with_which_tools_theirs_begin(alices: Program, orders: dict[str, Any], bobs: Program) -> None:
-    alices.patch(AT, {"isDefault": True})
-    usual = {"allTools": False, "tools": None, "toolSet": None}
-    for chosen, set_of_it, tools_of_it in (
-        ({"allTools": True}, None, None),
-        ({"tools": ["look"]}, None, ["look"]),
-        ({"toolSet": "Order desk"}, "Order desk", ["refund"]),
-        ({"tools": []}, None, []),
-        ({"toolSet": None}, "Order desk", ["refund"]),
-    ):
-        changed = described(bobs.patch("/conversation-defaults", chosen))
-        assert {name: changed[name] for name in usual} == usual | chosen
-        made = bobs.post("/conversations", {}).json()
-        assert (made["toolSet"], made["tools"]) == (set_of_it, tools_of_it)
-    both = bobs.patch("/conversation-defaults", {"allTools": True, "tools": ["look"]})
-    assert list(problem(both, 422)["errors"]) == ["allTools"]
-
-
 # -- Presets -----------------------------------------------------------------------------------------------------------
 
 
@@ -180,25 +152,10 @@ def test_a_preset_is_added_changed_chosen_and_deleted(alices: Program, orders: d
     assert described(bobs.get(f"/conversations/{begun['id']}")) == begun
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
-def test_no_conversation_asks_less_than_its_preset(alices: Program, orders: dict[str, Any], bobs: Program) -> None:
-    alices.post("/presets", PRESET)
-    begun = bobs.post("/conversations", {"preset": "Order desk", "asks": "tools"}).json()
-    assert begun["asks"] == "risky"
-    path = f"/conversations/{begun['id']}"
-    assert described(bobs.patch(path, {"asks": "every"}))["asks"] == "every"
-    assert list(problem(bobs.patch(path, {"asks": "tools"}), 422)["errors"]) == ["asks"]
-    assert bobs.get(path).json()["asks"] == "every"
-
-
 def test_what_a_preset_cannot_be_names_its_field(alices: Program, orders: dict[str, Any]) -> None:
     rows: list[tuple[dict[str, Any], str]] = [
-        ({"name": ""}, "name"),
-        ({"endpoint": "nothing"}, "endpoint"),
-        ({"model": "small"}, "endpoint"),
         ({"toolSet": "Nothing"}, "toolSet"),
         ({"starters": ["x"] * 7}, "starters"),
-        ({"temperature": 3}, "temperature"),
         ({"maxTokens": 0}, "maxTokens"),
         ({"maxTurns": "5"}, "maxTurns"),
         ({"asks": "never"}, "asks"),
@@ -210,5 +167,4 @@ def test_what_a_preset_cannot_be_names_its_field(alices: Program, orders: dict[s
     assert not Preset.objects.exists()
     alices.post("/presets", PRESET)
     for more, field in rows:
-        if field != "name":
-            assert list(problem(alices.patch(PRESET_AT, more), 422)["errors"]) == [field]
+        assert list(problem(alices.patch(PRESET_AT, more), 422)["errors"]) == [field]

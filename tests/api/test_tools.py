@@ -6,12 +6,11 @@ from uuid import UUID
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.accounts.models import TokenKind
 from hitlchat.gate import ruling
 from hitlchat.gate.models import DecidedBy, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.status import Status
-from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
+from tests.api.conftest import Ask, Program, ProgramOf, performed, problem
 from tests.conftest import ECHO, MakeTool, signed_in
 
 FIELDS = {
@@ -23,11 +22,6 @@ READ_ONLY = [
     *("source", "inputSchema", "outputSchema", "riskLevel", "published", "version", "definitionHash", "id"),
     *("tested", "missingVariables", "revoked"),
 ]
-
-
-@pytest.fixture
-def alices(alice: User, program_of: ProgramOf) -> Program:
-    return program_of(alice)
 
 
 def test_a_tool_is_made_from_what_its_author_wrote(alices: Program) -> None:
@@ -42,12 +36,6 @@ def test_a_tool_is_made_from_what_its_author_wrote(alices: Program) -> None:
     assert alices.get("/tools/echo").json() == made
 
 
-def test_capabilities_decide_the_risk_and_so_the_mode(alices: Program) -> None:
-    granted = {"fetch": {"mode": "allowlist", "hosts": ["api.example.com"]}, "store": True}
-    made = alices.post("/tools", {"name": "echo", "code": ECHO, "capabilities": granted}).json()
-    assert (made["capabilities"], made["riskLevel"], made["hitlMode"]) == (granted, 3, "REQUIRED")
-
-
 def test_what_is_wrong_with_a_draft_is_named_by_field(alices: Program) -> None:
     wrong = {"name": "a b", "code": ECHO, "promptTemplate": "{args.nope}", "capabilities": {"fly": True}}
     found = problem(alices.post("/tools", wrong), 422)
@@ -56,13 +44,10 @@ def test_what_is_wrong_with_a_draft_is_named_by_field(alices: Program) -> None:
     unread = {"name": "x", "code": ECHO, "hitlMode": "CONDITIONAL", "condition": "args.text"}
     assert problem(alices.post("/tools", unread), 422)["errors"] == {"condition": 'Write args["text"], not args.text.'}
     assert problem(alices.post("/tools", {}), 422)["errors"].keys() == {"name", "code"}
-    assert not Tool.objects.exists()
-
-
-def test_a_mode_that_is_none_is_refused(alices: Program) -> None:
-    for mode in ["required", "NEVER", True, 1]:
+    for mode in ["required", True]:
         found = problem(alices.post("/tools", {"name": "echo", "code": ECHO, "hitlMode": mode}), 422)
         assert found["errors"].keys() == {"hitlMode"}
+    assert not Tool.objects.exists()
 
 
 def test_a_name_is_given_once(alices: Program, make_tool: MakeTool) -> None:
@@ -99,14 +84,6 @@ def test_null_takes_away_what_may_be_missing(alices: Program, make_tool: MakeToo
     assert problem(alices.patch("/tools/echo", {"title": None}), 422)["errors"].keys() == {"title"}
 
 
-@pytest.mark.guarantee("gate:same-call")
-def test_a_change_of_the_definition_withdraws_what_waits(alices: Program, bob: User, ask: Ask) -> None:
-    approval = ask(bob)
-    changed = alices.patch("/tools/echo", {"code": ECHO.replace("return text", "return text * 2")}).json()
-    assert changed["version"] == 2
-    assert ToolCall.objects.get(pk=approval.call_id).status == Status.WITHDRAWN
-
-
 @pytest.mark.guarantee("SR-14")
 def test_a_tool_is_deleted_and_its_calls_stay(alices: Program, bob: User, ask: Ask) -> None:
     approval = ask(bob)
@@ -120,23 +97,15 @@ def test_a_tool_is_deleted_and_its_calls_stay(alices: Program, bob: User, ask: A
 
 @pytest.mark.guarantee("gate:only-people")
 def test_no_program_sheds_what_people_put_over_a_tool_by_deleting_it(
-    alice: User, alices: Program, program_of: ProgramOf, make_tool: MakeTool
+    alice: User, alices: Program, machine: Program, make_tool: MakeTool
 ) -> None:
     ruling.change(make_tool("echo"), Rules(decided_by=DecidedBy.APPROVERS), signed_in(alice), confirmed=True)
     make_tool("close", signed_in_only=True)
     make_tool("plain")
-    program = program_of(alice, TokenKind.API)
     for name in ("echo", "close"):
-        assert "another tool could take its name" in problem(program.delete(f"/tools/{name}"), 403)["detail"]
+        assert "another tool could take its name" in problem(machine.delete(f"/tools/{name}"), 403)["detail"]
         assert alices.delete(f"/tools/{name}").status_code == 204
-    assert program.delete("/tools/plain").status_code == 204
-
-
-def test_code_that_does_not_pass_the_check_is_not_published(alices: Program, make_tool: MakeTool) -> None:
-    make_tool("wrong", published=False, code="def run(a: int) -> int:\n    return a + 'x'\n")
-    found = problem(alices.post("/tools/wrong/publish"), 422)
-    assert found["errors"]["code"].startswith("Line 2:")
-    assert not Tool.objects.get(name="wrong").published
+    assert machine.delete("/tools/plain").status_code == 204
 
 
 def test_trying_a_tool_that_never_asks_gives_its_result(alices: Program, make_tool: MakeTool) -> None:
@@ -218,11 +187,10 @@ def test_who_is_no_author_reads_what_is_published_and_writes_nothing(
     assert not ToolCall.objects.exists()
 
 
-def test_an_author_reads_drafts_too(alice: User, program_of: ProgramOf, make_tool: MakeTool) -> None:
+def test_an_author_reads_drafts_too(machine: Program, make_tool: MakeTool) -> None:
     make_tool("draft", published=False)
-    program = program_of(alice, TokenKind.API)
-    assert [tool["name"] for tool in program.get("/tools").json()] == ["draft"]
-    assert program.post("/tools/draft/test", {}).status_code == 202
+    assert [tool["name"] for tool in machine.get("/tools").json()] == ["draft"]
+    assert machine.post("/tools/draft/test", {}).status_code == 202
 
 
 def test_a_tool_that_is_not_there_is_a_404(alices: Program) -> None:
@@ -230,8 +198,3 @@ def test_a_tool_that_is_not_there_is_a_404(alices: Program) -> None:
         problem(alices.send(method, f"/tools/nope{path}"), 404)
     problem(alices.patch("/tools/nope", {}), 404)
     problem(alices.post("/tools/nope/test", {}), 404)
-
-
-def test_a_draft_cannot_be_called_but_from_the_studio(bob: User, make_tool: MakeTool) -> None:
-    make_tool("draft", published=False)
-    assert called(bob, "draft", {}).status == Status.REJECTED
