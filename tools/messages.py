@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -37,6 +38,7 @@ KEYWORDS: Final = DEFAULT_KEYWORDS | {
     "pgettext_lazy": ((1, "c"), 2),
     "_n": (1, 2),
 }
+MARK: Final = re.compile(rf"\b({'|'.join(KEYWORDS)})\(")
 ALWAYS: Final = datetime(2026, 1, 1, tzinfo=UTC)
 FORM_TEXTS: Final = ("label", "help_text", "empty_label")
 # What is shown as it was made, by where its sentences begin among its arguments.
@@ -91,13 +93,25 @@ def texts() -> Catalog:
     return catalog
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    """Return the syntax tree of a file, which whoever else asks for has not to make again."""
+    return ast.parse(path.read_bytes(), filename=str(path))
+
+
+def has_mark(path: Path) -> bool:
+    """Return whether a file of Python has a text that is marked: to read its tokens takes longer than to look."""
+    return bool(MARK.search(path.read_text(encoding="utf-8")))
+
+
 def _of_python() -> Iterator[Found]:
-    trees = {path: ast.parse(path.read_bytes()) for path in sources()}
+    trees = {path: tree(path) for path in sources()}
     errors = ERRORS | dict.fromkeys(_derived(trees.values()), 0)
-    for path, tree in trees.items():
-        yield from _by_babel("python", path)
+    for path, module in trees.items():
+        if has_mark(path):
+            yield from _by_babel("python", path)
         more = OF_SANDBOX if path.parent.name == "sandbox" else {} if path.parent.name in FOR_PROGRAMS else errors
-        for text, context in _drawn(tree, SHOWN | more):
+        for text, context in _drawn(module, SHOWN | more):
             yield path.relative_to(ROOT).as_posix(), text, context
 
 
@@ -109,7 +123,7 @@ def sources() -> list[Path]:
 
 def _derived(trees: Iterable[ast.Module]) -> set[str]:
     """Return the names of the kinds of errors that are shown."""
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for module in trees for node in module.body if isinstance(node, ast.ClassDef)]
     known, before = {*ERRORS}, 0
     while len(known) > before:
         before = len(known)
@@ -117,11 +131,11 @@ def _derived(trees: Iterable[ast.Module]) -> set[str]:
     return known
 
 
-def _drawn(tree: ast.Module, kinds: Mapping[str, int]) -> Iterator[tuple[str, str | None]]:
+def _drawn(module: ast.Module, kinds: Mapping[str, int]) -> Iterator[tuple[str, str | None]]:
     """Yield what needs no mark, since templates translate it as they draw it: of forms, choices and messages,
     and of the kinds that are shown.
     """
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         yield from _marked(node)
         for told in [*_told(node, kinds), *_returned(node)]:
             for text in _branches(told):

@@ -24,11 +24,3 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/upstreams/client/connection.py": "around whoever takes in a server's tools: the connection lives on",
     "hitlchat/upstreams/client/session.py": "the outermost frame of a session: whatever ended it, another is opened",
 }
-
-# Modules that may be imported inside a function, because a program without them is a whole program. They take long to
-# load, and most commands never use them; tests/test_start.py counts what commands import.
-OPTIONAL_IMPORTS: Final[dict[str, set[str]]] = {
-    "hitlchat/agent/model_client.py": {"openai"},
-    "hitlchat/agent/request.py": {"openai"},
-    "hitlchat/base/background.py": {"redis"},
-}

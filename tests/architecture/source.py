@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tools import messages
+
 ROOT: Final = Path(__file__).parents[2]
 PROGRAM: Final = ("hitlchat", "tools_studio")
 TEXT: Final = {
@@ -48,9 +50,8 @@ def read(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
-@cache
 def tree(path: str) -> ast.Module:
-    return ast.parse(read(path), filename=path)
+    return messages.tree(ROOT / path)
 
 
 def functions(module: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from tests.architecture.source import ROOT
 from tests.guarantees import GUARANTEES
@@ -29,9 +30,10 @@ def marks(nodes: Iterable[ast.expr]) -> Iterator[tuple[str, list[str]]]:
             yield ast.unparse(node.func).removeprefix("pytest.mark."), [str(each) for each in constants]
 
 
+@cache
 def in_all_files() -> list[tuple[str, bool]]:
-    paths = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [each for path in paths for each in guarantees(ast.parse(path.read_text(encoding="utf-8")))]
+    codes = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    return [each for code in codes if "mark.guarantee(" in code for each in guarantees(ast.parse(code))]
 
 
 def test_each_guarantee_has_a_test_that_is_not_slow() -> None:
