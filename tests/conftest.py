@@ -25,7 +25,7 @@ from tools_studio.spec import Draft
 
 __all__ = ["django_db_keepdb", "django_db_setup"]
 
-pytest_plugins = ["tests.services", "tests.costs"]
+pytest_plugins = ["tests.services"]
 
 
 def pytest_configure() -> None:

@@ -24,7 +24,6 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 OF_THE_SERVER: Final = (sys.executable, "-m", "tests.fork_server")
 SHARED: Final = "TEST_FORKS"
 LAUNCHER: Final = ROOT / "tests" / "launcher.py"
-_seconds: list[float] = []
 _running: list[tuple[socket.socket, "subprocess.Popen[bytes]"]] = []
 
 
@@ -79,9 +78,7 @@ class Forked:
 
     def _ended(self, seconds: float) -> int | None:
         if self.returncode is None and (said := self._read(seconds)):
-            code, spent = said.split()
-            _seconds.append(float(spent))
-            self.returncode = int(code)
+            self.returncode = int(said)
             self._told.close()
         return self.returncode
 
@@ -117,11 +114,6 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], timeout: float
 def launching(script: Path, *arguments: str) -> tuple[str, ...]:
     """Return what to give to Python so that it becomes a fork that runs this script."""
     return ("-IS", str(LAUNCHER), server(), str(script), *arguments)
-
-
-def spent() -> float:
-    """Return the processor seconds of all that have ended."""
-    return sum(_seconds)
 
 
 @cache

@@ -20,12 +20,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests import costs, forks, second_look
+from tests import forks, second_look
 from tests.services import ServiceMissing, postgres_url, redis_url
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 NOTHING_SELECTED: Final = int(pytest.ExitCode.NO_TESTS_COLLECTED)
 REASONS, PRINTED = 12, 12  # lines shown once more of each test that failed
+SLOWEST: Final = 10  # tests of each pass whose durations are shown
 ROOM: Final = 8 * 2**30  # bytes, of which a whole run needs about a quarter
 # The last one would have each program of a test compile all modules anew.
 OF_A_PASS: Final = {"DATABASE_URL", "REDIS_URL", "HITLCHAT_DATA", "PYTHONDONTWRITEBYTECODE"}
@@ -52,7 +53,8 @@ class Pass:
         (folder / "tmp").mkdir(parents=True)
         kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
         own = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp"), forks.SHARED: forks.server()}
-        options = ["-m", self.markers, f"--junitxml={folder / 'report.xml'}", *same_order()]
+        shown = [f"--junitxml={folder / 'report.xml'}", f"--durations={SLOWEST}"]
+        options = ["-m", self.markers, *shown, *same_order()]
         if self.workers > 1:
             options += [f"--numprocesses={self.workers}", "--dist=worksteal"]
         command = [sys.executable, "-m", "pytest", *options, *arguments, *self.places]
@@ -146,12 +148,9 @@ def main(arguments: list[str]) -> int:
         reports = [place / "report.xml" for place in places]
         unsteady = [name for place in places for name in second_look.unsteady(place)]
         counts = sum((count(report) for report in reports), Counter[str]())
-        spent = costs.read(reports)
         failed = [failure for report in reports for failure in failures(report)]
     # What its forks took counts once it has ended.
     forks.end()
-    if len(spent) > costs.SLOWEST:
-        print(f"\n{costs.table(spent)}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"\n{time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor time")
     if failed:

@@ -1,4 +1,4 @@
-"""What the runs of the tests need: databases and Redis databases of their own, and what each test costs."""
+"""What the runs of the tests need: databases and Redis databases of their own."""
 
 import sqlite3
 from contextlib import closing
@@ -6,20 +6,13 @@ from pathlib import Path
 
 from django.db.migrations.loader import MigrationLoader
 
-from tests import costs, template
+from tests import template
 from tests.apart import redis_database
 
 
 def test_each_worker_has_a_redis_database_of_its_own() -> None:
     assert [redis_database("redis://:pw@127.0.0.1:6379/12", f"gw{n}")[-3:] for n in range(3)] == ["/12", "/13", "/14"]
     assert redis_database("redis://127.0.0.1:6379", "gw1") == "redis://127.0.0.1:6379/1"
-
-
-def test_costs_are_summed_by_folder_and_the_most_expensive_come_first() -> None:
-    spent = [costs.Cost(3.0, "tests/gate", "a"), costs.Cost(2.5, "tests/chat", "b"), costs.Cost(1.0, "tests/gate", "c")]
-    lines = costs.table(spent).splitlines()
-    assert lines[1].split() == ["4.0", "s", "2", "tests", "tests/gate"]
-    assert lines[4].split() == ["3.0", "s", "a"]
 
 
 def test_a_changed_migration_has_the_database_of_the_tests_made_anew(tmp_path: Path) -> None:
