@@ -23,36 +23,16 @@ SHOWN_OTHERWISE: Final = (
     "The arguments that your page shows are not those of the call that waits, which may have numbers that JavaScript "
     "cannot hold. Nothing was decided: decide it in hitlchat."
 )
+OF_ANOTHER: Final = "This call is of another conversation. Nothing was decided: answer it there."
+ANSWERED_BY_RULE: Final = "Nobody is asked about this call: a rule, or a grant, answered before."
+ANSWERED_BY_CLIENT: Final = "This call is answered with its output, and has no approval. Nothing was decided."
+RUNS_HERE: Final = "This call runs on the server once it is approved: no client gives its output."
 
 
-class OfAnotherConversation(Conflict):
-    """The call waits somewhere else."""
-
-    def __init__(self) -> None:
-        super().__init__("This call is of another conversation. Nothing was decided: answer it there.")
-
-
-class AnsweredByRule(Conflict):
-    """Nobody is asked about the call."""
+class Completed(Conflict):
+    """There is nothing left to answer."""
 
     code = "already_completed"
-
-    def __init__(self) -> None:
-        super().__init__("Nobody is asked about this call: a rule, or a grant, answered before.")
-
-
-class AnsweredByClient(Conflict):
-    """The call has no approval of its own."""
-
-    def __init__(self) -> None:
-        super().__init__("This call is answered with its output, and has no approval. Nothing was decided.")
-
-
-class RunsHere(Conflict):
-    """The call is not a client's to answer."""
-
-    def __init__(self) -> None:
-        super().__init__("This call runs on the server once it is approved: no client gives its output.")
 
 
 def looked_at(
@@ -62,15 +42,15 @@ def looked_at(
 
     An answer that stands already, just so, is passed over beside others: a message keeps it until its call is over.
 
-    Raises: NoSuchApproval, OfAnotherConversation, AnsweredByRule, AnsweredByClient, RunsHere, AlreadySettled,
-    NotEntitled, OtherDigest, BadAnswer; what else `decide` raises, where something happened just then.
+    Raises: NoSuchApproval, Conflict, Completed, AlreadySettled, NotEntitled, OtherDigest, BadAnswer; what else `decide`
+    raises, where something happened just then.
     """
     steps: list[Step] = []
     before: list[Conflict] = []
     for answer in answers:
         call, found = _call(conversation, answer.name, actor)
         if call.status != Status.WAITING:
-            settled = AnsweredByRule() if found is None else AlreadySettled(call)
+            settled = Completed(ANSWERED_BY_RULE) if found is None else AlreadySettled(call)
             if answer.approved != (call.status in YES):
                 raise settled
             before.append(settled)
@@ -93,7 +73,7 @@ def new(conversation: Conversation, results: Iterable[Result]) -> Sequence[Resul
 def _checked(found: Approval, answer: Answer, actor: Actor) -> Approval:
     """Return the approval that is answered, once all is looked at that can be before it is decided."""
     if question.is_one(found.call):
-        raise AnsweredByClient
+        raise Conflict(ANSWERED_BY_CLIENT)
     decide.require(actor, found)
     if answer.approved:
         deciders.require(actor, found)
@@ -109,7 +89,7 @@ def _question(conversation: Conversation, result: Result, actor: Actor) -> Appro
     call = uuid_of(result.call)
     found = _here(conversation, _rows().filter(call=call).first() if call else None, actor)
     if not question.is_one(found.call):
-        raise RunsHere
+        raise Conflict(RUNS_HERE)
     if found.call.status != Status.WAITING:
         raise AlreadySettled(found.call)
     decide.require(actor, found)
@@ -145,7 +125,7 @@ def _here(conversation: Conversation, found: Approval | None, actor: Actor) -> A
     if found is None or not deciders.sees(actor, found):
         raise NoSuchApproval(decide.NOT_YOURS)
     if found.call.conversation_id != conversation.pk:
-        raise OfAnotherConversation
+        raise Conflict(OF_ANOTHER)
     return found
 
 

@@ -27,6 +27,10 @@ from hitlchat.gate.actor import Actor
 
 router = Router(tags=["chat"], by_alias=True)
 
+NOTHING_NEW: Final = (
+    "There is nothing new in this message: say something, or answer a call that waits. To go on listening, ask for the "
+    "stream again."
+)
 EVENTS: Final = {
     "responses": {
         200: {
@@ -35,18 +39,6 @@ EVENTS: Final = {
         }
     }
 }
-
-
-class NothingNew(Conflict):
-    """The assistant's message has no answer that was not given before."""
-
-    code = "already_completed"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "There is nothing new in this message: say something, or answer a call that waits. To go on listening, "
-            "ask for the stream again."
-        )
 
 
 class UiMessage(Shape):
@@ -110,7 +102,7 @@ def submit(request: ApiRequest, conversation_id: UUID, body: ApprovalResponse | 
     """
     found = get_object_or_404(_mine(request), pk=conversation_id)
     if body.session_id not in (None, str(found.pk)):
-        raise answering.OfAnotherConversation
+        raise Conflict(answering.OF_ANOTHER)
     answers, results = _submitted(body)
     for step in answering.looked_at(found, answers, results, decider(request)):
         step()
@@ -130,7 +122,7 @@ def _submitted(body: ApprovalResponse | ClientResult) -> tuple[list[Answer], lis
 def _go_on(request: ApiRequest, found: Conversation, message: PostedMessage) -> HttpResponseBase:
     answers, results = list(posted.answers(message)), answering.new(found, posted.results(message))
     if not answers and not results:
-        raise NothingNew
+        raise answering.Completed(NOTHING_NEW)
     steps = answering.looked_at(found, answers, results, decider(request))
     run = _run_of(found, message.id, request)
     for step in steps:
