@@ -12,7 +12,7 @@ from hitlchat.api.root import api
 
 
 @cache
-def _description() -> dict[str, Any]:
+def description() -> dict[str, Any]:
     # As it is served: without what only Python has.
     found: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema(), default=str))
     return found
@@ -23,8 +23,8 @@ def described(response: Any) -> Any:
     request = response.wsgi_request
     # `<toolname:tool>` as the description has it: `{tool}`.
     path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", "/" + resolve(request.path_info).route)
-    responses = _description()["paths"][path][request.method.lower()]["responses"]
+    responses = description()["paths"][path][request.method.lower()]["responses"]
     schema = responses[str(response.status_code)]["content"]["application/json"]["schema"]
     found = response.json()
-    Draft202012Validator({**schema, "components": _description()["components"]}).validate(found)
+    Draft202012Validator({**schema, "components": description()["components"]}).validate(found)
     return found
