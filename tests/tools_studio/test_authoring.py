@@ -8,11 +8,12 @@ from django.contrib.auth.models import User
 
 from hitlchat.gate import loosening
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.loosening import Guard, guard_of
-from hitlchat.gate.models import HitlMode, Tool, ToolCall
+from hitlchat.gate.loosening import Guard, NotConfirmed, guard_of
+from hitlchat.gate.models import AuditEvent, HitlMode, Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.gate.tools import watched
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
 from tests.tables import each_row
 from tools_studio import authoring, versions
@@ -213,38 +214,38 @@ def test_lowering_is_told_from_raising(make_tool: MakeTool, before: str, after: 
     assert loosening.lowers(guard_of(Tool.objects.get()), Guard(after)) is lowers
 
 
-WEAKER: dict[str, dict[str, Any]] = {
-    "never ask": {"hitl_mode": "DISABLED"},
-    "policies decide": {"hitl_mode": "CONDITIONAL", "condition": "False"},
+LESS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "never ask": ({"hitl_mode": "REQUIRED"}, {"hitl_mode": "DISABLED"}),
+    "policies decide": ({"hitl_mode": "REQUIRED"}, {"hitl_mode": "CONDITIONAL", "condition": "False"}),
+    "the usual mode, which never asks": ({"hitl_mode": "REQUIRED"}, {"hitl_mode": None}),
+    "another condition": ({"hitl_mode": "CONDITIONAL", "condition": "True"}, {"condition": "False"}),
+    "a client's word": ({"hitl_mode": "REQUIRED", "signed_in_only": True}, {"signed_in_only": False}),
+    "another title": ({"hitl_mode": "REQUIRED", "title": "Delete all"}, {"title": "Tidy up"}),
+    "another sentence": ({"hitl_mode": "REQUIRED"}, {"prompt_template": "Say hello?"}),
+    "more time": ({"hitl_mode": "REQUIRED", "deadline_seconds": 60}, {"deadline_seconds": 3600}),
+    "the usual time, which is more": ({"hitl_mode": "REQUIRED", "deadline_seconds": 60}, {"deadline_seconds": None}),
+    "more powers, unasked": ({"hitl_mode": "DISABLED"}, {"capabilities": {"fetch": {"mode": "open"}}}),
+    "capital letters": ({"hitl_mode": "REQUIRED", "name": "echo"}, {"name": "KEEP"}),
 }
 
 
 @pytest.mark.guarantee("gate:only-people", "SR-27")
-@pytest.mark.parametrize("weaker", WEAKER.values(), ids=WEAKER)
-def test_no_programs_credential_can_make_a_tool_ask_less(
-    make_tool: MakeTool, alice: User, weaker: dict[str, Any]
+@pytest.mark.parametrize("standing, change", LESS.values(), ids=LESS)
+def test_a_tool_asks_less_or_differently_only_when_a_person_confirms_it(
+    make_tool: MakeTool, alice: User, standing: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    tool = make_tool("echo")
+    make_tool("keep")
+    tool = make_tool(**{"name": "echo"} | standing)
+    before = watched(tool)
+    with pytest.raises(NotConfirmed):
+        authoring.amend(tool, change, signed_in(alice))
     with pytest.raises(OnlyPeople):
-        authoring.change(tool, Draft("echo", ECHO, **weaker), Actor(alice.pk, "system"))
-    assert Tool.objects.get(pk=tool.pk).hitl_mode == "REQUIRED"
-
-
-LOOSER: dict[str, dict[str, Any]] = {
-    "another condition": {"condition": "False"},
-    "more power": {"capabilities": FETCHES},
-}
-
-
-@pytest.mark.parametrize("looser", LOOSER.values(), ids=LOOSER)
-@pytest.mark.guarantee("SR-27")
-def test_no_programs_credential_can_widen_what_runs_unasked(
-    make_tool: MakeTool, alice: User, looser: dict[str, Any]
-) -> None:
-    tool = make_tool("echo", hitl_mode="CONDITIONAL", condition="True")
-    draft = {"hitl_mode": "CONDITIONAL", "condition": "True"} | looser
-    with pytest.raises(OnlyPeople):
-        authoring.change(tool, Draft("echo", ECHO, **draft), Actor(alice.pk, "system"))
+        authoring.amend(tool, change, Actor(alice.pk, "system"), confirmed=True)
+    assert watched(Tool.objects.get(name="echo")) == before
+    authoring.amend(tool, change, signed_in(alice), confirmed=True)
+    event = AuditEvent.objects.get(name="tool.changed")
+    assert event.data["weaker"]
+    assert event.data["before"] == {name: before[name] for name in event.data["before"]}
 
 
 PEEKS = ECHO + '\n\ndef preview(text: str = "hello") -> str:\n    return text\n'
@@ -276,15 +277,6 @@ def test_no_programs_credential_gives_a_tool_a_preview_that_could_tell_its_secre
     tool = make_tool("pay", capabilities=FETCHES, variables=(Variable("BANK_KEY", secret=True, value="sk-live-0815"),))
     with pytest.raises(OnlyPeople):
         authoring.amend(tool, {"code": PEEKS}, Actor(alice.pk, "system"))
-
-
-@pytest.mark.parametrize("words", [{"prompt_template": "Nothing happens: {toolName}"}, {"title": "Harmless"}], ids=str)
-@pytest.mark.guarantee("SR-27")
-def test_no_programs_credential_rewrites_what_the_approver_reads(
-    make_tool: MakeTool, alice: User, words: dict[str, Any]
-) -> None:
-    with pytest.raises(OnlyPeople):
-        authoring.amend(make_tool("echo"), words, Actor(alice.pk, "system"))
 
 
 def test_only_a_person_brings_a_revoked_tool_back(make_tool: MakeTool, alice: User) -> None:
