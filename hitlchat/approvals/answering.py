@@ -24,7 +24,7 @@ from hitlchat.gate import attention, batch, decide, deciders, editing, question
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.attention import Looked, claimed
 from hitlchat.gate.batch import MOST_TOGETHER
-from hitlchat.gate.card import Card, card, key
+from hitlchat.gate.card import as_shown, card, key
 from hitlchat.gate.decide import BadEdit
 from hitlchat.gate.grants import scope
 from hitlchat.gate.grants.scope import BadGrant, Scope
@@ -226,7 +226,7 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
         "approval": found,
         "call": found.call,
         "card": replace(shown, times=batch.times([found])[found.pk]) if shown else None,
-        "was": None if waiting else _as_shown(found),
+        "was": None if waiting else as_shown(found),
         "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
         "for_client": found.call.caller_kind == CallerKind.MCP,
         "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
@@ -235,14 +235,6 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
         "decisions": [_said(decision, found) for decision in decisions],
         "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), _("This call has been answered")),
     }
-
-
-def _as_shown(found: Approval) -> Card | None:
-    """Return the card of a settled call; None where an older record lacks a part of it."""
-    try:
-        return card(found)
-    except KeyError:
-        return None
 
 
 def _said(decision: Decision, found: Approval) -> tuple[str, datetime, str]:

@@ -406,6 +406,14 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     )
 
 
+def as_shown(approval: Approval) -> Card | None:
+    """Return the card of a settled call as it was shown; None where an older record lacks a part of it."""
+    try:
+        return card(approval)
+    except KeyError:
+        return None
+
+
 def _title(shown: dict[str, Any]) -> tuple[TitlePiece, ...]:
     """Disclosures from before there were pieces have the sentence only."""
     pieces = shown.get("promptPieces", [[shown["prompt"], False]])

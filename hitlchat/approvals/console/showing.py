@@ -108,9 +108,8 @@ def waiting(who: User | None = None, *, tool: str = "", risk: int = 0) -> QueryS
 
 
 def card_of(found: Approval, viewer: Actor | None = None) -> Card:
-    """Return the card as the page has it. Raises: KeyError, when an older record lacks a part of it."""
-    shown = card.card(found, viewer)
-    return replace(shown, times=batch.times([found])[found.pk]) if found.call.status == Status.WAITING else shown
+    """Return the card of a question that waits, as the page has it."""
+    return replace(card.card(found, viewer), times=batch.times([found])[found.pk])
 
 
 def presented(found: Approval, card: Card, *, viewer: Actor | None, full: bool) -> list[Fact]:
@@ -124,12 +123,11 @@ def shown(found: Approval, *, viewer: Actor | None = None, full: bool = False) -
     """Return the facts for whoever looks, who may be nobody in particular."""
     if found.call.status == Status.WAITING:
         return presented(found, card_of(found, viewer), viewer=viewer, full=full)
-    try:
-        card = card_of(found)
-    except KeyError:
+    was = card.as_shown(found)
+    if was is None:
         return [*_outcome(found), ours("As shown", "an older record, which lacks a part of the card")]
-    was = ours("As shown", "the card, as it was when it was asked")
-    return [*_outcome(found), was, *facts(card, found, full=full)]
+    lead = ours("As shown", "the card, as it was when it was asked")
+    return [*_outcome(found), lead, *facts(was, found, full=full)]
 
 
 def sentence(found: Approval) -> str:

@@ -1,6 +1,6 @@
 """Everything that is on record about one call, and its events as sentences in their order."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,13 +17,75 @@ from hitlchat.approvals.history import listing
 from hitlchat.base.durations import between
 from hitlchat.base.sentences import translated
 from hitlchat.gate import attention, decide, deciders, disclosure, editing, question, who
-from hitlchat.gate.card import Card, card
+from hitlchat.gate.card import Card, as_shown
 from hitlchat.gate.editing import Change
 from hitlchat.gate.grants import scope
 from hitlchat.gate.history.row import approval_of, decisions_of, needed
 from hitlchat.gate.models import Approval, AuditEvent, CallerKind, Decision, Grant, ToolCall, Verdict
 
 Data = dict[str, Any]
+# An event's sentence, or what makes it from the event's data.
+Words = str | Callable[[Data], str]
+
+MOST_EVENTS: Final = 200
+
+
+def _reason(words: str, shown: Callable[[str], str] = translated) -> Callable[[Data], str]:
+    def sentence(data: Data) -> str:
+        reason = str(data.get("reason") or "")
+        return f"{_(words)}: {shown(reason)}" if reason else f"{_(words)}."
+
+    return sentence
+
+
+def _either(name: str, words: Words, others: Words) -> Callable[[Data], str]:
+    """Return what makes the sentence: `words` of an event whose data has something under this name, else `others`."""
+    return lambda data: _sentence(words if data.get(name) else others, data)
+
+
+def _sentence(words: Words, data: Data) -> str:
+    return _(words) if isinstance(words, str) else words(data)
+
+
+WORDS: Final[dict[str, Words]] = {
+    "call.waiting": _either(
+        "before", _reason(gettext_noop("Asked about again")), _reason(gettext_noop("Put before people"))
+    ),
+    "call.allowed": _reason(gettext_noop("Let run without asking")),
+    "call.refused": _either(
+        "nobodyAsked", _reason(gettext_noop("Nobody could be asked")), _reason(gettext_noop("Refused by a policy"))
+    ),
+    "call.rejected": _reason(gettext_noop("Rejected, and nobody was asked")),
+    "call.approved": _either("edited", gettext_noop("Approved with changed arguments."), gettext_noop("Approved.")),
+    "call.declined": _reason(gettext_noop("Declined"), decide.shown_reason),
+    "call.shown": gettext_noop("First shown."),
+    "call.expired": gettext_noop("Expired: nobody answered in time."),
+    "call.withdrawn": _reason(gettext_noop("Withdrawn")),
+    "call.queued": gettext_noop("All workers were taken: it waits for a free one."),
+    "call.executing": gettext_noop("Started."),
+    "call.succeeded": _either("marked", gettext_noop("Marked as done."), gettext_noop("Ended: it succeeded.")),
+    "call.failed": _either("marked", gettext_noop("Marked as failed."), gettext_noop("Ended: it failed.")),
+    "call.unknown": _reason(gettext_noop("Lost sight of, so that it may or may not have happened")),
+    "call.counted": lambda data: _("Approved: {given} of {needed} people.").format(
+        given=data.get("yes"), needed=data.get("quorum")
+    ),
+    "call.yes_taken_back": gettext_noop("An approval was taken back."),
+    "call.stop_requested": gettext_noop("Told to stop."),
+    "call.extended": gettext_noop("Given more time to answer."),
+    "call.question_asked": gettext_noop("Its server asked a question."),
+    "call.question_answered": gettext_noop("The question of its server was answered."),
+    "call.question_declined": _reason(gettext_noop("The question of its server was declined"), decide.shown_reason),
+    "call.question_expired": gettext_noop("The question of its server expired: nobody answered in time."),
+    "call.question_withdrawn": gettext_noop("The question of its server was withdrawn."),
+    "call.run_again": lambda data: _("Run again, as call {call}.").format(call=data.get("as")),
+    "record.exported": gettext_noop("A receipt of it was exported."),
+    "grant.given": gettext_noop("A grant was given with the approval."),
+    "grant.used": gettext_noop("Ran on a grant."),
+    "grant.given_back": gettext_noop("Its use of a grant was given back, since it was asked about after all."),
+    "grant.used_up": gettext_noop("The grant was used up with it."),
+}
+# What is said otherwise of a question to a person, to which a yes is an answer.
+WORDS_OF_QUESTION: Final[dict[str, Words]] = WORDS | {"call.approved": gettext_noop("Answered.")}
 
 
 @dataclass(frozen=True)
@@ -35,106 +97,6 @@ class Moment:
     said: str
     who: str
     note: str
-
-
-def _reason(words: str, shown: Callable[[str], str] = translated) -> Callable[[Data], str]:
-    def said(data: Data) -> str:
-        reason = str(data.get("reason") or "")
-        return f"{_(words)}: {shown(reason)}" if reason else f"{_(words)}."
-
-    return said
-
-
-def _always(words: str) -> Callable[[Data], str]:
-    return lambda data: _(words)  # noqa: ARG005 - as the others are called
-
-
-def _asked(data: Data) -> str:
-    return (
-        _reason(gettext_noop("Asked about again"))(data)
-        if "before" in data
-        else _reason(gettext_noop("Put before people"))(data)
-    )
-
-
-def _refused(data: Data) -> str:
-    return _reason(
-        gettext_noop("Nobody could be asked") if data.get("nobodyAsked") else gettext_noop("Refused by a policy")
-    )(data)
-
-
-def _ended(words: str, marked: str) -> Callable[[Data], str]:
-    return lambda data: _(marked) if "marked" in data else _(words)
-
-
-def _counted(data: Data) -> str:
-    return _("Approved: {given} of {needed} people.").format(given=data.get("yes"), needed=data.get("quorum"))
-
-
-WORDS: Final[dict[str, Callable[[Data], str]]] = {
-    "call.waiting": _asked,
-    "call.allowed": _reason(gettext_noop("Let run without asking")),
-    "call.refused": _refused,
-    "call.rejected": _reason(gettext_noop("Rejected, and nobody was asked")),
-    "call.approved": lambda data: _("Approved with changed arguments.") if data.get("edited") else _("Approved."),
-    "call.declined": _reason(gettext_noop("Declined"), decide.shown_reason),
-    "call.shown": _always(gettext_noop("First shown.")),
-    "call.expired": _always(gettext_noop("Expired: nobody answered in time.")),
-    "call.withdrawn": _reason(gettext_noop("Withdrawn")),
-    "call.queued": _always(gettext_noop("All workers were taken: it waits for a free one.")),
-    "call.executing": _always(gettext_noop("Started.")),
-    "call.succeeded": _ended(gettext_noop("Ended: it succeeded."), gettext_noop("Marked as done.")),
-    "call.failed": _ended(gettext_noop("Ended: it failed."), gettext_noop("Marked as failed.")),
-    "call.unknown": _reason(gettext_noop("Lost sight of, so that it may or may not have happened")),
-    "call.counted": _counted,
-    "call.yes_taken_back": _always(gettext_noop("An approval was taken back.")),
-    "call.stop_requested": _always(gettext_noop("Told to stop.")),
-    "call.extended": _always(gettext_noop("Given more time to answer.")),
-    "call.question_asked": _always(gettext_noop("Its server asked a question.")),
-    "call.question_answered": _always(gettext_noop("The question of its server was answered.")),
-    "call.question_declined": _reason(gettext_noop("The question of its server was declined"), decide.shown_reason),
-    "call.question_expired": _always(gettext_noop("The question of its server expired: nobody answered in time.")),
-    "call.question_withdrawn": _always(gettext_noop("The question of its server was withdrawn.")),
-    "call.run_again": lambda data: _("Run again, as call {call}.").format(call=data.get("as")),
-    "record.exported": _always(gettext_noop("A receipt of it was exported.")),
-    "grant.given": _always(gettext_noop("A grant was given with the approval.")),
-    "grant.used": _always(gettext_noop("Ran on a grant.")),
-    "grant.given_back": _always(gettext_noop("Its use of a grant was given back, since it was asked about after all.")),
-    "grant.used_up": _always(gettext_noop("The grant was used up with it.")),
-}
-
-
-# What is said otherwise of a question to a person, to which a yes is an answer.
-WORDS_OF_QUESTION: Final[dict[str, Callable[[Data], str]]] = WORDS | {
-    "call.approved": _always(gettext_noop("Answered.")),
-}
-
-
-def timeline(events: Iterable[AuditEvent], *, is_question: bool = False) -> list[Moment]:
-    return [_moment(each, WORDS_OF_QUESTION if is_question else WORDS) for each in events]
-
-
-def _moment(event: AuditEvent, known: dict[str, Callable[[Data], str]]) -> Moment:
-    words = known.get(event.name)
-    said = words(event.data) if words else _spelt(event.name)
-    return Moment(event.at, event.name, said, _who(event), str(event.data.get("remark") or ""))
-
-
-def _spelt(name: str) -> str:
-    """Return an event's name in words, where nothing more is known of it here."""
-    return f"{name.replace('.', ': ').replace('_', ' ').capitalize()}."
-
-
-def _who(event: AuditEvent) -> str:
-    if event.actor is None:
-        return ""
-    name = event.actor.get_username()
-    if event.name == "call.shown":
-        return _("to {name}").format(name=name)
-    return _("for {name}").format(name=name) if event.means == "system" else _("by {name}").format(name=name)
-
-
-MOST_EVENTS: Final = 200
 
 
 @dataclass(frozen=True)
@@ -173,6 +135,7 @@ def rows(calls: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
 def of(user: User, call: ToolCall) -> dict[str, Any]:
     """The context of `history/call.html`, for this viewer."""
     asked = approval_of(call)
+    words = WORDS_OF_QUESTION if question.is_one(call) else WORDS
     events = list(AuditEvent.objects.filter(call=call).select_related("actor")[: MOST_EVENTS + 1])
     (line,) = listing.lines(user, [call])
     # Of somebody else's chat nobody is told more than the call.
@@ -187,7 +150,7 @@ def of(user: User, call: ToolCall) -> dict[str, Any]:
         "given": [(each, scope.sentence(each, translated)) for each in asked.grants.all()] if asked else [],
         "spoke": next((each.data["spoke"] for each in events if each.data.get("spoke")), []),
         "executed": between(call.started_at, call.settled_at),
-        "timeline": timeline(events[:MOST_EVENTS], is_question=question.is_one(call)),
+        "timeline": [_moment(each, words) for each in events[:MOST_EVENTS]],
         "more_events": len(events) > MOST_EVENTS,
     }
 
@@ -203,6 +166,21 @@ def _grant(user: User, grant: Grant | None) -> dict[str, Any] | None:
         return None
     may_open = grant.person_id == user.pk or may_administer(user)
     return {"id": grant.pk, "sentence": scope.sentence(grant, translated), "may_open": may_open}
+
+
+def _moment(event: AuditEvent, words: dict[str, Words]) -> Moment:
+    # Where nothing more is known of an event here, its name stands as a sentence.
+    known = words.get(event.name, f"{event.name.replace('.', ': ').replace('_', ' ').capitalize()}.")
+    return Moment(event.at, event.name, _sentence(known, event.data), _who(event), str(event.data.get("remark") or ""))
+
+
+def _who(event: AuditEvent) -> str:
+    if event.actor is None:
+        return ""
+    name = event.actor.get_username()
+    if event.name == "call.shown":
+        return _("to {name}").format(name=name)
+    return _("for {name}").format(name=name) if event.means == "system" else _("by {name}").format(name=name)
 
 
 def _rounds(asked: Approval, events: Sequence[AuditEvent]) -> list[Round]:
@@ -222,14 +200,7 @@ def _round(asked: Approval, number: int, shown: dict[str, Any], asked_at: dateti
     is_last = shown is asked.disclosure
     put.disclosure, put.digest = shown, asked.digest if is_last else disclosure.digest(shown)
     answers = [_answer(each, asked_at, shown) for each in decisions_of(asked.call) if each.round == number]
-    return Round(number, asked_at, put, _card(put), answers, altered=disclosure.digest(shown) != put.digest)
-
-
-def _card(put: Approval) -> Card | None:
-    try:
-        return card(put)
-    except KeyError:
-        return None
+    return Round(number, asked_at, put, as_shown(put), answers, altered=disclosure.digest(shown) != put.digest)
 
 
 def _answer(decision: Decision, asked_at: datetime, shown: dict[str, Any]) -> Answer:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from django import forms
 from django.contrib.auth.models import User
@@ -44,6 +43,15 @@ SOURCES: Final = (
     ("project", gettext_noop("Your project")),
 )
 LONGEST: Final = 150
+PAGE: Final = 50
+# So many calls with unknown outcome stand first; of the rest it is said how many they are, up to a number.
+FIRST: Final = 5
+MOST_COUNTED: Final = 1000
+BEGINNING: Final = 160
+LARGE: Final = ("arguments", "result", "error", "output")
+UNKNOWN: Final = Wanted(outcome=Status.UNKNOWN.value)
+EXPECTED_MOMENT: Final = _("Expected a day such as 2026-11-22, or a moment with its time zone.")
+NAMES: Final = ("tool", "person", "decider", "rule")
 # Those that stand behind a fold, unless one of them is set.
 MORE: Final = ("source", "caller", "person", "decider", "means", "risk", "rule", "hurried")
 
@@ -59,43 +67,32 @@ class Moment(forms.Field):
 
     def to_python(self, value: object) -> datetime | None:
         text = str(value or "").strip()
-        if not text:
-            return None
         try:
-            return self._day(text) or self._moment(text)
+            day = parse_date(text) if "T" not in text else None
+            if day is not None:
+                return moments.end(day) if self._whole else moments.beginning(day)
+            found = parse_datetime(text)
+            if found is not None and found.tzinfo is not None:
+                return moments.usable(found)
         except (ValueError, OverflowError):
-            raise forms.ValidationError(EXPECTED_MOMENT) from None
-
-    def _day(self, text: str) -> datetime | None:
-        day = parse_date(text) if "T" not in text else None
-        if day is None:
-            return None
-        return moments.end(day) if self._whole else moments.beginning(day)
-
-    @staticmethod
-    def _moment(text: str) -> datetime:
-        found = parse_datetime(text)
-        if found is None or found.tzinfo is None:
-            raise ValueError(text)
-        return moments.usable(found)
-
-
-EXPECTED_MOMENT: Final = _("Expected a day such as 2026-11-22, or a moment with its time zone.")
+            pass
+        if text:
+            raise forms.ValidationError(EXPECTED_MOMENT)
+        return None
 
 
 def _one_of(choices: Iterable[tuple[str, str]], *, label: str, numbered: bool = False) -> forms.ChoiceField:
     """Return a field whose choices are translated as they are drawn; `numbered`: their words follow the level."""
-    given = list(choices)
-    shown = [(value, format_lazy("L{level} {word}", level=value, word=_(word))) for value, word in given]
+    given = [
+        (value, format_lazy("L{level} {word}", level=value, word=_(word)) if numbered else _(word))
+        for value, word in choices
+    ]
+    expected = format_lazy(_("Expected one of {values}."), values=", ".join(value for value, _word in given))
     return forms.ChoiceField(
-        choices=[("", _("Any")), *(shown if numbered else ((value, _(word)) for value, word in given))],
+        choices=[("", _("Any")), *given],
         required=False,
         label=_(label),
-        error_messages={
-            "invalid_choice": format_lazy(
-                _("Expected one of {values}."), values=", ".join(value for value, _word in given)
-            )
-        },
+        error_messages={"invalid_choice": expected},
     )
 
 
@@ -120,13 +117,13 @@ class Filters(forms.Form):
 
     def __init__(self, query: Mapping[str, Any]) -> None:
         super().__init__(query)
-        for name in ("tool", "person", "decider", "rule"):
+        for name in NAMES:
             self.fields[name].widget.attrs["autocomplete"] = "off"
         self.fields["tool"].widget.attrs["list"] = "tools"
 
     def clean(self) -> dict[str, Any]:
         given: dict[str, Any] = super().clean() or {}
-        for name in ("tool", "person", "decider", "rule"):
+        for name in NAMES:
             if storable(str(given.get(name, ""))) != given.get(name, ""):
                 self.add_error(name, _("It has a character that no name has."))
         since, until = given.get("since"), given.get("until")
@@ -148,6 +145,19 @@ class Filters(forms.Form):
         return kept
 
     @property
+    def chips(self) -> Iterator[dict[str, str]]:
+        """Yield each filter that is set, in words, and the query without it."""
+        for name, sent in self.query.items():
+            choices = dict(getattr(self.fields[name], "choices", ()))
+            without = self.query
+            del without[name]
+            yield {
+                "label": str(self[name].label),
+                "value": gettext("yes") if name == "hurried" else str(choices.get(sent, sent)),
+                "without": without.urlencode(),
+            }
+
+    @property
     def shows_more(self) -> bool:
         return any(name in self.query or name in self.errors for name in MORE)
 
@@ -158,15 +168,6 @@ class Filters(forms.Form):
     @property
     def first(self) -> list[forms.BoundField]:
         return [self[name] for name in self.fields if name not in MORE]
-
-
-PAGE: Final = 50
-# So many calls with unknown outcome stand first; of the rest it is said how many they are, up to a number.
-FIRST: Final = 5
-MOST_COUNTED: Final = 1000
-BEGINNING: Final = 160
-LARGE: Final = ("arguments", "result", "error", "output")
-UNKNOWN: Final = Wanted(outcome=Status.UNKNOWN.value)
 
 
 @dataclass(frozen=True)
@@ -219,37 +220,26 @@ class Line:
         return "" if seconds is None else span(seconds)
 
 
-@dataclass(frozen=True)
-class Chip:
-    """A filter that is set, in words, and the query without it."""
-
-    label: str
-    said: str
-    without: str
-
-
-def rows() -> QuerySet[ToolCall]:
-    """Return what a line needs, and no more: arguments, results and disclosures may be large."""
-    beginning = Substr(Cast("arguments", TextField()), 1, BEGINNING + 1)
-    return needed(ToolCall.objects.all()).annotate(beginning=beginning).defer(*LARGE)
-
-
 def page(user: User, wanted: Wanted, before: ToolCall | None) -> tuple[list[Line], bool]:
     """Return the lines of a page, and whether more follow."""
-    found = finding.page(finding.ways(user), wanted, PAGE + 1, before=before, rows=rows())
+    found = finding.page(finding.ways(user), wanted, PAGE + 1, before=before, rows=_rows())
     return lines(user, found[:PAGE]), len(found) > PAGE
 
 
 def unknown(user: User) -> tuple[list[Line], int]:
     """The first of the calls of which nobody knows whether they happened, and how many there are."""
     among = finding.ways(user)
-    found = finding.page(among, UNKNOWN, FIRST, rows=rows())
+    found = finding.page(among, UNKNOWN, FIRST, rows=_rows())
     return lines(user, found), finding.count(among, UNKNOWN, MOST_COUNTED) if len(found) == FIRST else len(found)
 
 
 def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
     calls, all_may_mark = list(calls), may_administer(user)
-    again = run_again([call.pk for call in calls if call.status == Status.UNKNOWN])
+    unknown = [call.pk for call in calls if call.status == Status.UNKNOWN]
+    events = (
+        AuditEvent.objects.filter(call__in=unknown, name=RUN_AGAIN).values_list("call_id", "data") if unknown else ()
+    )
+    again = {call_id: str(data["as"]) for call_id, data in events}
     return [
         Line(
             call,
@@ -261,27 +251,7 @@ def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
     ]
 
 
-def run_again(calls: list[UUID]) -> dict[UUID | None, str]:
-    """Return the ids of the calls that these were run again as."""
-    if not calls:
-        return {}
-    events: Iterable[tuple[UUID | None, Any]] = AuditEvent.objects.filter(call__in=calls, name=RUN_AGAIN).values_list(
-        "call_id", "data"
-    )
-    return {call_id: str(data["as"]) for call_id, data in events}
-
-
-def chips(form: Filters) -> Iterator[Chip]:
-    for name, sent in form.query.items():
-        without = form.query.copy()
-        del without[name]
-        yield Chip(str(form[name].label), _said(form, name, str(sent)), _encoded(without))
-
-
-def _said(form: Filters, name: str, sent: str) -> str:
-    choices = dict(getattr(form.fields[name], "choices", ()))
-    return gettext("yes") if name == "hurried" else str(choices.get(sent, sent))
-
-
-def _encoded(query: QueryDict) -> str:
-    return query.urlencode()
+def _rows() -> QuerySet[ToolCall]:
+    """Return what a line needs, and no more: arguments, results and disclosures may be large."""
+    beginning = Substr(Cast("arguments", TextField()), 1, BEGINNING + 1)
+    return needed(ToolCall.objects.all()).annotate(beginning=beginning).defer(*LARGE)

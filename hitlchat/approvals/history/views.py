@@ -1,7 +1,7 @@
 """The page of all calls, the page of one, the file of what a filter finds, and the desk for unknown outcomes."""
 
 import mimetypes
-from typing import Any, Literal
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -25,14 +25,15 @@ from hitlchat.gate import contents
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.history import changes, finding
-from hitlchat.gate.history.finding import FORMATS, Format
+from hitlchat.gate.history.finding import FORMATS
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.settling import BadRemark
 from hitlchat.gate.status import Status
 
-MOST_TOOLS = 500
-CHANGES_AT_ONCE = 50
-LONGEST_ID = 19
+MOST_TOOLS: Final = 500
+CHANGES_AT_ONCE: Final = 50
+LONGEST_ID: Final = 19
+UNCLEAR: Final = gettext_noop("Nothing was done: expected to be told one of done, failed and again.")
 
 
 @login_required
@@ -41,14 +42,14 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show calls, the newest first, from `before` on; 422 with what is wrong at each field."""
     user, form = person(request), Filters(request.GET)
     is_valid = form.is_valid()
-    before = _before(user, request.GET.get("before", ""))
+    before = _before(user, text) if (text := request.GET.get("before")) else None
     lines, more = listing.page(user, form.wanted, before) if is_valid else ([], False)
     is_first = is_valid and not form.query and before is None
     unknown, how_many = listing.unknown(user) if is_first else ([], 0)
     context = {
         "section": "history",
         "form": form,
-        "chips": [*listing.chips(form)] if is_valid else [],
+        "chips": [*form.chips] if is_valid else [],
         "query": form.query.urlencode(),
         "sent": form.query,
         "lines": lines,
@@ -88,7 +89,7 @@ def changed(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def call(request: HttpRequest, call_id: UUID) -> HttpResponse:
-    return shown(request, call_id)
+    return _page(request, call_id)
 
 
 @login_required
@@ -105,48 +106,19 @@ def attachment(request: HttpRequest, call_id: UUID, digest: str) -> HttpResponse
     return stored(data, name=name, media_type=media_type, is_shown=media_type in contents.SHOWN)
 
 
-def shown(
-    request: HttpRequest, call_id: UUID, *, problem: str = "", typed: str = "", status: int = 200
-) -> HttpResponse:
-    """The page of one call; `problem`: why it was not done what was asked, `typed`: the note that came with it."""
-    user = person(request)
-    found = get_object_or_404(detail.rows(finding.one(user, call_id)))
-    context: dict[str, Any] = {
-        "section": "history",
-        "problem": problem,
-        "typed": typed,
-        **detail.of(user, found),
-    }
-    return render(request, "history/call.html", context, status=status)
-
-
-def _before(user: User, text: str) -> ToolCall | None:
-    """The call of the page before; 404 for what is none, or nothing for this person."""
-    if not text:
-        return None
-    call_id = uuid_of(text)
-    if call_id is None:
-        raise Http404("“before” names no call.")
-    return get_object_or_404(finding.one(user, call_id))
-
-
 @login_required
 @require_POST
 def export(request: HttpRequest) -> HttpResponseBase:
     """Export the calls that a filter finds, once that is on record; 422 with what is wrong."""
-    form, wanted = Filters(request.POST), request.POST.get("format", "")
-    known: dict[str, Format] = {each: each for each in FORMATS}
-    if not form.is_valid() or wanted not in known:
+    form = Filters(request.POST)
+    chosen = next((each for each in FORMATS if each == request.POST.get("format")), None)
+    if not form.is_valid() or chosen is None:
         errors: dict[str, Any] = dict(form.errors)
-        if wanted not in known:
+        if chosen is None:
             errors["format"] = [_("Expected one of {values}.").format(values=", ".join(FORMATS))]
         return render(request, "history/no_export.html", {"section": "history", "errors": errors}, status=422)
-    chosen = known[wanted]
     pieces = finding.export(finding.ways(person(request)), form.wanted, chosen, actor_of(request))
     return download(request, pieces, name=f"calls.{chosen}", kind=FORMATS[chosen])
-
-
-UNCLEAR = gettext_noop("Nothing was done: expected to be told one of done, failed and again.")
 
 
 @login_required
@@ -156,30 +128,44 @@ def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
     remark = request.POST.get("note", "")
     try:
         match request.POST.getlist("outcome"):
-            case ["done"]:
-                return _marked(request, call_id, "done", remark)
-            case ["failed"]:
-                return _marked(request, call_id, "failed", remark)
+            case ["done" | "failed" as outcome]:
+                unknown.mark(call_id, outcome, actor_of(request), remark=remark)
+                marked = _("Marked as done.") if outcome == "done" else _("Marked as failed.")
+                messages.success(request, marked + " " + _("That is on record, with your name."))
+                return redirect("history-call", call_id)
             case ["again"]:
                 return _again(request, call_id, remark)
     except NoSuchApproval as error:
         raise Http404(str(error)) from error
     except AlreadySettled as late:
         word = _(Status(late.call.status).label)
-        told = _("Its outcome is not unknown any more: {status}. Nothing was changed.").format(status=word.lower())
-        return shown(request, call_id, problem=told, typed=remark, status=409)
+        late_words = _("Its outcome is not unknown any more: {status}. Nothing was changed.").format(
+            status=word.lower()
+        )
+        return _page(request, call_id, problem=late_words, typed=remark, status=409)
     except unknown.NotAgain as error:
-        return shown(request, call_id, problem=str(error), typed=remark, status=409)
+        return _page(request, call_id, problem=str(error), typed=remark, status=409)
     except BadRemark as error:
-        return shown(request, call_id, problem=str(error), typed=remark, status=422)
-    return shown(request, call_id, problem=_(UNCLEAR), typed=remark, status=422)
+        return _page(request, call_id, problem=str(error), typed=remark, status=422)
+    return _page(request, call_id, problem=_(UNCLEAR), typed=remark, status=422)
 
 
-def _marked(request: HttpRequest, call_id: UUID, outcome: Literal["done", "failed"], remark: str) -> HttpResponse:
-    unknown.mark(call_id, outcome, actor_of(request), remark=remark)
-    told = _("Marked as done.") if outcome == "done" else _("Marked as failed.")
-    messages.success(request, told + " " + _("That is on record, with your name."))
-    return redirect("history-call", call_id)
+def _page(
+    request: HttpRequest, call_id: UUID, *, problem: str = "", typed: str = "", status: int = 200
+) -> HttpResponse:
+    """Show one call; `problem`: why nothing was done about it, `typed`: the note that came with that."""
+    user = person(request)
+    found = get_object_or_404(detail.rows(finding.one(user, call_id)))
+    context = {"section": "history", "problem": problem, "typed": typed, **detail.of(user, found)}
+    return render(request, "history/call.html", context, status=status)
+
+
+def _before(user: User, text: str) -> ToolCall:
+    """Return the last call of the page before; 404 for what is none, or nothing for this person."""
+    call_id = uuid_of(text)
+    if call_id is None:
+        raise Http404("“before” names no call.")
+    return get_object_or_404(finding.one(user, call_id))
 
 
 def _again(request: HttpRequest, call_id: UUID, remark: str) -> HttpResponse:

@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
-from uuid import UUID
+from typing import Final
+from urllib.parse import urlencode
 
 from django import forms
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db.models import Q
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
@@ -25,24 +26,55 @@ from hitlchat.gate.models import Approval, CallerKind, ToolCall, delegation
 STORABLE: Final = ProhibitNullCharactersValidator()
 # What there is to choose from is taken from so many of the most urgent calls.
 LOOKED_AT: Final = 200
-AGES: Final = {
-    "1": gettext_noop("1 minute"),
-    "5": gettext_noop("5 minutes"),
-    "15": gettext_noop("15 minutes"),
-    "60": gettext_noop("1 hour"),
-    "1440": gettext_noop("1 day"),
-}
-KINDS: Final = {
-    CallerKind.CHAT.value: gettext_noop("The assistant"),
-    CallerKind.MCP.value: gettext_noop("MCP clients"),
-    CallerKind.API.value: gettext_noop("API clients"),
-    CallerKind.STUDIO.value: gettext_noop("Tests in the Studio"),
-}
+# Beyond this nobody needs the number, and counting on would cost the more the more wait.
+MOST_COUNTED: Final = 1000
+# So many are listed; of the rest it is said how many they are.
+MOST: Final = 50
+# What runs out within this stands apart.
+SOON: Final = timedelta(minutes=1)
+# Calls of one tool by one caller in one place, each asked within this after another one, are one burst.
+BURST: Final = timedelta(seconds=10)
+# What may be long, and no line needs.
+LONG: Final = ("disclosure", "call__arguments", "call__result", "call__output", "call__error")
 SOURCES: Final = {
     "studio": "Tool Studio",
     "upstream": gettext_noop("Upstream servers"),
     "project": gettext_noop("This project"),
     "agent": gettext_noop("Agents"),
+}
+RISKS: Final = [
+    ("", _("Any risk")),
+    *(
+        (str(level), format_lazy("L{level} {word}", level=level, word=_(word)))
+        for level, word in enumerate(RISK_LABELS)
+    ),
+]
+KINDS: Final = [
+    ("", _("Anyone")),
+    (CallerKind.CHAT.value, _("The assistant")),
+    (CallerKind.MCP.value, _("MCP clients")),
+    (CallerKind.API.value, _("API clients")),
+    (CallerKind.STUDIO.value, _("Tests in the Studio")),
+]
+AGES: Final = [
+    ("", _("Any time")),
+    *(
+        (minutes, format_lazy(_("More than {span}"), span=span))
+        for minutes, span in [
+            ("1", _("1 minute")),
+            ("5", _("5 minutes")),
+            ("15", _("15 minutes")),
+            ("60", _("1 hour")),
+            ("1440", _("1 day")),
+        ]
+    ),
+]
+COLUMNS: Final = {
+    "tool": "tool_name",
+    "source": "source",
+    "risk": "risk_level",
+    "caller": "caller__username",
+    "kind": "caller_kind",
 }
 
 
@@ -51,91 +83,51 @@ class Filter(forms.Form):
 
     tool = forms.ChoiceField(label=_("Tool"), required=False, validators=[STORABLE])
     source = forms.ChoiceField(label=_("Source"), required=False, validators=[STORABLE])
-    risk = forms.ChoiceField(label=_("Risk"), required=False)
+    risk = forms.ChoiceField(label=_("Risk"), required=False, choices=RISKS)
     caller = forms.ChoiceField(label=_("Called for"), required=False, validators=[STORABLE])
-    kind = forms.ChoiceField(label=_("Asked by"), required=False)
-    age = forms.ChoiceField(label=_("Waiting for"), required=False)
+    kind = forms.ChoiceField(label=_("Asked by"), required=False, choices=KINDS)
+    age = forms.ChoiceField(label=_("Waiting for"), required=False, choices=AGES)
 
     def __init__(self, sent: QueryDict, rows: list[tuple[str, ...]]) -> None:
         super().__init__(sent, auto_id="filter_%s")
-        chosen = {name: str(sent.get(name, "")) for name in self.fields}
-        for name, choices in _choices(rows, chosen).items():
-            field = self.fields[name]
-            assert isinstance(field, forms.ChoiceField)
-            field.choices = choices
+        tools, sources, callers = ({row[at] for row in rows} for at in range(3))
+        self._offer("tool", gettext("All tools"), tools)
+        self._offer("source", gettext("All sources"), sources)
+        self._offer("caller", gettext("Everyone"), callers)
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Return the fields that are set."""
+        return {name: value for name in self.fields if (value := self.cleaned_data.get(name))}
 
     @property
     def only(self) -> Q:
         """Return the condition on a ToolCall."""
-        return wanted({name: self.cleaned_data.get(name, "") for name in self.fields})
+        only = Q(**{column: self.given[name] for name, column in COLUMNS.items() if name in self.given})
+        if "age" in self.given:
+            only &= Q(created_at__lte=timezone.now() - timedelta(minutes=int(self.given["age"])))
+        return only
 
     @property
     def count(self) -> int:
-        """Return how many of the fields hide something."""
-        return sum(bool(self.cleaned_data.get(name)) for name in self.fields)
+        return len(self.given)
 
     @property
     def query(self) -> str:
-        """The fields that are set, as a query string."""
-        kept = QueryDict(mutable=True)
-        kept.update({name: value for name in self.fields if (value := self.cleaned_data.get(name))})
-        return kept.urlencode()
+        return urlencode(self.given)
 
-
-def filter_of(sent: QueryDict, user_id: int, *, narrow: bool = False) -> Filter:
-    """Judged already. `narrow`: without what else there is to choose from."""
-    rows: list[tuple[str, ...]] = []
-    if not narrow:
-        calls = ToolCall.objects.filter(pk__in=queue.first(user_id, LOOKED_AT)).order_by()
-        rows = list(calls.values_list("tool_name", "source", "caller__username").distinct())
-    found = Filter(sent, rows)
-    found.is_valid()
-    return found
-
-
-def wanted(given: dict[str, str]) -> Q:
-    """Return what the values of the fields ask of a ToolCall; an empty value asks nothing."""
-    columns: dict[str, Any] = {"tool": "tool_name", "source": "source", "risk": "risk_level", "kind": "caller_kind"}
-    columns["caller"] = "caller__username"
-    only = Q(**{column: given[name] for name, column in columns.items() if given.get(name)})
-    if given.get("age"):
-        only &= Q(created_at__lte=timezone.now() - timedelta(minutes=int(given["age"])))
-    return only
-
-
-def _choices(rows: list[tuple[str, ...]], chosen: dict[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """Return each with an empty one, and the one that is chosen also where nothing like it waits any more."""
-    tools, sources, callers = ({row[at] for row in rows} for at in range(3))
-    return {
-        "tool": _listed(gettext("All tools"), {name: name for name in tools}, chosen["tool"]),
-        "source": _listed(
-            gettext("All sources"), {name: gettext(SOURCES.get(name, name)) for name in sources}, chosen["source"]
-        ),
-        "risk": [
-            ("", gettext("Any risk")),
-            *((str(level), f"L{level} {gettext(word)}") for level, word in enumerate(RISK_LABELS)),
-        ],
-        "caller": _listed(gettext("Everyone"), {name: name for name in callers}, chosen["caller"]),
-        "kind": [("", gettext("Anyone")), *((value, gettext(word)) for value, word in KINDS.items())],
-        "age": [
-            ("", gettext("Any time")),
-            *((value, gettext("More than {span}").format(span=gettext(words))) for value, words in AGES.items()),
-        ],
-    }
-
-
-def _listed(nothing: str, found: dict[str, str], chosen: str) -> list[tuple[str, str]]:
-    more = {chosen: gettext(SOURCES.get(chosen, chosen))} if chosen else {}
-    return [("", nothing), *sorted((more | found).items(), key=lambda item: item[1].lower())]
-
-
-# Beyond this nobody needs the number, and counting on would cost the more the more wait.
-MOST_COUNTED = 1000
+    def _offer(self, name: str, nothing: str, found: set[str]) -> None:
+        """Offer what was found, and what is chosen also where nothing like it waits any more."""
+        field, chosen = self.fields[name], str(self.data.get(name, ""))
+        assert isinstance(field, forms.ChoiceField)
+        words = {each: gettext(word) for each, word in SOURCES.items()} if name == "source" else {}
+        labels = {each: words.get(each, each) for each in found | ({chosen} if chosen else set())}
+        field.choices = [("", nothing), *sorted(labels.items(), key=lambda item: item[1].lower())]
 
 
 @dataclass(frozen=True)
 class Count:
-    """`number` is at most MOST; `over`: there are more."""
+    """`number` is at most MOST_COUNTED; `over`: there are more."""
 
     number: int
     over: bool = False
@@ -145,21 +137,6 @@ class Count:
 
     def __str__(self) -> str:
         return f"{self.number:,}+" if self.over else str(self.number)
-
-
-def count_waiting(user_id: int) -> Count:
-    found = queue.count(user_id, MOST_COUNTED + 1)
-    return Count(min(found, MOST_COUNTED), found > MOST_COUNTED)
-
-
-# So many are listed; of the rest it is said how many they are.
-MOST: Final = 50
-# What runs out within this stands apart.
-SOON: Final = timedelta(minutes=1)
-# Calls of one tool by one caller in one place, each asked within this after another one, are one burst.
-BURST: Final = timedelta(seconds=10)
-# What may be long, and no line needs.
-LONG: Final = ("disclosure", "call__arguments", "call__result", "call__output", "call__error")
 
 
 @dataclass(frozen=True)
@@ -279,23 +256,31 @@ class Listed:
         return canonical.sha256([sections, str(self.waiting), str(self.found)])[:16]
 
 
+def filter_of(sent: QueryDict, user_id: int, *, narrow: bool = False) -> Filter:
+    """Return the filter, validated. `narrow`: without what else there is to choose from."""
+    rows: list[tuple[str, ...]] = []
+    if not narrow:
+        calls = ToolCall.objects.filter(pk__in=queue.first(user_id, LOOKED_AT)).order_by()
+        rows = list(calls.values_list("tool_name", "source", "caller__username").distinct())
+    found = Filter(sent, rows)
+    found.is_valid()
+    return found
+
+
+def count_waiting(user_id: int, only: Q | None = None) -> Count:
+    found = queue.count(user_id, MOST_COUNTED + 1, only)
+    return Count(min(found, MOST_COUNTED), found > MOST_COUNTED)
+
+
 def of(user_id: int, shown: Filter | None = None) -> Listed:
     """Return what waits for this person, and passes the filter."""
     only = shown.only if shown else None
-    rows = _rows(queue.first(user_id, MOST, only))
-    waiting = count_waiting(user_id)
-    found = waiting
-    if shown and shown.count:
-        number = queue.count(user_id, MOST_COUNTED + 1, only)
-        found = Count(min(number, MOST_COUNTED), number > MOST_COUNTED)
-    return Listed(_sections(_lines(rows, user_id)), waiting, found)
-
-
-def _rows(call_ids: list[UUID]) -> list[Approval]:
-    """Return the approvals in this order."""
+    call_ids = queue.first(user_id, MOST, only)
     rows = Approval.objects.filter(call__in=call_ids).select_related("call__caller").defer(*LONG)
-    place = {call_id: number for number, call_id in enumerate(call_ids)}
-    return sorted(rows, key=lambda row: place[row.call_id])
+    waiting = count_waiting(user_id)
+    found = count_waiting(user_id, only) if shown and shown.count else waiting
+    lines = _lines(sorted(rows, key=lambda row: call_ids.index(row.call_id)), user_id)
+    return Listed(_sections(lines), waiting, found)
 
 
 def _lines(rows: list[Approval], user_id: int) -> list[Line]:

@@ -24,8 +24,6 @@ from hitlchat.gate import card, queue
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
-logger = logging.getLogger(__name__)
-
 # A call is in the inbox while it waits; these are the moves into it and out of it.
 TOLD: Final = frozenset({Status.WAITING, Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
 # What happens within this is told together.
@@ -33,10 +31,21 @@ COLLECT_SECONDS: Final = 0.1
 MOST_IDS: Final = 50
 # Of the pages of everyone: who decides a call that has rules of its own is for each of them to ask.
 EVERYONE: Final = "inbox.everyone"
+# As the chat does: accepted first, then closed with a code, since a refused handshake would be tried again for ever.
+CLOSE_SIGNED_OUT: Final = 4401
+# What happens within this after a look is in the next one; for so long times the pages that their person has here.
+BETWEEN_SECONDS: Final = 0.5
+# Clocks of several processes differ.
+CLOCKS: Final = timedelta(seconds=5)
+LOOK: Final = "look"
+
+logger = logging.getLogger(__name__)
+# The pages of each person in this process. All looks are made in one thread, as is much that others wait for.
+_pages: Counter[int] = Counter()
 
 
 def group(user_id: int) -> str:
-    """The name of the group of a person's pages."""
+    """Return the name of the group of a person's pages."""
     return f"inbox.person.{user_id}"
 
 
@@ -94,17 +103,6 @@ def _groups(call_ids: Collection[UUID]) -> dict[str, list[str]]:
         if status == Status.WAITING:
             asked.append(str(pk))
     return found
-
-
-# As the chat does: accepted first, then closed with a code, since a refused handshake would be tried again for ever.
-CLOSE_SIGNED_OUT: Final = 4401
-# What happens within this after a look is in the next one; for so long times the pages that their person has here.
-BETWEEN_SECONDS: Final = 0.5
-# The pages of each person in this process. All looks are made in one thread, as is much that others wait for.
-_pages: Counter[int] = Counter()
-# Clocks of several processes differ.
-CLOCKS: Final = timedelta(seconds=5)
-LOOK: Final = "look"
 
 
 class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]

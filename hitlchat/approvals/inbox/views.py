@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -29,59 +29,22 @@ from hitlchat.gate.status import Status
 MOST: Final = 5
 # Looked for among so many: the last of this person's own, and of everyone's. More is for the history to find.
 LOOKED_AT: Final = 50
+UNCLEAR: Final = gettext_noop("Nothing was decided: the page sent no clear answer. Select the calls again.")
 # Answered with yes, and not over.
 MOVING: Final = frozenset({Status.APPROVED, Status.EXECUTING})
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A call that no longer waits. `who`: the names of those who answered."""
+    """A call that no longer waits.
+
+    `who`: the names of those who answered; `took`: the time from the question to the answer, in words.
+    """
 
     approval: Approval
     who: list[str]
-    took: timedelta | None
-
-    @property
-    def moves(self) -> bool:
-        return self.approval.call.status in MOVING
-
-    @property
-    def took_words(self) -> str:
-        """Return the time from the question to the answer, in words."""
-        return span(self.took.total_seconds()) if self.took is not None else ""
-
-
-def of(user_id: int) -> list[Ended]:
-    """Return the calls that ended last, the latest first."""
-    rows = deciders.seen_by(user_id, _candidates(user_id)).exclude(call__status=Status.WAITING)
-    rows = rows.defer("disclosure", "call__arguments", "call__result", "call__output")
-    found = [_ended(row) for row in rows.prefetch_related("decisions__person")]
-    return [each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True)[:MOST]]
-
-
-def shown_lately(user_id: int) -> dict[str, object]:
-    """Return the context of _lately.html."""
-    rows = of(user_id)
-    return {"lately": rows, "goes_on": any(each.moves for each in rows)}
-
-
-def _candidates(user_id: int) -> Collection[UUID]:
-    """Approvals, by the indexes for what somebody asked last and for what was settled last."""
-    asked = ToolCall.objects.filter(approval__isnull=False)
-    own = asked.filter(caller_id=user_id).exclude(status=Status.WAITING).order_by("-created_at")
-    settled = asked.filter(settled_at__isnull=False).order_by("-settled_at")
-    return {pk for rows in (own, settled) for pk in rows.values_list("approval", flat=True)[:LOOKED_AT]}
-
-
-def _ended(row: Approval) -> tuple[datetime, Ended]:
-    """Return when and how a call ended."""
-    answers = list(row.decisions.all())
-    if row.call.status in (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN):
-        # Who had said yes before somebody declined did not decide it.
-        answers = [each for each in answers if each.verdict == Verdict.DECLINE]
-    at = answers[-1].decided_at if answers else row.call.settled_at
-    took = at - row.created_at if at else None
-    return at or row.created_at, Ended(row, [each.person.get_username() for each in answers], took)
+    at: datetime
+    took: str
 
 
 @login_required
@@ -92,7 +55,7 @@ def page(request: HttpRequest) -> HttpResponse:
     shown = lines.filter_of(request.GET, user.pk)
     listed = lines.of(user.pk, shown)
     chosen, picked = _chosen(request, listed)
-    context = {"section": "approvals", "filter": shown, "listed": listed, **shown_lately(user.pk)}
+    context = {"section": "approvals", "filter": shown, "listed": listed, **_lately(user.pk)}
     context |= {"picked": picked, "chosen": chosen, "approvals_waiting": listed.waiting}
     if chosen:
         context |= answering.card_context(request, chosen)
@@ -108,7 +71,7 @@ def live(request: HttpRequest) -> HttpResponse:
     listed = lines.of(user.pk, shown)
     if request.GET.get("was") == listed.mark:
         return HttpResponse(status=204)
-    context = {"filter": shown, "listed": listed, "anew": True, **shown_lately(user.pk)}
+    context = {"filter": shown, "listed": listed, "anew": True, **_lately(user.pk)}
     return render(request, "approvals/inbox/_live.html", context)
 
 
@@ -116,7 +79,7 @@ def live(request: HttpRequest) -> HttpResponse:
 @require_safe
 def decided(request: HttpRequest) -> HttpResponse:
     """Return the list of late decisions alone: an approved call goes on after its answer."""
-    return render(request, "approvals/inbox/_lately.html", shown_lately(person(request).pk))
+    return render(request, "approvals/inbox/_lately.html", _lately(person(request).pk))
 
 
 @require_safe
@@ -126,21 +89,6 @@ def count(request: HttpRequest) -> HttpResponse:
     if user.pk is None or not user.is_authenticated:
         return HttpResponse(status=204)
     return HttpResponse(str(lines.count_waiting(user.pk)), content_type="text/plain")
-
-
-def _chosen(request: HttpRequest, listed: lines.Listed) -> tuple[Approval | None, bool]:
-    """The approval whose card is shown, and whether the person picked it. An id that is none, or of what they may not
-    see, is passed over.
-    """
-    wanted = uuid_of(request.GET.get("call", ""))
-    picked = deciders.seen_by(person(request).pk, [wanted]).first() if wanted else None
-    if picked is not None:
-        return picked, True
-    first = listed.lines[0].approval.pk if listed.lines else None
-    return (deciders.seen_by(person(request).pk, [first]).first() if first else None), False
-
-
-UNCLEAR = gettext_noop("Nothing was decided: the page sent no clear answer. Select the calls again.")
 
 
 @login_required
@@ -153,46 +101,73 @@ def together(request: HttpRequest) -> HttpResponse:
 
 def _listed(request: HttpRequest) -> dict[str, Any]:
     actor = actor_of(request)
-    wanted = [*filter(None, map(uuid_of, request.GET.getlist("call")[: batch.MOST_TOGETHER]))]
-    rows = [row for row in _rows(request, wanted) if row.call.status == Status.WAITING]
+    wanted = {*filter(None, map(uuid_of, request.GET.getlist("call")[: batch.MOST_TOGETHER]))}
+    # The most urgent first, as they are listed.
+    seen = deciders.seen_by(person(request).pk, wanted).order_by("call__deadline", "call__created_at", "pk")
+    rows = [row for row in seen if row.call.status == Status.WAITING]
     groups = batch.groups(rows, [card(row, actor) for row in rows])
-    gone = len(set(wanted)) - len(rows)
-    if len(groups) != 1 or len(groups[0].cards) != len(rows):
-        return {"note": _why_not(rows, gone)}
-    return {"group": groups[0], "gone": gone}
-
-
-def _rows(request: HttpRequest, wanted: list[UUID]) -> list[Approval]:
-    """The most urgent first, as they are listed."""
-    return list(deciders.seen_by(person(request).pk, wanted).order_by("call__deadline", "call__created_at", "pk"))
-
-
-def _why_not(rows: list[Approval], gone: int) -> str:
+    gone = len(wanted) - len(rows)
+    if len(groups) == 1 and len(groups[0].cards) == len(rows):
+        return {"group": groups[0], "gone": gone}
     if len(rows) < 2 and gone:
-        return _("The others of these calls no longer wait. Answer what is left by itself.")
-    return _("These calls cannot be answered together: only calls of one tool below L{level} can.").format(
-        level=batch.TOO_RISKY
-    )
+        return {"note": _("The others of these calls no longer wait. Answer what is left by itself.")}
+    words = _("These calls cannot be answered together: only calls of one tool below L{level} can.")
+    return {"note": words.format(level=batch.TOO_RISKY)}
 
 
 def _answered(request: HttpRequest) -> dict[str, Any]:
     match request.POST.getlist("verdict"), [_item(each) for each in request.POST.getlist("items")]:
         case ["approve" | "decline" as verdict], [*items] if None not in items:
-            return _told(request, [each for each in items if each], verdict)
+            given = [each for each in items if each]
         case _:
             return {"note": _(UNCLEAR)}
-
-
-def _told(request: HttpRequest, items: list[Item], verdict: batch.Answer) -> dict[str, Any]:
     try:
-        outcomes = batch.answer(items, verdict, actor_of(request), opened=claimed(request.POST.get("opened")))
+        outcomes = batch.answer(given, verdict, actor_of(request), opened=claimed(request.POST.get("opened")))
     except (batch.NotTogether, decide.NoSuchApproval, deciders.NotEntitled) as error:
         return {"note": str(error)}
     return {"outcomes": outcomes, "all_counted": all(outcome.counted for outcome in outcomes)}
 
 
 def _item(sent: str) -> Item | None:
-    """`ID:DIGEST`, both as the list had them."""
+    """Read `ID:DIGEST`, both as the list had them."""
     named, _, digest = sent.partition(":")
     found = uuid_of(named)
     return Item(found, digest) if found and digest else None
+
+
+def _chosen(request: HttpRequest, listed: lines.Listed) -> tuple[Approval | None, bool]:
+    """The approval whose card is shown, and whether the person picked it. An id that is none, or of what they may not
+    see, is passed over.
+    """
+    wanted = uuid_of(request.GET.get("call", ""))
+    picked = deciders.seen_by(person(request).pk, [wanted]).first() if wanted else None
+    if picked is not None or not listed.lines:
+        return picked, picked is not None
+    return deciders.seen_by(person(request).pk, [listed.lines[0].approval.pk]).first(), False
+
+
+def _lately(user_id: int) -> dict[str, object]:
+    """Return the context of _lately.html: the calls that ended last, the latest first."""
+    rows = deciders.seen_by(user_id, _candidates(user_id)).exclude(call__status=Status.WAITING)
+    rows = rows.defer("disclosure", "call__arguments", "call__result", "call__output")
+    found = map(_ended, rows.prefetch_related("decisions__person"))
+    latest = sorted(found, key=lambda each: each.at, reverse=True)[:MOST]
+    return {"lately": latest, "goes_on": any(each.approval.call.status in MOVING for each in latest)}
+
+
+def _candidates(user_id: int) -> Collection[UUID]:
+    """Return approvals, by the indexes for what somebody asked last and for what was settled last."""
+    asked = ToolCall.objects.filter(approval__isnull=False)
+    own = asked.filter(caller_id=user_id).exclude(status=Status.WAITING).order_by("-created_at")
+    settled = asked.filter(settled_at__isnull=False).order_by("-settled_at")
+    return {pk for rows in (own, settled) for pk in rows.values_list("approval", flat=True)[:LOOKED_AT]}
+
+
+def _ended(row: Approval) -> Ended:
+    answers = list(row.decisions.all())
+    if row.call.status in (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN):
+        # Who had said yes before somebody declined did not decide it.
+        answers = [each for each in answers if each.verdict == Verdict.DECLINE]
+    at = answers[-1].decided_at if answers else row.call.settled_at
+    took = span((at - row.created_at).total_seconds()) if at else ""
+    return Ended(row, [each.person.get_username() for each in answers], at or row.created_at, took)
