@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+
 
 class Problem(Exception):
     """One sentence for whoever asked. `status`: what HTTP calls it (RFC 9110); the API answers with it, and with the
@@ -13,14 +16,14 @@ class Problem(Exception):
     code: ClassVar[str] = ""
 
 
-class NotFound(Problem, LookupError):
-    """Nothing is there, or it is somebody else's: both look the same from outside (SR-21)."""
+class NotFound(Problem, LookupError, Http404):
+    """Nothing is there, or it is somebody else's: both look the same from outside (SR-21). A page says so by itself."""
 
     status = 404
 
 
-class Forbidden(Problem):
-    """Others may do this, and whoever asked may not."""
+class Forbidden(Problem, PermissionDenied):
+    """Others may do this, and whoever asked may not. A page says so by itself."""
 
     status = 403
 

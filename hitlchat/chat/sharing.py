@@ -13,7 +13,6 @@ from hitlchat.accounts.access import person
 from hitlchat.agent import conversations
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import Conversation
-from hitlchat.base.problems import NotFound
 from hitlchat.base.visible import see
 from hitlchat.chat import layout, transcript_view
 from hitlchat.gate.actor import actor_of
@@ -58,11 +57,7 @@ def earlier(request: HttpRequest, link: UUID, before: int) -> HttpResponse:
 @require_safe
 def attachment(_request: HttpRequest, link: UUID, attachment_id: UUID) -> HttpResponse:
     """Return a file of a message that is shown."""
-    found = get_object_or_404(keeping.shared(_behind(link)), pk=attachment_id)
-    try:
-        return keeping.fetched(found)
-    except NotFound as error:
-        raise Http404(str(error)) from error
+    return keeping.fetched(get_object_or_404(keeping.shared(_behind(link)), pk=attachment_id))
 
 
 def _behind(link: UUID) -> Conversation:

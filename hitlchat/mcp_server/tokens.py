@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.models import Token, TokenKind, hashed
 from hitlchat.base.database import only
+from hitlchat.base.problems import Forbidden, NotFound
 from hitlchat.gate import stated, stopping, transition
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.mcp_server.models import McpToken, Submission, WithoutElicitation
@@ -94,11 +95,11 @@ def _access(token: Token) -> Access:
 REVOKED = gettext_noop("its token was revoked")
 
 
-class NoSuchToken(LookupError):
+class NoSuchToken(NotFound):
     """The person has no token with that id."""
 
 
-class OnlyAdministrators(PermissionError):
+class OnlyAdministrators(Forbidden):
     """Only an administrator says whether a person sits at an MCP client, whoever owns its token."""
 
     def __init__(self) -> None:

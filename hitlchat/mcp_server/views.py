@@ -9,8 +9,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -231,16 +230,12 @@ def tokens_page(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     user = person(request)
-    try:
-        found = tokens.token_of(user, token_id)
-        if request.method == "POST":
-            withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "session"))
-            messages.success(
-                request, _revoked_message(found.token.name or _("Token {number}").format(number=token_id), withdrawn)
-            )
-            return redirect("mcp:tokens")
-    except tokens.NoSuchToken:
-        raise Http404("You have no such token.") from None
+    found = tokens.token_of(user, token_id)
+    if request.method == "POST":
+        withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "session"))
+        name = found.token.name or _("Token {number}").format(number=token_id)
+        messages.success(request, _revoked_message(name, withdrawn))
+        return redirect("mcp:tokens")
     return render(request, "mcp/revoke.html", {"held": found, "waiting": tokens.waiting_calls(found.token)})
 
 
@@ -251,12 +246,7 @@ def mark(request: HttpRequest, token_id: int) -> HttpResponse:
     said = request.POST.get("attended")
     if said not in ("0", "1"):
         return HttpResponseBadRequest("attended: expected 1 or 0.")
-    try:
-        token = tokens.mark(token_id, Actor(person(request).pk, "session"), attended=said == "1")
-    except tokens.NoSuchToken:
-        raise Http404("There is no such MCP token.") from None
-    except tokens.OnlyAdministrators as error:
-        raise PermissionDenied(str(error)) from error
+    token = tokens.mark(token_id, Actor(person(request).pk, "session"), attended=said == "1")
     name = token.name or _("Token {number}").format(number=token_id)
     effect = (
         _("The word of its client counts from now on.")

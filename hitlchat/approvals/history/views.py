@@ -23,7 +23,7 @@ from hitlchat.base.download import download, stored
 from hitlchat.base.ids import uuid_of
 from hitlchat.gate import contents
 from hitlchat.gate.actor import actor_of
-from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
+from hitlchat.gate.decide import AlreadySettled
 from hitlchat.gate.history import changes, finding
 from hitlchat.gate.history.finding import FORMATS
 from hitlchat.gate.models import Tool, ToolCall
@@ -135,8 +135,6 @@ def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
                 return redirect("history-call", call_id)
             case ["again"]:
                 return _again(request, call_id, remark)
-    except NoSuchApproval as error:
-        raise Http404(str(error)) from error
     except AlreadySettled as late:
         word = _(Status(late.call.status).label)
         late_words = _("Its outcome is not unknown any more: {status}. Nothing was changed.").format(

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST, require_safe
@@ -147,13 +147,13 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def question(request: HttpRequest, question_id: UUID) -> HttpResponse:
-    return _page(request, card(_find(request, question_id)))
+    return _page(request, card(questions.find(question_id, actor_of(request))))
 
 
 @login_required
 @require_POST
 def answer(request: HtmxRequest, question_id: UUID) -> HttpResponse:
-    found = _find(request, question_id)
+    found = questions.find(question_id, actor_of(request))
     if not is_answerable(found):
         return _late(request, found)
     if found.url and request.POST.getlist("agreed") != ["yes"]:
@@ -171,18 +171,11 @@ def answer(request: HtmxRequest, question_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def decline(request: HtmxRequest, question_id: UUID) -> HttpResponse:
-    found = _find(request, question_id)
+    found = questions.find(question_id, actor_of(request))
     try:
         return _closed(request, questions.decline(found.pk, actor_of(request)))
     except questions.NotOpen as late:
         return _late(request, late.question)
-
-
-def _find(request: HttpRequest, question_id: UUID) -> UpstreamQuestion:
-    try:
-        return questions.find(question_id, actor_of(request))
-    except questions.NoSuchQuestion as error:
-        raise Http404(str(error)) from error
 
 
 def _closed(request: HtmxRequest, found: UpstreamQuestion) -> HttpResponse:
