@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import reswap, retarget
 
 from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.base import canonical, moments
@@ -33,10 +34,177 @@ from hitlchat.gate.question import Asking
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import how, standing
 
-NEITHER = _("Nothing was decided: the answer was neither approve nor decline.")
+NEITHER: Final = _("Nothing was decided: the answer was neither approve nor decline.")
+HEADINGS: Final = {
+    Status.WAITING: _("A call needs your answer"),
+    Status.EXPIRED: _("Nobody answered this call in time"),
+    Status.WITHDRAWN: _("This call was withdrawn"),
+}
+OTHERS: Final = _("This call waits for others")
+# Where a page shows the time: on a card, on the line of a call in a transcript, in the list.
+PLACES: Final = ("card", "line", "list")
+# Whoever answered reads why it did not count.
+DID_NOT_COUNT: Final = (
+    decide.AlreadySettled,
+    decide.OtherDigest,
+    BadEdit,
+    deciders.NotEntitled,
+    deciders.AlreadyCounted,
+    BadGrant,
+    decide.BadReason,
+)
 
 
-def read_answer(approval_id: UUID, actor: Actor, sent: QueryDict) -> str:
+@login_required
+@require_safe
+def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    return _page(request, approval_for(request, approval_id))
+
+
+@login_required
+@require_POST
+def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
+    try:
+        note = _read_answer(approval_id, actor_of(request), request.POST)
+    except DID_NOT_COUNT as error:
+        note = translatable(f"{error} Your answer did not count.")
+    return _answered(request, approval_id, note)
+
+
+@login_required
+@require_POST
+def reply(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    """Answer the question that a call asks. What does not fit comes back with its errors, and nothing is decided."""
+    found = approval_for(request, approval_id)
+    if not question.is_one(found.call):
+        raise decide.NoSuchApproval(decide.NOT_YOURS)
+    asked = found.disclosure["arguments"]
+    typed = [request.POST.getlist(name) for name in question.typed_names(asked)]
+    try:
+        given = {question.ANSWER: read(question.fields(asked), typed)}
+        looked = Looked(claimed(request.POST.get("opened")))
+        decide.approve(
+            approval_id, actor_of(request), digest=request.POST.get("digest", ""), edited=given, looked=looked
+        )
+    except BadAnswer as error:
+        return _form_again(request, found, question.asking_of(asked, typed, error.errors))
+    except DID_NOT_COUNT as error:
+        return _replied(request, found, f"{error} Your answer did not count.")
+    return _replied(request, found)
+
+
+@login_required
+@require_POST
+def take_back(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    """Withdraw the call if it was approved and has not started."""
+    note = ""
+    try:
+        decide.take_back_approval(approval_id, actor_of(request))
+    except decide.TooLate as error:
+        note = str(error)
+    return _answered(request, approval_id, note)
+
+
+@login_required
+@require_safe
+def outcome(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    """Show the fragment again to a page that waits for the call to settle."""
+    return _fragment(request, approval_for(request, approval_id))
+
+
+@login_required
+@require_safe
+def who(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    """Show the fragment again once others have said yes or decided; 204 while it is as it was `seen`.
+
+    With `alone` the part of a card that says who decides, for as long as it waits.
+    """
+    found = approval_for(request, approval_id)
+    seen, alone = request.GET.get("seen", ""), "alone" in request.GET
+    if found.call.status != Status.WAITING:
+        return HttpResponse(status=204) if alone else _fragment(request, found)
+    now = standing(found, actor_of(request))
+    if now.mark == seen:
+        return HttpResponse(status=204)
+    if alone:
+        return render(request, "approvals/_who.html", {"card": card(found, actor_of(request)), "oob": False})
+    return _fragment(request, found, stays=now.stance == seen.partition(".")[0])
+
+
+@login_required
+@require_POST
+def shown(request: HttpRequest) -> HttpResponse:
+    """Note that the `items` are on the page, each an approval's id and its digest; 204 whatever comes of it.
+
+    What the person may not see, or what is another question by now, is passed over, as is what makes no sense.
+    """
+    sent = (each.partition(":") for each in request.POST.getlist("items")[:MOST_TOGETHER])
+    items = {pk: digest for named, _colon, digest in sent if (pk := uuid_of(named))}
+    actor = actor_of(request)
+    for found in deciders.seen_by(person(request).pk, items):
+        if found.digest == items[found.pk]:
+            attention.shown(found, actor)
+    return HttpResponse(status=204)
+
+
+@login_required
+@require_safe
+def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """Show the time that is left; 204 if the page has it already (`was`), or if the question is over."""
+    found = approval_for(request, approval_id)
+    if _moment(request.GET.get("was", "")) == found.call.deadline or found.call.status != Status.WAITING:
+        return HttpResponse(status=204)
+    return _left(request, found, request.GET.get("place", ""))
+
+
+@login_required
+@require_POST
+def extend(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    """Put the deadline off if this is the question's last minute; the time as it is then, and why if it was not."""
+    note, seen = "", _moment(request.POST.get("deadline", ""))
+    try:
+        if seen is None:
+            note = gettext_noop("The page sent no usable deadline. Reload it.")
+        else:
+            editing.extend(approval_id, actor_of(request), seen=seen)
+    except (decide.AlreadySettled, editing.NotNow) as error:
+        note = str(error)
+    if not request.htmx:
+        return redirect("approval", approval_id)
+    return _left(request, approval_for(request, approval_id), request.POST.get("place", ""), note)
+
+
+def approval_for(request: HttpRequest, approval_id: UUID) -> Approval:
+    """Return the approval if this person may see it, or the page that says there is none."""
+    return get_object_or_404(deciders.seen_by(person(request).pk, [approval_id]), pk=approval_id)
+
+
+def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
+    """Return the context of _answered.html."""
+    waiting = found.call.status == Status.WAITING
+    shown = card(found, actor_of(request)) if waiting else None
+    others = shown is not None and shown.who is not None and shown.who.stance != "may"
+    decisions = list(found.decisions.select_related("person"))
+    edited = [decision.edited_arguments for decision in decisions if decision.edited_arguments is not None]
+    return {
+        "approval": found,
+        "call": found.call,
+        "card": replace(shown, times=batch.times([found])[found.pk]) if shown else None,
+        "was": None if waiting else as_shown(found),
+        "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
+        "for_client": found.call.caller_kind == CallerKind.MCP,
+        "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
+        "note": note,
+        "grants": [(each, scope.sentence(each, translated)) for each in found.grants.all()],
+        "decisions": [
+            (_decided(each, found), each.decided_at, attention.words(each, found.disclosure)) for each in decisions
+        ],
+        "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), _("This call has been answered")),
+    }
+
+
+def _read_answer(approval_id: UUID, actor: Actor, sent: QueryDict) -> str:
     """Carry out an answer, and return why nothing was decided, or nothing.
 
     Raises: what decide.py raises, BadReason, BadGrant
@@ -61,70 +229,6 @@ def _grant(sent: list[str]) -> Scope | None:
     return scope.read(sent[0]) if sent else None
 
 
-HEADINGS = {
-    Status.WAITING: _("A call needs your answer"),
-    Status.EXPIRED: _("Nobody answered this call in time"),
-    Status.WITHDRAWN: _("This call was withdrawn"),
-}
-
-OTHERS = _("This call waits for others")
-
-# What is told to whoever answered, as it stands there.
-DID_NOT_COUNT = (
-    decide.AlreadySettled,
-    decide.OtherDigest,
-    BadEdit,
-    deciders.NotEntitled,
-    deciders.AlreadyCounted,
-    BadGrant,
-    decide.BadReason,
-)
-
-
-@login_required
-@require_safe
-def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
-    return _page(request, get_object_or_404(_mine(request, approval_id), pk=approval_id))
-
-
-@login_required
-@require_POST
-def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
-    """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
-    note = ""
-    try:
-        note = read_answer(approval_id, actor_of(request), request.POST)
-    except decide.NoSuchApproval as error:
-        raise Http404(str(error)) from error
-    except DID_NOT_COUNT as error:
-        note = translatable(f"{error} Your answer did not count.")
-    return _told(request, approval_id, note)
-
-
-@login_required
-@require_POST
-def reply(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
-    """Answer the question that a call asks. What does not fit comes back with its errors, and nothing is decided."""
-    found = get_object_or_404(_mine(request, approval_id).select_related("call__tool"), pk=approval_id)
-    if not question.is_one(found.call):
-        raise Http404(str(decide.NOT_YOURS))
-    asked = found.disclosure["arguments"]
-    typed = [request.POST.getlist(name) for name in question.typed_names(asked)]
-    try:
-        given = {question.ANSWER: read(question.fields(asked), typed)}
-        looked = Looked(claimed(request.POST.get("opened")))
-        decide.approve(
-            approval_id, actor_of(request), digest=request.POST.get("digest", ""), edited=given, looked=looked
-        )
-    except BadAnswer as error:
-        return _form_again(request, found, question.asking_of(asked, typed, error.errors))
-    except decide.NoSuchApproval as error:
-        raise Http404(str(error)) from error
-    except DID_NOT_COUNT as error:
-        return _replied(request, found, f"{error} Your answer did not count.")
-    return _replied(request, found)
-
-
 def _form_again(request: HtmxRequest, found: Approval, asks: Asking, note: str = "") -> HttpResponse:
     shown = replace(card(found, actor_of(request)), asks=asks)
     context = {"card": shown, "over": _over(request), "note": note}
@@ -139,67 +243,19 @@ def _replied(request: HtmxRequest, found: Approval, note: str = "") -> HttpRespo
     if _over(request) == "ws":
         asks = question.asking_of(found.disclosure["arguments"])
         return _form_again(request, found, asks, note) if note else HttpResponse(status=204)
-    told = _told(request, found.pk, note)
-    if request.htmx:
-        told["HX-Retarget"], told["HX-Reswap"] = "closest [data-card-slot]", "innerHTML"
-    return told
+    answer = _answered(request, found.pk, note)
+    return retarget(reswap(answer, "innerHTML"), "closest [data-card-slot]") if request.htmx else answer
 
 
 def _over(request: HttpRequest) -> str:
     return "ws" if request.POST.get("over") == "ws" else "http"
 
 
-@login_required
-@require_POST
-def take_back(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
-    """Withdraw the call if it was approved and has not started."""
-    note = ""
-    try:
-        decide.take_back_approval(approval_id, actor_of(request))
-    except decide.NoSuchApproval as error:
-        raise Http404(str(error)) from error
-    except decide.TooLate as error:
-        note = str(error)
-    return _told(request, approval_id, note)
-
-
-@login_required
-@require_safe
-def outcome(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
-    """Show the fragment again to a page that waits for the call to settle."""
-    return _fragment(request, get_object_or_404(_mine(request, approval_id), pk=approval_id))
-
-
-@login_required
-@require_safe
-def who(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
-    """Show the fragment again once others have said yes or decided; 204 while it is as it was `seen`.
-
-    With `alone` the part of a card that says who decides, for as long as it waits.
-    """
-    found = get_object_or_404(_mine(request, approval_id), pk=approval_id)
-    seen, alone = request.GET.get("seen", ""), "alone" in request.GET
-    if alone and found.call.status != Status.WAITING:
-        return HttpResponse(status=204)
-    if found.call.status != Status.WAITING:
-        return _fragment(request, found)
-    now = standing(found, actor_of(request))
-    if now.mark == seen:
-        return HttpResponse(status=204)
-    if alone:
-        return render(request, "approvals/_who.html", {"card": card(found, actor_of(request)), "oob": False})
-    return _fragment(request, found, stays=now.stance == seen.partition(".")[0])
-
-
-def _told(request: HtmxRequest, approval_id: UUID, note: str) -> HttpResponse:
-    found = get_object_or_404(_mine(request, approval_id), pk=approval_id)
+def _answered(request: HtmxRequest, approval_id: UUID, note: str) -> HttpResponse:
+    found = approval_for(request, approval_id)
     if request.htmx:
         return _fragment(request, found, note)
     return redirect("approval", approval_id) if not note else _page(request, found, note)
-
-
-def _mine(request: HttpRequest, approval_id: UUID) -> QuerySet[Approval]:
-    return deciders.seen_by(person(request).pk, [approval_id])
 
 
 def _fragment(request: HtmxRequest, found: Approval, note: str = "", *, stays: bool = False) -> HttpResponse:
@@ -215,89 +271,13 @@ def _page(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse
     return render(request, "approvals/page.html", context, status=409 if note else 200)
 
 
-def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
-    """Return the context of _answered.html."""
-    waiting = found.call.status == Status.WAITING
-    shown = card(found, actor_of(request)) if waiting else None
-    others = shown is not None and shown.who is not None and shown.who.stance != "may"
-    decisions = list(found.decisions.select_related("person"))
-    edited = [decision.edited_arguments for decision in decisions if decision.edited_arguments is not None]
-    return {
-        "approval": found,
-        "call": found.call,
-        "card": replace(shown, times=batch.times([found])[found.pk]) if shown else None,
-        "was": None if waiting else as_shown(found),
-        "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
-        "for_client": found.call.caller_kind == CallerKind.MCP,
-        "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
-        "note": note,
-        "grants": [(each, scope.sentence(each, translated)) for each in found.grants.all()],
-        "decisions": [_said(decision, found) for decision in decisions],
-        "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), _("This call has been answered")),
-    }
-
-
-def _said(decision: Decision, found: Approval) -> tuple[str, datetime, str]:
-    approved = decision.verdict == Verdict.APPROVE
-    if approved and question.is_one(found.call):
-        said = gettext("Answered by {name}, {how}.")
-        said = said.format(name=decision.person.get_username(), how=gettext(how(decision)))
-        return said, decision.decided_at, attention.words(decision, found.disclosure)
-    said = gettext("Approved by {name}, {how}.") if approved else gettext("Declined by {name}, {how}.")
-    said = said.format(name=decision.person.get_username(), how=translated(how(decision)))
-    return said, decision.decided_at, attention.words(decision, found.disclosure)
-
-
-@login_required
-@require_POST
-def shown(request: HttpRequest) -> HttpResponse:
-    """The `items`, each an approval's id and the digest of what stands on the page; 204 whatever comes of it.
-
-    What the person may not see, or what is another question by now, is passed over, as is what makes no sense.
-    """
-    sent = (each.partition(":") for each in request.POST.getlist("items")[:MOST_TOGETHER])
-    items = {pk: digest for named, _colon, digest in sent if (pk := uuid_of(named))}
-    actor = actor_of(request)
-    for found in deciders.seen_by(person(request).pk, items):
-        if found.digest == items[found.pk]:
-            attention.shown(found, actor)
-    return HttpResponse(status=204)
-
-
-# Where a page shows the time: on a card, on the line of a call in a transcript, in the list.
-PLACES = ("card", "line", "list")
-
-
-@login_required
-@require_safe
-def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
-    """Show the time that is left; 204 if the page has it already (`was`), or if the question is over."""
-    found = get_object_or_404(deciders.seen_by(person(request).pk, [approval_id]), pk=approval_id)
-    is_known = _moment(request.GET.get("was", "")) == found.call.deadline
-    if is_known or found.call.status != Status.WAITING:
-        return HttpResponse(status=204)
-    return _piece(request, found, request.GET.get("place", ""))
-
-
-@login_required
-@require_POST
-def extend(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
-    """Put the deadline off if this is the question's last minute; the time as it is then, and why if it was not."""
-    note, user = "", person(request)
-    seen = _moment(request.POST.get("deadline", ""))
-    try:
-        if seen is None:
-            note = gettext_noop("The page sent no usable deadline. Reload it.")
-        else:
-            editing.extend(approval_id, actor_of(request), seen=seen)
-    except decide.NoSuchApproval as error:
-        raise Http404(str(error)) from error
-    except (decide.AlreadySettled, editing.NotNow) as error:
-        note = str(error)
-    if not request.htmx:
-        return redirect("approval", approval_id)
-    found = get_object_or_404(deciders.seen_by(user.pk, [approval_id]), pk=approval_id)
-    return _piece(request, found, request.POST.get("place", ""), note)
+def _decided(decision: Decision, found: Approval) -> str:
+    name, means = decision.person.get_username(), how(decision)
+    if decision.verdict != Verdict.APPROVE:
+        return gettext("Declined by {name}, {how}.").format(name=name, how=translated(means))
+    if question.is_one(found.call):
+        return gettext("Answered by {name}, {how}.").format(name=name, how=gettext(means))
+    return gettext("Approved by {name}, {how}.").format(name=name, how=translated(means))
 
 
 def _moment(text: str) -> datetime | None:
@@ -309,8 +289,8 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
-def _piece(request: HttpRequest, found: Approval, place: str, note: str = "") -> HttpResponse:
-    shown = {
+def _left(request: HttpRequest, found: Approval, place: str, note: str = "") -> HttpResponse:
+    context = {
         "id": found.pk,
         "key": key(found.pk, found.call.round),
         "deadline": found.call.deadline,
@@ -318,4 +298,4 @@ def _piece(request: HttpRequest, found: Approval, place: str, note: str = "") ->
         "note": note,
         "added": request.method == "POST" and not note,
     }
-    return render(request, "approvals/_left.html", shown)
+    return render(request, "approvals/_left.html", context)

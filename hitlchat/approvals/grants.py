@@ -1,14 +1,14 @@
 """Giving a grant on a card, with its scope in words before the click; and the page of the grants."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
 from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -16,8 +16,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
+from hitlchat.approvals.answering import approval_for
+from hitlchat.approvals.editing import OVER
 from hitlchat.base.sentences import translated
-from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.card import card
 from hitlchat.gate.decide import AlreadySettled
@@ -26,10 +27,12 @@ from hitlchat.gate.grants.scope import BadGrant, Scope, ended_how, offer, senten
 from hitlchat.gate.models import Approval, Grant
 from hitlchat.gate.status import Status
 
-OVER = {"ws", "http"}
-COUNTS = [("", _("Any number")), ("1", _("The next call"))]
-COUNTS += [(str(n), format_lazy(_("The next {many} calls"), many=n)) for n in (2, 3, 5, 10, 25, 50, 100)]
-TIMES = [
+COUNTS: Final = [
+    ("", _("Any number")),
+    ("1", _("The next call")),
+    *((str(n), format_lazy(_("The next {many} calls"), many=n)) for n in (2, 3, 5, 10, 25, 50, 100)),
+]
+TIMES: Final = [
     ("", _("No limit")),
     ("15", _("15 minutes")),
     ("60", _("1 hour")),
@@ -37,7 +40,8 @@ TIMES = [
     ("1440", _("24 hours")),
 ]
 # What the form begins with: narrow, and enough for the next few calls.
-CALLS, MINUTES = 5, 60
+CALLS: Final = 5
+MINUTES: Final = 60
 
 
 @dataclass(frozen=True)
@@ -54,43 +58,18 @@ class Row:
 @require_safe
 def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the form, or (`part=offer`) its present state in words. Nothing is kept or decided here."""
-    user = person(request)
-    found = get_object_or_404(deciders.seen_by(user.pk, [approval_id]).select_related("call__tool"), pk=approval_id)
-    actor, over = actor_of(request), request.GET.get("over", "")
+    found, actor = approval_for(request, approval_id), actor_of(request)
+    over = request.GET.get("over", "")
     here = found.call.conversation_id is not None
     context: dict[str, Any] = {"card": card(found), "over": over if over in OVER else "http"}
     if request.GET.get("part") == "offer":
-        return render(request, "grants/_offer.html", context | _offer(found, actor, request.GET))
-    chosen = Scope(calls=CALLS, minutes=MINUTES, this_conversation=here)
-    context |= {"gone": _why_not(found, actor), "has_conversation": here, "counts": COUNTS, "times": TIMES}
+        return render(request, "grants/_offer.html", context | _typed(found, actor, request.GET))
+    is_open = found.call.status == Status.WAITING
+    gone = giving.why_not(found, actor) if is_open else str(AlreadySettled(found.call))
+    context |= {"gone": gone, "has_conversation": here, "counts": COUNTS, "times": TIMES}
     context |= {"chosen": {"calls": str(CALLS), "minutes": str(MINUTES), "this_conversation": here}}
-    return render(request, "grants/_form.html", context | _told(found, actor, chosen))
-
-
-def _why_not(found: Approval, actor: Actor) -> str | None:
-    if found.call.status != Status.WAITING:
-        return str(AlreadySettled(found.call))
-    return giving.why_not(found, actor)
-
-
-def _offer(found: Approval, actor: Actor, typed: QueryDict) -> dict[str, Any]:
-    try:
-        calls, minutes = (int(str(typed[name])) if typed.get(name) else None for name in ("calls", "minutes"))
-    except ValueError:
-        return {"problems": [_("Expected whole numbers.")]}
-    ticked = {name: typed.get(name) == "on" for name in ("sameArguments", "thisConversation")}
-    condition = str(typed.get("condition", "")).replace("\r\n", "\n")
-    scope = Scope(ticked["sameArguments"], ticked["thisConversation"], calls, minutes, None, condition)
-    return _told(found, actor, scope)
-
-
-def _told(found: Approval, actor: Actor, scope: Scope) -> dict[str, Any]:
-    """Return the sentence and what it stands for, or what is wrong."""
-    try:
-        exactly = giving.meant(found, scope, actor, found.call.arguments)
-    except BadGrant as error:
-        return {"problems": [*error.errors.values()]}
-    return {"offer": offer(found.call.tool_name, exactly, translated), "scope": exactly.as_json}
+    chosen = Scope(calls=CALLS, minutes=MINUTES, this_conversation=here)
+    return render(request, "grants/_form.html", context | _offer(found, actor, chosen))
 
 
 @login_required
@@ -108,20 +87,35 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "grants/page.html", context)
 
 
+@login_required
+@require_POST
+def revoke(request: HttpRequest, grant_id: UUID) -> HttpResponse:
+    messages.success(request, ended_how(giving.revoke(grant_id, actor_of(request)), gettext))
+    return redirect("grants")
+
+
+def _typed(found: Approval, actor: Actor, typed: QueryDict) -> dict[str, Any]:
+    try:
+        calls, minutes = (int(str(typed[name])) if typed.get(name) else None for name in ("calls", "minutes"))
+    except ValueError:
+        return {"problems": [_("Expected whole numbers.")]}
+    same, here = (typed.get(name) == "on" for name in ("sameArguments", "thisConversation"))
+    condition = str(typed.get("condition", "")).replace("\r\n", "\n")
+    return _offer(found, actor, Scope(same, here, calls, minutes, None, condition))
+
+
+def _offer(found: Approval, actor: Actor, scope: Scope) -> dict[str, Any]:
+    """Return the sentence and what it stands for, or what is wrong."""
+    try:
+        exactly = giving.meant(found, scope, actor, found.call.arguments)
+    except BadGrant as error:
+        return {"problems": [*error.errors.values()]}
+    return {"offer": offer(found.call.tool_name, exactly, translated), "scope": exactly.as_json}
+
+
 def _rows(grants: QuerySet[Grant], *, is_active: bool) -> list[Row]:
     states = giving.STATES
     return [
         Row(each, sentence(each, translated), used(each, gettext), states[giving.state(each, is_active=is_active)])
         for each in grants
     ]
-
-
-@login_required
-@require_POST
-def revoke(request: HttpRequest, grant_id: UUID) -> HttpResponse:
-    try:
-        ended = giving.revoke(grant_id, actor_of(request))
-    except giving.NoSuchGrant as error:
-        raise Http404(str(error)) from error
-    messages.success(request, ended_how(ended, gettext))
-    return redirect("grants")

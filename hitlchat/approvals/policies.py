@@ -1,13 +1,12 @@
 """The pages of the rules: what is in force, what a made-up call would meet, and who decides about a tool."""
 
-from typing import Any
+from typing import Any, Final
 
 from asgiref.sync import async_to_sync
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import Group, User
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -32,8 +31,10 @@ from hitlchat.gate.ruling import BadRules
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.tools import listed
 
-MOST_PEOPLE_SHOWN = 200
-VERDICTS = {
+MOST_PEOPLE_SHOWN: Final = 200
+MOST_NAMED: Final = 20
+RULES: Final = ("decided_by", "group", "quorum", "not_the_requester", "escalate_to", "escalate_after_seconds")
+VERDICTS: Final = {
     "allow": _("It would run without asking"),
     "ask": _("A person would be asked"),
     "refuse": _("It would be refused"),
@@ -49,13 +50,22 @@ class MadeUpCall(forms.Form):
     arguments = forms.CharField(label=_("Arguments"), strip=False, widget=forms.Textarea(attrs={"rows": 6}))
 
     def __init__(self, user: User, data: QueryDict | None = None, *, chosen: str = "") -> None:
-        self.user, self.offered = user, list(_tools(user))
+        # Drafts, which only their tests in the Studio may call, come last.
+        tools = listed().order_by("-published", "name")
+        self.user, self.offered = user, list(tools if may_author(user) else tools.filter(published=True))
         first = next((tool for tool in self.offered if tool.name == chosen), self.offered[0] if self.offered else None)
-        begin = {"tool": first.name, "arguments": _example(first)} if first else {}
+        begin = (
+            {"tool": first.name, "arguments": canonical.pretty(simulation.example(first), indent=2)} if first else {}
+        )
         super().__init__(data, initial={"person": user.get_username(), **begin})
-        kinds = [(kind, name) for kind, name in KINDS.items() if kind != "studio" or may_author(user)]
-        self._choice("tool").choices = [(tool.name, _label(tool)) for tool in self.offered]
-        self._choice("kind").choices = kinds
+        tool, kind = self.fields["tool"], self.fields["kind"]
+        assert isinstance(tool, forms.ChoiceField)
+        assert isinstance(kind, forms.ChoiceField)
+        tool.choices = [
+            (each.name, each.name if each.published else translatable(f"{each.name} (draft: only tests in the Studio)"))
+            for each in self.offered
+        ]
+        kind.choices = [(value, name) for value, name in KINDS.items() if value != "studio" or may_author(user)]
         if not may_administer(user):
             del self.fields["person"]
 
@@ -84,69 +94,6 @@ class MadeUpCall(forms.Form):
         except BadArguments as error:
             self.add_error("arguments", str(error))
         return None
-
-    def _choice(self, name: str) -> forms.ChoiceField:
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        return field
-
-
-@login_required
-@require_safe
-def page(request: HttpRequest) -> HttpResponse:
-    form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
-    return render(request, "policies/page.html", _context(request, form))
-
-
-@login_required
-@require_safe
-def example(request: HttpRequest) -> HttpResponse:
-    """Show the field of the arguments again for another tool."""
-    form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
-    return render(request, "policies/_arguments.html", {"form": form})
-
-
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
-def simulate(request: HtmxRequest) -> HttpResponse:
-    if request.method != "POST":
-        # Whoever has signed in again in between comes like this.
-        return redirect(reverse("policies") + "#simulate")
-    form = MadeUpCall(person(request), request.POST)
-    found = form.simulated() if form.is_valid() else None
-    fragment = bool(request.htmx)
-    template = "policies/_simulate.html" if fragment else "policies/page.html"
-    context = {"form": form} if fragment else _context(request, form)
-    told = {"found": found, "verdict": VERDICTS.get(found.verdict) if found else None}
-    # htmx shows no answer with another status.
-    return render(request, template, context | told, status=200 if found or fragment else 422)
-
-
-def _context(request: HttpRequest, form: MadeUpCall) -> dict[str, object]:
-    published = list(listed().filter(published=True))
-    context: dict[str, object] = {"section": "policies", "lines": lines(published), "form": form}
-    if not (may_administer(request.user) or may_decide_for_others(request.user)):
-        return context
-    found = coverage(published)
-    return context | {
-        "covered": [each for each in found if each.can_run_unasked],
-        "others": sum(len(each.tools) for each in found if not each.can_run_unasked),
-        "headings": HEADINGS.values(),
-    }
-
-
-def _tools(user: User) -> QuerySet[Tool]:
-    """Drafts, which only their tests in the Studio may call, come last."""
-    tools = listed().order_by("-published", "name")
-    return tools if may_author(user) else tools.filter(published=True)
-
-
-def _label(tool: Tool) -> str:
-    return tool.name if tool.published else translatable(f"{tool.name} (draft: only tests in the Studio)")
-
-
-def _example(tool: Tool) -> str:
-    return canonical.pretty(simulation.example(tool), indent=2)
 
 
 class RulesForm(forms.Form):
@@ -189,8 +136,7 @@ class RulesForm(forms.Form):
     weaker: tuple[str, ...] = ()
 
     def __init__(self, rules: Rules, data: Any = None) -> None:
-        names = ("decided_by", "group", "quorum", "not_the_requester", "escalate_to", "escalate_after_seconds")
-        super().__init__(data, initial={name: getattr(rules, name) for name in names})
+        super().__init__(data, initial={name: getattr(rules, name) for name in RULES})
         for name in ("group", "escalate_to"):
             field = self.fields[name]
             assert isinstance(field, forms.ModelChoiceField)
@@ -199,23 +145,41 @@ class RulesForm(forms.Form):
     @property
     def rules(self) -> Rules:
         """Return the rules as filled in: a chosen group counts where a group decides."""
-        given = self.cleaned_data
+        given = {name: self.cleaned_data[name] for name in RULES}
         decided_by = DecidedBy(given["decided_by"])
-        return Rules(
-            decided_by=decided_by,
-            group=given["group"] if decided_by == DecidedBy.GROUP else None,
-            quorum=given["quorum"],
-            not_the_requester=given["not_the_requester"],
-            escalate_to=given["escalate_to"],
-            escalate_after_seconds=given["escalate_after_seconds"],
-        )
-
-    def refuse(self, bad: BadRules) -> None:
-        for name, said in bad.errors.items():
-            self.add_error(name, said)
+        group = given["group"] if decided_by == DecidedBy.GROUP else None
+        return Rules(**given | {"decided_by": decided_by, "group": group})
 
 
-MOST_NAMED = 20
+@login_required
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
+    return render(request, "policies/page.html", _context(request, form))
+
+
+@login_required
+@require_safe
+def example(request: HttpRequest) -> HttpResponse:
+    """Show the field of the arguments again for another tool."""
+    form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
+    return render(request, "policies/_arguments.html", {"form": form})
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def simulate(request: HtmxRequest) -> HttpResponse:
+    if request.method != "POST":
+        # Whoever has signed in again in between comes like this.
+        return redirect(reverse("policies") + "#simulate")
+    form = MadeUpCall(person(request), request.POST)
+    found = form.simulated() if form.is_valid() else None
+    fragment = bool(request.htmx)
+    template = "policies/_simulate.html" if fragment else "policies/page.html"
+    context: dict[str, object] = {"form": form} if fragment else _context(request, form)
+    context |= {"found": found, "verdict": VERDICTS.get(found.verdict) if found else None}
+    # htmx shows no answer with another status.
+    return render(request, template, context, status=200 if found or fragment else 422)
 
 
 @administrators_only("Only administrators see and change who decides about a tool.")
@@ -224,25 +188,38 @@ def rules(request: HttpRequest, name: str) -> HttpResponse:
     tool = get_object_or_404(Tool, name=name)
     form = RulesForm(oversight.of(tool), request.POST if request.method == "POST" else None)
     if not form.is_valid():
-        return _page(request, tool, form, status=422 if form.is_bound else 200)
-    actor = actor_of(request)
+        return _rules_page(request, tool, form, status=422 if form.is_bound else 200)
+    confirmed, seen = form.cleaned_data["confirm_lowering"], request.POST.get("seen", "")
     try:
-        confirmed = form.cleaned_data["confirm_lowering"]
-        ruling.change(tool, form.rules, actor, seen=request.POST.get("seen", ""), confirmed=confirmed)
+        ruling.change(tool, form.rules, actor_of(request), seen=seen, confirmed=confirmed)
     except NotConfirmed as error:
         form.weaker = error.weaker
-        return _page(request, tool, form, status=422)
-    except ruling.BadRules as bad:
-        form.refuse(bad)
-        return _page(request, tool, form, status=422)
+        return _rules_page(request, tool, form, status=422)
+    except BadRules as bad:
+        for field, words in bad.errors.items():
+            form.add_error(field, words)
+        return _rules_page(request, tool, form, status=422)
     except ruling.Stale as stale:
         form.add_error(None, str(stale))
-        return _page(request, tool, form, status=409)
+        return _rules_page(request, tool, form, status=409)
     messages.success(request, _("It counts from now on."))
     return redirect("tool-rules", name)
 
 
-def _page(request: HttpRequest, tool: Tool, form: RulesForm, status: int = 200) -> HttpResponse:
+def _context(request: HttpRequest, form: MadeUpCall) -> dict[str, object]:
+    published = list(listed().filter(published=True))
+    context: dict[str, object] = {"section": "policies", "lines": lines(published), "form": form}
+    if not (may_administer(request.user) or may_decide_for_others(request.user)):
+        return context
+    found = coverage(published)
+    return context | {
+        "covered": [each for each in found if each.can_run_unasked],
+        "others": sum(len(each.tools) for each in found if not each.can_run_unasked),
+        "headings": HEADINGS.values(),
+    }
+
+
+def _rules_page(request: HttpRequest, tool: Tool, form: RulesForm, status: int = 200) -> HttpResponse:
     standing = oversight.of(tool)
     able = list(ruling.able(standing)[: MOST_NAMED + 1])
     said = who.words(standing.as_json, who.REQUESTER)

@@ -1,5 +1,7 @@
 """The pages on which administrators word what models read about calls that were declined, edited, late or refused."""
 
+from typing import Final
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
@@ -14,7 +16,7 @@ from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import ModelText, Outcome, Tool
 from hitlchat.gate.models.tools import LONGEST_TEXT
 
-MOST_TOOLS = 500
+MOST_TOOLS: Final = 500
 
 _administrators_only = administrators_only("Only administrators may see and change the texts for models.")
 
