@@ -90,10 +90,16 @@ def at(tmp_path: Path) -> Iterator[At]:
         each.close()
 
 
-def test_it_shows_what_comes_and_takes_approve_decline_and_later(at: At, bob: User) -> None:
-    desk = at("watch", "--as", "bob", "--for", "bob")
-    desk.reads("Waiting for questions")
+def test_it_shows_what_comes_and_takes_whole_words_that_were_typed_after_the_card(at: At, bob: User) -> None:
     calls = [ask(bob, recording(f"tool{number}"), {"text": f"hello {number}"}) for number in range(3)]
+    desk = at("watch", "--as", "bob", "--for", "bob")
+    desk.type("approve\n")
+    desk.reads("Type")
+    for typed in ("", "yes", "Approved"):
+        desk.screen = ""
+        desk.type(f"{typed}\n")
+        desk.reads("none of the three")
+    assert Decision.objects.count() == 0
     # In the order in which their time runs out.
     for typed, told in (("approve", "A server performs it"), ("decline", "Reason"), ("later", "it waits on")):
         desk.reads("later")
@@ -106,27 +112,12 @@ def test_it_shows_what_comes_and_takes_approve_decline_and_later(at: At, bob: Us
     assert [status(call).value for call in calls] == ["approved", "declined", "waiting"]
     assert [each.means for each in Decision.objects.all()] == ["console", "console"]
     assert Decision.objects.get(verdict="decline").reason == "Too risky"
-    assert "hello 0" in desk.screen
+    assert "hello 1" in desk.screen
     assert "Digest:" in desk.screen
-    os.killpg(desk.process.pid, signal.SIGINT)
+    desk.type("\x04")
     assert desk.ends() == 0
     assert "Stopped" in desk.screen
     assert "Traceback" not in desk.screen
-
-
-def test_only_the_whole_word_approves_and_what_was_typed_before_the_card_does_not_count(at: At, bob: User) -> None:
-    call = ask(bob, recording())
-    desk = at("watch", "--as", "bob")
-    desk.type("approve\n")
-    desk.reads("Type")
-    for typed in ("", "y", "yes", "Approved", "a"):
-        desk.screen = ""
-        desk.type(f"{typed}\n")
-        desk.reads("none of the three")
-    assert status(call).value == "waiting"
-    desk.type("\x04")
-    assert desk.ends() == 0
-    assert Decision.objects.count() == 0
 
 
 @pytest.mark.slow("another program at a terminal")

@@ -50,6 +50,14 @@ def hidden(shown: str, name: str) -> str:
     return found[1]
 
 
+def yes_to(review: str) -> dict[str, str]:
+    return {name: hidden(review, name) for name in ("digest", "edited", "shown")} | {"verdict": "approve"}
+
+
+def form_of(page: Client, approval: Approval) -> str:
+    return html.unescape(page.get(f"/approvals/{approval.pk}/edit", headers=HTMX).content.decode())
+
+
 def fields(**typed: str) -> dict[str, str]:
     given = {"to": "ann", "amount": "5", "fast": "false", "how": "{}"} | typed
     return {f"arg-{name}": value for name, value in given.items()}
@@ -60,39 +68,31 @@ def undecided(approval: Approval) -> bool:
 
 
 def test_the_form_has_a_field_for_each_argument_as_it_was_asked(page: Client, approval: Approval) -> None:
-    shown = page.get(f"/approvals/{approval.pk}/edit", headers=HTMX).content.decode()
+    assert "<!doctype html>" in page.get(f"/approvals/{approval.pk}/edit").content.decode()
+    shown = form_of(page, approval)
+    assert "<!doctype html>" not in shown
     for name in ("to", "amount", "fast", "how"):
         assert f'name="arg-{name}"' in shown
     assert ">\nann</textarea>" in shown
     assert undecided(approval)
 
 
-def test_without_scripts_the_form_is_a_page(page: Client, approval: Approval) -> None:
-    shown = page.get(f"/approvals/{approval.pk}/edit").content.decode()
-    assert "<!doctype html>" in shown
-    assert 'name="arg-to"' in shown
-
-
 @pytest.mark.guarantee("gate:same-call", "SR-10")
 def test_what_was_reviewed_is_what_is_approved(page: Client, approval: Approval, bob: User) -> None:
     review = step(page, approval, **fields(amount="50"))
+    becomes = re.sub("<[^>]*>", "", review[review.index('class="becomes"') :].partition("</p>")[0])
+    assert becomes.endswith("Pay 50 to ann")
     assert "<mark>5</mark>" in review
     assert "<mark>50</mark>" in review
     assert "The other 3 arguments stay as asked." in review
     assert "Asked because this tool asks every time." in review
-    answer = {name: hidden(review, name) for name in ("digest", "edited", "shown")} | {"verdict": "approve"}
+    answer = yes_to(review)
     assert page.post(f"/approvals/{approval.pk}/decide", answer).status_code == 302
     decision = Decision.objects.get()
     assert decision.digest == answer["shown"] != answer["digest"] == approval.digest
     call = ToolCall.objects.get()
     assert (call.status, call.tool_name) == (Status.APPROVED, "pay")
     assert call.arguments == decision.edited_arguments == {"to": "ann", "amount": 50, "fast": False, "how": {}}
-
-
-def test_the_sentence_of_the_question_is_that_of_the_changed_call(page: Client, approval: Approval) -> None:
-    shown = step(page, approval, **fields(amount="50", to="bob"))
-    becomes = re.sub("<[^>]*>", "", shown[shown.index('class="becomes"') :].partition("</p>")[0])
-    assert becomes.endswith("Pay 50 to bob")
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
@@ -113,8 +113,7 @@ def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
     ]:
         with subtests.test(changed=changed):
             review = step(page, approval, **fields(amount="50"))
-            answer = {name: hidden(review, name) for name in ("digest", "edited", "shown")} | {"verdict": "approve"}
-            response = page.post(f"/approvals/{approval.pk}/decide", answer | changed)
+            response = page.post(f"/approvals/{approval.pk}/decide", yes_to(review) | changed)
             assert response.status_code == 409
             assert undecided(approval)
 
@@ -178,10 +177,6 @@ def forms(make_tool: MakeTool, bob: User, entered: list[ToolCall]) -> Approval:
     return found
 
 
-def form_of(page: Client, approval: Approval) -> str:
-    return html.unescape(page.get(f"/approvals/{approval.pk}/edit", headers=HTMX).content.decode())
-
-
 def typed_in(shown: str) -> dict[str, str]:
     """What a browser would send of a form, untouched."""
     texts = re.findall(r'<textarea [^>]*name="([^"]*)"[^>]*>\n(.*?)</textarea>', shown, re.DOTALL)
@@ -207,12 +202,8 @@ def test_what_a_call_left_out_has_fields_all_the_same(page: Client, forms: Appro
     for label in ("integer or null, optional", "date or null, optional", "array or null, optional"):
         assert label in re.sub(r"<[^>]*>", "", shown)
     assert "Nothing is different" in step(page, forms, **typed_in(shown))
-
-
-def test_from_json_back_to_fields_with_what_may_be_left_out(page: Client, forms: Approval) -> None:
-    shown = step(page, forms, "fields", json='{"q": "hi"}')
-    assert 'name="arg-limit"' in shown
-    assert 'name="arg-limit"' in step(page, forms, "fields", json='{"q": "hi", "limit": 3, "mood": "cold"}')
+    for text in ('{"q": "hi"}', '{"q": "hi", "limit": 3, "mood": "cold"}'):
+        assert 'name="arg-limit"' in step(page, forms, "fields", json=text)
 
 
 def test_a_reference_to_a_list_of_values_gives_a_choice(page: Client, forms: Approval) -> None:
@@ -268,17 +259,14 @@ NULLS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("text", [None, ""])
-def test_null_stays_null_where_it_is_more_than_left_out(
-    text: str | None, page: Client, make_tool: MakeTool, bob: User
-) -> None:
+def test_null_stays_null_where_it_is_more_than_left_out(page: Client, make_tool: MakeTool, bob: User) -> None:
     make_tool("pay", code="def run(q: str) -> str:\n    return q\n")
     Tool.objects.update(input_schema=NULLS)
-    found = asked(bob, {"needed": None, "text": text, "kind": None, "any": None, "other": None})
-    assert "Nothing is different" in step(page, found, **typed_in(form_of(page, found)))
-    assert edited(page, found, needed="1", kind='"a"', other="2") == {
-        "needed": 1, "text": text, "kind": "a", "any": None, "other": 2,
-    }  # fmt: skip
+    for text in (None, ""):
+        found = asked(bob, {"needed": None, "text": text, "kind": None, "any": None, "other": None})
+        assert "Nothing is different" in step(page, found, **typed_in(form_of(page, found)))
+        now = {"needed": 1, "text": text, "kind": "a", "any": None, "other": 2}
+        assert edited(page, found, needed="1", kind='"a"', other="2") == now
 
 
 def test_what_is_wrong_is_said_in_words_at_its_field(subtests: pytest.Subtests, page: Client, forms: Approval) -> None:
@@ -317,6 +305,8 @@ def test_json_that_cannot_be_the_arguments_is_refused_in_words(
 
 def test_from_fields_to_json_and_back_nothing_is_lost(page: Client, approval: Approval) -> None:
     as_json = step(page, approval, "json", **fields(amount="7", how='{"a": [1.0]}'))
+    assert "As fields instead" in as_json
+    assert "As fields instead" in step(page, approval, json="{")
     text = as_json[as_json.index("<textarea") :].partition(">")[2].partition("</textarea>")[0]
     assert '"amount": 7' in text
     assert "1.0" in text
@@ -338,10 +328,16 @@ def test_what_cannot_be_seen_in_a_field_is_json_with_its_codes(
             assert value not in shown
 
 
-def test_changing_nothing_leaves_nothing_to_approve(page: Client, approval: Approval) -> None:
-    shown = step(page, approval, **fields())
-    assert "Nothing is different" in shown
-    assert "Approve with changes" not in shown
+def test_the_difference_shows_what_is_hidden_long_or_none(page: Client, approval: Approval) -> None:
+    same = step(page, approval, **fields())
+    assert "Nothing is different" in same
+    assert "Approve with changes" not in same
+    turned = step(page, approval, **fields(to="ann\u202e"))
+    assert '<span class="esc">U+202E</span>' in turned
+    assert "\u202e" not in turned
+    long = step(page, approval, **fields(to="x" * 5000 + "END"))
+    assert "Show all of yours (5003 characters)" in long
+    assert "END" in long
 
 
 def test_a_text_that_becomes_a_number_is_told_apart(page: Client, make_tool: MakeTool, bob: User) -> None:
@@ -351,18 +347,6 @@ def test_a_text_that_becomes_a_number_is_told_apart(page: Client, make_tool: Mak
     Tool.objects.update(input_schema={"type": "object", "properties": {"x": {}}})
     shown = step(page, asked(bob, {"x": "5"}), json='{"x": 5}')
     assert "It was a text, and is a number now." in shown
-
-
-def test_hidden_characters_of_the_change_are_visible_in_the_difference(page: Client, approval: Approval) -> None:
-    shown = step(page, approval, **fields(to="ann\u202e"))
-    assert '<span class="esc">U+202E</span>' in shown
-    assert "\u202e" not in shown
-
-
-def test_a_long_value_is_folded_and_whole(page: Client, approval: Approval) -> None:
-    shown = step(page, approval, **fields(to="x" * 5000 + "END"))
-    assert "Show all of yours (5003 characters)" in shown
-    assert "END" in shown
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-10")
@@ -377,8 +361,7 @@ def test_once_it_is_settled_nothing_can_be_changed(page: Client, approval: Appro
     review = step(page, approval, **fields(amount="50"))
     page.post(f"/approvals/{approval.pk}/decide", {"verdict": "decline"})
     assert "be changed any more" in step(page, approval, **fields(amount="50"))
-    answer = {name: hidden(review, name) for name in ("digest", "edited", "shown")} | {"verdict": "approve"}
-    late = page.post(f"/approvals/{approval.pk}/decide", answer)
+    late = page.post(f"/approvals/{approval.pk}/decide", yes_to(review))
     assert late.status_code == 409
     assert b"did not count" in late.content
     assert Decision.objects.get().verdict == "decline"

@@ -42,33 +42,27 @@ def of(page: Client, call: ToolCall) -> str:
     return text(page, f"/history/{call.pk}")
 
 
-def test_before_there_is_a_call_it_says_what_will_be_here(page: Client) -> None:
+def test_asked_or_not_every_call_is_a_line_with_who_and_what_and_filters_are_taken_off_one_by_one(
+    page: Client, bob: User
+) -> None:
     assert "No call yet" in text(page)
-    assert "No call matches" in text(page, tool="refund")
-    assert '<a href="/history/" aria-current="page">' in text(page)
-
-
-def test_asked_or_not_every_call_is_a_line_with_who_and_what(page: Client, bob: User) -> None:
     call = ask(bob, recording(prompt_template="Refund {args.text}"), {"text": "A-1"}, kind="mcp")
     decide.decline(approval_of(call).pk, signed_in(bob))
     Decision.objects.update(decided_at=approval_of(call).created_at + timedelta(seconds=75), hurried=True)
     ask(bob, recording("free", mode="DISABLED"), {"text": "x" * 500})
+    assert "No call matches" in text(page, tool="other")
+    filtered = text(page, tool="refund", outcome="declined", caller="mcp")
+    for words in ("Outcome: <bdi>Declined</bdi>", "Asked by: <bdi>an MCP client</bdi>", "Clear all", "Refund A-1"):
+        assert words in filtered
+    assert 'href="/history/?outcome=declined&caller=mcp"' in filtered
     shown = text(page)
+    assert '<a href="/history/" aria-current="page">' in shown
     for words in ("Refund A-1", "asked by an MCP client", "declined by <bdi>bob</bdi>", "after 1 min 15 s"):
         assert words in shown
     assert "faster than it can be read" in shown
     assert "not asked" in shown
     assert f"{'x' * 100}" in shown
     assert "x" * 200 not in shown
-
-
-def test_filters_stand_in_the_address_and_can_be_taken_off_one_by_one(page: Client, bob: User) -> None:
-    ask(bob, recording())
-    shown = text(page, tool="refund", outcome="waiting", caller="chat")
-    assert "Outcome: <bdi>Waiting</bdi>" in shown
-    assert "Asked by: <bdi>the assistant</bdi>" in shown
-    assert 'href="/history/?outcome=waiting&caller=chat"' in shown
-    assert "Clear all" in shown
 
 
 def test_a_filter_that_is_not_understood_finds_nothing_and_says_what_is_expected(
@@ -201,9 +195,14 @@ def shown_as(words: str) -> Shown:
     return {"text": words, "table": None, "error": None, "cut": []}
 
 
-def test_a_record_that_was_altered_says_so(page: Client, bob: User) -> None:
+def test_an_event_without_words_is_told_by_its_name_and_a_record_that_was_altered_says_so(
+    page: Client, bob: User
+) -> None:
     asked = approval_of(ask(bob, recording()))
-    assert "is not what was shown" not in of(page, asked.call)
+    AuditEvent.objects.create(name="approval.first_shown", call=fresh(asked.call), actor=bob, means="session")
+    before = of(page, asked.call)
+    assert "Approval: first shown." in before
+    assert "is not what was shown" not in before
     Approval.objects.filter(pk=asked.pk).update(disclosure=asked.disclosure | {"reason": "Harmless."})
     assert "is not what was shown" in of(page, asked.call)
 
@@ -222,12 +221,6 @@ def test_someone_elses_call_looks_like_none(bob: User, charlie: User, alice: Use
     assert f"/chat/{call.conversation_id}" not in shown
     assert "A-1" in text(client)
     assert Client().get(f"/history/{call.pk}").status_code == 302
-
-
-def test_events_that_nobody_here_knows_are_told_by_their_names(page: Client, bob: User) -> None:
-    call = ask(bob, recording())
-    AuditEvent.objects.create(name="approval.first_shown", call=fresh(call), actor=bob, means="session")
-    assert "Approval: first shown." in of(page, call)
 
 
 def test_every_event_of_a_call_that_this_program_records_has_words() -> None:

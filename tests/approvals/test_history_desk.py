@@ -59,28 +59,24 @@ def test_they_stand_first_with_their_number_and_have_a_filter(page: Client, bob:
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize("said,status_", [("done", Status.SUCCEEDED), ("failed", Status.FAILED)])
-def test_a_person_marks_it_with_a_note_and_that_is_on_record(
-    page: Client, bob: User, lost: ToolCall, said: str, status_: Status, entered: list[ToolCall]
+def test_a_person_marks_it_with_a_note_and_the_record_its_conversation_and_the_model_have_it(
+    page: Client, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:
-    response = settle(page, lost, outcome=said, note="I looked at the bank.")
-    assert response.headers["Location"] == f"/history/{lost.pk}"
-    assert status(lost) == status_
-    event = AuditEvent.objects.filter(call=lost).latest("id")
-    assert (event.actor, event.data["marked"], event.data["remark"]) == (bob, said, "I looked at the bank.")
-    shown = text(page.get(f"/history/{lost.pk}"))
-    assert f"Marked as {said}." in shown
-    assert "I looked at the bank." in shown
-    assert entered == []
-
-
-def test_its_conversation_and_the_model_hear_of_it(page: Client, bob: User, tool: Tool) -> None:
     chat = Conversation.objects.create(owner=bob)
-    lost = unknown(bob, tool, conversation_id=chat.pk)
-    settle(page, lost, outcome="done")
-    told = Message.objects.get(conversation=chat)
-    assert told.content == "You marked refund as: it did happen."
-    assert "it did happen" in told.wire
+    for word, then, happened in (("done", Status.SUCCEEDED, "did"), ("failed", Status.FAILED, "did not")):
+        lost = unknown(bob, tool, conversation_id=chat.pk)
+        response = settle(page, lost, outcome=word, note="I looked at the bank.")
+        assert response.headers["Location"] == f"/history/{lost.pk}"
+        assert status(lost) == then
+        event = AuditEvent.objects.filter(call=lost).latest("id")
+        assert (event.actor, event.data["marked"], event.data["remark"]) == (bob, word, "I looked at the bank.")
+        shown = text(page.get(f"/history/{lost.pk}"))
+        assert f"Marked as {word}." in shown
+        assert "I looked at the bank." in shown
+        message = Message.objects.filter(conversation=chat).latest("id")
+        assert message.content == f"You marked refund as: it {happened} happen."
+        assert f"it {happened} happen" in message.wire
+    assert entered == []
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
@@ -118,7 +114,10 @@ def test_what_is_not_one_clear_word_changes_nothing(subtests: pytest.Subtests, p
     for sent in [{}, {"outcome": "happened"}, {"outcome": ["done", "failed"]}, {"outcome": "done", "note": "x" * 501}]:
         with subtests.test(sent=sent):
             assert settle(page, lost, **sent).status_code == 422
-            assert status(lost) == Status.UNKNOWN
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(lost.caller)
+    assert settle(strict, lost, outcome="done").status_code == 403
+    assert status(lost) == Status.UNKNOWN
 
 
 @pytest.mark.guarantee("gate:only-people")
@@ -136,10 +135,3 @@ def test_an_administrator_may_mark_it_and_not_run_it_and_others_find_nothing(
     assert status(lost) == Status.UNKNOWN
     assert settle(client, lost, outcome="failed").status_code == 302
     assert AuditEvent.objects.filter(call=lost).latest("id").actor == alice
-
-
-def test_without_a_csrf_token_nothing_is_marked(bob: User, lost: ToolCall) -> None:
-    strict = Client(enforce_csrf_checks=True)
-    strict.force_login(bob)
-    assert settle(strict, lost, outcome="done").status_code == 403
-    assert status(lost) == Status.UNKNOWN

@@ -86,13 +86,9 @@ def test_what_cannot_be_put_on_record_is_not_exported(bobs: Client, bob: User) -
     assert not AuditEvent.objects.filter(name="history.exported").exists()
 
 
-def test_only_a_post_of_someone_signed_in_exports(bobs: Client) -> None:
+def test_a_wrong_filter_format_or_request_exports_nothing_and_is_named(bobs: Client) -> None:
     assert bobs.get("/history/export").status_code == 405
     assert Client().post("/history/export", {"format": "csv"}).status_code == 302
-    assert not AuditEvent.objects.exists()
-
-
-def test_a_wrong_filter_or_format_exports_nothing_and_is_named(bobs: Client) -> None:
     for sent, field in (({"format": "xml"}, "format"), ({"format": "csv", "risk": "9"}, "risk"), ({}, "format")):
         response = bobs.post("/history/export", sent)
         assert response.status_code == 422
@@ -125,17 +121,12 @@ def test_secrets_leave_in_neither_kind(bobs: Client, bob: User) -> None:
         text = export(bobs, form)
         assert SECRET not in text
         assert text.count("•••") + text.count("\\u2022\\u2022\\u2022") >= 8
-
-
-def test_what_is_secret_by_its_name_is_hidden_wherever_else_the_call_has_it(bobs: Client, bob: User) -> None:
-    tool = recording(
-        "free",
-        prompt_template="Sign in with {args.password}",
-        input_schema={"type": "object", "properties": {"password": {"type": "string"}}},
-    )
-    call = ask(bob, tool, {"password": SECRET})
+    # What is secret by its name is hidden wherever else the call has it.
+    schema = {"type": "object", "properties": {"password": {"type": "string"}}}
+    named = recording("named", prompt_template="Sign in with {args.password}", input_schema=schema)
+    call = ask(bob, named, {"password": SECRET})
     ToolCall.objects.filter(pk=call.pk).update(output=f"Signed in with {SECRET} as bob")
-    row, _ = lines(export(bobs, "jsonl"))
+    row, _ = lines(export(bobs, "jsonl", tool="named"))
     assert (row["prompt"], row["output"]) == ("Sign in with •••", "Signed in with ••• as bob")
     assert SECRET not in export(bobs, "csv")
 
@@ -149,12 +140,10 @@ def test_every_column_is_documented_in_its_order() -> None:
 
 def test_a_cell_is_never_a_formula(bobs: Client, bob: User) -> None:
     call = ask(bob, recording("free", mode="DISABLED"))
-    ToolCall.objects.filter(pk=call.pk).update(reason="=1+1", output="@SUM(A1)", tool_name="-2")
-    (row, _) = table(export(bobs, "csv"))
-    assert (row["reason"], row["output"], row["toolName"]) == ("'=1+1", "'@SUM(A1)", "'-2")
-    ToolCall.objects.filter(pk=call.pk).update(reason="  =1+1", output="\n=1", tool_name="\uff1d2")
-    (row, _) = table(export(bobs, "csv"))
-    assert (row["reason"], row["output"], row["toolName"]) == ("'  =1+1", "'\n=1", "'\uff1d2")
+    for reason, output, name in (("=1+1", "@SUM(A1)", "-2"), ("  =1+1", "\n=1", "\uff1d2")):
+        ToolCall.objects.filter(pk=call.pk).update(reason=reason, output=output, tool_name=name)
+        (row, _) = table(export(bobs, "csv"))
+        assert (row["reason"], row["output"], row["toolName"]) == (f"'{reason}", f"'{output}", f"'{name}")
 
 
 async def test_it_goes_beyond_one_page_and_streams_under_asgi(bob: User) -> None:

@@ -47,13 +47,6 @@ def press(page: Client, approval: Approval, **fields: str) -> Any:
     return page.post(f"/approvals/{approval.pk}/extend", typed, headers=HTMX)
 
 
-def test_the_card_the_list_and_the_line_of_the_call_have_the_button(page: Client, approval: Approval) -> None:
-    for path in (f"/approvals/{approval.pk}", "/approvals/"):
-        shown = page.get(path).content.decode()
-        assert f'action="/approvals/{approval.pk}/extend"' in shown
-        assert shown_on(approval).isoformat() in shown
-
-
 def mark(page: Client) -> str:
     """Of the list of the inbox, as it is shown."""
     return page.get("/approvals/").content.decode().partition('id="list-was" value="')[2].partition('"')[0]
@@ -72,6 +65,10 @@ def test_pressing_it_shows_the_new_time_and_pressing_it_twice_adds_no_more(page:
 def test_other_pages_look_and_are_told_only_what_they_do_not_show(page: Client, approval: Approval) -> None:
     path = f"/approvals/{approval.pk}/time-left"
     was = shown_on(approval).isoformat()
+    for each in (f"/approvals/{approval.pk}", "/approvals/"):
+        shown = page.get(each).content.decode()
+        assert f'action="/approvals/{approval.pk}/extend"' in shown
+        assert was in shown
     listed = mark(page)
     assert page.get(path, {"was": was}).status_code == 204
     press(page, approval)
@@ -83,20 +80,23 @@ def test_other_pages_look_and_are_told_only_what_they_do_not_show(page: Client, 
     assert deadline(approval).isoformat() in page.get("/approvals/").content.decode()
 
 
-def test_without_the_last_minute_the_piece_says_why_nothing_was_added(page: Client, approval: Approval) -> None:
+def test_the_piece_says_why_nothing_was_added(page: Client, approval: Approval) -> None:
+    for moment in ("", "soon", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z"):
+        assert "no usable deadline" in press(page, approval, deadline=moment).content.decode()
+        assert deadline(approval) == shown_on(approval)
     ToolCall.objects.update(deadline=shown_on(approval) + MORE)
     approval.refresh_from_db()
     piece = press(page, Approval.objects.select_related("call").get()).content.decode()
     assert "Five minutes can be added in the last minute" in piece
 
 
-@pytest.mark.parametrize("moment", ["", "soon", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z"])
-def test_a_deadline_that_is_none_changes_nothing(page: Client, approval: Approval, moment: str) -> None:
-    assert "no usable deadline" in press(page, approval, deadline=moment).content.decode()
-    assert deadline(approval) == shown_on(approval)
-
-
-def test_to_others_there_is_nothing_and_a_look_changes_nothing(page: Client, approval: Approval, charlie: User) -> None:
+@pytest.mark.guarantee("SR-27")
+def test_to_others_and_programs_there_is_nothing_and_a_look_changes_nothing(
+    page: Client, approval: Approval, bob: User, charlie: User, program_of: ProgramOf
+) -> None:
+    path = f"/approvals/{approval.pk}/extend"
+    problem(program_of(charlie).post(path), 404)
+    problem(program_of(bob, TokenKind.API).post(path), 403)
     assert page.get(f"/approvals/{approval.pk}/extend").status_code == 405
     other = Client()
     other.force_login(charlie)
@@ -115,14 +115,6 @@ def test_over_rest_it_answers_with_the_approval(bob: User, approval: Approval, p
     assert deadline(approval) == shown_on(approval) + MORE
     assert "in the last minute" in problem(bobs.post(path), 409)["detail"]
     assert problem(bobs.post(path, {"deadline": "soon"}), 422)["errors"].keys() == {"deadline"}
-
-
-@pytest.mark.guarantee("SR-27")
-def test_over_rest_only_who_may_decide_can(bob: User, charlie: User, approval: Approval, program_of: ProgramOf) -> None:
-    path = f"/approvals/{approval.pk}/extend"
-    problem(program_of(charlie).post(path), 404)
-    problem(program_of(bob, TokenKind.API).post(path), 403)
-    assert deadline(approval) == shown_on(approval)
 
 
 def test_at_the_console_it_says_until_when(bob: User, charlie: User, approval: Approval) -> None:

@@ -50,14 +50,14 @@ def made_up(**fields: str) -> dict[str, str]:
     return {"tool": "echo", "kind": "chat", "person": "alice", "arguments": "{}"} | fields
 
 
-def test_nobody_sees_the_rules_without_signing_in(client: Client, db: None) -> None:
+def test_everyone_signed_in_sees_the_rules_and_what_they_say_is_text(
+    rules: None, client: Client, bob: User, of: Any
+) -> None:
     for path in ("/policies", "/policies/example"):
         assert client.get(path).status_code == 302
     assert client.post("/policies/simulate").status_code == 302
-
-
-def test_everyone_sees_the_rules_and_what_they_say_is_text(rules: None, bob: User, of: Any) -> None:
     page = text_of(of(bob))
+    assert '<option value="alice">' not in page
     assert "Do not ask about calls of echo" in page
     assert "HITL_POLICIES, entry 2" in page
     assert "&lt;b&gt;now&lt;/b&gt;" in page
@@ -82,10 +82,15 @@ def test_the_page_does_not_hide_that_grants_let_calls_run_unasked_too(
     assert '<a href="/grants/">grant</a> covers.' in page
 
 
-def test_the_arguments_begin_with_the_example_of_the_tool(rules: None, alice: User, of: Any) -> None:
-    assert "as an example" in text_of(of(alice), tool="echo")
+def test_the_form_begins_with_the_example_of_the_tool_and_administrators_name_people(
+    rules: None, alice: User, bob: User, of: Any
+) -> None:
+    page = text_of(of(alice), tool="echo")
+    for words in ("as an example", "draft (draft: only tests in the Studio)", '<option value="bob">'):
+        assert words in page
     assert "as an example" in text_of(of(alice), "/policies/example", tool="echo")
     assert "as an example" not in text_of(of(alice), "/policies/example", tool="look")
+    assert of(alice).get("/policies/simulate")["Location"] == "/policies#simulate"
 
 
 def test_a_made_up_call_tells_every_rule_and_leaves_nothing(rules: None, alice: User, of: Any) -> None:
@@ -126,15 +131,6 @@ def test_others_simulate_for_themselves_and_published_tools_only(rules: None, al
         assert of(bob).post("/policies/simulate", made_up(**fields)).status_code == 422
 
 
-def test_drafts_are_marked_and_people_are_suggested_to_those_who_may_name_them(
-    rules: None, alice: User, bob: User, of: Any
-) -> None:
-    page = text_of(of(alice))
-    assert "draft (draft: only tests in the Studio)" in page
-    assert '<option value="bob">' in page
-    assert '<option value="alice">' not in text_of(of(bob))
-
-
 def test_a_simulated_call_says_who_may_answer(rules: None, alice: User, make_tool: MakeTool, of: Any) -> None:
     make_tool("plain")
     make_tool("grave", signed_in_only=True)
@@ -149,10 +145,6 @@ def test_a_simulated_call_says_who_may_answer(rules: None, alice: User, make_too
     assert "a signed-in person must decide" in told("grave", "mcp")
     assert "Set at the tool" in told("grave", "mcp")
     assert "decides" not in told("look", "mcp").partition('class="outcome"')[2]
-
-
-def test_whoever_comes_to_the_simulation_by_get_is_led_to_the_page(rules: None, alice: User, of: Any) -> None:
-    assert of(alice).get("/policies/simulate")["Location"] == "/policies#simulate"
 
 
 def command(*words: str) -> str:

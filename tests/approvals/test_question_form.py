@@ -29,16 +29,16 @@ OVER_HTMX = {"HX-Request": "true"}
 def asked(bob: User, settings: Settings) -> Approval:
     settings.HITL_ASK_USER = True
     asking.offered()
-    request = CallRequest(asking.NAME, {"question": "Paint\u202e it?", "fields": FIELDS}, caller(bob))
+    return question_to(bob)
+
+
+def question_to(user: User) -> Approval:
+    request = CallRequest(asking.NAME, {"question": "Paint\u202e it?", "fields": FIELDS}, caller(user))
     return async_to_sync(submit)(request).approval
 
 
 def sent(approval: Approval, **values: str) -> dict[str, str]:
     return {"digest": approval.digest, "verdict": "approve"} | values
-
-
-def nothing_decided(approval: Approval) -> bool:
-    return not Decision.objects.filter(approval=approval).exists()
 
 
 def test_the_card_shows_the_models_words_as_text_and_nothing_to_approve(
@@ -62,54 +62,43 @@ def test_what_does_not_fit_comes_back_with_its_errors_and_what_was_typed(
     assert 'value="&lt;many&gt;"' in form
     page = client.post(address, sent(asked, f0="red"))
     assert (page.status_code, b"one field does not fit" in page.content) == (422, True)
-    assert nothing_decided(asked)
+    assert not Decision.objects.exists()
 
 
-@pytest.mark.parametrize("over, status", [("ws", 204), ("http", 200)])
-def test_an_answer_that_fits_is_taken_once(client: Client, bob: User, asked: Approval, over: str, status: int) -> None:
+def test_an_answer_that_fits_is_taken_once(client: Client, bob: User, settings: Settings) -> None:
     client.force_login(bob)
-    values = sent(asked, f0="blue", f1="2.5", over=over)
-    address = reverse("reply", args=[asked.pk])
-    assert client.post(address, values, headers=OVER_HTMX).status_code == status
-    asked.call.refresh_from_db()
-    assert asked.call.arguments["answer"] == {"colour": "blue", "litres": 2.5}
-    again = client.post(address, values | {"f0": "red"}, headers=OVER_HTMX).content.decode()
-    assert "Your answer did not count." in again
-    (decision,) = Decision.objects.all()
-    assert decision.edited_arguments == asked.call.arguments
+    settings.HITL_ASK_USER = True
+    asking.offered()
+    for over, status in (("ws", 204), ("http", 200)):
+        approval = question_to(bob)
+        values = sent(approval, f0="blue", f1="2.5", over=over)
+        address = reverse("reply", args=[approval.pk])
+        assert client.post(address, values, headers=OVER_HTMX).status_code == status
+        approval.call.refresh_from_db()
+        assert approval.call.arguments["answer"] == {"colour": "blue", "litres": 2.5}
+        again = client.post(address, values | {"f0": "red"}, headers=OVER_HTMX).content.decode()
+        assert "Your answer did not count." in again
+        assert approval.decisions.get().edited_arguments == approval.call.arguments
 
 
-def test_an_answer_to_another_question_than_was_shown_is_none(client: Client, bob: User, asked: Approval) -> None:
-    client.force_login(bob)
-    values = sent(asked, f0="blue", f1="2") | {"digest": "0" * 64}
-    assert client.post(reverse("reply", args=[asked.pk]), values).status_code == 409
-    assert nothing_decided(asked)
-
-
-def test_nobody_else_sees_or_answers_it(client: Client, alice: User, charlie: User, asked: Approval) -> None:
+def test_other_ways_to_answer_it_are_none(
+    client: Client, alice: User, bob: User, charlie: User, asked: Approval
+) -> None:
+    """Of others, to another question than was shown, by a plain yes of a page or at the console."""
+    address, values = reverse("reply", args=[asked.pk]), sent(asked, f0="blue", f1="2")
     for other in (alice, charlie):
         client.force_login(other)
-        assert client.post(reverse("reply", args=[asked.pk]), sent(asked, f0="red", f1="1")).status_code == 404
-    assert nothing_decided(asked)
-
-
-def test_a_plain_yes_of_a_page_is_none(client: Client, bob: User, asked: Approval) -> None:
+        assert client.post(address, values).status_code == 404
     client.force_login(bob)
+    assert client.post(address, values | {"digest": "0" * 64}).status_code == 409
     page = client.post(reverse("decide", args=[asked.pk]), sent(asked))
     assert (page.status_code, b"a yes needs an" in page.content) == (409, True)
-    assert nothing_decided(asked)
-
-
-def test_a_yes_at_the_console_is_none(bob: User, asked: Approval) -> None:
     with pytest.raises(CommandError, match="a yes needs an “answer”"):
         call_command("approvals", "approve", str(asked.pk), "--as", "bob", "--digest", asked.digest, stdout=StringIO())
-    assert nothing_decided(asked)
-
-
-def test_a_call_that_asks_nothing_has_no_form_to_answer(client: Client, bob: User, asked: Approval) -> None:
-    client.force_login(bob)
+    # A call that asks nothing has no form to answer.
     type(asked.call).objects.filter(pk=asked.call_id).update(source="studio")
-    assert client.post(reverse("reply", args=[asked.pk]), sent(asked, f0="red", f1="1")).status_code == 404
+    assert client.post(address, values).status_code == 404
+    assert not Decision.objects.exists()
 
 
 def test_the_studio_and_the_policies_offer_nothing_to_edit_or_try_of_it(

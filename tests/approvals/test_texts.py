@@ -33,17 +33,14 @@ def page(alice: User, client: Client) -> Client:
     return client
 
 
-@pytest.mark.parametrize("path", ["/texts", "/tools/echo/texts"])
-def test_an_administrator_saves_words_and_sees_what_a_model_reads(page: Client, tool: Tool, path: str) -> None:
-    shown = page.post(
-        path, {"declined": "No {toolName}.", "expired": "", "confirm_lowering": "on"}, follow=True
-    ).content.decode()
-    assert "Models read these words from now on." in shown
-    assert "No {toolName}." in shown
-    assert "message&quot;: &quot;No " in shown
-    assert "It was not executed" in shown
-    owner = tool if "echo" in path else None
-    assert results.own_words(owner) == {"declined": "No {toolName}."}
+def test_an_administrator_saves_words_and_sees_what_a_model_reads(page: Client, tool: Tool) -> None:
+    typed = {"declined": "No {toolName}.", "expired": "", "confirm_lowering": "on"}
+    for path, owner in (("/texts", None), ("/tools/echo/texts", tool)):
+        shown = page.post(path, typed, follow=True).content.decode()
+        for words in ("Models read these words from now on.", "No {toolName}.", "message&quot;: &quot;No "):
+            assert words in shown
+        assert "It was not executed" in shown
+        assert results.own_words(owner) == {"declined": "No {toolName}."}
 
 
 def test_a_wrong_placeholder_is_told_at_its_field_and_what_was_typed_stays(page: Client, tool: Tool) -> None:
@@ -64,15 +61,6 @@ def test_the_example_follows_what_is_typed_and_saves_nothing(page: Client, tool:
     assert "known are" in page.post(path, {"feedback": "{x}"}, headers=HTMX).content.decode()
     assert page.post("/texts/example?outcome=nothing", typed, headers=HTMX).status_code == 404
     assert results.own_words(tool) == {}
-
-
-def test_the_pages_are_for_administrators(bob: User, tool: Tool) -> None:
-    client = Client()
-    client.force_login(bob)
-    for path in ("/texts", "/tools/echo/texts"):
-        assert client.get(path).status_code == 403
-        assert client.post(path, {"declined": "x"}).status_code == 403
-    assert results.own_words(None) == {}
 
 
 def test_over_rest_they_are_read_and_changed(alice: User, tool: Tool, program_of: ProgramOf) -> None:
@@ -100,10 +88,13 @@ def test_over_rest_they_are_read_and_changed(alice: User, tool: Tool, program_of
 
 
 @pytest.mark.guarantee("SR-27")
-def test_over_rest_no_program_and_nobody_else_changes_them(
-    alice: User, bob: User, tool: Tool, program_of: ProgramOf
+def test_no_program_and_nobody_but_administrators_changes_them(
+    alice: User, bob: User, tool: Tool, client: Client, program_of: ProgramOf
 ) -> None:
+    client.force_login(bob)
     for path in ("/texts", "/tools/echo/texts"):
+        assert client.get(path).status_code == 403
+        assert client.post(path, {"declined": "x"}).status_code == 403
         problem(program_of(bob).get(path), 403)
         problem(program_of(bob).put(path, {"declined": "x"}), 403)
         problem(program_of(alice, TokenKind.API).put(path, {"declined": "x"}), 403)
