@@ -18,6 +18,8 @@ from django_htmx.middleware import HtmxDetails
 
 from hitlchat.accounts.roles import may_administer
 
+View = Callable[..., HttpResponseBase]
+
 
 class HtmxRequest(HttpRequest):
     """A request of a browser, as the middleware of django-htmx leaves it."""
@@ -26,12 +28,9 @@ class HtmxRequest(HttpRequest):
 
 
 def person(request: HttpRequest) -> User:
-    """The user of a view behind `login_required`."""
+    """Return the user of a view behind `login_required`."""
     assert isinstance(request.user, User)
     return request.user
-
-
-View = Callable[..., HttpResponseBase]
 
 
 def only(may: Callable[[User], bool], words: str = "") -> Callable[[View], View]:
@@ -55,48 +54,36 @@ def administrators_only(words: str) -> Callable[[View], View]:
     return only(may_administer, words)
 
 
-Handler = Callable[[HtmxRequest], HttpResponseBase]
-
-
-def leave_page(get_response: Handler) -> Handler:
+def leave_page(get_response: Callable[[HtmxRequest], HttpResponseBase]) -> Callable[[HtmxRequest], HttpResponseBase]:
     """Tell htmx in a header where to go: it would put the page of sign-in where the part belongs."""
 
     def middleware(request: HtmxRequest) -> HttpResponseBase:
         response = get_response(request)
-        return _leaving(request, response) if _ends(request, response) else response
+        to = urlsplit(response.headers.get("Location", "")).path
+        is_sign_in = response.status_code == 302 and to == resolve_url(settings.LOGIN_URL)
+        if not request.htmx or not (is_sign_in or response.status_code == 401):
+            return response
+        answer = HttpResponse(status=204) if is_sign_in else response
+        shown = urlsplit(request.htmx.current_url or "")
+        if not _has_socket(shown.path):
+            answer["HX-Redirect"] = _instead(request, f"{shown.path}?{shown.query}" if shown.query else shown.path)
+        return answer
 
     return middleware
 
 
-def _ends(request: HtmxRequest, response: HttpResponseBase) -> bool:
-    """Return whether a part was asked for, and the answer is that nobody is signed in."""
-    if not request.htmx:
-        return False
-    to = urlsplit(response.headers.get("Location", "")).path
-    return response.status_code == 401 or (response.status_code == 302 and to == resolve_url(settings.LOGIN_URL))
-
-
-def _leaving(request: HtmxRequest, response: HttpResponseBase) -> HttpResponseBase:
-    answer = response if response.status_code == 401 else HttpResponse(status=204)
-    if not _has_socket(request):
-        answer["HX-Redirect"] = _instead(request)
-    return answer
-
-
-def _has_socket(request: HtmxRequest) -> bool:
+def _has_socket(path: str) -> bool:
     """The socket of a conversation tells why it closes, which nothing here knows once the session is gone."""
     try:
-        return resolve(urlsplit(request.htmx.current_url or "").path).url_name == "conversation"
+        return resolve(path).url_name == "conversation"
     except Resolver404:
         return False
 
 
-def _instead(request: HtmxRequest) -> str:
+def _instead(request: HttpRequest, page: str) -> str:
     user_id = request.session.get(SESSION_KEY)
     if user_id and User.objects.filter(pk=user_id, is_active=False).exists():
         return resolve_url("people:deactivated")
-    shown = urlsplit(request.htmx.current_url or "")
-    page = f"{shown.path}?{shown.query}" if shown.query else shown.path
     # Whatever the header says, one comes back to this server alone.
     is_here = page.startswith("/") and not page.startswith("//") and "\\" not in page
     sign_in = resolve_url(settings.LOGIN_URL)

@@ -20,6 +20,14 @@ Handler = Callable[[HttpRequest], HttpResponse]
 # Read by programs, in the words of the record; a page that asks for a person says so.
 FOR_PROGRAMS: Final = ("/api/", "/metrics")
 PAGE_HEADER: Final = "Hitlchat-Page"
+THEME: Final = "hitlchat_theme"
+THEMES: Final = {"system": _("As the system has it"), "light": _("Light"), "dark": _("Dark")}
+LANGUAGES: Final = {"browser": _("As the browser asks"), **dict(settings.LANGUAGES)}
+A_YEAR: Final = 365 * 86400
+CHOICES: Final[dict[str, tuple[str, Mapping[str, object]]]] = {
+    "theme": (THEME, THEMES),
+    "language": (settings.LANGUAGE_COOKIE_NAME, LANGUAGES),
+}
 
 
 def of_browser(cookies: Mapping[str, str], accepts: str) -> str:
@@ -54,12 +62,6 @@ def page_language(get_response: Handler) -> Handler:
     return middleware
 
 
-THEME: Final = "hitlchat_theme"
-THEMES: Final = {"system": _("As the system has it"), "light": _("Light"), "dark": _("Dark")}
-LANGUAGES: Final = {"browser": _("As the browser asks"), **dict(settings.LANGUAGES)}
-A_YEAR: Final = 365 * 86400
-
-
 def theme(request: HttpRequest) -> str:
     """Return the theme that this browser is to show: `light`, `dark`, or empty for that of the system."""
     chosen = request.COOKIES.get(THEME, "")
@@ -70,12 +72,6 @@ def chosen_language(request: HttpRequest) -> str:
     """Return what was chosen in this browser: a language, or `browser`."""
     chosen = request.COOKIES.get(settings.LANGUAGE_COOKIE_NAME, "")
     return chosen if chosen in LANGUAGES else "browser"
-
-
-CHOICES: Final[dict[str, tuple[str, Mapping[str, object]]]] = {
-    "theme": (THEME, THEMES),
-    "language": (settings.LANGUAGE_COOKIE_NAME, LANGUAGES),
-}
 
 
 @login_required

@@ -4,7 +4,7 @@ import ipaddress
 import secrets
 from datetime import datetime, timedelta
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.conf import settings
@@ -18,7 +18,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.dispatch import Signal
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render, resolve_url
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
@@ -30,7 +30,10 @@ from hitlchat.accounts.access import person
 from hitlchat.accounts.models import SetupLink, hashed
 from hitlchat.base import database
 
-LIFETIME = timedelta(hours=24)
+LIFETIME: Final = timedelta(hours=24)
+TOO_MANY_REQUESTS: Final = 429  # RFC 6585, section 4
+# In the session: when its person last proved who they are.
+SIGNED_IN_AT: Final = "signed_in_at"
 
 # Sent within the transaction that makes the first administrator, with the user.
 administrator_made = Signal()
@@ -108,17 +111,13 @@ def welcome(request: HttpRequest, secret: str) -> HttpResponse:
     return render(request, "accounts/welcome.html", {"form": form})
 
 
-TOO_MANY_REQUESTS = 429  # RFC 6585, section 4
-
-
 def page(
     request: HttpRequest, _answer: HttpResponse | None = None, _given: dict[str, Any] | None = None
 ) -> HttpResponse:
     """Show the page of a lock-out, the same whether there is such a person or not."""
-    pause = settings.AXES_COOLOFF_TIME
-    shown = {"minutes": int(pause.total_seconds()) // 60}
-    response = render(request, "accounts/locked_out.html", shown, status=TOO_MANY_REQUESTS)
-    response["Retry-After"] = str(int(pause.total_seconds()))
+    seconds = int(settings.AXES_COOLOFF_TIME.total_seconds())
+    response = render(request, "accounts/locked_out.html", {"minutes": seconds // 60}, status=TOO_MANY_REQUESTS)
+    response["Retry-After"] = str(seconds)
     return response
 
 
@@ -133,11 +132,10 @@ def address(request: HttpRequest) -> str | None:
         return peer
 
 
-FIELD = forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True})
-
-
 class SignInAgain(forms.Form):
-    password = forms.CharField(strip=False, widget=FIELD)
+    password = forms.CharField(
+        strip=False, widget=forms.PasswordInput({"autocomplete": "current-password", "autofocus": True})
+    )
 
     def __init__(self, request: HttpRequest, data: Any = None) -> None:
         super().__init__(data)
@@ -162,17 +160,10 @@ def again(request: HttpRequest) -> HttpResponse:
         # Whoever had the session's key before has it no longer.
         request.session.cycle_key()
         note_sign_in(request=request)
-        return redirect(_here(request, onward))
+        is_here = url_has_allowed_host_and_scheme(onward, {request.get_host()}, require_https=request.is_secure())
+        return redirect(onward if is_here else "chat")
     context = {"form": form, "next": onward}
     return render(request, "accounts/sign_in_again.html", context, status=422 if form.errors else 200)
-
-
-def _here(request: HttpRequest, address: str) -> str:
-    is_here = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
-    return address if is_here else resolve_url("chat")
-
-
-SIGNED_IN_AT = "signed_in_at"
 
 
 def note_sign_in(*, request: Any, **_: Any) -> None:
@@ -212,6 +203,6 @@ def is_still_active(user_id: int) -> bool:
 def end_all(user_id: int) -> int:
     """End every session of this person, and return how many. None of them works again once the person is active."""
     # Whose a session is stands inside of it.
-    going_on = Session.objects.filter(expire_date__gt=timezone.now()).iterator()
-    theirs = [each.pk for each in going_on if each.get_decoded().get(SESSION_KEY) == str(user_id)]
+    every = Session.objects.filter(expire_date__gt=timezone.now()).iterator()
+    theirs = [each.pk for each in every if each.get_decoded().get(SESSION_KEY) == str(user_id)]
     return Session.objects.filter(pk__in=theirs).delete()[0]

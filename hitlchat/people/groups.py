@@ -116,5 +116,5 @@ def _free(name: str, group_id: int | None = None) -> str:
 
 
 def _note_person(name: str, group: Group, user: User, actor: Actor) -> None:
-    data = {"group": group.name, "group_id": group.pk, "person": user.get_username(), "person_id": user.pk}
+    data = {"group": group.name, "group_id": group.pk, **membership.about(user)}
     note(None, name, actor=actor, data=data | stated.states("person", user.pk))

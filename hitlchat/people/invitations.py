@@ -18,19 +18,8 @@ from hitlchat.gate.transition import note
 from hitlchat.people import membership
 from hitlchat.people.membership import Refused
 
-
-def is_plain(name: str) -> bool:
-    """Return whether a name has no hidden letters, and none that pass for others: approvals name people."""
-    shown = see(name)
-    return not shown.warnings and not any(piece.hidden for piece in shown.pieces)
-
-
 LIFETIME: Final = timedelta(days=7)
 MOST_OPEN: Final = 100
-
-
-class LinkUsed(Refused):
-    """The link is unknown, was used or revoked, has lapsed, or whoever made it may not any more."""
 
 
 def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
@@ -79,6 +68,12 @@ def find(secret: str) -> Invitation | None:
     return still_open().select_related("invited_by").filter(digest=hashed(secret)).first()
 
 
+def is_plain(name: str) -> bool:
+    """Return whether a name has no hidden letters, and none that pass for others: approvals name people."""
+    shown = see(name)
+    return not shown.warnings and not any(piece.hidden for piece in shown.pieces)
+
+
 def name_is_taken(username: str) -> bool:
     """Return whether the name is taken, also by one that differs in capitals only: approvals name people."""
     return User.objects.filter(username__iexact=username).exists()
@@ -87,19 +82,19 @@ def name_is_taken(username: str) -> bool:
 def redeem(secret: str, username: str, password: str) -> User:
     """Make the account and use the link up, together.
 
-    Raises: LinkUsed, Refused if somebody has that name.
+    Raises: Refused, if the link opens nothing any more, or somebody has that name.
     """
     with transaction.atomic():
         # Alone: also two who choose the same name, in other capitals.
         list(User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk"))
         found = find(secret)
         if found is None or Invitation.objects.filter(pk=found.pk).delete()[0] != 1:
-            raise LinkUsed("This invitation is no longer open.")
+            raise Refused("This invitation is no longer open.")
         if name_is_taken(username):
             raise Refused("Somebody here has this name already.")
         user = User.objects.create_user(username, password=password)
         roles.give(user, Role(found.role))
-        facts = _facts(found) | {"person": username, "person_id": user.pk} | stated.states("person", user.pk)
+        facts = _facts(found) | membership.about(user) | stated.states("person", user.pk)
         note(None, "person.joined", actor=Actor(user.pk, "session"), data=facts)
     return user
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -16,13 +17,17 @@ from hitlchat.accounts.models import Invitation, Role, Token
 from hitlchat.accounts.sign_in import address
 from hitlchat.agent import conversations, runner
 from hitlchat.agent.models import ACTIVE, Run
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import stated, stopping
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import CallerKind, ToolCall
 from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.transition import note
 
-CONSOLE = Actor(None, "console")
+CONSOLE: Final = Actor(None, "console")
+DEACTIVATED: Final = gettext_noop("the account it was called for was deactivated")
+NOT_STARTED: Final = Q(status__in=stopping.NOT_STARTED)
+TESTS_NOT_STARTED: Final = NOT_STARTED & Q(caller_kind=CallerKind.STUDIO)
 
 
 class Refused(Exception):
@@ -31,10 +36,6 @@ class Refused(Exception):
 
 class Stale(Refused):
     """The subject of the change is no longer what was seen."""
-
-
-class NoSuchPerson(Refused):
-    """The person does not exist."""
 
 
 def lock(actor: Actor) -> set[int]:
@@ -49,47 +50,9 @@ def lock(actor: Actor) -> set[int]:
     return administrators
 
 
-def lock_person(user_id: int) -> User:
-    """Return the row of a person, locked.
-
-    Raises: NoSuchPerson
-    """
-    found = User.objects.select_for_update().filter(pk=user_id).first()
-    if found is None:
-        raise NoSuchPerson("There is no such person.")
-    return found
-
-
 def state(user: User) -> str:
     """Return what a page says it has shown, to be compared with what is."""
     return f"{roles.role_of(user).value}, {'active' if user.is_active else 'deactivated'}"
-
-
-def check_seen(user: User, seen: str | None) -> None:
-    """Require that the person is as `seen`; None if nobody looked before.
-
-    Raises: Stale
-    """
-    now = state(user)
-    if seen is not None and seen != now:
-        said = _("Nothing was changed: somebody else was faster. {name} is now {state}. Look again.")
-        raise Stale(said.format(name=user.get_username(), state=now))
-
-
-def check_not_oneself(user: User, actor: Actor) -> None:
-    if actor.user_id == user.pk:
-        raise Refused("Nobody changes their own role or deactivates themselves. Ask another administrator.")
-
-
-def check_not_the_last(user: User, administrators: set[int], role: Role | None = None) -> None:
-    """Require another active administrator, unless this one stays one. `role`: None to deactivate."""
-    if role != Role.ADMINISTRATOR and administrators == {user.pk}:
-        raise Refused(f"{user.get_username()} is the only active administrator. Make somebody else one first.")
-
-
-DEACTIVATED = gettext_noop("the account it was called for was deactivated")
-NOT_STARTED = Q(status__in=stopping.NOT_STARTED)
-TESTS_NOT_STARTED = NOT_STARTED & Q(caller_kind=CallerKind.STUDIO)
 
 
 def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None) -> User:
@@ -98,11 +61,9 @@ def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None)
     Raises: Refused, Stale if they are not as `seen` (`state`) any more.
     """
     with transaction.atomic():
-        administrators = lock(actor)
-        user = lock_person(user_id)
-        check_not_oneself(user, actor)
-        check_seen(user, seen)
-        check_not_the_last(user, administrators, role)
+        user, is_the_last = _locked(user_id, actor, seen)
+        if is_the_last and role != Role.ADMINISTRATOR:
+            raise Refused(_the_last(user))
         before = roles.role_of(user)
         if before == role:
             raise Refused(f"{user.get_username()} has this role already.")
@@ -124,13 +85,11 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
     Raises: Refused, Stale
     """
     with transaction.atomic():
-        administrators = lock(actor)
-        user = lock_person(user_id)
-        check_not_oneself(user, actor)
-        check_seen(user, seen)
+        user, is_the_last = _locked(user_id, actor, seen)
         if not user.is_active:
             raise Refused(f"{user.get_username()} is deactivated already.")
-        check_not_the_last(user, administrators)
+        if is_the_last:
+            raise Refused(_the_last(user))
         user.is_active = False
         user.save(update_fields=["is_active"])
         sessions, tokens = sign_in.end_all(user.pk), _end_tokens(user)
@@ -148,9 +107,7 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
 def reactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
     """Let them sign in again, with their password and role of before. Raises: Refused, Stale."""
     with transaction.atomic():
-        lock(actor)
-        user = lock_person(user_id)
-        check_seen(user, seen)
+        user, _is_the_last = _locked(user_id, actor, seen)
         if user.is_active:
             raise Refused(f"{user.get_username()} is active already.")
         # Of a sign-in that was under way while they were deactivated.
@@ -162,9 +119,71 @@ def reactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
     return user
 
 
+def everyone(q: str = "", role: str = "", state: str = "") -> QuerySet[Any]:
+    """Return people by name, each with `role` and `token_count`, narrowed to what fits all that is given."""
+    unexpired = Q(tokens__expires_at=None) | Q(tokens__expires_at__gt=timezone.now())
+    rows = roles.with_roles(User.objects.annotate(token_count=Count("tokens", filter=unexpired)))
+    if q:
+        names = ("username", "first_name", "last_name", "email")
+        rows = rows.filter(Q(*[(f"{name}__icontains", q) for name in names], _connector=Q.OR))
+    if role:
+        rows = rows.filter(role=role)
+    if state:
+        rows = rows.filter(is_active=state == "active")
+    return rows.order_by("-is_active", "username")
+
+
 def not_started(user: User) -> int:
     """Return how many calls would be withdrawn."""
     return ToolCall.objects.filter(NOT_STARTED, caller=user).count()
+
+
+def note_administrator(*, user: User, means: str = "session", **_: Any) -> None:
+    """Put on record that somebody became an administrator without having been invited."""
+    actor = Actor(user.pk, "session") if means == "session" else CONSOLE
+    _note("person.joined", user, actor, {"role": Role.ADMINISTRATOR.value, "invited_by": None})
+
+
+def note_sign_in(*, request: HttpRequest | None, user: User, **_: Any) -> None:
+    """Put a sign-in from a browser on record."""
+    if request is not None and (where := address(request)) is not None:
+        note(None, "person.signed_in", actor=Actor(user.pk, "session"), data=about(user) | {"from": where})
+
+
+def note_failure(*, credentials: Mapping[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
+    """Put a failed sign-in on record. An unknown name is left out: it may be a password typed into the wrong field."""
+    name = str(credentials.get("username") or "")
+    user = User.objects.filter(username=name).first()
+    if user is None or request is None or (where := address(request)) is None:
+        return
+    note(None, "person.sign_in_failed", actor=SYSTEM, data=about(user) | {"from": where})
+
+
+def about(user: User) -> dict[str, Any]:
+    """Return how events name a person."""
+    return {"person": user.get_username(), "person_id": user.pk}
+
+
+def _locked(user_id: int, actor: Actor, seen: str | None) -> tuple[User, bool]:
+    """Lock the row of a person who is to change; return it, and whether they are the only active administrator.
+
+    `seen`: None if nobody looked before. Raises: Refused, Stale
+    """
+    administrators = lock(actor)
+    user = User.objects.select_for_update().filter(pk=user_id).first()
+    if user is None:
+        raise Refused("There is no such person.")
+    if actor.user_id == user.pk:
+        raise Refused("Nobody changes their own role or deactivates themselves. Ask another administrator.")
+    now = state(user)
+    if seen is not None and seen != now:
+        said = _("Nothing was changed: somebody else was faster. {name} is now {state}. Look again.")
+        raise Stale(said.format(name=user.get_username(), state=now))
+    return user, administrators == {user.pk}
+
+
+def _the_last(user: User) -> str:
+    return translatable(f"{user.get_username()} is the only active administrator. Make somebody else one first.")
 
 
 def _end_tokens(user: User) -> dict[int, str]:
@@ -196,27 +215,4 @@ def _note(name: str, user: User, actor: Actor, data: dict[str, object], ended: I
     """`ended`: the ids of their tokens that are gone."""
     states = stated.states("person", user.pk)
     states[stated.STATES] |= {"token": {str(key): None for key in ended}}
-    note(None, name, actor=actor, data={"person": user.get_username(), "person_id": user.pk, **data, **states})
-
-
-def note_administrator(*, user: User, means: str = "session", **_: Any) -> None:
-    """Put on record that somebody became an administrator without having been invited."""
-    actor = Actor(user.pk, "session") if means == "session" else CONSOLE
-    _note("person.joined", user, actor, {"role": Role.ADMINISTRATOR.value, "invited_by": None})
-
-
-def note_sign_in(*, request: HttpRequest | None, user: User, **_: Any) -> None:
-    """Put a sign-in from a browser on record."""
-    if request is not None and (where := address(request)) is not None:
-        data = {"person": user.get_username(), "person_id": user.pk, "from": where}
-        note(None, "person.signed_in", actor=Actor(user.pk, "session"), data=data)
-
-
-def note_failure(*, credentials: Mapping[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
-    """Put a failed sign-in on record. An unknown name is left out: it may be a password typed into the wrong field."""
-    name = str(credentials.get("username") or "")
-    user = User.objects.filter(username=name).first()
-    if user is None or request is None or (where := address(request)) is None:
-        return
-    data = {"person": user.get_username(), "person_id": user.pk, "from": where}
-    note(None, "person.sign_in_failed", actor=SYSTEM, data=data)
+    note(None, name, actor=actor, data={**about(user), **data, **states})

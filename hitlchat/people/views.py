@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.conf import settings
@@ -13,11 +13,9 @@ from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import Group, User
 from django.core.paginator import Paginator
 from django.core.validators import ProhibitNullCharactersValidator
-from django.db.models import Count, Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.debug import sensitive_post_parameters
@@ -27,7 +25,6 @@ from hitlchat.accounts import roles
 from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.models import Role, Token
 from hitlchat.accounts.preferences import LANGUAGES, THEMES, chosen_language
-from hitlchat.accounts.roles import with_roles
 from hitlchat.accounts.sign_in import FirstAdministratorForm
 from hitlchat.base.sentences import translated
 from hitlchat.gate import ruling
@@ -35,9 +32,12 @@ from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.transition import note
 from hitlchat.people import groups, invitations, membership
-from hitlchat.people.groups import LONGEST_NAME
 from hitlchat.people.invitations import is_plain
 from hitlchat.people.membership import Refused
+
+ON_A_PAGE: Final = 50
+
+administrator_only = administrators_only("Only administrators may see and change people.")
 
 
 class InvitationForm(forms.Form):
@@ -60,10 +60,6 @@ class JoinForm(FirstAdministratorForm):
         return name
 
 
-class GroupForm(forms.Form):
-    name = forms.CharField(max_length=LONGEST_NAME)
-
-
 class Search(forms.Form):
     """Filters of the list of people; what does not fit narrows nothing."""
 
@@ -84,32 +80,12 @@ class Search(forms.Form):
         return {name: self.cleaned_data.get(name) or "" for name in self.fields}
 
 
-administrator_only = administrators_only("Only administrators may see and change people.")
-
-
-def everyone(q: str = "", role: str = "", state: str = "") -> QuerySet[Any]:
-    """Return people by name, each with `role` and `token_count`, narrowed to what fits all that is given."""
-    unexpired = Q(tokens__expires_at=None) | Q(tokens__expires_at__gt=timezone.now())
-    rows = with_roles(User.objects.annotate(token_count=Count("tokens", filter=unexpired)))
-    if q:
-        names = ("username", "first_name", "last_name", "email")
-        rows = rows.filter(Q(*[(f"{name}__icontains", q) for name in names], _connector=Q.OR))
-    if role:
-        rows = rows.filter(role=role)
-    if state:
-        rows = rows.filter(is_active=state == "active")
-    return rows.order_by("-is_active", "username")
-
-
-ON_A_PAGE = 50
-
-
 @administrator_only
 @require_safe
 def people(request: HttpRequest) -> HttpResponse:
     search = Search(request.GET)
     wanted = search.wanted
-    rows = Paginator(everyone(**wanted).prefetch_related("groups"), ON_A_PAGE)
+    rows = Paginator(membership.everyone(**wanted).prefetch_related("groups"), ON_A_PAGE)
     context = {
         "section": "people",
         "search": search,
@@ -159,55 +135,6 @@ def reactivate(request: HttpRequest, user_id: int) -> HttpResponse:
     return _changed(request, user_id, partial(membership.reactivate, user_id), _("{name} can sign in again."))
 
 
-def _changed(request: HttpRequest, user_id: int, change: Callable[[Actor, str], User], done: str) -> HttpResponse:
-    """Make a change that the page before has said the consequences of."""
-    try:
-        user = change(actor_of(request), request.POST.get("seen", ""))
-    except Refused as refused:
-        return _page(request, user_id, str(refused))
-    messages.success(request, done.replace("{name}", user.get_username()))
-    return redirect("people:one", user_id)
-
-
-def _page(request: HttpRequest, user_id: int, problem: str = "") -> HttpResponse:
-    user = _found(user_id)
-    context = {
-        **_facts(user),
-        "section": "people",
-        "problem": problem,
-        "is_oneself": user == person(request),
-        "roles": [(each, roles.MEANING[each]) for each in Role],
-        "groups": user.groups.filter(pk__in=roles.named_groups()),
-    }
-    return render(request, "people/person.html", context, status=409 if problem else 200)
-
-
-def _confirm(request: HttpRequest, user_id: int, template: str, **more: Any) -> HttpResponse:
-    user = _found(user_id)
-    if user == person(request):
-        return redirect("people:one", user_id)
-    return render(request, template, {**_facts(user), "section": "people", **more})
-
-
-def _facts(user: User) -> dict[str, Any]:
-    return {
-        "whom": user,
-        "held": roles.role_of(user),
-        "meaning": roles.MEANING[roles.role_of(user)],
-        "seen": membership.state(user),
-        "tokens": Token.valid().filter(user=user).count(),
-        "not_started": membership.not_started(user),
-        "invited": invitations.still_open().filter(invited_by=user).count(),
-    }
-
-
-def _found(user_id: int) -> User:
-    found = User.objects.filter(pk=user_id).first()
-    if found is None:
-        raise Http404("There is no such person.")
-    return found
-
-
 @sensitive_post_parameters()
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -219,8 +146,7 @@ def account(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         form.save()
         update_session_auth_hash(request, user)
-        about = {"person": user.get_username(), "person_id": user.pk}
-        note(None, "person.password_changed", actor=actor_of(request), data=about)
+        note(None, "person.password_changed", actor=actor_of(request), data=membership.about(user))
         messages.success(request, "Your password is changed. You are signed out everywhere else.")
         return redirect("people:account")
     role = roles.role_of(user)
@@ -247,7 +173,7 @@ def deactivated(request: HttpRequest) -> HttpResponse:
 
 @administrator_only
 @require_POST
-def create_view(request: HttpRequest) -> HttpResponse:
+def new_group(request: HttpRequest) -> HttpResponse:
     try:
         made = groups.create(request.POST.get("name", ""), actor_of(request))
     except Refused as refused:
@@ -264,32 +190,29 @@ def group(request: HttpRequest, group_id: int) -> HttpResponse:
 
 @administrator_only
 @require_POST
-def rename_view(request: HttpRequest, group_id: int) -> HttpResponse:
+def rename_group(request: HttpRequest, group_id: int) -> HttpResponse:
     name, seen = request.POST.get("name", ""), request.POST.get("seen", "")
     return _do(request, group_id, lambda: groups.rename(group_id, name, actor_of(request), seen))
 
 
 @administrator_only
 @require_POST
-def add_view(request: HttpRequest, group_id: int) -> HttpResponse:
+def add_to_group(request: HttpRequest, group_id: int) -> HttpResponse:
     return _do(request, group_id, lambda: groups.add(group_id, request.POST.get("person", ""), actor_of(request)))
 
 
 @administrator_only
 @require_POST
-def remove_view(request: HttpRequest, group_id: int, user_id: int) -> HttpResponse:
+def remove_from_group(request: HttpRequest, group_id: int, user_id: int) -> HttpResponse:
     return _do(request, group_id, lambda: groups.remove(group_id, user_id, actor_of(request)))
 
 
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
-def delete_view(request: HttpRequest, group_id: int) -> HttpResponse:
+def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     if request.method != "POST":
         found = get_object_or_404(roles.named_groups(), pk=group_id)
-        people = found.user_set.order_by("username")
-        context = {"section": "people", "group": found, "people": people}
-        context |= {"named_by_a_rule": groups.is_named_by_a_rule(found), "decides_about": ruling.naming(found.pk)}
-        return render(request, "people/delete_group.html", context)
+        return render(request, "people/delete_group.html", _facts_of_group(found))
     try:
         confirmed = request.POST.get("confirm_lowering") == "on"
         gone = groups.delete(group_id, actor_of(request), request.POST.get("seen", ""), confirmed=confirmed)
@@ -297,29 +220,6 @@ def delete_view(request: HttpRequest, group_id: int) -> HttpResponse:
         return _group_page(request, group_id, str(refused))
     messages.success(request, _("The group {name} is deleted.").format(name=gone.name))
     return redirect("people:list")
-
-
-def _do(request: HttpRequest, group_id: int, act: Callable[[], Group]) -> HttpResponse:
-    try:
-        act()
-    except Refused as refused:
-        return _group_page(request, group_id, str(refused))
-    return redirect("people:group", group_id)
-
-
-def _group_page(request: HttpRequest, group_id: int, problem: str = "") -> HttpResponse:
-    found = get_object_or_404(roles.named_groups(), pk=group_id)
-    context = {
-        "section": "people",
-        "group": found,
-        "form": GroupForm(initial={"name": found.name}),
-        "people": found.user_set.order_by("username"),
-        "others": User.objects.filter(is_active=True).exclude(groups=found).order_by("username"),
-        "named_by_a_rule": groups.is_named_by_a_rule(found),
-        "decides_about": ruling.naming(found.pk),
-        "problem": problem,
-    }
-    return render(request, "people/group.html", context, status=409 if problem else 200)
 
 
 @administrator_only
@@ -342,10 +242,8 @@ def invite(request: HttpRequest) -> HttpResponse:
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
-    found = invitations.still_open().filter(pk=invitation_id).first()
     if request.method != "POST":
-        if found is None:
-            raise Http404("This invitation is not open.")
+        found = get_object_or_404(invitations.still_open(), pk=invitation_id)
         return render(request, "people/revoke_invitation.html", {"section": "people", "invitation": found})
     try:
         invitations.revoke(invitation_id, actor_of(request))
@@ -378,6 +276,75 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
     return render(request, "people/join.html", context, status=422 if form.errors else 200)
 
 
+def _changed(request: HttpRequest, user_id: int, change: Callable[[Actor, str], User], done: str) -> HttpResponse:
+    """Make a change that the page before has said the consequences of."""
+    try:
+        user = change(actor_of(request), request.POST.get("seen", ""))
+    except Refused as refused:
+        return _page(request, user_id, str(refused))
+    messages.success(request, done.replace("{name}", user.get_username()))
+    return redirect("people:one", user_id)
+
+
+def _page(request: HttpRequest, user_id: int, problem: str = "") -> HttpResponse:
+    user = get_object_or_404(User, pk=user_id)
+    context = {
+        **_facts(user),
+        "section": "people",
+        "problem": problem,
+        "is_oneself": user == person(request),
+        "roles": [(each, roles.MEANING[each]) for each in Role],
+        "groups": user.groups.filter(pk__in=roles.named_groups()),
+    }
+    return render(request, "people/person.html", context, status=409 if problem else 200)
+
+
+def _confirm(request: HttpRequest, user_id: int, template: str, **more: Any) -> HttpResponse:
+    user = get_object_or_404(User, pk=user_id)
+    if user == person(request):
+        return redirect("people:one", user_id)
+    return render(request, template, {**_facts(user), "section": "people", **more})
+
+
+def _facts(user: User) -> dict[str, Any]:
+    return {
+        "whom": user,
+        "held": roles.role_of(user),
+        "meaning": roles.MEANING[roles.role_of(user)],
+        "seen": membership.state(user),
+        "tokens": Token.valid().filter(user=user).count(),
+        "not_started": membership.not_started(user),
+        "invited": invitations.still_open().filter(invited_by=user).count(),
+    }
+
+
+def _do(request: HttpRequest, group_id: int, act: Callable[[], Group]) -> HttpResponse:
+    try:
+        act()
+    except Refused as refused:
+        return _group_page(request, group_id, str(refused))
+    return redirect("people:group", group_id)
+
+
+def _group_page(request: HttpRequest, group_id: int, problem: str = "") -> HttpResponse:
+    found = get_object_or_404(roles.named_groups(), pk=group_id)
+    context = _facts_of_group(found) | {
+        "others": User.objects.filter(is_active=True).exclude(groups=found).order_by("username"),
+        "problem": problem,
+    }
+    return render(request, "people/group.html", context, status=409 if problem else 200)
+
+
+def _facts_of_group(group: Group) -> dict[str, Any]:
+    return {
+        "section": "people",
+        "group": group,
+        "people": group.user_set.order_by("username"),
+        "named_by_a_rule": groups.is_named_by_a_rule(group),
+        "decides_about": ruling.naming(group.pk),
+    }
+
+
 def _link(request: HttpRequest, secret: str) -> str:
     scheme = "https" if settings.HTTPS else request.scheme
     return f"{scheme}://{request.get_host()}{reverse('people:join', args=[secret])}"
@@ -388,12 +355,12 @@ urlpatterns = [
     path("people/", people, name="list"),
     path("people/invite", invite, name="invite"),
     path("people/invitations/<int:invitation_id>/revoke", revoke, name="revoke-invitation"),
-    path("people/groups", create_view, name="new-group"),
+    path("people/groups", new_group, name="new-group"),
     path("people/groups/<int:group_id>", group, name="group"),
-    path("people/groups/<int:group_id>/rename", rename_view, name="rename-group"),
-    path("people/groups/<int:group_id>/delete", delete_view, name="delete-group"),
-    path("people/groups/<int:group_id>/add", add_view, name="add-to-group"),
-    path("people/groups/<int:group_id>/remove/<int:user_id>", remove_view, name="remove-from-group"),
+    path("people/groups/<int:group_id>/rename", rename_group, name="rename-group"),
+    path("people/groups/<int:group_id>/delete", delete_group, name="delete-group"),
+    path("people/groups/<int:group_id>/add", add_to_group, name="add-to-group"),
+    path("people/groups/<int:group_id>/remove/<int:user_id>", remove_from_group, name="remove-from-group"),
     path("people/<int:user_id>", one, name="one"),
     path("people/<int:user_id>/role", role, name="role"),
     path("people/<int:user_id>/deactivate", deactivate, name="deactivate"),

@@ -9,7 +9,6 @@ from hitlchat.accounts.models import Role
 from hitlchat.base.visible import see
 from hitlchat.people import invitations, membership
 from hitlchat.people.membership import CONSOLE, Refused
-from hitlchat.people.views import everyone
 
 Options = dict[str, Any]
 
@@ -38,7 +37,7 @@ class Command(BaseCommand):
             raise CommandError(str(refused)) from refused
 
     def _list(self, options: Options) -> str:
-        return "\n".join(_line(user) for user in everyone()) or "There is nobody yet."
+        return "\n".join(_line(user) for user in membership.everyone()) or "There is nobody yet."
 
     def _invite(self, options: Options) -> str:
         if len(options["note"]) > 120:
