@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.utils import timezone
 
 from hitlchat.accounts.roles import may_administer
@@ -19,7 +18,7 @@ class OnlyPeople(Forbidden):
 
 def require(actor: Actor, words: str) -> None:
     """Let pass administrators, signed in or with an approver token. Raises: OnlyPeople, with these words."""
-    user = User.objects.filter(pk=actor.user_id).first() if actor.is_person and actor.user_id is not None else None
+    user = actor.person
     if user is None or not may_administer(user):
         raise OnlyPeople(words)
 

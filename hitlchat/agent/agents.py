@@ -274,7 +274,7 @@ def remove(name: str, actor: Actor) -> None:
 
 
 def _require(actor: Actor) -> User:
-    user = User.objects.filter(pk=actor.user_id).first() if actor.is_person and actor.user_id is not None else None
+    user = actor.person
     if user is None or not may_author(user):
         raise OnlyAuthors
     return user

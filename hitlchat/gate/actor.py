@@ -36,6 +36,11 @@ class Actor:
         return self.user_id is not None and self.means in ("session", "token", "console")
 
     @property
+    def person(self) -> User | None:
+        """Return the person who acts, as they are by now; None where a program does, or hitlchat itself."""
+        return User.objects.filter(pk=self.user_id or 0).first() if self.is_person else None
+
+    @property
     def known_by(self) -> dict[str, str]:
         """Return what else there is to say of how they were known, for the record."""
         return {name: said for name, said in (("client", self.client), ("token", self.token)) if said}

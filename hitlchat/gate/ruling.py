@@ -71,9 +71,8 @@ def _note(tool: Tool, before: Rules, after: Rules, actor: Actor, weaker: tuple[s
 
 
 def require_administrator(actor: Actor) -> None:
-    """OnlyAdministrators."""
-    is_known = actor.is_person and actor.user_id is not None
-    user = User.objects.filter(pk=actor.user_id or 0).first() if is_known else None
+    """Raises: OnlyAdministrators"""
+    user = actor.person
     if user is None or not roles.may_administer(user):
         raise OnlyAdministrators
 

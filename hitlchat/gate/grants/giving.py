@@ -77,7 +77,7 @@ def _revoker(actor: Actor, grant: Grant) -> str:
     """Return the name of whoever may revoke it."""
     if actor.means == "console" and actor.user_id is None:
         return "the operator, on the console,"
-    person = User.objects.filter(pk=actor.user_id or 0).first() if actor.is_person else None
+    person = actor.person
     may = person is not None and (grant.person_id == person.pk or may_administer(person))
     return person.get_username() if person is not None and may else ""
 
