@@ -1,6 +1,5 @@
 """Giving a grant on a card, with its scope in words before the click; and the page of the grants."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -42,16 +41,6 @@ TIMES: Final = [
 # What the form begins with: narrow, and enough for the next few calls.
 CALLS: Final = 5
 MINUTES: Final = 60
-
-
-@dataclass(frozen=True)
-class Row:
-    """A grant on the page."""
-
-    grant: Grant
-    sentence: str
-    used: str
-    state: str
 
 
 @login_required
@@ -113,9 +102,13 @@ def _offer(found: Approval, actor: Actor, scope: Scope) -> dict[str, Any]:
     return {"offer": offer(found.call.tool_name, exactly, translated), "scope": exactly.as_json}
 
 
-def _rows(grants: QuerySet[Grant], *, is_active: bool) -> list[Row]:
-    states = giving.STATES
+def _rows(grants: QuerySet[Grant], *, is_active: bool) -> list[dict[str, Any]]:
     return [
-        Row(each, sentence(each, translated), used(each, gettext), states[giving.state(each, is_active=is_active)])
+        {
+            "grant": each,
+            "sentence": sentence(each, translated),
+            "used": used(each, gettext),
+            "state": giving.STATES[giving.state(each, is_active=is_active)],
+        }
         for each in grants
     ]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,8 +16,7 @@ from hitlchat.approvals.history import listing
 from hitlchat.base.durations import between
 from hitlchat.base.sentences import translated
 from hitlchat.gate import attention, decide, deciders, disclosure, editing, question, who
-from hitlchat.gate.card import Card, as_shown
-from hitlchat.gate.editing import Change
+from hitlchat.gate.card import as_shown
 from hitlchat.gate.grants import scope
 from hitlchat.gate.history.row import approval_of, decisions_of, needed
 from hitlchat.gate.models import Approval, AuditEvent, CallerKind, Decision, Grant, ToolCall, Verdict
@@ -88,46 +86,6 @@ WORDS: Final[dict[str, Words]] = {
 WORDS_OF_QUESTION: Final[dict[str, Words]] = WORDS | {"call.approved": gettext_noop("Answered.")}
 
 
-@dataclass(frozen=True)
-class Moment:
-    """`name` is the event's own; `who` is empty where hitlchat itself did it; `note` is what a person wrote."""
-
-    at: datetime
-    name: str
-    said: str
-    who: str
-    note: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One person's answer. `took`: from the question, `looked`: what is known of how they read it."""
-
-    decision: Decision
-    how: str
-    took: str
-    looked: str
-    changes: Sequence[Change]
-
-    @property
-    def approved(self) -> bool:
-        return self.decision.verdict == Verdict.APPROVE
-
-
-@dataclass(frozen=True)
-class Round:
-    """One time that it was put before people. `shown` is the card as it was, None where an older record lacks a part of
-    it; `altered`: what is on record is not what the digest was made of.
-    """
-
-    number: int
-    asked_at: datetime
-    approval: Approval
-    shown: Card | None
-    answers: Sequence[Answer]
-    altered: bool
-
-
 def rows(calls: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
     return needed(calls).defer(None).select_related("grant", "grant__person", "tool")
 
@@ -168,10 +126,17 @@ def _grant(user: User, grant: Grant | None) -> dict[str, Any] | None:
     return {"id": grant.pk, "sentence": scope.sentence(grant, translated), "may_open": may_open}
 
 
-def _moment(event: AuditEvent, words: dict[str, Words]) -> Moment:
+def _moment(event: AuditEvent, words: dict[str, Words]) -> Data:
+    """Return an event in words; `who` is empty where hitlchat itself did it, `note` is what a person wrote."""
     # Where nothing more is known of an event here, its name stands as a sentence.
     known = words.get(event.name, f"{event.name.replace('.', ': ').replace('_', ' ').capitalize()}.")
-    return Moment(event.at, event.name, _sentence(known, event.data), _who(event), str(event.data.get("remark") or ""))
+    return {
+        "at": event.at,
+        "name": event.name,
+        "said": _sentence(known, event.data),
+        "who": _who(event),
+        "note": str(event.data.get("remark") or ""),
+    }
 
 
 def _who(event: AuditEvent) -> str:
@@ -183,32 +148,43 @@ def _who(event: AuditEvent) -> str:
     return _("for {name}").format(name=name) if event.means == "system" else _("by {name}").format(name=name)
 
 
-def _rounds(asked: Approval, events: Sequence[AuditEvent]) -> list[Round]:
-    """Return the rounds of asking, the last first; the events of asking again have what was shown before."""
+def _rounds(asked: Approval, events: Sequence[AuditEvent]) -> list[Data]:
+    """Return each time that it was put before people, the last first.
+
+    The events of asking again have what was shown before.
+    """
     times = [each for each in events if each.name == "call.waiting"]
     earlier = [each.data["before"] for each in times if "before" in each.data]
-    every = [*earlier, asked.disclosure]
     found = [
         _round(asked, number, shown, times[number - 1].at if 1 < number <= len(times) else asked.created_at)
-        for number, shown in enumerate(every, 1)
+        for number, shown in enumerate([*earlier, asked.disclosure], 1)
     ]
     return found[::-1]
 
 
-def _round(asked: Approval, number: int, shown: dict[str, Any], asked_at: datetime) -> Round:
-    put = copy(asked)
-    is_last = shown is asked.disclosure
-    put.disclosure, put.digest = shown, asked.digest if is_last else disclosure.digest(shown)
-    answers = [_answer(each, asked_at, shown) for each in decisions_of(asked.call) if each.round == number]
-    return Round(number, asked_at, put, as_shown(put), answers, altered=disclosure.digest(shown) != put.digest)
+def _round(asked: Approval, number: int, shown: Data, asked_at: datetime) -> Data:
+    """`shown`: the card as it was; `altered`: what is on record is not what the digest was made of."""
+    put, digest = copy(asked), disclosure.digest(shown)
+    put.disclosure = shown
+    put.digest = asked.digest if shown is asked.disclosure else digest
+    return {
+        "number": number,
+        "asked_at": asked_at,
+        "approval": put,
+        "shown": as_shown(put),
+        "answers": [_answer(each, asked_at, shown) for each in decisions_of(asked.call) if each.round == number],
+        "altered": digest != put.digest,
+    }
 
 
-def _answer(decision: Decision, asked_at: datetime, shown: dict[str, Any]) -> Answer:
-    edited: dict[str, Any] | None = decision.edited_arguments
-    return Answer(
-        decision=decision,
-        how=who.how(decision),
-        took=between(asked_at, decision.decided_at),
-        looked=attention.words(decision, shown),
-        changes=() if edited is None else editing.changes(shown["arguments"], edited, shown["fields"]),
-    )
+def _answer(decision: Decision, asked_at: datetime, shown: Data) -> Data:
+    """`took`: from the question; `looked`: what is known of how they read it."""
+    edited: Data | None = decision.edited_arguments
+    return {
+        "decision": decision,
+        "approved": decision.verdict == Verdict.APPROVE,
+        "how": who.how(decision),
+        "took": between(asked_at, decision.decided_at),
+        "looked": attention.words(decision, shown),
+        "changes": () if edited is None else editing.changes(shown["arguments"], edited, shown["fields"]),
+    }

@@ -1,7 +1,6 @@
 """The page's list of calls: the form of its filters, and its lines with what each needs read at once."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -34,7 +33,7 @@ from hitlchat.gate.history.row import (
     ran_unasked,
     seconds_to_decide,
 )
-from hitlchat.gate.models import AuditEvent, CallerKind, Decision, ToolCall
+from hitlchat.gate.models import AuditEvent, CallerKind, ToolCall
 from hitlchat.gate.status import Status
 
 SOURCES: Final = (
@@ -54,6 +53,9 @@ EXPECTED_MOMENT: Final = _("Expected a day such as 2026-11-22, or a moment with 
 NAMES: Final = ("tool", "person", "decider", "rule")
 # Those that stand behind a fold, unless one of them is set.
 MORE: Final = ("source", "caller", "person", "decider", "means", "risk", "rule", "hurried")
+
+# What the page shows of one call.
+Line = dict[str, Any]
 
 
 class Moment(forms.Field):
@@ -170,56 +172,6 @@ class Filters(forms.Form):
         return [self[name] for name in self.fields if name not in MORE]
 
 
-@dataclass(frozen=True)
-class Line:
-    """One call. `again`: the id of the call that it was run again as. `may_mark` and `may_run` as its viewer may."""
-
-    call: ToolCall
-    again: str = ""
-    may_mark: bool = False
-    may_run: bool = False
-
-    @property
-    def outcome(self) -> str:
-        return outcome_of(self.call)
-
-    @property
-    def label(self) -> str:
-        return label_of(self.call)
-
-    @property
-    def unasked(self) -> bool:
-        return ran_unasked(self.call)
-
-    @property
-    def sentence(self) -> str:
-        """Return the question, or how the arguments begin if nobody was asked."""
-        asked = approval_of(self.call)
-        return asked.prompt if asked else ""
-
-    @property
-    def beginning(self) -> str:
-        text: str = getattr(self.call, "beginning", "") or ""
-        return f"{text[:BEGINNING]}…" if len(text) > BEGINNING else "" if text == "{}" else text
-
-    @property
-    def answers(self) -> list[Decision]:
-        return decisions_of(self.call)
-
-    @property
-    def is_question(self) -> bool:
-        return question.is_one(self.call)
-
-    @property
-    def hurried(self) -> bool:
-        return any(each.hurried for each in decisions_of(self.call))
-
-    @property
-    def took(self) -> str:
-        seconds = seconds_to_decide(self.call)
-        return "" if seconds is None else span(seconds)
-
-
 def page(user: User, wanted: Wanted, before: ToolCall | None) -> tuple[list[Line], bool]:
     """Return the lines of a page, and whether more follow."""
     found = finding.page(finding.ways(user), wanted, PAGE + 1, before=before, rows=_rows())
@@ -234,21 +186,38 @@ def unknown(user: User) -> tuple[list[Line], int]:
 
 
 def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
+    """Return each call with what its viewer may do about it; `again`: the id of the call that it was run again as."""
     calls, all_may_mark = list(calls), may_administer(user)
-    unknown = [call.pk for call in calls if call.status == Status.UNKNOWN]
-    events = (
-        AuditEvent.objects.filter(call__in=unknown, name=RUN_AGAIN).values_list("call_id", "data") if unknown else ()
-    )
+    lost = [call.pk for call in calls if call.status == Status.UNKNOWN]
+    events = AuditEvent.objects.filter(call__in=lost, name=RUN_AGAIN).values_list("call_id", "data") if lost else ()
     again = {call_id: str(data["as"]) for call_id, data in events}
     return [
-        Line(
-            call,
-            again=again.get(call.pk, ""),
-            may_mark=call.status == Status.UNKNOWN and (all_may_mark or call.caller_id == user.pk),
-            may_run=call.status == Status.UNKNOWN and call.caller_id == user.pk and call.pk not in again,
-        )
+        _line(call)
+        | {
+            "again": again.get(call.pk, ""),
+            "may_mark": call.pk in lost and (all_may_mark or call.caller_id == user.pk),
+            "may_run": call.pk in lost and call.caller_id == user.pk and call.pk not in again,
+        }
         for call in calls
     ]
+
+
+def _line(call: ToolCall) -> Line:
+    asked, answers, seconds = approval_of(call), decisions_of(call), seconds_to_decide(call)
+    # How the arguments begin, if nobody was asked.
+    text: str = getattr(call, "beginning", "") or ""
+    return {
+        "call": call,
+        "outcome": outcome_of(call),
+        "label": label_of(call),
+        "unasked": ran_unasked(call),
+        "sentence": asked.prompt if asked else "",
+        "beginning": f"{text[:BEGINNING]}…" if len(text) > BEGINNING else "" if text == "{}" else text,
+        "answers": answers,
+        "is_question": question.is_one(call),
+        "hurried": any(each.hurried for each in answers),
+        "took": "" if seconds is None else span(seconds),
+    }
 
 
 def _rows() -> QuerySet[ToolCall]:
