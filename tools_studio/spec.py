@@ -28,7 +28,11 @@ TAG = re.compile(r"[a-z0-9][a-z0-9 +#.-]{0,31}")
 
 
 class AuthoringError(Invalid):
-    """Problems of a draft, by field; nothing was saved."""
+    """Problems of a draft, by field; nothing was saved. `capability`: the error behind that of its capabilities."""
+
+    def __init__(self, errors: Mapping[str, str], capability: CapabilityError | None = None) -> None:
+        super().__init__(errors)
+        self.capability = capability
 
     def __str__(self) -> str:
         return "; ".join(f"{name}: {said}" for name, said in self.errors.items())
@@ -165,13 +169,16 @@ def check(draft: Draft, standing: Mapping[str, Stored] | None = None, *, section
     """
     problems: dict[str, str] = {}
     found = _signature(draft.code, problems, sections=sections)
-    granted = _capabilities(draft.capabilities, problems)
+    granted, unsound = _capabilities(draft)
+    if unsound is not None:
+        problems["capabilities"] = str(unsound)
     _check_words(draft, problems)
-    _check_variables(draft, granted, problems)
+    if wrong := variables.problem(draft.variables):
+        problems["variables"] = wrong
     if found is not None:
         _check_against(found, draft, problems)
     if problems or found is None or granted is None:
-        raise AuthoringError(problems)
+        raise AuthoringError(problems, unsound)
     level = risk.assess(granted.as_json()).level
     default = HitlMode.DISABLED if level == 0 else HitlMode.REQUIRED
     kept = variables.to_store(draft.variables, standing or {})
@@ -188,12 +195,16 @@ def _signature(code: str, problems: dict[str, str], *, sections: bool) -> Signat
     return found
 
 
-def _capabilities(raw: dict[str, Any], problems: dict[str, str]) -> Capabilities | None:
+def _capabilities(draft: Draft) -> tuple[Capabilities | None, CapabilityError | None]:
     try:
-        return capabilities.parse(raw)
+        granted = capabilities.parse(draft.capabilities)
     except CapabilityError as error:
-        problems["capabilities"] = str(error)
-        return None
+        return None, error
+    declared = {each.name for each in draft.variables}
+    if missing := next((name for name in granted.webhook if name not in declared), ""):
+        sentence = translatable(f"there is no variable {missing}; add it with the URL as its value")
+        return granted, CapabilityError("webhook.targets", sentence)
+    return granted, None
 
 
 def _check_words(draft: Draft, problems: dict[str, str]) -> None:
@@ -214,16 +225,6 @@ def _check_choices(draft: Draft, problems: dict[str, str]) -> None:
     if len(draft.tags) > MOST_TAGS or not all(TAG.fullmatch(tag) for tag in draft.tags):
         problems["tags"] = translatable(
             f"Expected at most {MOST_TAGS} tags of small letters, digits and . + # -, such as invoices."
-        )
-
-
-def _check_variables(draft: Draft, granted: Capabilities | None, problems: dict[str, str]) -> None:
-    if said := variables.problem(draft.variables):
-        problems["variables"] = said
-    missing = [name for name in (granted.webhook if granted else ()) if name not in {v.name for v in draft.variables}]
-    if missing:
-        problems["capabilities"] = translatable(
-            f"webhook.targets: there is no variable {missing[0]}; add it with the URL as its value"
         )
 
 

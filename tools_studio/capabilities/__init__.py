@@ -241,11 +241,11 @@ _FETCH_KEYS = ("mode", "hosts", "methods", "maxBytes", "timeoutSeconds", "redire
 
 
 class CapabilityError(ValueError):
-    """The declaration cannot be understood; `field` is the dotted place, such as `fetch.hosts`."""
+    """The declaration cannot be understood: a `sentence` about `field`, a dotted place such as `fetch.hosts`."""
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}" if field else message)
-        self.field = field
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(f"{field}: {sentence}" if field else sentence)
+        self.field, self.sentence = field, sentence
 
 
 def parse(raw: object) -> Capabilities:

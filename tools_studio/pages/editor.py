@@ -64,7 +64,7 @@ def new(request: HttpRequest) -> HttpResponse:
         except NotConfirmed as error:
             form.weaker = error.weaker
         except AuthoringError as error:
-            form.show(error.errors)
+            form.show(error)
         else:
             return _saved(tool)
     context = page.of(request, form) | {
@@ -100,7 +100,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         except NotConfirmed as error:
             form.weaker = error.weaker
         except AuthoringError as error:
-            form.show(error.errors)
+            form.show(error)
         else:
             return _saved(changed, was_published=found.published, withdrawn=withdrawn)
     context = page.of(request, form) | _told(request)

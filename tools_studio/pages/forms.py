@@ -18,7 +18,7 @@ from hitlchat.secrets.references import REFERENCE
 from tools_studio import capabilities, cases, spec
 from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, CapabilityError, Fetch
 from tools_studio.models import Category
-from tools_studio.spec import LONGEST_DESCRIPTION, MOST_TAGS, Draft
+from tools_studio.spec import LONGEST_DESCRIPTION, MOST_TAGS, AuthoringError, Draft
 from tools_studio.variables import Stored, Variable, resolve
 
 NAME, KIND, VALUE = "variable-name", "variable-kind", "variable-value"
@@ -171,12 +171,12 @@ class PowersForm(forms.Form):
             try:
                 capabilities.parse({name: value})
             except CapabilityError as error:
-                self.refuse(error.field, str(error).removeprefix(f"{error.field}: "))
+                self.refuse(error)
         return cleaned
 
-    def refuse(self, place: str, message: str) -> None:
+    def refuse(self, error: CapabilityError) -> None:
         """Show what is wrong with a declaration at the field that its dotted place belongs to."""
-        self.add_error(FIELDS.get(place), message)
+        self.add_error(FIELDS.get(error.field), error.sentence)
 
 
 def declared(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -356,12 +356,11 @@ class ToolForm(PowersForm):
             variables=variables(self.data),
         )
 
-    def show(self, problems: dict[str, str]) -> None:
-        """Put an AuthoringError's problems at their fields."""
-        for name, text in problems.items():
-            if name == "capabilities":
-                place, _, message = text.partition(": ")
-                self.refuse(place, message or text)
+    def show(self, error: AuthoringError) -> None:
+        """Put the problems at their fields."""
+        for name, text in error.errors.items():
+            if name == "capabilities" and error.capability is not None:
+                self.refuse(error.capability)
             else:
                 self.add_error(name if name in self.fields else None, text)
 
