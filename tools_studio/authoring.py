@@ -16,11 +16,11 @@ from hitlchat.gate import conditions, loosening, oversight, stopping, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.secrets.values import Stored
 from tools_studio import capabilities, cases, inspection, risk, spec, variables, versions
 from tools_studio.language import signature
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.spec import SOURCE, AuthoringError, Checked, Draft, check, draft_of
-from tools_studio.variables import Stored
 
 LONGEST_NAME = 64
 

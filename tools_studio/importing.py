@@ -15,11 +15,11 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import Guard, strictness
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.secrets.references import REFERENCE
+from hitlchat.secrets.values import Stored
 from tools_studio import authoring, cases, spec, variables, versions
 from tools_studio.exchange import BadFile, Entry, Problem, at_fields
 from tools_studio.models import Script
 from tools_studio.spec import SOURCE, AuthoringError, Checked, Draft
-from tools_studio.variables import Stored
 from tools_studio.versions import Difference
 
 Conflict = Literal["leave", "replace", "rename"]

@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models import TOOL_NAME, Tool, ToolCall
+from hitlchat.secrets.values import Stored
 
 GROUP = TOOL_NAME
 
@@ -68,6 +69,10 @@ class StoredVariable(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def stored(self) -> Stored:
+        return Stored(self.name, self.value, self.secret, self.fingerprint)
 
 
 class ScriptVersion(models.Model):

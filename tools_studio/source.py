@@ -20,6 +20,7 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.sandbox import Fault, HostFunction, Limits, Report, Share, shares
 from hitlchat.secrets.masking import Mask
+from hitlchat.secrets.values import Stored
 from tools_studio import capabilities, network, spec, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities, store
 from tools_studio.capabilities.files import grants
@@ -27,7 +28,7 @@ from tools_studio.language import signature
 from tools_studio.language.coercion import coerce
 from tools_studio.models import Script, ScriptVersion, StoredVariable
 from tools_studio.spec import SOURCE, AuthoringError, Draft, Unreadable, check, draft_of
-from tools_studio.variables import Resolved, Stored
+from tools_studio.variables import Resolved
 
 
 def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, HostFunction]:
@@ -103,7 +104,7 @@ def secrets(script: Script, granted: Capabilities) -> tuple[str, ...]:
 def _shared(rows: Iterable[StoredVariable], script: Script, granted: Capabilities) -> Iterator[Stored]:
     for row in rows:
         if (granted.store and row.script.group == script.group) or _folder(row.script, granted):
-            yield Stored(row.name, row.secret, row.value, row.fingerprint)
+            yield row.stored
 
 
 def _folder(other: Script, granted: Capabilities) -> bool:

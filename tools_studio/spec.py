@@ -14,13 +14,13 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import prompt, schema
 from hitlchat.gate import spec as gate
 from hitlchat.gate.models import TOOL_NAME, HitlMode, Tool
+from hitlchat.secrets.values import Stored, Value
 from tools_studio import capabilities, risk, variables
 from tools_studio.capabilities import Capabilities, CapabilityError, listed
 from tools_studio.language import signature
 from tools_studio.language.signature import Signature
 from tools_studio.language.snippet import SignatureError
 from tools_studio.models import GROUP, Category, Script, StoredVariable
-from tools_studio.variables import Stored, Variable
 
 SOURCE = "studio"
 MOST_TAGS = 10
@@ -115,7 +115,7 @@ class Draft:
     deadline_seconds: int | None = None
     signed_in_only: bool = False
     example: dict[str, Any] | None = None
-    variables: tuple[Variable, ...] = ()
+    variables: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Checked:
                 "code": self.draft.code,
                 "group": self.draft.group,
                 "capabilities": self.capabilities.as_json(),
-                "variables": [kept.identity for kept in self.variables],
+                "variables": [[each.name, each.secret, each.mark] for each in self.variables],
             }
         )
 
@@ -283,10 +283,7 @@ def store_variables(script: Script, variables: tuple[Stored, ...]) -> None:
 
 def stored_variables(script: Script) -> dict[str, Stored]:
     """Return the variables by name, as they are stored."""
-    return {
-        row.name: Stored(row.name, row.secret, row.value, row.fingerprint)
-        for row in StoredVariable.objects.filter(script=script)
-    }
+    return {row.name: row.stored for row in StoredVariable.objects.filter(script=script)}
 
 
 def draft_of(tool: Tool) -> Draft:
@@ -312,7 +309,7 @@ def as_json(draft: Draft) -> dict[str, Any]:
     """Return every field of `draft`, JSON all the way down; the value of a secret is null."""
     return {each.key: getattr(draft, each.name) for each in FIELDS} | {
         "tags": list(draft.tags),
-        "variables": [asdict(each) for each in draft.variables],
+        "variables": [{"name": each.name, "secret": each.secret, "value": each.value} for each in draft.variables],
     }
 
 
@@ -340,5 +337,5 @@ def from_json(snapshot: Mapping[str, Any]) -> Draft:
 def given(document: Mapping[str, Any]) -> Draft:
     """Return the draft of a JSON that has at least a name and code. Raises: KeyError, TypeError."""
     fields = {name: document[key] for name, key in KEYS.items() if key in document}
-    named = tuple(Variable(**each) for each in document.get("variables", ()))
+    named = tuple(variables.from_json(each) for each in document.get("variables", ()))
     return Draft(**fields | {"tags": tuple(document.get("tags", ())), "variables": named})

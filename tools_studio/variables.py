@@ -9,45 +9,12 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
 from hitlchat.secrets import references, sealing
 from hitlchat.secrets.references import REFERENCE
+from hitlchat.secrets.values import SHORTEST_SECRET, Stored, Value, seal
 
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 MOST = 20
 LONGEST_VALUE = 4000
-# Shorter ones occur by chance: masking them would garble what a tool says, and not hide them.
-SHORTEST_SECRET = 6
 PURPOSE = "tool secret"
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A variable as an author gives it.
-
-    `value` None: keep the stored secret; exactly `${NAME}`: the server's environment.
-    """
-
-    name: str
-    secret: bool = False
-    value: str | None = None
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A variable as stored: `value` plain, or sealed, or a reference; empty when there is none yet."""
-
-    name: str
-    secret: bool
-    value: str
-    fingerprint: str = ""
-
-    @property
-    def identity(self) -> list[Any]:
-        """Return what of it belongs to the tool's definition; of a secret, nothing that gives it away."""
-        return [self.name, self.secret, self.fingerprint or self.value]
-
-    def shown(self) -> Variable:
-        """Return what its author may see again."""
-        hidden = self.secret and not REFERENCE.fullmatch(self.value)
-        return Variable(self.name, self.secret, None if hidden else self.value)
 
 
 @dataclass(frozen=True)
@@ -63,17 +30,22 @@ class Resolved:
     hidden: tuple[str, ...] = ()
 
 
-def problem(variables: Iterable[Variable]) -> str | None:
+def from_json(declared: Mapping[str, Any]) -> Value:
+    """Return the variable of a JSON; without a word about it, it is plain. Raises: KeyError, TypeError."""
+    return Value(**{"secret": False, **declared})
+
+
+def problem(variables: Iterable[Value]) -> str | None:
     """Return what is wrong with the declaration, in a sentence."""
     named = list(variables)
     if len(named) > MOST:
         return translatable(f"At most {MOST} variables, not {len(named)}.")
     if twice := {each.name for each in named if [other.name for other in named].count(each.name) > 1}:
         return translatable(f"{min(twice)} is there twice.")
-    return next((said for said in map(_problem, named) if said), None)
+    return next(filter(None, map(_problem, named)), None)
 
 
-def _problem(variable: Variable) -> str | None:
+def _problem(variable: Value) -> str | None:
     name, value = variable.name, variable.value or ""
     if not NAME.fullmatch(name):
         return translatable(
@@ -82,8 +54,8 @@ def _problem(variable: Variable) -> str | None:
     if len(value) > LONGEST_VALUE or storable(value) != value:
         return translatable(f"{name}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000.")
     if reference := REFERENCE.fullmatch(value):
-        said = references.withheld(reference[1])
-        return f"{name}: {said}" if said else None
+        withheld = references.withheld(reference[1])
+        return f"{name}: {withheld}" if withheld else None
     if variable.secret and value and len(value) < SHORTEST_SECRET:
         return translatable(
             f"{name}: a secret has at least {SHORTEST_SECRET} characters; a shorter one could not be masked."
@@ -91,24 +63,23 @@ def _problem(variable: Variable) -> str | None:
     return None
 
 
-def to_store(variables: Iterable[Variable], standing: Mapping[str, Stored]) -> tuple[Stored, ...]:
+def to_store(variables: Iterable[Value], standing: Mapping[str, Stored]) -> tuple[Stored, ...]:
     """Return how they are to be stored.
 
     One without a value stays the one in `standing`, unless it was a secret there.
     """
-    kept = (_stored(each, standing.get(each.name)) for each in variables)
-    return tuple(sorted(kept, key=lambda each: each.name))
+    stored = (_to_store(each, standing.get(each.name)) for each in variables)
+    return tuple(sorted(stored, key=lambda each: each.name))
 
 
-def _stored(variable: Variable, standing: Stored | None) -> Stored:
-    if not variable.secret and variable.value is None and standing and not standing.secret:
-        return standing
-    if not variable.secret or REFERENCE.fullmatch(variable.value or ""):
-        return Stored(variable.name, variable.secret, variable.value or "")
-    if variable.value:
-        sealed = sealing.seal(variable.value, PURPOSE)
-        return Stored(variable.name, variable.secret, sealed, sealing.fingerprint(variable.value, PURPOSE))
-    return standing if standing and standing.secret else Stored(variable.name, variable.secret, "")
+def _to_store(variable: Value, before: Stored | None) -> Stored:
+    is_left_open = variable.value is None or (variable.secret and not variable.value)
+    if is_left_open and before and before.secret == variable.secret:
+        return before
+    text = variable.value or ""
+    if text and variable.secret and not REFERENCE.fullmatch(text):
+        return seal(variable, text, PURPOSE)
+    return Stored(variable.name, text, variable.secret)
 
 
 def resolve(variables: Iterable[Stored]) -> Resolved:
@@ -117,24 +88,25 @@ def resolve(variables: Iterable[Stored]) -> Resolved:
     secret: dict[str, str] = {}
     missing: dict[str, str] = {}
     hidden: list[str] = []
-    for kept in variables:
+    for each in variables:
         try:
-            value = (secret if kept.secret else plain)[kept.name] = _value(kept)
-            if kept.secret or (REFERENCE.fullmatch(kept.value) and len(value) >= SHORTEST_SECRET):
+            value = (secret if each.secret else plain)[each.name] = _value(each)
+            if each.secret or (REFERENCE.fullmatch(each.value) and len(value) >= SHORTEST_SECRET):
                 hidden.append(value)
         except (LookupError, sealing.Unsealable) as error:
-            said = str(error.args[0])
-            missing[kept.name] = said if said.startswith(kept.name) else f"{kept.name}: {said}"
+            reason = str(error.args[0])
+            missing[each.name] = reason if reason.startswith(each.name) else f"{each.name}: {reason}"
     return Resolved(plain, secret, missing, tuple(hidden))
 
 
-def _value(kept: Stored) -> str:
+def _value(stored: Stored) -> str:
     """LookupError or Unsealable: there is none that could be used, in words."""
-    if reference := REFERENCE.fullmatch(kept.value):
+    name = stored.name
+    if reference := REFERENCE.fullmatch(stored.value):
         value = references.value_of(reference[1])
-        if kept.secret and len(value) < SHORTEST_SECRET:
-            raise LookupError(translatable(f"{kept.name}: {reference[1]} has fewer than {SHORTEST_SECRET} characters."))
+        if stored.secret and len(value) < SHORTEST_SECRET:
+            raise LookupError(translatable(f"{name}: {reference[1]} has fewer than {SHORTEST_SECRET} characters."))
         return value
-    if not kept.value:
-        raise LookupError(translatable(f"{kept.name} has no value yet."))
-    return sealing.unseal(kept.value, PURPOSE) if kept.secret else kept.value
+    if not stored.value:
+        raise LookupError(translatable(f"{name} has no value yet."))
+    return sealing.unseal(stored.value, PURPOSE) if stored.secret else stored.value

@@ -16,12 +16,13 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from hitlchat.api.auth import ApiRequest, administrator
 from hitlchat.api.contract import Body, Shape, Text, examples, read
 from hitlchat.base.problems import Invalid
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, models, server_draft, servers
 from hitlchat.upstreams.changes import NotConfirmed
 from hitlchat.upstreams.client import Trial
 from hitlchat.upstreams.models import ToolState, Transport, UpstreamServer
 from hitlchat.upstreams.risk.rubric import assess_server
-from hitlchat.upstreams.server_draft import BadServer, ServerDraft, Value, draft_of
+from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
 
 router = Router(tags=["servers"], by_alias=True)
 exposure_router = Router(tags=["servers"], by_alias=True)

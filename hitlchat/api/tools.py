@@ -22,12 +22,12 @@ from hitlchat.gate.actor import Caller
 from hitlchat.gate.results import MESSAGES
 from hitlchat.gate.status import Status
 from hitlchat.gate.tools import listed
+from hitlchat.secrets.values import Stored
 from tools_studio import authoring, cases, exchange, importing, variables, versions
 from tools_studio.authoring import NotTested
 from tools_studio.importing import Step
 from tools_studio.models import Script, ScriptVersion, TestCase
 from tools_studio.spec import SOURCE, AuthoringError, Draft
-from tools_studio.variables import Stored
 from tools_studio.versions import Save
 
 router = Router(tags=["tools"], by_alias=True)
@@ -222,7 +222,7 @@ def tools() -> QuerySet[gate.Tool]:
 
 def tool(row: gate.Tool, *, for_author: bool) -> Tool:
     script: Script | None = getattr(row, "script", None)
-    kept = [Stored(each.name, each.secret, each.value) for each in script.variables.all()] if script else []
+    kept = [each.stored for each in script.variables.all()] if script else []
     return Tool.of(
         row,
         code=script.code if script else None,
@@ -356,7 +356,7 @@ def authored(request: ApiRequest, name: str) -> gate.Tool:
 def _fields(body: ToolPatch) -> dict[str, Any]:
     given = body.given("confirm_lowering")
     if "variables" in given:
-        given["variables"] = tuple(variables.Variable(**each.model_dump()) for each in given["variables"])
+        given["variables"] = tuple(variables.from_json(each.model_dump()) for each in given["variables"])
     return given
 
 

@@ -15,13 +15,14 @@ from rich.text import Text
 
 from hitlchat.base.visible import see
 from hitlchat.gate.models import HitlMode
+from hitlchat.secrets.values import Stored, Value
 from hitlchat.upstreams import endpoint, exposure, gallery, server_draft
 from hitlchat.upstreams.client import Trial
 from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
 from hitlchat.upstreams.risk.fingerprint import difference
 from hitlchat.upstreams.risk.rubric import assess_server
 from hitlchat.upstreams.risk.scan import findings_of
-from hitlchat.upstreams.server_draft import ServerDraft, Value, draft_of
+from hitlchat.upstreams.server_draft import ServerDraft, draft_of
 
 WITH_A_SERVER = {
     "show": "everything about one server, but its secrets",
@@ -190,7 +191,7 @@ def server(row: UpstreamServer) -> str:
     return _table(("", ""), (fact for fact in facts if str(fact[1])))
 
 
-def _value(kept: server_draft.Kept) -> str:
+def _value(kept: Stored) -> str:
     shown = kept.shown()
     return f"{shown.name}: {SEALED if shown.value is None else shown.value}"
 

@@ -3,7 +3,6 @@
 A secret is sealed, unless all that is secret in it is a reference: `Bearer ${TOKEN}` stays as it is.
 """
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -14,53 +13,17 @@ from django.core.exceptions import ValidationError
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
 from hitlchat.secrets import references, sealing
+from hitlchat.secrets.values import ONLY_REFERENCE, SHORTEST_SECRET, Stored, Value, missing_credentials, seal
 from hitlchat.upstreams.client import ServerSpec, can_be_found_with
 from hitlchat.upstreams.models import SERVER_NAME, Transport, Trust, UpstreamServer, origin_of
 
 PURPOSE = "upstream secret"
 MOST_VALUES = 50
 LONGEST_VALUE = 8000
-# Shorter ones could not be masked without garbling what a tool says.
-SHORTEST_SECRET = 6
-_FOLLOWING = {"bearer": "the token", "basic": "user:password"}
-_ONLY_REFERENCE = re.compile(rf"(?:[A-Za-z][A-Za-z0-9-]{{0,31}} )?{references.REFERENCE.pattern}")
 
 
 class NoValue(ValueError):
     """A value is missing or cannot be read; the message names it, in words for the administrator."""
-
-
-@dataclass(frozen=True)
-class Value:
-    """A value as an administrator gives it. `value` None: the one that is stored stays."""
-
-    name: str
-    value: str | None = None
-    secret: bool = True
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A value as stored. `sealed`: `value` is, and `fingerprint` tells whether it changed without giving it away."""
-
-    name: str
-    value: str
-    secret: bool
-    sealed: bool = False
-    fingerprint: str = ""
-
-    def shown(self) -> Value:
-        """Return what may be seen of it again."""
-        return Value(self.name, None if self.sealed else self.value, self.secret)
-
-    def template(self) -> str:
-        """The text to fill in. NoValue."""
-        if not self.sealed:
-            return self.value
-        try:
-            return sealing.unseal(self.value, PURPOSE)
-        except sealing.Unsealable as error:
-            raise NoValue(f"{self.name}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -69,76 +32,80 @@ class Filled:
     secrets: tuple[str, ...]
 
 
-def read_values(stored: Iterable[Mapping[str, Any]]) -> tuple[Kept, ...]:
+def read_values(stored: Iterable[Mapping[str, Any]]) -> tuple[Stored, ...]:
     """Return the values of a JSON column."""
-    return tuple(Kept(**each) for each in stored)
+    return tuple(Stored(each["name"], each["value"], each["secret"], each.get("fingerprint", "")) for each in stored)
 
 
-def stored_values(kept: Iterable[Kept]) -> list[dict[str, Any]]:
+def stored_values(stored: Iterable[Stored]) -> list[dict[str, Any]]:
     """Return the values for a JSON column."""
-    return [asdict(each) for each in kept]
+    return [asdict(each) | {"sealed": each.sealed} for each in stored]
 
 
-def values_problem(values: Iterable[Value], standing: Iterable[Kept]) -> str | None:
+def values_problem(values: Iterable[Value], stored: Iterable[Stored]) -> str | None:
     """Return what is wrong with them, in a sentence."""
-    given, known = list(values), {each.name: each for each in standing}
+    given, known = list(values), {each.name: each for each in stored}
     if len(given) > MOST_VALUES:
         return f"At most {MOST_VALUES} entries, not {len(given)}."
     lowered = [each.name.lower() for each in given]
     if twice := next((each.name for each in given if lowered.count(each.name.lower()) > 1), None):
         return f"{twice[:64]} is there twice."
-    return next((said for each in given if (said := _value_problem(each, known.get(each.name)))), None)
+    return next((wrong for each in given if (wrong := _value_problem(each, known.get(each.name)))), None)
 
 
-def _value_problem(value: Value, standing: Kept | None) -> str | None:
+def _value_problem(value: Value, stored: Stored | None) -> str | None:
     text = value.value
     if text is None:
-        has_one = standing is not None and (value.secret or not standing.sealed)
+        has_one = stored is not None and (value.secret or not stored.sealed)
         return None if has_one else f"{value.name[:64]}: there is no value yet."
     if len(text) > LONGEST_VALUE or storable(text) != text:
         return f"{value.name[:64]}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000."
     if said := next(filter(None, map(references.withheld, references.names(text))), None):
         return f"{value.name[:64]}: {said}"
-    if value.secret and not _ONLY_REFERENCE.fullmatch(text) and len(text) < SHORTEST_SECRET:
+    if value.secret and not ONLY_REFERENCE.fullmatch(text) and len(text) < SHORTEST_SECRET:
         return f"{value.name[:64]}: a secret has at least {SHORTEST_SECRET} characters; say if it is none."
     return None
 
 
-def missing_credentials(credentials: str) -> str:
-    """Return what is to follow if these name a scheme and go no further, as a preset leaves them; empty otherwise."""
-    return _FOLLOWING.get(credentials.strip().lower(), "")
-
-
-def keep_values(values: Iterable[Value], standing: Iterable[Kept]) -> tuple[Kept, ...]:
+def keep_values(values: Iterable[Value], stored: Iterable[Stored]) -> tuple[Stored, ...]:
     """Return how they are to be stored, once `values_problem` has found nothing."""
-    known = {each.name: each for each in standing}
-    return tuple(known[each.name] if each.value is None else _sealed(each, each.value) for each in values)
+    known = {each.name: each for each in stored}
+    return tuple(known[each.name] if each.value is None else _to_store(each, each.value) for each in values)
 
 
-def _sealed(given: Value, text: str) -> Kept:
-    if not given.secret or _ONLY_REFERENCE.fullmatch(text):
-        return Kept(given.name, text, given.secret)
-    mark = sealing.fingerprint(text, PURPOSE)
-    return Kept(given.name, sealing.seal(text, PURPOSE), secret=True, sealed=True, fingerprint=mark)
+def _to_store(given: Value, text: str) -> Stored:
+    if not given.secret or ONLY_REFERENCE.fullmatch(text):
+        return Stored(given.name, text, given.secret)
+    return seal(given, text, PURPOSE)
 
 
-def values_identity(kept: Iterable[Kept]) -> list[list[str]]:
+def values_identity(stored: Iterable[Stored]) -> list[list[str]]:
     """The same as long as nothing was changed; of a secret, nothing that gives it away."""
-    return sorted([each.name, each.fingerprint or each.value] for each in kept)
+    return sorted([each.name, each.mark] for each in stored)
 
 
-def fill_values(kept: Iterable[Kept]) -> Filled:
+def fill_values(stored: Iterable[Stored]) -> Filled:
     """The values as the server gets them, and all of it that must be masked. NoValue."""
     values: dict[str, str] = {}
     secrets: list[str] = []
-    for each in kept:
-        template = each.template()
+    for each in stored:
+        template = _template(each)
         values[each.name] = filled_template(each.name, template)
         secrets += secrets_of(each.name, template)
         if each.secret:
             # With and without a scheme such as Bearer.
             secrets += [values[each.name], values[each.name].partition(" ")[2]]
     return Filled(values, tuple(filter(None, secrets)))
+
+
+def _template(stored: Stored) -> str:
+    """The text to fill in. NoValue."""
+    if not stored.sealed:
+        return stored.value
+    try:
+        return sealing.unseal(stored.value, PURPOSE)
+    except sealing.Unsealable as error:
+        raise NoValue(f"{stored.name}: {error}") from error
 
 
 def filled_template(name: str, template: str) -> str:
@@ -257,11 +224,11 @@ def can_be_found(draft: ServerDraft) -> bool:
     return can_be_found_with(draft.command, {"PATH": path})
 
 
-def _kept(standing: UpstreamServer | None) -> dict[str, tuple[Kept, ...]]:
+def _kept(standing: UpstreamServer | None) -> dict[str, tuple[Stored, ...]]:
     return {name: read_values(getattr(standing, name) if standing else ()) for name in ("headers", "env")}
 
 
-def _errors(draft: ServerDraft, kept: dict[str, tuple[Kept, ...]]) -> dict[str, str]:
+def _errors(draft: ServerDraft, kept: dict[str, tuple[Stored, ...]]) -> dict[str, str]:
     errors = dict(_plain_errors(draft))
     if said := _without_token(draft.headers) or values_problem(draft.headers, kept["headers"]):
         errors["headers"] = said
@@ -309,7 +276,7 @@ def _text_errors(draft: ServerDraft) -> Iterable[tuple[str, str]]:
 
 
 def _connection_errors(
-    draft: ServerDraft, kept: dict[str, tuple[Kept, ...]], known: Mapping[str, str]
+    draft: ServerDraft, kept: dict[str, tuple[Stored, ...]], known: Mapping[str, str]
 ) -> Iterable[tuple[str, str]]:
     """Yield what the connection itself would say, tried with the references in place of their values, and each field by
     itself; nothing of a field that is `known` to be wrong.
@@ -322,7 +289,7 @@ def _connection_errors(
             yield field, said
 
 
-def _said_by_connection(draft: ServerDraft, field: str, kept: dict[str, tuple[Kept, ...]]) -> str | None:
+def _said_by_connection(draft: ServerDraft, field: str, kept: dict[str, tuple[Stored, ...]]) -> str | None:
     given = getattr(draft, field)
     try:
         value = _texts(given, kept[field]) if field in kept else given
@@ -347,6 +314,6 @@ def _misplaced(draft: ServerDraft) -> dict[str, str]:
     return {"url" if draft.url else "args": said} if said else {}
 
 
-def _texts(given: tuple[Value, ...], standing: tuple[Kept, ...]) -> dict[str, str]:
-    known = {each.name: each for each in standing}
-    return {each.name: known[each.name].template() if each.value is None else each.value for each in given}
+def _texts(given: tuple[Value, ...], stored: tuple[Stored, ...]) -> dict[str, str]:
+    known = {each.name: each for each in stored}
+    return {each.name: _template(known[each.name]) if each.value is None else each.value for each in given}

@@ -12,9 +12,10 @@ from mcp_types import CallToolResult
 from pytest_django import Settings
 
 from hitlchat.gate.models import Decision, ToolCall
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import connections, exposure, servers
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.server_draft import ServerDraft, Value
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests import forks
 from tests.conftest import signed_in
 from tests.mcp_server.clients import ERAS, Asked, connected, status, text, yes

@@ -16,8 +16,9 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from pytest_django import Settings
 
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.server_draft import ServerDraft, Value
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
 from tests.mcp_server.clients import connected, status, text
 from tests.upstreams import gated

@@ -39,6 +39,7 @@ from hitlchat.record.checking import check, checked_words
 from hitlchat.record.exporting import export, first_line, receipt
 from hitlchat.record.sealing import seal_all
 from hitlchat.secrets import sealing
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import server_draft
 from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
 from tests.conftest import PASSWORD, signed_in
@@ -68,7 +69,7 @@ def house(alice: User, bob: User) -> Tool:
     results.save(tool, {"declined": "No."}, signed_in(alice), confirmed=True)
     results.save(None, {"declined": "Never."}, signed_in(alice), confirmed=True)
     tokens.make(bob, TokenKind.API, signed_in(bob), "one")
-    server = somewhere(alice, headers=(server_draft.Value("X-Key", SECRET),))
+    server = somewhere(alice, headers=(Value("X-Key", SECRET),))
     take_in(server, listing(echo="Say it back."))
     expose(alice, server)
     made("other", hitl_mode="DISABLED", risk_level=0)

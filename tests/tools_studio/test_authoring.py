@@ -14,13 +14,13 @@ from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.gate.tools import watched
+from hitlchat.secrets.values import Value
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
 from tests.tables import each_row
 from tools_studio import authoring, versions
 from tools_studio.authoring import OnlyPeople
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.spec import AuthoringError, Draft, check
-from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -192,7 +192,7 @@ def test_only_an_administrator_lets_a_critical_tool_run_unasked(make_tool: MakeT
 def test_whoever_edits_a_tool_that_shipped_makes_it_their_own(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
     Script.objects.update(shipped="0" * 64)
-    given = {"title": "Echo", "variables": (Variable("NOTE", value="theirs"),)}
+    given = {"title": "Echo", "variables": (Value("NOTE", "theirs", secret=False),)}
     authoring.amend(tool, given, signed_in(alice), confirmed=True)
     assert Script.objects.get().shipped == "0" * 64
     authoring.amend(tool, {"code": ECHO + "# mine\n"}, signed_in(alice))
@@ -274,7 +274,7 @@ def test_no_programs_credential_makes_a_tool_with_powers_that_acts_unasked(alice
 def test_no_programs_credential_gives_a_tool_a_preview_that_could_tell_its_secret(
     make_tool: MakeTool, alice: User
 ) -> None:
-    tool = make_tool("pay", capabilities=FETCHES, variables=(Variable("BANK_KEY", secret=True, value="sk-live-0815"),))
+    tool = make_tool("pay", capabilities=FETCHES, variables=(Value("BANK_KEY", "sk-live-0815"),))
     with pytest.raises(OnlyPeople):
         authoring.amend(tool, {"code": PEEKS}, Actor(alice.pk, "system"))
 
@@ -289,8 +289,10 @@ def test_only_a_person_brings_a_revoked_tool_back(make_tool: MakeTool, alice: Us
 
 
 def test_a_value_that_becomes_secret_is_blanked_in_earlier_versions(make_tool: MakeTool, alice: User) -> None:
-    tool = make_tool("shop", variables=(Variable("KEY", value="sk-live-0815"), Variable("NOTE", value="stays")))
-    given = (Variable("KEY", secret=True, value="sk-live-0815"), Variable("NOTE", value="stays"))
+    tool = make_tool(
+        "shop", variables=(Value("KEY", "sk-live-0815", secret=False), Value("NOTE", "stays", secret=False))
+    )
+    given = (Value("KEY", "sk-live-0815"), Value("NOTE", "stays", secret=False))
     authoring.amend(tool, {"variables": given}, signed_in(alice))
     kept = str(list(ScriptVersion.objects.values_list("draft", flat=True)))
     assert "sk-live-0815" not in kept

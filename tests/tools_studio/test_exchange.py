@@ -12,6 +12,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.secrets.values import Value
 from tests.conftest import ECHO, MakeTool, caller, signed_in
 from tests.gate.racing import database_fails_at, together
 from tests.tables import each_row
@@ -22,7 +23,6 @@ from tools_studio.cases import Case
 from tools_studio.exchange import BadFile
 from tools_studio.importing import Conflict, Outdated
 from tools_studio.models import Script, ScriptVersion, TestCase
-from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -51,9 +51,9 @@ def refusal(content: str | bytes) -> list[str]:
 
 def test_an_export_holds_the_tool_with_its_policy_and_tests_but_no_secret(make_tool: MakeTool, alice: User) -> None:
     variables = (
-        Variable("SHOP_KEY", True, SECRET),
-        Variable("SHOP", False, "berlin"),
-        Variable("ENV", True, "${SHOP_ENV}"),
+        Value("SHOP_KEY", SECRET),
+        Value("SHOP", "berlin", secret=False),
+        Value("ENV", "${SHOP_ENV}"),
     )
     tool = make_tool(
         "echo", title="Echo", category="Text", tags=("a", "b"), capabilities=STORE,
@@ -316,7 +316,7 @@ def test_what_is_here_already_is_not_written_again(alice: User, make_tool: MakeT
 
 
 def test_a_replaced_tool_keeps_its_secrets_and_its_tests(alice: User, make_tool: MakeTool) -> None:
-    tool = make_tool("tool_0", variables=(Variable("KEY", True, SECRET),))
+    tool = make_tool("tool_0", variables=(Value("KEY", SECRET),))
     cases.add(tool, Case("mine", {}))
     fields = {"code": ECHO + "#\n", "variables": [{"name": "KEY", "secret": True}], "testCases": [{"name": "theirs"}]}
     (step,) = importing.plan(exchange.read(file(fields)), "replace").steps

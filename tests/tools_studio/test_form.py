@@ -84,8 +84,14 @@ def test_another_condition_alone_is_confirmed_in_a_box_that_says_so(author: Clie
 
 
 def rows(*variables: tuple[str, str, str]) -> dict[str, list[str]]:
-    names = ("variable-name", "variable-kind", "variable-value")
-    return {field: [row[at] for row in variables] for at, field in enumerate(names)}
+    numbers = [str(number) for number in range(1, len(variables) + 1)]
+    return {
+        "variable-row": numbers,
+        "variable-name": [name for name, _, _ in variables],
+        "variable-value": [value for _, _, value in variables],
+        "variable-sealed": [""] * len(variables),
+        "variable-secret": [number for number, each in zip(numbers, variables, strict=True) if each[1] == "secret"],
+    }
 
 
 def test_a_secret_is_kept_and_never_shown_again(author: Client, make_tool: MakeTool) -> None:
@@ -93,7 +99,7 @@ def test_a_secret_is_kept_and_never_shown_again(author: Client, make_tool: MakeT
     assert save(author, **rows(("SHOP_KEY", "secret", "open sesame"), ("CITY", "plain", "Oslo"))).status_code == 302
     page = author.get("/studio/tools/echo").content.decode()
     assert "open sesame" not in page
-    assert "Kept; type to replace" in page
+    assert "Kept; type a new one to replace it" in page
     assert 'value="Oslo"' in page
     assert save(author, **rows(("SHOP_KEY", "secret", ""), ("CITY", "plain", "Rome"))).status_code == 302
     resolved = resolve(spec.stored_variables(tool.script).values())
@@ -108,15 +114,17 @@ def test_a_row_without_a_name_and_a_value_is_no_variable(author: Client, make_to
     assert spec.stored_variables(tool.script) == {}
 
 
-def test_what_was_typed_as_a_secret_does_not_come_back_with_an_error(author: Client, make_tool: MakeTool) -> None:
-    make_tool("echo")
+def test_a_secret_that_was_typed_comes_back_sealed_with_an_error(author: Client, make_tool: MakeTool) -> None:
+    tool = make_tool("echo")
     page = save(author, **rows(("SHOP_KEY", "secret", "open sesame"), ("no name", "plain", "x")))
     assert page.status_code == 422
     shown = page.content.decode()
     assert "open sesame" not in shown
-    assert "type it again" in shown
     assert "is no name for a variable" in shown
     assert 'value="no name"' in shown
+    again = rows(("SHOP_KEY", "secret", "")) | {"variable-sealed": [page.context["form"].rows[0].sealed]}
+    assert save(author, **again).status_code == 302
+    assert resolve(spec.stored_variables(tool.script).values()).secret == {"SHOP_KEY": "open sesame"}
 
 
 def test_a_variable_without_a_value_keeps_the_tool_a_draft_and_is_flagged(author: Client, make_tool: MakeTool) -> None:

@@ -8,12 +8,12 @@ from django.test import Client
 
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.secrets.values import Value
 from tests.conftest import ECHO, MakeTool, signed_in, tried
 from tests.tables import each_row
 from tools_studio import authoring
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.spec import draft_of
-from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,7 +86,7 @@ def test_the_form_loses_nothing_that_other_ways_have_set(author: Client, make_to
             "webhook": {"targets": ["ALERTS_URL"]},
         },
         "prompt_template": "Say {args.text}", "condition": "True", "deadline_seconds": 9, "example": {"text": "x"},
-        "variables": (Variable("ALERTS_URL", value="https://a.example/x"), Variable("KEY", secret=True)),
+        "variables": (Value("ALERTS_URL", "https://a.example/x", secret=False), Value("KEY")),
     }  # fmt: skip
     tool = make_tool("echo", **fields)
     page = author.get("/studio/tools/echo")
@@ -94,9 +94,11 @@ def test_the_form_loses_nothing_that_other_ways_have_set(author: Client, make_to
     posted = {name: value for name, value in form.initial.items() if value not in (None, False, "")}
     rows = [row for row in form.rows if not row.empty]
     posted |= {
+        "variable-row": [row.number for row in rows],
         "variable-name": [row.name for row in rows],
-        "variable-kind": ["secret" if row.secret else "plain" for row in rows],
         "variable-value": [row.value for row in rows],
+        "variable-sealed": [row.sealed for row in rows],
+        "variable-secret": [row.number for row in rows if row.secret],
     }
     before = draft_of(tool)
     assert author.post("/studio/tools/echo", posted).status_code == 302
@@ -294,7 +296,7 @@ def test_saving_a_published_tool_says_that_it_left_the_catalog_and_what_was_with
 def test_a_copy_has_everything_but_the_secrets(author: Client, make_tool: MakeTool) -> None:
     make_tool(
         "echo", title="Echo", capabilities={"store": True}, example={"text": "x"},
-        variables=(Variable("KEY", secret=True, value="open sesame"), Variable("CITY", value="Oslo")),
+        variables=(Value("KEY", "open sesame"), Value("CITY", "Oslo", secret=False)),
     )  # fmt: skip
     page = author.get("/studio/new?from=echo")
     form = page.context["form"]

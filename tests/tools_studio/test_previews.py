@@ -11,6 +11,7 @@ from pytest_django import Settings
 from hitlchat.gate.models import Tool
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
+from hitlchat.secrets.values import Value
 from tests.conftest import MakeTool
 from tests.tables import each_row
 from tests.tools_studio.calling import call, preview
@@ -19,7 +20,6 @@ from tools_studio.inspection import inspect
 from tools_studio.language import signature
 from tools_studio.models import Script, StoreEntry
 from tools_studio.spec import AuthoringError
-from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -122,7 +122,7 @@ def test_a_preview_cannot_change_anything(
 ) -> None:
     settings.TOOL_FILES_DIR = tmp_path / "files"
     head, body, granted = CHANGES[name]
-    hook = (Variable("HOOK", value="https://example.com/in"),)
+    hook = (Value("HOOK", "https://example.com/in", secret=False),)
     StoreEntry.objects.create(group="tools", key="a", value=0)
     found = shown(make_tool, alice, f"{body}\nreturn 1", head=head, capabilities=granted, variables=hook)
     assert found == Preview(error=f"{name} changes something, and a preview may only read (line 9)")
@@ -147,7 +147,7 @@ def test_a_preview_may_read_what_its_tool_may(make_tool: MakeTool, alice: User, 
     body = 'return [store.get("a"), files.read("a"), variable("V"), now().year > 2000, datetime.now().year > 2000]'
     head = "from datetime import datetime\nfrom hitl import files, now, store, variable"
     granted = {"store": True, "files": {"mode": "write", "folder": "f"}, "now": True}
-    found = shown(make_tool, alice, body, head=head, capabilities=granted, variables=(Variable("V", value="v"),))
+    found = shown(make_tool, alice, body, head=head, capabilities=granted, variables=(Value("V", "v", secret=False),))
     assert found == Preview(text='[[1], "kept", "v", true, true]')
 
 
@@ -182,7 +182,7 @@ def test_a_preview_gets_the_records_that_run_gets(make_tool: MakeTool, alice: Us
 
 
 def test_a_tool_that_cannot_run_shows_why_in_its_preview(make_tool: MakeTool, alice: User) -> None:
-    tool = make_tool("refund", code=with_preview("return 1"), variables=(Variable("V", secret=True),))
+    tool = make_tool("refund", code=with_preview("return 1"), variables=(Value("V"),))
     assert preview(tool, alice, order="1") == Preview(error="V has no value yet.")
     Script.objects.filter(tool=tool).update(revoked="it was altered")
     assert preview(tool, alice, order="1") == Preview(error="this tool was revoked: it was altered")

@@ -15,19 +15,19 @@ from hitlchat.gate.models import Approval, AuditEvent, Tool
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.secrets.masking import HIDDEN
+from hitlchat.secrets.values import Value
 from tests.conftest import MakeTool, caller
 from tests.tables import each_row
 from tests.tools_studio.calling import call, preview, said
 from tests.tools_studio.fetching.conftest import serving
 from tools_studio.models import Script, StoredVariable
-from tools_studio.variables import Variable
 
 SECRET = "tr0ub4dor&3/hünter"
 FROM_ENVIRONMENT = "value-of-the-environment"
 VARIABLES = (
-    Variable("SHOP", value="the shop"),
-    Variable("SHOP_KEY", secret=True, value=SECRET),
-    Variable("OTHER_KEY", secret=True, value="${TEST_OTHER_KEY}"),
+    Value("SHOP", "the shop", secret=False),
+    Value("SHOP_KEY", SECRET),
+    Value("OTHER_KEY", "${TEST_OTHER_KEY}"),
 )
 
 HEAD = "from hitl import secret, variable"
@@ -132,7 +132,7 @@ def test_without_the_capability_no_secret_can_be_read(keyed: MakeTool, alice: Us
 def test_another_tools_variables_do_not_exist_for_a_tool(keyed: MakeTool, alice: User) -> None:
     keyed("owner", 'return variable("SHOP")')
     keyed("thief", 'return [secret("SHOP_KEY")]', variables=())
-    keyed("thief_2", 'return [variable("SHOP")]', variables=(Variable("MINE", value="x"),))
+    keyed("thief_2", 'return [variable("SHOP")]', variables=(Value("MINE", "x", secret=False),))
     assert "no secret 'SHOP_KEY'; there is: none" in said(call(alice, "thief"))
     assert "there is: MINE" in said(call(alice, "thief_2"))
 
@@ -231,7 +231,7 @@ def test_the_server_adds_a_secret_that_the_tool_never_sees(keyed: MakeTool, alic
 def test_a_message_goes_to_the_url_that_a_variable_holds(keyed: MakeTool, alice: User) -> None:
     with serving() as shop:
         url = f"http://127.0.0.1:{shop.server_port}/echo?key=very-secret"
-        hook = Variable("HOOK", secret=True, value=url)
+        hook = Value("HOOK", url)
         grants = {"webhook": {"targets": ["HOOK"]}}
         fields: dict[str, Any] = {"head": "from hitl import webhook", "capabilities": grants, "variables": (hook,)}
         keyed("tells", 'return webhook("HOOK", {"text": "done"})', **fields)

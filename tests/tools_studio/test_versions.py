@@ -12,12 +12,12 @@ from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.secrets.values import Value
 from tests.conftest import ECHO, MakeTool, caller, signed_in
 from tests.tables import each_row
 from tools_studio import authoring, spec, versions
 from tools_studio.models import ScriptVersion
 from tools_studio.spec import Unreadable
-from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,8 +59,8 @@ def test_every_save_is_a_version_with_its_author_and_what_changed(saved: Tool, a
 
 
 def test_a_secret_is_in_no_version_and_a_save_that_changes_only_it_says_so(make_tool: MakeTool, alice: User) -> None:
-    tool = make_tool("echo", variables=(Variable("KEY", True, "sk-live-1234567"),))
-    authoring.amend(tool, {"variables": (Variable("KEY", True, "sk-live-7654321"),)}, signed_in(alice))
+    tool = make_tool("echo", variables=(Value("KEY", "sk-live-1234567"),))
+    authoring.amend(tool, {"variables": (Value("KEY", "sk-live-7654321"),)}, signed_in(alice))
     assert next(versions.saves(ScriptVersion.objects.all())).words == "nothing but its secrets"
     assert "sk-live" not in str(ScriptVersion.objects.values_list("draft", flat=True))
 
@@ -125,7 +125,7 @@ def test_restoring_a_version_that_asked_less_often_asks_first(make_tool: MakeToo
 
 
 def test_restoring_keeps_the_secrets_and_the_name_that_it_has_now(make_tool: MakeTool, alice: User) -> None:
-    tool = make_tool("echo", variables=(Variable("KEY", True, "sk-live-1234567"),))
+    tool = make_tool("echo", variables=(Value("KEY", "sk-live-1234567"),))
     draft = spec.draft_of(tool)
     authoring.change(tool, replace(draft, name="louder", title="Louder"), signed_in(alice), confirmed=True)
     before = spec.stored_variables(Tool.objects.select_related("script").get().script)

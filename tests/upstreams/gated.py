@@ -15,10 +15,11 @@ from hitlchat.gate import decide, results
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import connections, exposure, servers
 from hitlchat.upstreams.changes import Change
 from hitlchat.upstreams.models import ComposedTool, ServerState, UpstreamServer
-from hitlchat.upstreams.server_draft import ServerDraft, Value
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, fresh
 from tests.upstreams.client.upstreams import HOSTILE

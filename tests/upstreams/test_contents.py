@@ -13,9 +13,10 @@ from hitlchat.base.database import in_db
 from hitlchat.gate import contents
 from hitlchat.gate.models import Attachment, Tool, ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import servers
 from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.server_draft import ServerDraft, Value
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests import forks
 from tests.conftest import signed_in
 from tests.upstreams.client.upstreams import HONEST

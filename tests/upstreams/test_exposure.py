@@ -9,12 +9,12 @@ from django.contrib.auth.models import User
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import discovery, exposure
 from hitlchat.upstreams.changes import Change, NotConfirmed, Refused, lowers
 from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.exposure import NotListed
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
-from hitlchat.upstreams.server_draft import Value
 from hitlchat.upstreams.servers import OnlyAdministrators, OnlyPeople
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import ask, fresh, say_yes, status

@@ -10,10 +10,11 @@ from django.test import Client
 from pytest_django import Settings
 
 from hitlchat.base.visible import see
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import gallery, server_draft, servers
 from hitlchat.upstreams.gallery import AUTHS, CATEGORIES, TAGS, Entry
 from hitlchat.upstreams.models import Trust, UpstreamServer
-from hitlchat.upstreams.server_draft import ServerDraft, Value
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
 from tests.upstreams.shops import somewhere
 

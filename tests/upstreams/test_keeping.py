@@ -13,10 +13,11 @@ from django.utils import timezone
 from hitlchat.base.background import me
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import connections, discovery, servers
 from hitlchat.upstreams.client import Status
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.server_draft import ServerDraft, Value, draft_of
+from hitlchat.upstreams.server_draft import ServerDraft, draft_of
 from tests.conftest import signed_in
 from tests.ports import free_port
 from tests.upstreams.client.upstreams import StartServer, children, starting

@@ -13,9 +13,10 @@ from django.utils import timezone
 
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import catalog, discovery, endpoint, servers
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.server_draft import ServerDraft, Value
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import caller, signed_in
 from tests.upstreams.shops import expose, listing, somewhere
 

@@ -8,10 +8,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.gate.models import HitlMode
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import endpoint, gallery
 from hitlchat.upstreams.models import ComposedTool, ToolState, Trust, UpstreamServer
 from hitlchat.upstreams.pages import form
-from hitlchat.upstreams.server_draft import Value
 from tests.upstreams.shops import expose, somewhere
 from tests.upstreams.test_pages import KEY, list_tools, of
 
@@ -23,7 +23,7 @@ STDIO: Final = {"name": "local", "transport": "stdio", "command": "shop", "args"
 
 def header(name: str, value: str = "", *, secret: bool = True, held: str = "", kind: str = "header") -> dict[str, Any]:
     """One row, as a browser posts it."""
-    row = {f"{kind}-row": "1", f"{kind}-name": name, f"{kind}-value": value, f"{kind}-held": held}
+    row = {f"{kind}-row": "1", f"{kind}-name": name, f"{kind}-value": value, f"{kind}-sealed": held}
     return row | ({f"{kind}-secret": "1"} if secret else {})
 
 
@@ -32,7 +32,7 @@ def save(person: User, path: str = "/servers/new", **fields: Any) -> Any:
 
 
 def held_in(page: str) -> str:
-    found = re.search(r'name="header-held" value="([^"]+)"', page)
+    found = re.search(r'name="header-sealed" value="([^"]+)"', page)
     assert found
     return found[1]
 
@@ -224,7 +224,7 @@ def test_a_program_is_saved_only_after_its_command_line_was_shown_and_confirmed(
     assert KEY not in page
     other = save(alice, **given | {"args": "--root\n/"}, confirmed="shop --root '/a b'")
     assert (other.status_code, UpstreamServer.objects.exists()) == (422, False)
-    held = re.search(r'name="env-held" value="([^"]+)"', page)
+    held = re.search(r'name="env-sealed" value="([^"]+)"', page)
     assert held
     save(alice, **STDIO, **header("SHOP_KEY", held=held[1], kind="env"), confirmed="shop --root '/a b'")
     assert UpstreamServer.objects.get().args == ["--root", "/a b"]

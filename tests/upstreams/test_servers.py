@@ -7,9 +7,10 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.gate.actor import Actor
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import endpoint, servers
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.server_draft import BadServer, ServerDraft, Value, draft_of
+from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.servers import NotConfirmed, OnlyAdministrators, OnlyPeople
 from tests.conftest import signed_in
 from tests.upstreams.shops import somewhere

@@ -9,13 +9,13 @@ from django.db import transaction
 from hitlchat.gate import loosening, stopping, tools
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.secrets.values import Value
 from tools_studio import authoring
 from tools_studio.library import record
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.library.record import fingerprint
 from tools_studio.models import Script, Shipment
 from tools_studio.spec import AuthoringError, Draft, draft_of
-from tools_studio.variables import Variable
 
 logger = logging.getLogger(__name__)
 
@@ -164,6 +164,6 @@ def _draft(shipped: ShippedTool) -> Draft:
         name=shipped.name,
         code=shipped.source,
         hitl_mode=shipped.hitl_mode,
-        variables=tuple(Variable(name, secret, value) for name, secret, value in shipped.variables),
+        variables=tuple(Value(name, value, secret) for name, secret, value in shipped.variables),
         **{name: getattr(shipped, name) for name in WORDS_AND_POWERS},
     )

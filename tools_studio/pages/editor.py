@@ -56,7 +56,7 @@ def studio(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     starter, draft = _beginning(request)
-    form = ToolForm(request.POST if request.method == "POST" else None, draft=draft)
+    form = ToolForm(request, request.POST if request.method == "POST" else None, draft=draft)
     if request.method == "POST" and form.is_valid():
         try:
             confirmed = bool(form.cleaned_data["lower_anyway"])
@@ -91,7 +91,8 @@ def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
 @require_http_methods(["GET", "HEAD", "POST"])
 def tool(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)
-    form = ToolForm(request.POST if request.method == "POST" else None, tool=found, draft=draft_of(found))
+    data = request.POST if request.method == "POST" else None
+    form = ToolForm(request, data, tool=found, draft=draft_of(found))
     if request.method == "POST" and form.is_valid():
         try:
             changed, withdrawn = _save(request, found, form)
@@ -138,7 +139,7 @@ def _refused(request: HttpRequest, found: Tool, form: ToolForm, newer: ScriptVer
     made_from, found = form.cleaned_data["made_from"], authored(found.name)
     data = request.POST.copy()
     data["made_from"] = str(found.script.version)
-    again = ToolForm(data, tool=found, draft=draft_of(found))
+    again = ToolForm(request, data, tool=found, draft=draft_of(found))
     again.is_valid()
     context = page.of(request, again) | {"newer": newer, "made_from": made_from}
     return render(request, "studio/tool.html", context, status=409)
@@ -185,7 +186,7 @@ def publish(request: HttpRequest, name: str) -> HttpResponse:
     try:
         authoring.publish(found, actor_of(request))
     except AuthoringError as error:
-        form = ToolForm(tool=found, draft=draft_of(found))
+        form = ToolForm(request, tool=found, draft=draft_of(found))
         context = page.of(request, form) | {"not_published": error.errors}
         return render(request, "studio/tool.html", context, status=422)
     return redirect("tool", name)

@@ -1,86 +1,24 @@
 """The Studio's form: what an author types, turned into a draft, with its variables and its capabilities."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext_noop
 from django_ace import AceWidget
 
+from hitlchat.accounts.access import person
 from hitlchat.gate import loosening
 from hitlchat.gate import spec as gate_spec
 from hitlchat.gate.deciders import what_signed_in_only_means
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import DEFAULT_PROMPT, LONGEST_DEADLINE, HitlMode, Tool
-from hitlchat.secrets.references import REFERENCE
-from tools_studio import capabilities, cases, spec
+from hitlchat.secrets import values
+from tools_studio import capabilities, cases, spec, variables
 from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, CapabilityError, Fetch
 from tools_studio.models import Category
 from tools_studio.spec import LONGEST_DESCRIPTION, MOST_TAGS, AuthoringError, Draft
-from tools_studio.variables import Stored, Variable, resolve
-
-NAME, KIND, VALUE = "variable-name", "variable-kind", "variable-value"
-SPARE = 2
-
-
-@dataclass(frozen=True)
-class Row:
-    """`kept`: a secret is stored that is shown to nobody; `again`: one was typed and is not shown back."""
-
-    name: str = ""
-    secret: bool = False
-    value: str = ""
-    kept: bool = False
-    again: bool = False
-    missing: str = ""
-
-    @property
-    def empty(self) -> bool:
-        return not (self.name or self.value or self.again)
-
-
-def of(variables: Iterable[Variable], standing: Mapping[str, Stored]) -> list[Row]:
-    """The rows for variables as they are stored, and some to fill in; a stored secret's value is None in them."""
-    missing = resolve(standing.values()).missing
-    rows = [
-        Row(each.name, each.secret, each.value or "", _is_kept(each, standing), missing=missing.get(each.name, ""))
-        for each in variables
-    ]
-    return rows + [Row()] * SPARE
-
-
-def typed(data: Mapping[str, Any], standing: Mapping[str, Stored]) -> list[Row]:
-    """The rows as they were posted. A secret that was typed is not sent back, so it has to be typed again."""
-    rows = []
-    for each in variables(data):
-        given = each.value or ""
-        hidden = each.secret and given != "" and not REFERENCE.fullmatch(given)
-        shown = "" if hidden else given
-        rows.append(Row(each.name, each.secret, shown, _is_kept(each, standing), again=hidden))
-    return rows + [Row()] * SPARE
-
-
-def variables(data: Mapping[str, Any]) -> tuple[Variable, ...]:
-    """Return what the posted rows declare.
-
-    A row with neither a name nor a value is none; a secret without a value stays.
-    """
-    if not isinstance(data, QueryDict):
-        return ()
-    rows = zip(data.getlist(NAME), data.getlist(KIND), data.getlist(VALUE), strict=False)
-    return tuple(
-        Variable(name.strip(), kind == "secret", None if kind == "secret" and not value else value)
-        for name, kind, value in rows
-        if name.strip() or value
-    )
-
-
-def _is_kept(variable: Variable, standing: Mapping[str, Stored]) -> bool:
-    stored = standing.get(variable.name)
-    return bool(variable.secret and stored and stored.secret and stored.value and not REFERENCE.fullmatch(stored.value))
-
 
 FLAGS = ("store", "secrets", "now", "random", "sleep", "destructive")
 METHODS = tuple((method, method) for method in FETCH_METHODS)
@@ -92,6 +30,7 @@ FETCH_MODES = (
 )
 FILES_MODES = (("", gettext_noop("Off")), ("read", gettext_noop("Read")), ("write", gettext_noop("Read and write")))
 PLAIN = Fetch("public")
+SPARE = values.Row(0, secret=False)
 
 # The form's field for each dotted place in a declaration.
 FIELDS = {
@@ -276,7 +215,7 @@ class ToolForm(PowersForm):
             attrs={"form": "tool-form"},
         ),
     )
-    # Only a place for errors: the rows are read as they were posted, see variable_rows.
+    # Only a place for errors: the rows are read as they were posted.
     variables = forms.CharField(required=False)
     hitl_mode = forms.ChoiceField(label="HITL mode", choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
     condition = forms.CharField(
@@ -306,17 +245,20 @@ class ToolForm(PowersForm):
     made_from = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 
     def __init__(
-        self, data: Mapping[str, Any] | None = None, *, tool: Tool | None = None, draft: Draft, **kwargs: Any
+        self, request: HttpRequest, data: QueryDict | None = None, *, tool: Tool | None = None, draft: Draft
     ) -> None:
-        super().__init__(data, initial=initial(draft, tool), **kwargs)
+        super().__init__(data, initial=initial(draft, tool))
         self.tool = tool
         self.example = draft.example
         self.asks_to_lower = self.asks_by_other_rule = False
         # What a person has not confirmed yet, in words.
         self.weaker: tuple[str, ...] = ()
-        standing: Mapping[str, Stored] = spec.stored_variables(tool.script) if tool else {}
-        shown = of(draft.variables, standing) if data is None else typed(data, standing)
-        self.rows: list[Row] = shown
+        stored = spec.stored_variables(tool.script).values() if tool else ()
+        if data is None:
+            self.declared = draft.variables
+            self.rows = values.rows(draft.variables, stored, variables.resolve(stored).missing, spare=SPARE)
+        else:
+            self.rows, self.declared = values.posted(data, "variable", stored, person(request).pk, spare=SPARE)
         self.fields["signed_in_only"].help_text = what_signed_in_only_means()
         # A new tool may leave it open: its risk decides then.
         self.fields["hitl_mode"].required = tool is not None
@@ -353,7 +295,7 @@ class ToolForm(PowersForm):
             tags=tags(self.cleaned_data["tags"]),
             capabilities=declared(self.cleaned_data),
             example=cases.fitting(self.example, typed["code"]),
-            variables=variables(self.data),
+            variables=self.declared,
         )
 
     def show(self, error: AuthoringError) -> None:

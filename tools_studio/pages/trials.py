@@ -86,7 +86,7 @@ def _answer(request: HtmxRequest, tool: Tool, result: dict[str, Any]) -> HttpRes
         context = {"standing": page.standing_of(tool), "is_live": True, **page.waiting(request, tool), **result}
         return render(request, "studio/_tried.html", context)
     found = authored(tool.name)
-    form = ToolForm(tool=found, draft=draft_of(found))
+    form = ToolForm(request, tool=found, draft=draft_of(found))
     return render(request, "studio/tool.html", page.of(request, form, result))
 
 

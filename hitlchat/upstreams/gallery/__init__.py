@@ -12,9 +12,10 @@ from django.utils.translation import gettext, gettext_noop
 
 from hitlchat.base.sentences import translatable, translated_parts
 from hitlchat.secrets import references
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams.models import Transport, Trust
 from hitlchat.upstreams.risk.fingerprint import Connection
-from hitlchat.upstreams.server_draft import ServerDraft, Value
+from hitlchat.upstreams.server_draft import ServerDraft
 
 AuthKind = Literal["oauth", "bearer", "api-key", "none"]
 

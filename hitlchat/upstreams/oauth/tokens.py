@@ -24,12 +24,12 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.lease import SLACK
 from hitlchat.base.sentences import translatable
+from hitlchat.secrets.values import SHORTEST_SECRET
 from hitlchat.upstreams.client import Bearer, NoToken
 from hitlchat.upstreams.models import SignIn, Transport, UpstreamServer, origin_of
 from hitlchat.upstreams.oauth import clients
 from hitlchat.upstreams.oauth.authority import LONGEST_SCOPES, Bounds, NoAnswer, NotPossible, bounds_of, fetched
 from hitlchat.upstreams.oauth.clients import Client, Unreadable
-from hitlchat.upstreams.server_draft import SHORTEST_SECRET
 
 LONGEST_LIFE = timedelta(days=3650)
 # Whatever an authorization server says, so long a token is used; and so long nobody asks again who did not answer.

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
 from hitlchat.gate.actor import actor_of
+from hitlchat.secrets.values import Stored
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, server_draft, servers
 from hitlchat.upstreams.client import Trial
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Transport, UpstreamServer
@@ -26,7 +27,7 @@ from hitlchat.upstreams.pages import sign_in, summary
 from hitlchat.upstreams.pages.form import ServerForm, argument_hints, confirmed_in
 from hitlchat.upstreams.pages.summary import administrator_only, server_named
 from hitlchat.upstreams.risk.rubric import Assessment
-from hitlchat.upstreams.server_draft import BadServer, Kept, ServerDraft, draft_of
+from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.servers import NotConfirmed
 
 # Seconds between two looks of a page, while something is about to happen and while nothing is.
@@ -142,7 +143,7 @@ def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
     row = UpstreamServer(
         transport=draft.transport,
         url=draft.url,
-        headers=server_draft.stored_values(Kept(each.name, "", each.secret) for each in draft.headers),
+        headers=server_draft.stored_values(Stored(each.name, "", each.secret) for each in draft.headers),
         trust=draft.trust,
         docs_url=draft.docs_url,
         docs_adequate=draft.docs_adequate,

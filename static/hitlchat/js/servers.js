@@ -1,8 +1,8 @@
 // @ts-check
 /** The form of a server: its rows, the risk of what is typed, and the wait while a connection is tested. */
 
-import { connectValues } from "./servers_rows.js";
 import { _ } from "./texts.js";
+import { connectRows } from "./value_rows.js";
 
 const form = document.querySelector("[data-server-form]");
 const QUIET_MS = 400;
@@ -15,7 +15,7 @@ function judgeSoon() {
 }
 
 if (form instanceof HTMLFormElement) {
-  form.querySelectorAll("[data-values]").forEach((rows) => connectValues(rows, judgeSoon));
+  form.querySelectorAll("[data-values]").forEach((rows) => connectRows(rows, judgeSoon));
   form.addEventListener("input", judgeSoon);
   form.addEventListener("change", judgeSoon);
   // What one program was confirmed for must not stay in sight beside another.

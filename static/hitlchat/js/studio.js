@@ -4,8 +4,8 @@
 import "./cards.js";
 import { connectKeys } from "./studio_keys.js";
 import { keepPlace, returnToPlace } from "./studio_place.js";
-import { connectRows } from "./studio_rows.js";
 import { _, _n } from "./texts.js";
+import { connectRows } from "./value_rows.js";
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector("[data-tool-form]"));
 const ORDER = ["DISABLED", "CONDITIONAL", "REQUIRED"];
@@ -163,7 +163,7 @@ window.addEventListener("beforeunload", (event) => dirty && event.preventDefault
 window.addEventListener("load", () => setTimeout(connectEditor));
 // A reload saves nothing.
 if (wasSaved) window.history.replaceState(null, "", window.location.pathname);
-connectRows(form, markDirty);
+form.querySelectorAll("[data-values]").forEach((rows) => connectRows(rows, markDirty));
 connectKeys(form);
 if (dirty) lockWhatNeedsSaved();
 showMode();

@@ -63,7 +63,6 @@ learn({
   "This browser blocks notifications of this page. Allow them in its settings for the page.": "Dieser Browser blockiert Benachrichtigungen dieser Seite. Sie lassen sich in seinen Einstellungen für die Seite erlauben.",
   "Turn notifications off": "Benachrichtigungen ausschalten",
   "Unfold everything first.": "Zuerst alles ausklappen.",
-  "Variable {number}": "Variable {number}",
   "Verifying…": "Wird geprüft…",
   "Wait two seconds, then tap once.": "Zwei Sekunden warten, dann einmal tippen.",
   "What you send now waits until this is finished.": "Was jetzt gesendet wird, wartet, bis dies fertig ist.",

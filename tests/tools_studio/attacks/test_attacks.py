@@ -24,6 +24,7 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.secrets.values import Value
 from tests.conftest import ECHO, MakeTool, caller
 from tests.sandbox.test_hostile import PROGRAMS
 from tests.tables import each_row
@@ -31,7 +32,6 @@ from tests.tools_studio.attacks.programs import INWARDS, POWERS, THEFT
 from tools_studio import authoring
 from tools_studio.models import Script, StoreEntry
 from tools_studio.spec import SOURCE, Draft
-from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -120,7 +120,7 @@ def neighbour(make_tool: MakeTool, settings: Settings, tmp_path: Path) -> None:
         "neighbour",
         group="neighbour",
         capabilities={"store": True, "secrets": True, "files": {"mode": "write", "folder": "neighbour"}},
-        variables=(Variable("THEIR_KEY", secret=True, value=THEIRS), Variable("THEIR_NOTE", value=THEIRS)),
+        variables=(Value("THEIR_KEY", THEIRS), Value("THEIR_NOTE", THEIRS, secret=False)),
     )
     StoreEntry.objects.create(group="neighbour", key="theirs", value=THEIRS)
     mine, theirs = tmp_path / "mine", tmp_path / "neighbour"
@@ -139,7 +139,7 @@ def spy() -> Tool:
         "",
         group="spies",
         capabilities={"store": True, "secrets": True, "files": {"mode": "read", "folder": "mine"}},
-        variables=(Variable("OWN_KEY", secret=True, value="own-secret-4711-abcdef"),),
+        variables=(Value("OWN_KEY", "own-secret-4711-abcdef"),),
     )
 
 

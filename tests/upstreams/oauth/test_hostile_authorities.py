@@ -12,10 +12,11 @@ from pytest_django import Settings
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from hitlchat.secrets.values import Value
 from hitlchat.upstreams import servers
 from hitlchat.upstreams.models import SignIn, UpstreamServer
 from hitlchat.upstreams.oauth.authority import Bounds, NotPossible
-from hitlchat.upstreams.server_draft import ServerDraft, Value
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
 from tests.tables import each_row
 from tests.upstreams.oauth.guarded import Guarded

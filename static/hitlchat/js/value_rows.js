@@ -29,7 +29,7 @@ function renumber(row, number) {
 }
 
 /** @param {Element} group @param {() => void} changed */
-export function connectValues(group, changed) {
+export function connectRows(group, changed) {
   const rows = group.querySelector("[data-rows]");
   const add = group.querySelector("[data-add]");
   const spare = [...group.querySelectorAll("[data-spare]")];
@@ -80,7 +80,7 @@ export function connectValues(group, changed) {
 function fillIn(preset, rows, addRow) {
   const name = preset.getAttribute("data-preset") ?? "";
   const same = rows.find((row) => field(row, "name").value.toLowerCase() === name.toLowerCase());
-  const blank = rows.find((row) => ["name", "value"].every((part) => field(row, part).value === "") && !row.querySelector("[name$=-held]")?.getAttribute("value"));
+  const blank = rows.find((row) => ["name", "value"].every((part) => field(row, part).value === "") && !row.querySelector("[name$=-sealed]")?.getAttribute("value"));
   const row = same ?? blank ?? addRow();
   field(row, "name").value = name;
   field(row, "value").value = preset.getAttribute("data-text") ?? "";
