@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from hitlchat.base import canonical
+from hitlchat.base import canonical, diff
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
@@ -22,12 +22,10 @@ from hitlchat.gate.results import MESSAGES
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from tools_studio import versions
 from tools_studio.language import signature
 from tools_studio.language.snippet import SignatureError
 from tools_studio.models import Expectation, Script, TestCase
 from tools_studio.spec import AuthoringError
-from tools_studio.versions import Line
 
 
 def keep(tool: Tool, arguments: Mapping[str, Any]) -> None:
@@ -99,7 +97,7 @@ class Outcome:
 
     state: State
     said: str = ""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[diff.Line] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -165,11 +163,11 @@ def _error(call: ToolCall) -> str | None:
     return str((call.error or {}).get("message", "")) if call.status == Status.FAILED else None
 
 
-def _against(expected: Any, actual: Any) -> list[Line]:
+def _against(expected: Any, actual: Any) -> list[diff.Line]:
     texts = text_of(expected), text_of(actual)
     if texts[0] == texts[1]:  # a text against something else that reads the same
         texts = canonical.pretty(expected), canonical.pretty(actual)
-    return versions.lines(*texts)
+    return diff.lines(*texts)
 
 
 MOST_CASES = 50

@@ -2,79 +2,16 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
-from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
-from hitlchat.base import canonical, diff
+from hitlchat.base import canonical
+from hitlchat.base.diff import Line, lines
 from hitlchat.gate.models import Tool
 from tools_studio import spec
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.spec import Draft
-
-CONTEXT_LINES = 3
-# Beyond it, matching lines takes quadratic time: what differs is then shown as a whole.
-MOST_MATCHED_LINES = 1500
-
-Kind = Literal["same", "gone", "come", "skip"]
-
-
-@dataclass(frozen=True)
-class Line:
-    """`old` and `new` count from 1, None where the line is not in that text. A skip stands for lines left out."""
-
-    kind: Kind
-    text: str
-    old: int | None = None
-    new: int | None = None
-
-
-def lines(before: str, after: str) -> list[Line]:
-    """Empty if the texts are the same. Only line feeds end a line, so that nothing hides behind another separator."""
-    if before == after:
-        return []
-    if before.endswith("\n") and after.endswith("\n"):
-        before, after = before[:-1], after[:-1]
-    old, new = before.split("\n"), after.split("\n")
-    return list(_with_context(list(_all(old, new))))
-
-
-def _all(old: list[str], new: list[str]) -> Iterator[Line]:
-    for tag, i1, i2, j1, j2 in diff.opcodes(old, new, MOST_MATCHED_LINES, autojunk=True):
-        if tag == "equal":
-            for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
-                yield Line("same", old[i], i + 1, j + 1)
-            continue
-        for i in range(i1, i2):
-            yield Line("gone", old[i], old=i + 1)
-        for j in range(j1, j2):
-            yield Line("come", new[j], new=j + 1)
-
-
-def _with_context(whole: list[Line]) -> Iterator[Line]:
-    """Only what differs and the lines around it; runs of others become one line that counts them."""
-    near = [False] * len(whole)
-    for at, line in enumerate(whole):
-        if line.kind != "same":
-            first, last = max(0, at - CONTEXT_LINES), min(len(whole), at + CONTEXT_LINES + 1)
-            near[first:last] = [True] * (last - first)
-    skipped = 0
-    for line, shown in zip(whole, near, strict=True):
-        if shown and skipped:
-            yield _skip(skipped)
-        skipped = 0 if shown else skipped + 1
-        if shown:
-            yield line
-    if skipped:
-        yield _skip(skipped)
-
-
-def _skip(count: int) -> Line:
-    said = ngettext("{count} unchanged line", "{count} unchanged lines", count)
-    return Line("skip", said.format(count=number_format(count, force_grouping=True)))
-
 
 # Of one tool: a program may save without end.
 MOST = 500

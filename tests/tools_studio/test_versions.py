@@ -8,6 +8,7 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
 
+from hitlchat.base import diff
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
@@ -186,7 +187,7 @@ def test_a_version_that_is_not_there_is_a_404(saved: Tool, author: Client) -> No
 
 def test_lines_around_a_change_are_kept_and_the_others_counted() -> None:
     before = "\n".join(map(str, range(20)))
-    found = versions.lines(before, before.replace("\n10\n", "\nten\n"))
+    found = diff.lines(before, before.replace("\n10\n", "\nten\n"))
     assert [(line.kind, line.text) for line in found] == [
         ("skip", "7 unchanged lines"), ("same", "7"), ("same", "8"), ("same", "9"), ("gone", "10"), ("come", "ten"),
         ("same", "11"), ("same", "12"), ("same", "13"), ("skip", "6 unchanged lines"),
@@ -195,12 +196,12 @@ def test_lines_around_a_change_are_kept_and_the_others_counted() -> None:
 
 
 def test_equal_texts_have_no_lines_and_an_added_end_is_one() -> None:
-    assert versions.lines("a\nb", "a\nb") == []
-    assert [(line.kind, line.text) for line in versions.lines("a", "a\n")] == [("same", "a"), ("come", "")]
+    assert diff.lines("a\nb", "a\nb") == []
+    assert [(line.kind, line.text) for line in diff.lines("a", "a\n")] == [("same", "a"), ("come", "")]
 
 
 @pytest.mark.timeout(10)
 def test_texts_made_to_be_slow_to_compare_are_compared_soon() -> None:
     before, after = "\n".join(["x", "y"] * 3_000), "\n".join(["y", "x", "x"] * 2_000)
-    assert len(versions.lines(before, after)) > 10_000
-    assert versions.lines("\n".join(["x", "y"] * 740), "\n".join(["y", "x", "x"] * 490))
+    assert len(diff.lines(before, after)) > 10_000
+    assert diff.lines("\n".join(["x", "y"] * 740), "\n".join(["y", "x", "x"] * 490))

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hitlchat.base.diff import CONTEXT, LONGEST_TEXT, MOST_MATCHED_WORDS, Part, Side, sides
 from hitlchat.base.visible import see
-from hitlchat.upstreams.pages.comparison import CONTEXT, LONGEST_TEXT, MOST_MATCHED_WORDS, Part, Side, sides
 
 WORDS = st.lists(st.sampled_from(["one ", "two", " ", "\n", ".", "\u200b", "\u05d0\u05d1", "\u4e2d"]), max_size=40)
 
