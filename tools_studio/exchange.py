@@ -57,6 +57,11 @@ FRAME = closed(
 
 MOST_PROBLEMS = 100
 LONGEST = 300
+FRAME_SHAPE, TOOL_SHAPE = Draft202012Validator(FRAME), Draft202012Validator(TOOL)
+_WORDS = {"string": "a text", "object": "an object", "array": "a list", "integer": "a whole number"}
+_WORDS |= {"boolean": "true or false", "null": "null"}
+
+Path = list[str | int]
 
 
 @dataclass(frozen=True)
@@ -64,17 +69,17 @@ class Problem:
     """`place` is like `tools[3].code`; empty where it is the file as a whole."""
 
     place: str
-    said: str
+    sentence: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.said}" if self.place else self.said
+        return f"{self.place}: {self.sentence}" if self.place else self.sentence
 
 
 class BadFile(ValueError):
     """The file cannot be imported, for these reasons; nothing was written."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        found = [Problem(cut(each.place), cut(each.said)) for each in problems]
+        found = [Problem(cut(each.place), cut(each.sentence)) for each in problems]
         self.problems = found[:MOST_PROBLEMS]
         self.more = len(found) - len(self.problems)
         more = [translatable(f"And {self.more:,} more problems.")] if self.more else []
@@ -91,37 +96,22 @@ def dotted(path: Iterable[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
-Path = list[str | int]
-
-FRAME_SHAPE, TOOL_SHAPE = Draft202012Validator(FRAME), Draft202012Validator(TOOL)
-_WORDS = {"string": "a text", "object": "an object", "array": "a list", "integer": "a whole number"}
-_WORDS |= {"boolean": "true or false", "null": "null"}
-
-
 def misshapen(shape: Draft202012Validator, value: Any, path: Path) -> Iterator[Problem]:
     """Everything about `value`, which stands at `path`, that `shape` does not allow."""
     for error in shape.iter_errors(value):
         place: Path = [*path, *error.absolute_path]
         match error.validator:
             case "additionalProperties":
-                for key in _unknown(error):
+                schema: Any = error.schema
+                for key in sorted({*error.instance} - {*schema["properties"]}):
                     yield Problem(dotted([*place, cut(key)]), "It is not known here.")
             case "required":
-                yield Problem(dotted([*place, _missing(error)]), "It is missing.")
+                # There is one error for each missing key, all alike but for their message.
+                keys: Any = error.validator_value
+                missing = next(key for key in keys if error.message.startswith(repr(key)))
+                yield Problem(dotted([*place, missing]), "It is missing.")
             case _:
                 yield Problem(dotted(place), _sentence(error))
-
-
-def _unknown(error: ValidationError) -> list[str]:
-    schema: Any = error.schema
-    found: Any = error.instance
-    return sorted(set(found) - set(schema["properties"]))
-
-
-def _missing(error: ValidationError) -> str:
-    """Return the key that an error misses: there is one error for each, all alike but for their message."""
-    keys: Any = error.validator_value
-    return next(str(key) for key in keys if error.message.startswith(repr(key)))
 
 
 def _sentence(error: ValidationError) -> str:
@@ -157,10 +147,10 @@ def read(content: bytes | str) -> list[Entry]:
     """The tools in a file, which is UTF-8. BadFile."""
     size = len(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else len(content)
     if size > MOST_BYTES:
-        said = translatable(
+        sentence = translatable(
             f"The file is larger than {in_words(MOST_BYTES)}, the most that is accepted. Export fewer tools."
         )
-        raise BadFile([Problem("", said)])
+        raise BadFile([Problem("", sentence)])
     try:
         text = content.decode() if isinstance(content, bytes) else content
         # Editors on Windows put a byte order mark in front, which JSON has no place for.
@@ -174,7 +164,12 @@ def read(content: bytes | str) -> list[Entry]:
 
 def read_document(value: Any) -> list[Entry]:
     """The same for JSON that was read already, strictly. BadFile."""
-    if problems := [*_frame_problems(value)]:
+    if isinstance(value, dict) and value.get("format") != FORMAT:
+        sentence = f'Expected "{FORMAT}": this is not a file of tools that hitlchat wrote.'
+        raise BadFile([Problem("format", sentence)])
+    if isinstance(value, dict) and (type(value.get("version")) is not int or value["version"] != VERSION):
+        raise BadFile([Problem("version", f"Expected {VERSION}: this file is of another version of hitlchat.")])
+    if problems := [*misshapen(FRAME_SHAPE, value, [])]:
         raise BadFile(problems)
     problems = [*_unstorable(value, [])] or [
         problem for at, raw in enumerate(value["tools"]) for problem in _tool_problems(raw, ["tools", at])
@@ -185,25 +180,16 @@ def read_document(value: Any) -> list[Entry]:
     return [_entry(raw, dotted(["tools", at])) for at, raw in enumerate(value["tools"])]
 
 
-def _frame_problems(value: Any) -> Iterator[Problem]:
-    if isinstance(value, dict) and value.get("format") != FORMAT:
-        yield Problem("format", f'Expected "{FORMAT}": this is not a file of tools that hitlchat wrote.')
-    elif isinstance(value, dict) and (type(value.get("version")) is not int or value["version"] != VERSION):
-        yield Problem("version", f"Expected {VERSION}: this file is of another version of hitlchat.")
-    else:
-        yield from misshapen(FRAME_SHAPE, value, [])
-
-
 def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
     if shape := [*misshapen(TOOL_SHAPE, raw, path)]:
         yield from shape
         return
-    yield from _told_secrets(raw, path)
+    yield from _plain_secrets(raw, path)
     entry = _entry(raw, dotted(path))
     try:
         sound = spec.check(entry.draft)
-        if said := conditions.misread(sound.draft.condition, sound.signature.input_schema):
-            yield Problem(dotted([*path, "condition"]), said)
+        if wrong := conditions.misread(sound.draft.condition, sound.signature.input_schema):
+            yield Problem(dotted([*path, "condition"]), wrong)
     except AuthoringError as error:
         yield from at_fields(entry.place, error)
     names = [case.name for case in entry.cases or ()]
@@ -211,22 +197,22 @@ def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
         place = dotted([*path, "testCases", at])
         if case.name in names[:at]:
             yield Problem(f"{place}.name", f"There is a test named {case.name!r} already.")
-        for name, said in cases.problems(case).items():
-            yield Problem(f"{place}.{name}", said)
+        for name, sentence in cases.problems(case).items():
+            yield Problem(f"{place}.{name}", sentence)
 
 
-def at_fields(place: str, error: AuthoringError) -> Iterator[Problem]:
-    """Yield what is wrong with a draft, by the names that the file has for its fields."""
-    for name, said in error.errors.items():
-        yield Problem(f"{place}.{spec.KEYS.get(name, name)}", said)
-
-
-def _told_secrets(raw: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+def _plain_secrets(raw: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     for at, variable in enumerate(raw.get("variables", ())):
         value = variable.get("value")
         if variable.get("secret") and value and not REFERENCE.fullmatch(value):
             place = dotted([*path, "variables", at, "value"])
             yield Problem(place, "A secret has no place in a file: leave it null, or name the environment as ${NAME}.")
+
+
+def at_fields(place: str, error: AuthoringError) -> Iterator[Problem]:
+    """Yield what is wrong with a draft, by the names that the file has for its fields."""
+    for name, sentence in error.errors.items():
+        yield Problem(f"{place}.{spec.KEYS.get(name, name)}", sentence)
 
 
 def _entry(raw: Mapping[str, Any], place: str) -> Entry:
@@ -271,12 +257,13 @@ def document(tools: Iterable[Tool]) -> dict[str, Any]:
     chosen = list(tools)
     if len(chosen) > MOST_TOOLS:
         raise TooMuch(f"At most {MOST_TOOLS} tools go into one file, not {len(chosen):,}. Choose fewer.")
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "exportedAt": timezone.now().isoformat(timespec="seconds"),
-        "tools": [_tool(each) for each in chosen],
-    }
+    exported = [
+        spec.as_json(spec.draft_of(each))
+        | {"testCases": [asdict(cases.of(row)) for row in cases.rows(each)], "definitionHash": each.definition_hash}
+        for each in chosen
+    ]
+    now = timezone.now().isoformat(timespec="seconds")
+    return {"format": FORMAT, "version": VERSION, "exportedAt": now, "tools": exported}
 
 
 def text(tools: Iterable[Tool]) -> str:
@@ -285,8 +272,3 @@ def text(tools: Iterable[Tool]) -> str:
     if len(written.encode()) > MOST_BYTES:
         raise TooMuch(f"The file would be larger than {in_words(MOST_BYTES)}, the most that an import accepts.")
     return written
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    listed = [asdict(cases.of(row)) for row in cases.rows(tool)]
-    return spec.as_json(spec.draft_of(tool)) | {"testCases": listed, "definitionHash": tool.definition_hash}

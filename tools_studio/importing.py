@@ -18,7 +18,6 @@ from hitlchat.secrets.references import REFERENCE
 from hitlchat.secrets.values import Stored
 from tools_studio import authoring, cases, spec, variables, versions
 from tools_studio.exchange import BadFile, Entry, Problem, at_fields
-from tools_studio.models import Script
 from tools_studio.spec import SOURCE, AuthoringError, Checked, Draft
 from tools_studio.versions import Difference
 
@@ -40,9 +39,9 @@ class Outdated(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """A step for one tool of the file. `name` is the one that it will have here, `standing` the one that is here.
+    """A step for one tool of the file. `name` is the one that it will have here, `present` the tool of that name here.
 
-    `mode` is the strictest of what the file says, what stands here, and the default for the tool's risk.
+    `mode` is the strictest of what the file says, what the tool here has, and the default for the tool's risk.
     """
 
     entry: Entry
@@ -50,7 +49,7 @@ class Step:
     name: str
     sound: Checked
     mode: HitlMode
-    standing: Tool | None = None
+    present: Tool | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -60,16 +59,11 @@ class Step:
 
     @property
     def draft(self) -> Draft:
-        return replace(
-            self.entry.draft,
-            name=self.name,
-            hitl_mode=self.mode.value,
-            signed_in_only=_signed_in_only(self.entry, self.standing),
-        )
+        return _merged(self.entry, self.name, self.mode, self.present)
 
     @property
     def same_definition(self) -> bool:
-        return self.standing is not None and self.standing.definition_hash == self.sound.definition_hash
+        return self.present is not None and self.present.definition_hash == self.sound.definition_hash
 
     @property
     def raised_from(self) -> HitlMode | None:
@@ -83,17 +77,17 @@ class Step:
 
     def difference(self) -> Difference | None:
         """Return what differs between the tool here and the one that would take its place."""
-        if self.standing is None:
+        if self.present is None:
             return None
         draft = replace(self.draft, capabilities=self.sound.capabilities.as_json())
-        return versions.compare(spec.as_json(spec.draft_of(self.standing)), spec.as_json(draft))
+        return versions.compare(spec.as_json(spec.draft_of(self.present)), spec.as_json(draft))
 
     @property
     def identity(self) -> list[Any]:
         """Return what must be the same when it is carried out as when it was shown."""
-        here = self.standing
-        stands = [here.definition_hash, here.hitl_mode, here.signed_in_only] if here else []
-        return [self.name, self.action, self.mode.value, self.sound.definition_hash, *stands]
+        here = self.present
+        theirs = [here.definition_hash, here.hitl_mode, here.signed_in_only] if here else []
+        return [self.name, self.action, self.mode.value, self.sound.definition_hash, *theirs]
 
 
 @dataclass(frozen=True)
@@ -114,8 +108,8 @@ class Plan:
         return sum(step.writes for step in self.steps)
 
     @property
-    def told(self) -> list[Step]:
-        """Return what is written first, then what is left alone."""
+    def shown(self) -> list[Step]:
+        """Return the steps that write, then those that leave a tool alone."""
         return sorted((step for step in self.steps if step.action != "same"), key=lambda step: not step.writes)
 
     @property
@@ -136,17 +130,17 @@ def plan(entries: Collection[Entry], on_conflict: Conflict) -> Plan:
     BadFile: one of them cannot take the place of the tool that is here.
     """
     names = [each.draft.name for each in entries]
-    standing = {tool.name: tool for tool in Tool.objects.filter(name__in=names).select_related("script")}
-    taken = {*Tool.objects.values_list("name", flat=True), *names}
+    present = {tool.name: tool for tool in Tool.objects.filter(name__in=names).select_related("script")}
+    used = {*Tool.objects.values_list("name", flat=True), *names}
     problems: list[Problem] = []
     steps: list[Step] = []
     for entry in entries:
         try:
-            step = _step(entry, standing.get(entry.draft.name), on_conflict, taken)
+            step = _step(entry, present.get(entry.draft.name), on_conflict, used)
         except AuthoringError as error:
             problems += at_fields(entry.place, error)
         else:
-            taken.add(step.name)
+            used.add(step.name)
             steps.append(step)
     if problems:
         raise BadFile(problems)
@@ -185,8 +179,8 @@ def _write(step: Step, actor: Actor, *, confirmed: bool) -> None:
     if not step.writes:
         return
     if step.action == "replace":
-        assert step.standing is not None
-        tool = authoring.change(step.standing, step.draft, actor, confirmed=confirmed)
+        assert step.present is not None
+        tool = authoring.change(step.present, step.draft, actor, confirmed=confirmed)
         if tool.published and not step.same_definition:
             authoring.unpublish(tool, actor)
     else:
@@ -194,91 +188,75 @@ def _write(step: Step, actor: Actor, *, confirmed: bool) -> None:
     cases.put(tool, step.entry.cases or ())
 
 
-def _step(entry: Entry, standing: Tool | None, on_conflict: Conflict, taken: Collection[str]) -> Step:
+def _step(entry: Entry, present: Tool | None, on_conflict: Conflict, used: Collection[str]) -> Step:
     """AuthoringError."""
-    if standing is None:
-        return _added(entry, "new", entry.draft.name)
-    if on_conflict == "rename":
-        return _added(entry, "rename", authoring.free_name(entry.draft.name, taken))
-    if standing.source == SOURCE:
-        return _beside(entry, standing, on_conflict)
-    note = "The tool of this name here was not written in the Studio: an import cannot replace it."
-    return Step(entry, "leave", standing.name, _check(entry.draft), HitlMode(standing.hitl_mode), notes=(note,))
+    if present is None:
+        step = _added(entry, "new", entry.draft.name)
+    elif on_conflict == "rename":
+        step = _added(entry, "rename", authoring.free_name(entry.draft.name, used))
+    elif present.source == SOURCE:
+        step = _beside(entry, present, on_conflict)
+    else:
+        note = "The tool of this name here was not written in the Studio: an import cannot replace it."
+        return Step(entry, "leave", present.name, _check(entry.draft), HitlMode(present.hitl_mode), notes=(note,))
+    missing = variables.resolve(step.sound.variables).missing
+    return replace(step, missing=missing, notes=tuple(_notes(entry, step.sound, step.present)))
 
 
 def _added(entry: Entry, action: Literal["new", "rename"], name: str) -> Step:
     sound = _check(replace(entry.draft, name=name))
-    mode = _strictest(_wanted(entry, sound.hitl_mode), sound.hitl_mode)
+    mode = _strictest(entry.draft.hitl_mode or sound.hitl_mode, sound.hitl_mode)
     # A tool made again under a name asks as much as the one before.
     own = Guard(mode.value, entry.draft.condition, entry.draft.signed_in_only)
-    return Step(
-        entry, action, name, sound, HitlMode(tools.inherited(name, own).hitl_mode),
-        missing=_missing(sound), notes=tuple(_notes(entry, sound, None)),
-    )  # fmt: skip
+    return Step(entry, action, name, sound, HitlMode(tools.inherited(name, own).hitl_mode))
 
 
-def _beside(entry: Entry, standing: Tool, on_conflict: Conflict) -> Step:
-    script: Script = standing.script
-    sound = _check(entry.draft, spec.stored_variables(script))
-    mode = _mode_beside(entry, sound, standing)
-    action: Action = "replace" if on_conflict == "replace" else "leave"
-    if sound.definition_hash == standing.definition_hash and _is_there(entry, sound, mode, standing):
-        action = "same"
-    return Step(
-        entry, action, standing.name, sound, mode,
-        standing=standing, missing=_missing(sound), notes=tuple(_notes(entry, sound, standing)),
-    )  # fmt: skip
-
-
-def _is_there(entry: Entry, sound: Checked, mode: HitlMode, standing: Tool) -> bool:
-    """Would replacing the tool here change nothing about it?"""
-    merged = replace(entry.draft, hitl_mode=mode.value, signed_in_only=_signed_in_only(entry, standing))
-    here = spec.as_json(replace(merged, capabilities=sound.capabilities.as_json()))
-    known = {canonical.dumps(asdict(cases.of(row))) for row in cases.rows(standing)}
-    wanted = {canonical.dumps(asdict(case)) for case in entry.cases or ()}
-    return here == spec.as_json(spec.draft_of(standing)) and wanted <= known
-
-
-def _signed_in_only(entry: Entry, standing: Tool | None) -> bool:
-    """The stricter of what the file says and what stands here."""
-    return entry.draft.signed_in_only or (standing is not None and standing.signed_in_only)
-
-
-def _mode_beside(entry: Entry, sound: Checked, standing: Tool) -> HitlMode:
-    there = HitlMode(standing.hitl_mode)
-    mode = _strictest(_wanted(entry, there), there)
-    if sound.definition_hash != standing.definition_hash:
-        mode = _strictest(mode, sound.hitl_mode)
+def _beside(entry: Entry, present: Tool, on_conflict: Conflict) -> Step:
+    sound = _check(entry.draft, spec.stored_variables(present.script))
+    is_other = sound.definition_hash != present.definition_hash
+    there = HitlMode(present.hitl_mode)
+    mode = _strictest(entry.draft.hitl_mode or there, there, *([sound.hitl_mode] if is_other else []))
     # A condition that is not the one here counts for nothing: it might let everything through.
-    is_foreign = there == HitlMode.CONDITIONAL and entry.draft.condition != standing.condition
-    return HitlMode.REQUIRED if mode == HitlMode.CONDITIONAL and is_foreign else mode
+    is_foreign = there == HitlMode.CONDITIONAL and entry.draft.condition != present.condition
+    if mode == HitlMode.CONDITIONAL and is_foreign:
+        mode = HitlMode.REQUIRED
+    action: Action = "replace" if on_conflict == "replace" else "leave"
+    if not is_other and _is_there(entry, sound, mode, present):
+        action = "same"
+    return Step(entry, action, present.name, sound, mode, present)
 
 
-def _check(draft: Draft, standing: Mapping[str, Stored] | None = None) -> Checked:
+def _is_there(entry: Entry, sound: Checked, mode: HitlMode, present: Tool) -> bool:
+    """Would replacing the tool here change nothing about it?"""
+    merged = replace(_merged(entry, present.name, mode, present), capabilities=sound.capabilities.as_json())
+    known = {canonical.dumps(asdict(cases.of(row))) for row in cases.rows(present)}
+    wanted = {canonical.dumps(asdict(case)) for case in entry.cases or ()}
+    return spec.as_json(merged) == spec.as_json(spec.draft_of(present)) and wanted <= known
+
+
+def _merged(entry: Entry, name: str, mode: HitlMode, present: Tool | None) -> Draft:
+    """Return the draft as it is to be saved: a signed-in person decides if the file or the tool here says so."""
+    signed_in_only = entry.draft.signed_in_only or (present is not None and present.signed_in_only)
+    return replace(entry.draft, name=name, hitl_mode=mode.value, signed_in_only=signed_in_only)
+
+
+def _check(draft: Draft, stored: Mapping[str, Stored] | None = None) -> Checked:
     """Return what follows from `draft`, with the mode that is the default for its risk, whatever mode it asks for."""
-    return spec.check(replace(draft, hitl_mode=None), standing)
+    return spec.check(replace(draft, hitl_mode=None), stored)
 
 
-def _wanted(entry: Entry, default: HitlMode) -> HitlMode:
-    return HitlMode(entry.draft.hitl_mode) if entry.draft.hitl_mode else default
+def _strictest(*modes: str) -> HitlMode:
+    return HitlMode(max(modes, key=strictness))
 
 
-def _missing(sound: Checked) -> Mapping[str, str]:
-    return variables.resolve(sound.variables).missing
-
-
-def _strictest(*modes: HitlMode) -> HitlMode:
-    return max(modes, key=strictness)
-
-
-def _notes(entry: Entry, sound: Checked, standing: Tool | None) -> Iterator[str]:
+def _notes(entry: Entry, sound: Checked, present: Tool | None) -> Iterator[str]:
     named = [each for each in entry.draft.variables if REFERENCE.fullmatch(each.value or "")]
     if references := [_("{name} from {place}").format(name=each.name, place=each.value) for each in named]:
         yield _("It reads the environment of this server: {names}.").format(names=", ".join(references))
-    if standing and (kept := [each.name for each in sound.variables if each.secret and each.fingerprint]):
-        said = _("It keeps the secrets that are stored here: {names}. The imported code can use them.")
-        yield said.format(names=", ".join(kept))
-    if standing and standing.published and standing.definition_hash != sound.definition_hash:
+    if present and (secrets := [each.name for each in sound.variables if each.sealed]):
+        words = _("It keeps the secrets that are stored here: {names}. The imported code can use them.")
+        yield words.format(names=", ".join(secrets))
+    if present and present.published and present.definition_hash != sound.definition_hash:
         yield _("The tool here is published. It becomes a draft until it was tested and published again.")
     has_secrets = any(each.secret for each in entry.draft.variables)
     # Without secrets nothing but its name makes what was judged another tool than the one in the file.

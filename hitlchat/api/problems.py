@@ -126,7 +126,7 @@ def _bad_file(error: BadFile) -> HttpResponse:
     errors: dict[str, str] = {}
     for found in error.problems:
         place = f"document.{found.place}".rstrip(".")
-        errors[place] = f"{errors[place]} {found.said}" if place in errors else found.said
+        errors[place] = f"{errors[place]} {found.sentence}" if place in errors else found.sentence
     return problem(422, f"Nothing was imported. {error}".replace("\n", " "), errors=errors)
 
 

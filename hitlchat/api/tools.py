@@ -265,7 +265,7 @@ def imported(step: Step) -> ImportedTool:
         step,
         name=step.entry.draft.name,
         imported_as=step.name,
-        hitl_mode=step.mode if step.writes or step.standing is None else step.standing.hitl_mode,
+        hitl_mode=step.mode if step.writes or step.present is None else step.present.hitl_mode,
         raised_from=step.raised_from or None,
         missing_variables=sorted(step.missing),
     )

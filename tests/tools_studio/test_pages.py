@@ -301,7 +301,7 @@ def test_a_copy_has_everything_but_the_secrets(author: Client, make_tool: MakeTo
     page = author.get("/studio/new?from=echo")
     form = page.context["form"]
     assert (form["name"].value(), form["title"].value(), form["store"].value()) == ("echo_copy", "Echo (copy)", True)
-    assert [(row.name, row.value, row.kept) for row in form.rows[:2]] == [("CITY", "Oslo", False), ("KEY", "", False)]
+    assert [(row.name, row.value, row.stored) for row in form.rows[:2]] == [("CITY", "Oslo", False), ("KEY", "", False)]
     assert "open sesame" not in page.content.decode()
     author.post("/studio/new?from=echo", FORM | {"name": "echo_copy", "code": ECHO})
     assert Tool.objects.get(name="echo_copy").example == {"text": "x"}

@@ -11,35 +11,6 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.base.sentences import translatable
 
-HOSTS_CAP = 50
-_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_HOST = re.compile(rf"(?P<scheme>https?://)?(?P<name>{_LABEL}(?:\.{_LABEL})*)(?::(?P<port>[0-9]{{1,5}}))?")
-_SUFFIX = re.compile(rf"\*\.{_LABEL}(?:\.{_LABEL})+")
-
-
-def canonical(host: object) -> str | None:
-    """Lower case, no `https://` (which is meant when nothing is said), or None if it is no host.
-
-    `*.example.com` means every host below example.com, over https.
-    """
-    if not isinstance(host, str) or len(host) > 300:
-        return None
-    host = host.lower()
-    if _SUFFIX.fullmatch(host):
-        return host if len(host) <= 255 and not _is_number(host) else None
-    match = _HOST.fullmatch(host)
-    if match is None or len(match["name"]) > 253 or not 1 <= int(match["port"] or 1) <= 65535:
-        return None
-    port = f":{int(match['port'])}" if match["port"] else ""
-    scheme = "http://" if match["scheme"] == "http://" else ""
-    return f"{scheme}{match['name']}{port}"
-
-
-def _is_number(host: str) -> bool:
-    """Below an address there are no hosts."""
-    return host.rpartition(".")[2].isdigit()
-
-
 FetchMode = Literal["public", "allowlist", "open"]
 FilesMode = Literal["read", "write"]
 
@@ -60,6 +31,29 @@ ALL_NAMES = frozenset(
         *(*ALWAYS, *STORE_READS, *STORE_WRITES, *FILE_READS, *FILE_WRITES),
     }
 )
+HOSTS_CAP = 50
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = re.compile(rf"(?P<scheme>https?://)?(?P<name>{_LABEL}(?:\.{_LABEL})*)(?::(?P<port>[0-9]{{1,5}}))?")
+_SUFFIX = re.compile(rf"\*\.{_LABEL}(?:\.{_LABEL})+")
+MOST_RECIPIENTS = 50
+MOST_TARGETS = 10
+FOLDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_RECIPIENT = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]{0,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
+_FETCH_KEYS = ("mode", "hosts", "methods", "maxBytes", "timeoutSeconds", "redirects")
+_HITL = Path(__file__).with_name("hitl.pyi").read_text(encoding="utf-8")
+_FITS_NO_CALL = "def closed(nothing: Never, /) -> Any: ..."
+_FETCH_SETTINGS = {
+    "methods": "methods", "max_bytes": "maxBytes", "timeout_seconds": "timeoutSeconds", "redirects": "redirects",
+}  # fmt: skip
+
+
+class CapabilityError(ValueError):
+    """The declaration cannot be understood: a `sentence` about `field`, a dotted place such as `fetch.hosts`."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(f"{field}: {sentence}" if field else sentence)
+        self.field, self.sentence = field, sentence
 
 
 @dataclass(frozen=True)
@@ -79,23 +73,18 @@ class Fetch:
     def as_json(self) -> dict[str, Any]:
         """The declaration without what is only the default."""
         plain = Fetch(self.mode)
-        said: dict[str, Any] = {"mode": self.mode}
+        declared: dict[str, Any] = {"mode": self.mode}
         if self.hosts or self.mode == "allowlist":
-            said["hosts"] = list(self.hosts)
+            declared["hosts"] = list(self.hosts)
         for name, key in _FETCH_SETTINGS.items():
             value = getattr(self, name)
             if value != getattr(plain, name):
-                said[key] = list(value) if isinstance(value, tuple) else value
-        return said
+                declared[key] = list(value) if isinstance(value, tuple) else value
+        return declared
 
     @property
     def only_reads(self) -> bool:
         return set(self.methods) <= set(READING_METHODS)
-
-
-_FETCH_SETTINGS = {
-    "methods": "methods", "max_bytes": "maxBytes", "timeout_seconds": "timeoutSeconds", "redirects": "redirects",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -137,35 +126,36 @@ class Capabilities:
 
     def sentences(self) -> list[str]:
         """Return one sentence for each power, the strongest first, for the person who decides."""
-        said = [gettext_noop("It can destroy what cannot be brought back.")] if self.destructive else []
-        said += [_email(self.email)] if self.email else []
-        said += (
-            [translatable(f"It can send data to the address kept in {listed(self.webhook)}.")] if self.webhook else []
-        )
-        said += [_fetch(self.fetch)] if self.fetch else []
-        if self.files:
-            said.append(_files_in(self.files))
-        said += [gettext_noop("It can read its secrets.")] if self.secrets else []
-        said += [gettext_noop("It can read and change the data it keeps (store).")] if self.store else []
-        said += [gettext_noop("It can read the clock.")] if self.now else []
-        said += [gettext_noop("It can use chance.")] if self.random else []
-        return said + ([gettext_noop("It can wait for some seconds.")] if self.sleep else [])
+        sentences = [
+            gettext_noop("It can destroy what cannot be brought back.") if self.destructive else "",
+            _email_words(self.email) if self.email else "",
+            translatable(f"It can send data to the address kept in {listed(self.webhook)}.") if self.webhook else "",
+            _fetch_words(self.fetch) if self.fetch else "",
+            _files_words(self.files) if self.files else "",
+            gettext_noop("It can read its secrets.") if self.secrets else "",
+            gettext_noop("It can read and change the data it keeps (store).") if self.store else "",
+            gettext_noop("It can read the clock.") if self.now else "",
+            gettext_noop("It can use chance.") if self.random else "",
+            gettext_noop("It can wait for some seconds.") if self.sleep else "",
+        ]
+        return [each for each in sentences if each]
 
     def names(self) -> frozenset[str]:
         """The dotted names that the tool may import from `hitl` and use."""
-        return frozenset(self._names())
-
-    def _names(self) -> Iterator[str]:
-        yield from ALWAYS
-        yield from ("fetch",) if self.fetch else ()
-        yield from ("now",) if self.now else ()
-        yield from ("secret",) if self.secrets else ()
-        yield from STORE_READS if self.store else ()
-        yield from STORE_WRITES if self.store and not self.reads_only else ()
-        yield from FILE_READS if self.files else ()
-        yield from FILE_WRITES if self.files and self.files.mode == "write" and not self.reads_only else ()
-        yield from ("send_email",) if self.email and not self.reads_only else ()
-        yield from ("webhook",) if self.webhook and not self.reads_only else ()
+        may_change = not self.reads_only
+        granted = {
+            ALWAYS: True,
+            ("fetch",): self.fetch,
+            ("now",): self.now,
+            ("secret",): self.secrets,
+            STORE_READS: self.store,
+            STORE_WRITES: self.store and may_change,
+            FILE_READS: self.files,
+            FILE_WRITES: self.files and self.files.mode == "write" and may_change,
+            ("send_email",): self.email and may_change,
+            ("webhook",): self.webhook and may_change,
+        }
+        return frozenset(name for names, is_granted in granted.items() if is_granted for name in names)
 
     def powers(self) -> frozenset[str]:
         """Return what the interpreter itself may do: read the clock, use chance, sleep."""
@@ -185,67 +175,23 @@ class Capabilities:
         return replace(self, fetch=fetch, files=files, email=(), webhook=(), sleep=False, reads_only=True)
 
 
-def listed(words: tuple[str, ...]) -> str:
-    """`a, b and c`."""
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last
+def canonical(host: object) -> str | None:
+    """Lower case, no `https://` (which is meant when nothing is said), or None if it is no host.
 
-
-def _fetch(fetch: "Fetch") -> str:
-    return _of_hosts(_hosts(fetch), only_reads=fetch.only_reads)
-
-
-def _hosts(fetch: "Fetch") -> str:
-    if fetch.mode == "allowlist":
-        return listed(fetch.hosts)
-    if fetch.mode == "public":
-        anywhere = gettext_noop("any public host on the internet, over https")
-        more = (
-            translatable(f"any public host on the internet, over https, and {listed(fetch.hosts)}")
-            if fetch.hosts
-            else ""
-        )
-    else:
-        anywhere = gettext_noop("any public host on the internet, at any port")
-        more = (
-            translatable(f"any public host on the internet, at any port, and {listed(fetch.hosts)}")
-            if fetch.hosts
-            else ""
-        )
-    return more or anywhere
-
-
-def _of_hosts(hosts: str, *, only_reads: bool) -> str:
-    return translatable(f"It can read from {hosts}.") if only_reads else translatable(f"It can reach {hosts}.")
-
-
-def _files_in(files: "Files") -> str:
-    if files.mode == "write":
-        return translatable(f"It can read, write and delete the files in the folder {files.folder}.")
-    return translatable(f"It can read the files in the folder {files.folder}.")
-
-
-def _email(recipients: tuple[str, ...]) -> str:
-    if "*" in recipients:
-        return gettext_noop("It can send e-mail to anyone.")
-    named = tuple(f"anyone at {each[1:]}" if each[0] == "@" else each for each in recipients)
-    return translatable(f"It can send e-mail to {listed(named)}.")
-
-
-MOST_RECIPIENTS = 50
-MOST_TARGETS = 10
-FOLDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
-_RECIPIENT = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]{0,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
-_FETCH_KEYS = ("mode", "hosts", "methods", "maxBytes", "timeoutSeconds", "redirects")
-
-
-class CapabilityError(ValueError):
-    """The declaration cannot be understood: a `sentence` about `field`, a dotted place such as `fetch.hosts`."""
-
-    def __init__(self, field: str, sentence: str) -> None:
-        super().__init__(f"{field}: {sentence}" if field else sentence)
-        self.field, self.sentence = field, sentence
+    `*.example.com` means every host below example.com, over https.
+    """
+    if not isinstance(host, str) or len(host) > 300:
+        return None
+    host = host.lower()
+    if _SUFFIX.fullmatch(host):
+        # Below an address there are no hosts.
+        return host if len(host) <= 255 and not host.rpartition(".")[2].isdigit() else None
+    match = _HOST.fullmatch(host)
+    if match is None or len(match["name"]) > 253 or not 1 <= int(match["port"] or 1) <= 65535:
+        return None
+    port = f":{int(match['port'])}" if match["port"] else ""
+    scheme = "http://" if match["scheme"] == "http://" else ""
+    return f"{scheme}{match['name']}{port}"
 
 
 def parse(raw: object) -> Capabilities:
@@ -266,6 +212,19 @@ def parse(raw: object) -> Capabilities:
     return Capabilities(**granted)
 
 
+def listed(words: tuple[str, ...]) -> str:
+    """`a, b and c`."""
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def stubs_of(names: Collection[str], closed: Collection[str] = ()) -> str:
+    """Return a `.pyi` that declares exactly these dotted names; those that are `closed` fit no call."""
+    tree = ast.parse(_HITL)
+    tree.body = [part for node in tree.body for part in _declared(node, names, closed)]
+    return ast.unparse(tree)
+
+
 def _flag(name: str, value: object) -> bool:
     if value is not True:
         _refuse(name, "expected true or false")
@@ -273,21 +232,21 @@ def _flag(name: str, value: object) -> bool:
 
 
 def _read_fetch(name: str, value: object) -> Fetch:
-    said = _object(name, value, _FETCH_KEYS, '{"mode": "allowlist", "hosts": ["api.example.com"]}')
-    mode = said.get("mode")
+    declared = _object(name, value, _FETCH_KEYS, '{"mode": "allowlist", "hosts": ["api.example.com"]}')
+    mode = declared.get("mode")
     if mode not in ("public", "allowlist", "open"):
         _refuse(f"{name}.mode", 'expected "public", "allowlist" or "open"')
     least = 1 if mode == "allowlist" else 0
-    named = _list(f"{name}.hosts", said.get("hosts", []), least, HOSTS_CAP, "hosts")
+    named = _list(f"{name}.hosts", declared.get("hosts", []), least, HOSTS_CAP, "hosts")
     settings: dict[str, Any] = {}
-    if "methods" in said:
-        settings["methods"] = _methods(f"{name}.methods", said["methods"])
+    if "methods" in declared:
+        settings["methods"] = _methods(f"{name}.methods", declared["methods"])
     for key, column, most in (
         ("maxBytes", "max_bytes", MOST_BYTES), ("timeoutSeconds", "timeout_seconds", MOST_SECONDS),
         ("redirects", "redirects", MOST_REDIRECTS),
     ):  # fmt: skip
-        if key in said:
-            settings[column] = _number(f"{name}.{key}", said[key], 0 if key == "redirects" else 1, most)
+        if key in declared:
+            settings[column] = _number(f"{name}.{key}", declared[key], 0 if key == "redirects" else 1, most)
     return Fetch(mode, tuple(sorted({_host(f"{name}.hosts", host) for host in named})), **settings)
 
 
@@ -311,8 +270,8 @@ def _methods(field: str, value: object) -> tuple[str, ...]:
 
 
 def _files(name: str, value: object) -> Files:
-    said = _object(name, value, ("mode", "folder"), '{"mode": "read", "folder": "notes"}')
-    mode, folder = said.get("mode"), said.get("folder")
+    declared = _object(name, value, ("mode", "folder"), '{"mode": "read", "folder": "notes"}')
+    mode, folder = declared.get("mode"), declared.get("folder")
     if mode not in ("read", "write"):
         _refuse(f"{name}.mode", 'expected "read" or "write"')
     if not isinstance(folder, str) or not FOLDER.fullmatch(folder):
@@ -321,9 +280,9 @@ def _files(name: str, value: object) -> Files:
 
 
 def _read_email(name: str, value: object) -> tuple[str, ...]:
-    said = _object(name, value, ("to",), '{"to": ["ops@example.com", "@example.com"]}')
+    declared = _object(name, value, ("to",), '{"to": ["ops@example.com", "@example.com"]}')
     found = set()
-    for each in _list(f"{name}.to", said.get("to"), 1, MOST_RECIPIENTS, "recipients"):
+    for each in _list(f"{name}.to", declared.get("to"), 1, MOST_RECIPIENTS, "recipients"):
         lower = each.lower() if isinstance(each, str) and len(each) <= 254 else ""
         if lower != "*" and not _RECIPIENT.fullmatch(lower):
             _refuse(f"{name}.to", f"{each!r} is neither an address, nor @ and a domain, nor * for anyone")
@@ -332,8 +291,8 @@ def _read_email(name: str, value: object) -> tuple[str, ...]:
 
 
 def _webhook(name: str, value: object) -> tuple[str, ...]:
-    said = _object(name, value, ("targets",), '{"targets": ["ALERTS_URL"]}')
-    named = _list(f"{name}.targets", said.get("targets"), 1, MOST_TARGETS, "names of variables")
+    declared = _object(name, value, ("targets",), '{"targets": ["ALERTS_URL"]}')
+    named = _list(f"{name}.targets", declared.get("targets"), 1, MOST_TARGETS, "names of variables")
     for each in named:
         if not isinstance(each, str) or not VARIABLE.fullmatch(each):
             _refuse(f"{name}.targets", f"{each!r} is not the name of a variable such as ALERTS_URL")
@@ -361,8 +320,8 @@ def _number(field: str, value: object, least: int, most: float) -> int | float:
     return value  # type: ignore[return-value]
 
 
-def _refuse(field: str, message: str) -> NoReturn:
-    raise CapabilityError(field, message)
+def _refuse(field: str, sentence: str) -> NoReturn:
+    raise CapabilityError(field, sentence)
 
 
 _READERS: dict[str, Callable[[str, object], Any]] = {
@@ -379,22 +338,41 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
 }
 
 
-_HITL = Path(__file__).with_name("hitl.pyi").read_text(encoding="utf-8")
-_FITS_NO_CALL = "def closed(nothing: Never, /) -> Any: ..."
+def _fetch_words(fetch: Fetch) -> str:
+    hosts = _hosts(fetch)
+    return translatable(f"It can read from {hosts}.") if fetch.only_reads else translatable(f"It can reach {hosts}.")
 
 
-def stubs_of(names: Collection[str], closed: Collection[str] = ()) -> str:
-    """Return a `.pyi` that declares exactly these dotted names; those that are `closed` fit no call."""
-    tree = ast.parse(_HITL)
-    tree.body = [part for node in tree.body for part in _declared(node, names, closed)]
-    return ast.unparse(tree)
+def _hosts(fetch: Fetch) -> str:
+    if fetch.mode == "allowlist":
+        return listed(fetch.hosts)
+    if fetch.mode == "public":
+        if fetch.hosts:
+            return translatable(f"any public host on the internet, over https, and {listed(fetch.hosts)}")
+        return gettext_noop("any public host on the internet, over https")
+    if fetch.hosts:
+        return translatable(f"any public host on the internet, at any port, and {listed(fetch.hosts)}")
+    return gettext_noop("any public host on the internet, at any port")
+
+
+def _files_words(files: Files) -> str:
+    if files.mode == "write":
+        return translatable(f"It can read, write and delete the files in the folder {files.folder}.")
+    return translatable(f"It can read the files in the folder {files.folder}.")
+
+
+def _email_words(recipients: tuple[str, ...]) -> str:
+    if "*" in recipients:
+        return gettext_noop("It can send e-mail to anyone.")
+    named = tuple(f"anyone at {each[1:]}" if each[0] == "@" else each for each in recipients)
+    return translatable(f"It can send e-mail to {listed(named)}.")
 
 
 def _declared(node: ast.stmt, names: Collection[str], closed: Collection[str], prefix: str = "") -> Iterator[ast.stmt]:
     if isinstance(node, ast.FunctionDef):
         name = f"{prefix}{node.name}"
         if name in names:
-            yield _closed(node.name) if name in closed else node
+            yield ast.parse(_FITS_NO_CALL.replace("closed", node.name)).body[0] if name in closed else node
     elif isinstance(node, ast.ClassDef):
         # Without @staticmethod, which the checker does not know: it would take any call for a right one.
         node.body = [part for each in node.body for part in _declared(each, names, closed, f"{node.name}.")]
@@ -402,7 +380,3 @@ def _declared(node: ast.stmt, names: Collection[str], closed: Collection[str], p
             yield node
     else:
         yield node
-
-
-def _closed(name: str) -> ast.stmt:
-    return ast.parse(_FITS_NO_CALL.replace("closed", name)).body[0]
