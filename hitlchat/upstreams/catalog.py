@@ -24,6 +24,14 @@ from hitlchat.upstreams.risk.rubric import Assessment, assess_server, assess_too
 from hitlchat.upstreams.risk.scan import Known, findings_of, trips
 
 CHANGED = "Its server changed its definition after it was accepted."
+SOURCE = "upstream"
+LONGEST_TITLE = 120
+MOST_REASONS = 6
+AT_A_TIME = 100
+EVENTS_AT_A_TIME = 500
+MOST_KNOWN = 10_000
+RISK_COLUMNS = ["risk_inherent", "risk_effective", "risk_floor", "risk_reasons"]
+UNSEEN = {ToolState.NEW, ToolState.HIDDEN}
 
 
 def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
@@ -48,16 +56,6 @@ def move(tool: ComposedTool, ceiling: int) -> ToolState | None:
     before = ToolState(tool.state)
     tool.state, tool.reason = state_of(tool, ceiling)
     return before if before != tool.state else None
-
-
-SOURCE = "upstream"
-LONGEST_TITLE = 120
-MOST_REASONS = 6
-AT_A_TIME = 100
-EVENTS_AT_A_TIME = 500
-MOST_KNOWN = 10_000
-RISK_COLUMNS = ["risk_inherent", "risk_effective", "risk_floor", "risk_reasons"]
-UNSEEN = {ToolState.NEW, ToolState.HIDDEN}
 
 
 def known_to(server: UpstreamServer) -> Known:
@@ -229,10 +227,9 @@ class Update:
             level = translatable(
                 f"Its risk is L{row.risk_inherent}; since every call is asked about it counts as L{row.risk_effective}."
             )
-        added = self._added
         alone = unchecked((row.pinned or row.seen).get("inputSchema") or {})
-        told = (where, *added, *([alone] if alone else []), level, *row.risk_reasons[:MOST_REASONS])
-        return [storable(said) for said in told]
+        sentences = (where, *self._added, *([alone] if alone else []), level, *row.risk_reasons[:MOST_REASONS])
+        return [storable(each) for each in sentences]
 
     def _refresh(self, row: ComposedTool, tool: Tool) -> bool:
         """Bring its row in the gate up to date; whether that makes it another tool than was approved."""
@@ -291,17 +288,12 @@ def keep_catalog(server: UpstreamServer, actor: Actor) -> None:
 
 def end_calls(reasons: Mapping[UUID, str], actor: Actor) -> None:
     """Withdraw what has not started of these tools, each for its reason."""
-    for tool_id in _with_open_calls(reasons):
-        stopping.withdraw_tool(tool_id, actor=actor, why=reasons[tool_id])
-
-
-def _with_open_calls(ids: Iterable[UUID]) -> set[UUID]:
-    """Return which of these tools have open calls: those are few, and tools may be thousands."""
-    wanted = set(ids)
-    if not wanted:
-        return wanted
+    if not reasons:
+        return
+    # Tools may be thousands, and those with open calls are few.
     open_calls = ToolCall.objects.filter(status__in=NOT_STARTED, source=SOURCE, tool__isnull=False)
-    return wanted & set(open_calls.values_list("tool_id", flat=True))
+    for tool_id in reasons.keys() & set(open_calls.values_list("tool_id", flat=True)):
+        stopping.withdraw_tool(tool_id, actor=actor, why=reasons[tool_id])
 
 
 def _event_name(row: ComposedTool, before: ToolState) -> str:

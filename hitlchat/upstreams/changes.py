@@ -20,6 +20,8 @@ from hitlchat.upstreams.risk.scan import Known, blocks, findings_of
 
 # In place of seconds to answer: those of the installation.
 USUAL = 0
+LONGEST = {name: spec.LONGEST[name] for name in ("prompt_template", "condition")}
+LONGEST["description"] = limits.LONGEST_DESCRIPTION
 Settings = dict[str, str | bool | int | None]
 
 
@@ -105,28 +107,23 @@ class NotConfirmed(Exception):
 
     @property
     def digest(self) -> str:
-        told = [
+        confirmed = [
             [str(each.tool), each.before, each.after, each.exposes, each.condition, each.trusts, *each.words]
             for each in self.loosenings
         ]
-        return canonical.sha256(sorted(told))
+        return canonical.sha256(sorted(confirmed))
 
 
-def told(row: ComposedTool) -> Settings:
+def settings_of(row: ComposedTool) -> Settings:
     """Return its settings, for its history; none before it was exposed once."""
     tool = row.tool
     settings: Settings = {"alias": tool.name} | {name: getattr(tool, name) for name in spec.SETTINGS} if tool else {}
     return settings | {"description": row.description}
 
 
-def settled(row: ComposedTool) -> str:
-    """The digest of what people have decided about the tool, for who changes it to have seen that."""
-    return canonical.sha256({**told(row), "exposed": row.exposed})
-
-
 def stamp(row: ComposedTool) -> str:
     """Return a stamp of all that a person sees of the tool before they change it: its record, and its settings."""
-    return f"{row.seen_digest}.{settled(row)}"
+    return f"{row.seen_digest}.{_settings_digest(row)}"
 
 
 def guard(row: ComposedTool) -> Guard:
@@ -136,16 +133,10 @@ def guard(row: ComposedTool) -> Guard:
 
 def guard_after(row: ComposedTool, change: Change) -> Guard:
     """Return what has people asked once `change` is made."""
-    now = guard(row)
     wanted: dict[str, Any] = change.settings
     # Nobody has read anything of one that was never exposed.
     counts = spec.SETTINGS if row.tool else spec.INHERITED
-    return replace(now, **{name: value for name, value in wanted.items() if name in counts})
-
-
-def lowers(row: ComposedTool, mode: str | None) -> bool:
-    """Return whether `mode` asks less often than the tool does now, or than it would from the start."""
-    return gate.lowers(guard(row), guard_after(row, Change(row.pk, hitl_mode=mode)))
+    return replace(guard(row), **{name: value for name, value in wanted.items() if name in counts})
 
 
 def loosens(row: ComposedTool, change: Change) -> bool:
@@ -161,7 +152,7 @@ def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) 
     """
     if not loosens(row, change) and not by_name:
         return None
-    back = loosening_back(row)
+    back, before, after = loosening_back(row), guard(row), guard_after(row, change)
     condition = back.condition if change.condition is None else change.condition
     return replace(
         back,
@@ -169,8 +160,8 @@ def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) 
         exposes=change.exposes(row),
         rule=condition != back.condition,
         condition=condition,
-        trusts=gate.trusts(guard(row), guard_after(row, change)),
-        words=gate.told_otherwise(guard(row), guard_after(row, change)) + by_name,
+        trusts=gate.trusts(before, after),
+        words=gate.told_otherwise(before, after) + by_name,
     )
 
 
@@ -192,16 +183,9 @@ def loosening_back(row: ComposedTool) -> Loosening:
 
 def rewords(row: ComposedTool, change: Change) -> bool:
     """Return whether the approver would read other texts of the tool than its server or a person wrote."""
-    standing = {
-        "alias": row.tool.name if row.tool else "",
-        "description": row.description,
-        "prompt_template": row.tool.prompt_template if row.tool else "",
-    }
-    return any(getattr(change, name) not in {None, words} for name, words in standing.items())
-
-
-LONGEST = {name: spec.LONGEST[name] for name in ("prompt_template", "condition")}
-LONGEST["description"] = limits.LONGEST_DESCRIPTION
+    alias, prompt_template = (row.tool.name, row.tool.prompt_template) if row.tool else ("", "")
+    texts = {"alias": alias, "description": row.description, "prompt_template": prompt_template}
+    return any(getattr(change, name) not in {None, text} for name, text in texts.items())
 
 
 def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[Objection]:
@@ -209,8 +193,8 @@ def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list
 
     `row` has been assessed, and `known` are the names of what is not its own.
     """
-    plain = (*_texts(row, change), *_rules(row, change))
-    return [*plain, *_exposing(row, change, ceiling), *_speaking(row, change, known)]
+    checks = (_texts(row, change), _rules(row, change), _exposing(row, change, ceiling), _speaking(row, change, known))
+    return [each for objections in checks for each in objections]
 
 
 def suspicion(row: ComposedTool) -> Objection | None:
@@ -219,8 +203,9 @@ def suspicion(row: ComposedTool) -> Objection | None:
     if not blocks(findings):
         return None
     said = next(found.sentence for found in findings if found.severity == "block")
-    sentence = translatable(f"Its texts are suspicious ({said}) Read the warnings, and say that you did.")
-    return Objection("warnings_read", sentence)
+    return Objection(
+        "warnings_read", translatable(f"Its texts are suspicious ({said}) Read the warnings, and say that you did.")
+    )
 
 
 def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[Objection]:
@@ -235,18 +220,17 @@ def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
         if len(text) > most:
             yield Objection(field, translatable(f"{words}: at most {most:,} characters, not {len(text):,}."))
         elif storable(text) != text:
-            sentence = translatable(f"{words}: it has a character that cannot be kept, such as U+0000.")
-            yield Objection(field, sentence)
+            yield Objection(field, translatable(f"{words}: it has a character that cannot be kept, such as U+0000."))
     if change.digest is not None and change.digest != row.seen_digest:
         yield Objection("digest", "It has changed since you looked at it. Look at it once more.")
-    elif change.settled is not None and change.settled != settled(row):
-        sentence = translatable(f"{_who_changed(row)} changed this meanwhile. Look at it once more.")
-        yield Objection("settled", sentence)
+    elif change.settled is not None and change.settled != _settings_digest(row):
+        last = ToolEvent.objects.filter(tool=row, actor__isnull=False).select_related("actor").order_by("pk").last()
+        who_changed = last.actor.get_username() if last and last.actor else "Somebody"
+        yield Objection("settled", translatable(f"{who_changed} changed this meanwhile. Look at it once more."))
 
 
-def _who_changed(row: ComposedTool) -> str:
-    last = ToolEvent.objects.filter(tool=row, actor__isnull=False).select_related("actor").order_by("pk").last()
-    return last.actor.get_username() if last and last.actor else "Somebody"
+def _settings_digest(row: ComposedTool) -> str:
+    return canonical.sha256({**settings_of(row), "exposed": row.exposed})
 
 
 def _rules(row: ComposedTool, change: Change) -> Iterator[Objection]:
@@ -295,19 +279,19 @@ def _exposing(row: ComposedTool, change: Change, ceiling: int) -> Iterator[Objec
     for problem in row.problems:
         yield Objection("exposed", translatable(f"It cannot be offered: {problem}"))
     if row.held:
-        sentence = "It changed after it was accepted. Look at the difference and accept it first."
-        yield Objection("exposed", sentence)
+        yield Objection("exposed", "It changed after it was accepted. Look at the difference and accept it first.")
     if row.risk_inherent > ceiling:
-        sentence = translatable(f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here.")
-        yield Objection("exposed", sentence)
+        yield Objection(
+            "exposed", translatable(f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here.")
+        )
     if not change.warnings_read and (found := suspicion(row)):
         yield found
 
 
 def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[Objection]:
     """Yield what will be told to models, wherever it is or becomes exposed."""
-    is_told = row.exposed if change.exposed is None else change.exposed
-    if not is_told or (row.exposed and change.description is None):
+    is_offered = row.exposed if change.exposed is None else change.exposed
+    if not is_offered or (row.exposed and change.description is None):
         return
     own = row.description if change.description is None else change.description
     record = row.pinned if row.exposed and row.pinned else row.seen

@@ -27,7 +27,15 @@ from hitlchat.upstreams.risk.limits import left_to_the_server
 from hitlchat.upstreams.risk.rubric import Assessment, ServerFacts, assess_tool, says_it_writes
 from hitlchat.upstreams.risk.scan import Finding, Known, as_json, scan
 
+logger = logging.getLogger(__name__)
+
 LONGEST_NAMED = 40
+ATTEMPTS = 3
+# Servers that offer thousands of tools, and others all the time, must not fill the threads that everything else needs.
+_THREADS = ThreadPoolExecutor(2, thread_name_prefix="upstream-judge")
+_SEEN = ["seen", "seen_digest", "seen_profile", "seen_at", "problems", "warnings", "listed", "held"]
+_PINNED = ["pinned", "pinned_digest", "pinned_profile"]
+WRITTEN = [*_SEEN, *_PINNED, "state", "reason", *catalog.RISK_COLUMNS]
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,9 @@ def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, know
         return None
     problems = tuple(f"{each.where}: {each.sentence}" for each in limits.problems(offered))
     if not problems:
-        _prepare(offered)
+        # Its patterns are compiled here, in a thread that holds no lock, and not in the transaction that exposes it.
+        for schema in filter(None, (offered.input_schema, offered.output_schema)):
+            left_to_the_server(schema)
     return Judged(
         name=tool.name,
         pinned=pinned,
@@ -108,21 +118,14 @@ def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, know
     )
 
 
-def _prepare(offered: Offered) -> None:
-    """Compile its patterns here, in a thread that holds no lock, and not in the transaction that exposes it."""
-    for schema in (offered.input_schema, offered.output_schema):
-        if schema is not None:
-            left_to_the_server(schema)
-
-
 def _note(listing: Listing, odd: list[str]) -> str:
-    said = [listing.trouble] if listing.trouble else []
+    parts = [listing.trouble] if listing.trouble else []
     if listing.repeated:
         repeated = named(listing.repeated, LONGEST_NAMED)
-        said.append(translatable(f"names that come twice, of which only the first is used: {repeated}"))
+        parts.append(translatable(f"names that come twice, of which only the first is used: {repeated}"))
     if odd:
-        said.append(translatable(f"tools whose name or definition cannot be kept: {named(odd, LONGEST_NAMED)}"))
-    return "; ".join(said)
+        parts.append(translatable(f"tools whose name or definition cannot be kept: {named(odd, LONGEST_NAMED)}"))
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,12 @@ class Listed:
     def digest(self, name: str) -> str:
         """Return the fingerprint of the tool as listed; empty if it is not listed, or cannot have one."""
         if name not in self._digests:
-            self._digests[name] = self._digest(name)
+            tool = self.tool(name)
+            try:
+                found = fingerprint.pin(offered_of(tool), self.connection).digest if tool else ""
+            except (Unusable, canonical.NotJson):
+                found = ""
+            self._digests[name] = found
         return self._digests[name]
 
     def tool(self, name: str) -> UpstreamTool | None:
@@ -163,26 +171,9 @@ class Listed:
             return translatable(f"its server's list is incomplete, and the tool is not in it ({self.listing.cut})")
         return "its server does not list it any more"
 
-    def _digest(self, name: str) -> str:
-        tool = self.tool(name)
-        try:
-            return fingerprint.pin(offered_of(tool), self.connection).digest if tool else ""
-        except (Unusable, canonical.NotJson):
-            return ""
-
-
-logger = logging.getLogger(__name__)
-
-ATTEMPTS = 3
-# Servers that offer thousands of tools, and others all the time, must not fill the threads that everything else needs.
-_THREADS = ThreadPoolExecutor(2, thread_name_prefix="upstream-judge")
-_SEEN = ["seen", "seen_digest", "seen_profile", "seen_at", "problems", "warnings", "listed", "held"]
-_PINNED = ["pinned", "pinned_digest", "pinned_profile"]
-WRITTEN = [*_SEEN, *_PINNED, "state", "reason", *catalog.RISK_COLUMNS]
-
 
 @dataclass(frozen=True)
-class Asked:
+class Premises:
     """The facts that judging a list takes from the database."""
 
     connection: Connection
@@ -193,24 +184,24 @@ class Asked:
 async def take_in(server_id: UUID, revision: int, listing: Listing) -> bool:
     """Record what the server lists over the connection of this revision; False if it is not the present one."""
     for _ in range(ATTEMPTS):
-        asked = await in_db(_asked)(server_id, revision)
-        if asked is None:
+        premises = await in_db(_premises)(server_id, revision)
+        if premises is None:
             return False
         # In a thread that nobody else waits for: thousands of tools take seconds.
-        judging_it = partial(judge, listing, asked.connection, asked.facts, asked.known)
+        judging_it = partial(judge, listing, premises.connection, premises.facts, premises.known)
         judgement = await asyncio.get_running_loop().run_in_executor(_THREADS, judging_it)
-        if await in_db(record)(server_id, revision, judgement, asked.facts):
+        if await in_db(record)(server_id, revision, judgement, premises.facts):
             return True
     logger.warning("What an upstream server lists was not recorded: it is being changed all the time")
     return False
 
 
-def _asked(server_id: UUID, revision: int) -> Asked | None:
+def _premises(server_id: UUID, revision: int) -> Premises | None:
     server = UpstreamServer.objects.filter(pk=server_id, revision=revision, enabled=True).first()
     if server is None:
         return None
     facts = endpoint.facts_of(server, writes=True)
-    return Asked(endpoint.connection_of(server), facts, catalog.known_to(server))
+    return Premises(endpoint.connection_of(server), facts, catalog.known_to(server))
 
 
 def record(server_id: UUID, revision: int, judgement: Judgement, facts: ServerFacts) -> bool:
@@ -230,7 +221,17 @@ def _record(server: UpstreamServer, judgement: Judgement) -> None:
     # What is missing may be what writes.
     unseen = server.writes and not (judgement.is_whole and not judgement.unread)
     server.writes, server.present = bool(judgement.writes or unseen), True
-    fresh = [_new(server, judged) for name, judged in judgement.tools.items() if name not in rows]
+    fresh = [
+        ComposedTool(
+            server=server,
+            name=name,
+            seen=judged.pinned.record,
+            seen_digest=judged.pinned.digest,
+            seen_profile=judged.pinned.profile,
+        )
+        for name, judged in judgement.tools.items()
+        if name not in rows
+    ]
     update = catalog.Update(server, Exposure.current().ceiling, SYSTEM)
     for row in (*rows.values(), *fresh):
         judged = judgement.tools.get(row.name)
@@ -243,16 +244,14 @@ def _record(server: UpstreamServer, judgement: Judgement) -> None:
             row.listed = False
         update.follow(row, judged.own if judged else None)
     _store(list(rows.values()), fresh, before)
-    columns = {"writes": server.writes, "present": True, "tool_count": len(judgement.tools)}
-    noted = {"listing_note": storable(judgement.note), "listed_at": timezone.now()}
-    UpstreamServer.objects.filter(pk=server.pk).update(**columns, **noted)
+    UpstreamServer.objects.filter(pk=server.pk).update(
+        writes=server.writes,
+        present=True,
+        tool_count=len(judgement.tools),
+        listing_note=storable(judgement.note),
+        listed_at=timezone.now(),
+    )
     update.finish()
-
-
-def _new(server: UpstreamServer, judged: Judged) -> ComposedTool:
-    pinned = judged.pinned
-    seen = {"seen": pinned.record, "seen_digest": pinned.digest, "seen_profile": pinned.profile}
-    return ComposedTool(server=server, name=judged.name, **seen)
 
 
 def _see(row: ComposedTool, judged: Judged, update: catalog.Update) -> None:

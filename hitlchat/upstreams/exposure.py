@@ -31,13 +31,14 @@ from hitlchat.upstreams.changes import (
     loosens,
     rewords,
     sending_elsewhere,
+    settings_of,
     suspicion,
-    told,
 )
 from hitlchat.upstreams.models import ComposedTool, Exposure, ExposureMode, ToolState, UpstreamServer
 from hitlchat.upstreams.risk import aliases as rules
 from hitlchat.upstreams.servers import OnlyPeople, require_administrator, require_person
 
+MISSING = Objection("exposed", "There is no such tool any more.")
 Wanted = tuple[ComposedTool, str | None]
 """A tool and the alias that somebody wants for it: None for the one that it has, "" for the default."""
 
@@ -83,9 +84,6 @@ def _default(wanted: list[Wanted], taken: set[str]) -> dict[UUID, str]:
     return has | {pk: assigned[offer] for pk, offer in offers.items()}
 
 
-MISSING = Objection("exposed", "There is no such tool any more.")
-
-
 class NotListed(Refused):
     """The tool cannot be accepted as it is now: its server does not list it."""
 
@@ -109,11 +107,13 @@ def apply(
                 raise Refused({tool: [MISSING] for tool in missing})
             by_name = _by_name(rows, wanted)
             if not actor.is_person and any(
-                by_name.get(pk) or _needs_person(rows[pk], change) for pk, change in wanted.items()
+                by_name.get(pk) or loosens(rows[pk], change) or rewords(rows[pk], change)
+                for pk, change in wanted.items()
             ):
                 raise OnlyPeople
-            asked = _asked(rows, wanted, returning, by_name)
-            _apply(rows, wanted, actor, asked if asked.loosenings and confirmed not in {None, asked.digest} else None)
+            question = _question(rows, wanted, returning, by_name)
+            is_open = question.loosenings and confirmed not in {None, question.digest}
+            _apply(rows, wanted, actor, question if is_open else None)
     except IntegrityError as error:
         taken = Objection("exposed", "Another tool took a name just now. Try again.")
         raise Refused({tool: [taken] for tool in wanted}) from error
@@ -161,18 +161,14 @@ def accept(
 
 
 def _accept(row: ComposedTool, update: catalog.Update, *, keep_mode: bool) -> None:
-    before, changed = told(row), row.held or row.seen_digest != row.pinned_digest
+    before, changed = settings_of(row), row.held or row.seen_digest != row.pinned_digest
     accepted = row.pinned_digest
     _pin(row, update.actor)
     catalog.note_accepted(row, update.actor, accepted)
     update.add(row, "tool.accepted", pinned=True)
     if changed and not keep_mode and row.tool is not None and row.tool.hitl_mode != HitlMode.REQUIRED:
         _set(row.tool, {"hitl_mode": HitlMode.REQUIRED.value}, update.actor)
-        update.add(row, "tool.configured", before=before, after=told(row))
-
-
-def _needs_person(row: ComposedTool, change: Change) -> bool:
-    return loosens(row, change) or rewords(row, change)
+        update.add(row, "tool.configured", before=before, after=settings_of(row))
 
 
 def _locked(ids: Iterable[UUID]) -> dict[UUID, ComposedTool]:
@@ -190,11 +186,11 @@ def _by_name(rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change]) -> dict
     """Map tools that get another name to what the gate says of it."""
     given = aliases([(rows[pk], change.alias) for pk, change in wanted.items()]).given
     names = {pk: name for pk, name in given.items() if (tool := rows[pk].tool) is None or tool.name != name}
-    said = weaker_names(set(names.values()), [pk for pk in names if rows[pk].tool])
-    return {pk: said[name] for pk, name in names.items()}
+    weaker = weaker_names(set(names.values()), [pk for pk in names if rows[pk].tool])
+    return {pk: weaker[name] for pk, name in names.items()}
 
 
-def _asked(
+def _question(
     rows: dict[UUID, ComposedTool],
     wanted: dict[UUID, Change],
     returning: Sequence[Loosening],
@@ -212,19 +208,19 @@ def _back(back: Loosening, change: Change | None) -> Loosening | None:
     if change is None:
         return back
     mode = change.hitl_mode or back.after
-    kept = change.exposed is False or mode == HitlMode.REQUIRED
-    return None if kept else replace(back, before=mode, after=mode)
+    stays_away = change.exposed is False or mode == HitlMode.REQUIRED
+    return None if stays_away else replace(back, before=mode, after=mode)
 
 
 def _apply(
-    rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], actor: Actor, asked: NotConfirmed | None
+    rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], actor: Actor, question: NotConfirmed | None
 ) -> None:
-    """Apply the changes. `asked`: a confirmation to demand once nothing else speaks against them."""
+    """Apply the changes. `question`: a confirmation to demand once nothing else speaks against them."""
     names, updates = _plan(rows, wanted, Exposure.current().ceiling, actor)
     if names.problems:
         raise Refused(names.problems)
-    if asked:
-        raise asked
+    if question:
+        raise question
     fresh = [rows[pk].pk for pk in wanted if rows[pk].tool is None]
     for pk, change in wanted.items():
         _change(rows[pk], change, names.given[pk], updates[rows[pk].server_id])
@@ -246,26 +242,26 @@ def _plan(
     for pk, change in wanted.items():
         row = rows[pk]
         updates[row.server_id].assess(row)
-        if said := check(row, change, ceiling, known[row.server_id]):
-            names.problems[pk] = [*names.problems.get(pk, ()), *said]
+        if objections := check(row, change, ceiling, known[row.server_id]):
+            names.problems[pk] = [*names.problems.get(pk, ()), *objections]
     return names, updates
 
 
 def _change(row: ComposedTool, change: Change, alias: str, update: catalog.Update) -> None:
-    before, told_before = told(row), len(update.events)
+    before, events_before = settings_of(row), len(update.events)
     if change.exposes(row):
         _pin(row, update.actor)
     row.exposed = row.exposed if change.exposed is None else change.exposed
     row.description = row.description if change.description is None else change.description
     if row.tool is None:
-        # Stored by whoever changes many; under the same id, so that all of them are told theirs by one statement.
+        # Stored by whoever changes many; under the same id, so that all of them get theirs by one statement.
         row.tool = Tool(id=row.pk, **change.settings, published=False, **update.columns(row, alias))
     else:
         _set(row.tool, {**change.settings, "name": alias}, update.actor)
     update.follow(row)
-    if (after := told(row)) == before:
+    if (after := settings_of(row)) == before:
         return
-    if exposing := next((event for event in update.events[told_before:] if event.name == "tool.exposed"), None):
+    if exposing := next((event for event in update.events[events_before:] if event.name == "tool.exposed"), None):
         exposing.data["settings"] = {"before": before, "after": after}
     else:
         update.add(row, "tool.configured", before=before, after=after)
@@ -342,19 +338,19 @@ def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = Non
     require_administrator(actor)
     with transaction.atomic():
         servers = _locked_servers()
-        kept = Exposure.current()
-        before = kept.ceiling
-        is_wider = kept.mode not in {mode, ExposureMode.BOTH}
-        if (ceiling > before or is_wider) and not actor.is_person:
+        now = Exposure.current()
+        before, after = {"mode": now.mode, "ceiling": now.ceiling}, {"mode": mode, "ceiling": ceiling}
+        is_wider = now.mode not in {mode, ExposureMode.BOTH}
+        if (ceiling > now.ceiling or is_wider) and not actor.is_person:
             raise OnlyPeople
-        asked = NotConfirmed(returning(ceiling) if confirmed is not None else ())
-        if asked.loosenings and confirmed != asked.digest:
-            raise asked
-        found, _ = Exposure.objects.update_or_create(pk=1, defaults={"mode": mode, "ceiling": ceiling})
-        if (mode, ceiling) != (kept.mode, before):
-            told = {"before": {"mode": kept.mode, "ceiling": before}, "after": {"mode": mode, "ceiling": ceiling}}
-            note(None, "exposure.changed", actor=actor, data=told | stated.states("exposure", ""))
-        for server in servers if ceiling != before else ():
+        question = NotConfirmed(returning(ceiling) if confirmed is not None else ())
+        if question.loosenings and confirmed != question.digest:
+            raise question
+        found, _ = Exposure.objects.update_or_create(pk=1, defaults=after)
+        if before != after:
+            data = {"before": before, "after": after} | stated.states("exposure", "")
+            note(None, "exposure.changed", actor=actor, data=data)
+        for server in servers if ceiling != now.ceiling else ():
             catalog.follow_all(server, ceiling, actor)
     return found
 

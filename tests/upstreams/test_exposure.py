@@ -11,7 +11,7 @@ from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.secrets.values import Value
 from hitlchat.upstreams import discovery, exposure
-from hitlchat.upstreams.changes import Change, NotConfirmed, Refused, lowers
+from hitlchat.upstreams.changes import Change, NotConfirmed, Refused
 from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.exposure import NotListed
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
@@ -192,15 +192,6 @@ def test_only_administrators_choose_and_accept(alice: User, bob: User, server: U
             exposure.accept(found.pk, found.seen_digest, actor)
         with pytest.raises(OnlyAdministrators):
             exposure.change("both", 1, actor)
-
-
-def test_what_asks_less_often_is_said_before_it_is_done(alice: User, server: UpstreamServer) -> None:
-    new = row(server)
-    assert [lowers(new, mode) for mode in ("REQUIRED", "CONDITIONAL", "DISABLED", None)] == [
-        *(False, True, True, False),
-    ]
-    expose(alice, server, hitl_mode="DISABLED")
-    assert not lowers(row(server), "CONDITIONAL")
 
 
 def test_asking_every_time_takes_one_level_off_the_risk(alice: User) -> None:

@@ -51,7 +51,9 @@ _FIELDS = {"stamp", "exposed", "warnings_read", "signed_in_only", *_TEXTS}
 _NO_NUMBER = -1
 CRITICAL = 5
 REST = ("select", "deselect")
-MOST_TOLD = 50
+MOST_REFUSED = 50
+# What a page that was opened long ago may have loaded piece by piece.
+MOST_AT_ONCE = 1000
 _TAKEN_BACK = gettext_noop("Your changes of it were taken back.")
 _CHANGED = gettext_noop("The tools that are not shown have changed since you looked. Look at them once more.")
 
@@ -70,7 +72,11 @@ class Sent:
 
     def changes(self) -> list[Change]:
         """Return what is wished for; other settings of a tool that is and stays hidden are nobody's wish."""
-        found = [_change(line, self.stamps[pk]) for pk, line in self.lines.items() if _is_wish(line)]
+        found = [
+            _change(line, self.stamps[pk])
+            for pk, line in self.lines.items()
+            if line.typed.keys() - {"warnings_read"} and (line.row.exposed or line.ticked)
+        ]
         if not self.rest or self.rest_now is None:
             return found
         others = self.rest_now.free if self.rest == "select" else self.rest_now.exposed
@@ -132,23 +138,14 @@ def _plain(name: str, value: str | bool) -> str | bool:
     return text if name == "description" else text.replace("\r", "").replace("\n", "")
 
 
-def _is_wish(line: Line) -> bool:
-    return bool(line.typed.keys() - {"warnings_read"}) and (line.row.exposed or line.ticked)
-
-
 def _change(line: Line, seen: str) -> Change:
     digest, _, settled = seen.partition(".")
     typed = dict(line.typed)
     if "deadline_seconds" in typed:
-        typed["deadline_seconds"] = _seconds(typed["deadline_seconds"])
+        text = typed["deadline_seconds"].strip()
+        is_number = text.isdecimal() and len(text) <= 20 and int(text)
+        typed["deadline_seconds"] = int(text) if is_number else _NO_NUMBER if text else USUAL
     return Change(line.row.pk, digest=digest, settled=settled, **typed)
-
-
-def _seconds(text: str) -> int:
-    """Return the seconds as typed; empty is the usual time."""
-    if not text.strip():
-        return USUAL
-    return int(text) or _NO_NUMBER if text.strip().isdecimal() and len(text) <= 20 else _NO_NUMBER
 
 
 @dataclass(frozen=True)
@@ -189,14 +186,14 @@ def carry_out(sent: Sent, actor: Actor) -> Outcome:
 
 def refusal(sent: Sent, problems: Mapping[UUID, list[Objection]]) -> Outcome:
     """Return the lines that something speaks against, each with its problems beside its fields."""
-    unsent = [pk for pk in problems if pk not in sent.lines][:MOST_TOLD]
+    unsent = [pk for pk in problems if pk not in sent.lines][:MOST_REFUSED]
     rows = ComposedTool.objects.select_related("tool", "server").filter(pk__in=unsent)
     lines = sent.lines | {line.row.pk: line for line in lines_of(rows)}
-    told = [_told(line, problems[pk]) for pk, line in lines.items() if pk in problems]
-    return Outcome(problems=tuple(told), unmentioned=len(problems) - len(told))
+    refused = [_refused(line, problems[pk]) for pk, line in lines.items() if pk in problems]
+    return Outcome(problems=tuple(refused), unmentioned=len(problems) - len(refused))
 
 
-def _told(line: Line, found: list[Objection]) -> Line:
+def _refused(line: Line, found: list[Objection]) -> Line:
     """Return the line with its problems; what was chosen for another tool than it is now is taken back."""
     if any(each.field in {"digest", "settled"} for each in found):
         sentences = [*(each.sentence for each in found), _TAKEN_BACK]
@@ -205,10 +202,6 @@ def _told(line: Line, found: list[Objection]) -> Line:
     for each in found:
         problems.setdefault(each.field if each.field in line.places else "whole", []).append(each.sentence)
     return replace(line, problems=problems)
-
-
-# What a page that was opened long ago may have loaded piece by piece.
-MOST_AT_ONCE = 1000
 
 
 @administrator_only
@@ -277,8 +270,8 @@ def require(request: HtmxRequest) -> HttpResponse:
     except Refused as refused:
         words = str(refused)
     else:
-        said = ngettext("{many} tool asks every time now.", "{many} tools ask every time now.", many)
-        words = said.format(many=many) if many else _("All exposed tools ask every time already.")
+        words = ngettext("{many} tool asks every time now.", "{many} tools ask every time now.", many)
+        words = words.format(many=many) if many else _("All exposed tools ask every time already.")
     if not _is_on_page(request):
         messages.success(request, words)
         return redirect("servers:drawer")
@@ -335,8 +328,10 @@ def _apply(request: HtmxRequest, server: UpstreamServer) -> HttpResponse:
 
 def _section(request: HttpRequest, server: UpstreamServer, sent: Sent, outcome: Outcome) -> drawer_list.Section:
     ceiling, wanted = Exposure.current().ceiling, Wanted.of(request.POST.dict())
-    told = {line.row.pk: line for line in outcome.problems if line.row.pk in sent.lines}
-    filled = {} if outcome.applied is not None else {pk: line for pk, line in sent.lines.items() if line.typed} | told
+    filled: dict[UUID, Line] = {}
+    if outcome.applied is None:
+        filled = {pk: line for pk, line in sent.lines.items() if line.typed}
+        filled |= {line.row.pk: line for line in outcome.problems if line.row.pk in sent.lines}
     most = min(max(number(request.POST.get("most", "")), PIECE), MOST_AT_ONCE)
     piece = drawer_list.piece_of(server, wanted, slice(0, most), ceiling, filled)
     return drawer_list.section(wanted, piece, ceiling)

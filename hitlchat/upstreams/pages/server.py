@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models import Case, IntegerField, Q, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
@@ -34,6 +34,17 @@ from hitlchat.upstreams.servers import NotConfirmed
 SOON, AT_LEISURE = 2, 5
 MOST_SEARCHED = 200
 HAS_WITHHELD = "has-withheld"
+MOST_NAMED = 12
+TOOLS_ON_A_PAGE = 100
+# What needs a person comes first.
+_ORDER = (
+    ToolState.WITHHELD, ToolState.EXPOSED, ToolState.NEW, ToolState.HIDDEN, ToolState.UNFIT, ToolState.GONE,
+)  # fmt: skip
+_LOOKS = {
+    ToolState.WITHHELD: ("unknown", "alert"),
+    ToolState.EXPOSED: ("succeeded", "check"),
+    ToolState.UNFIT: ("failed", "x"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,14 +66,10 @@ class Filters:
 
     @property
     def condition(self) -> Q:
-        named = Q(name__icontains=self.q) | Q(url__icontains=self.q) | Q(command__icontains=self.q)
-        return (named if self.q else Q()) & self._state
-
-    @property
-    def _state(self) -> Q:
+        found = Q(name__icontains=self.q) | Q(url__icontains=self.q) | Q(command__icontains=self.q) if self.q else Q()
         if self.state == HAS_WITHHELD:
-            return Q(pk__in=ComposedTool.objects.filter(state=ToolState.WITHHELD).values("server"))
-        return Q(state=self.state) if self.state else Q()
+            return found & Q(pk__in=ComposedTool.objects.filter(state=ToolState.WITHHELD).values("server"))
+        return found & Q(state=self.state) if self.state else found
 
 
 @administrator_only
@@ -109,8 +116,7 @@ class Risk:
     @property
     def mark(self) -> str:
         found = self.assessment
-        told = [found.level, list(found.reasons)] if found else None
-        return canonical.sha256([told, self.supposed])[:16]
+        return canonical.sha256([found and [found.level, list(found.reasons)], self.supposed])[:16]
 
 
 @administrator_only
@@ -154,18 +160,6 @@ def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
     return row
 
 
-TOOLS_ON_A_PAGE = 100
-# What needs a person comes first.
-_ORDER = (
-    ToolState.WITHHELD, ToolState.EXPOSED, ToolState.NEW, ToolState.HIDDEN, ToolState.UNFIT, ToolState.GONE,
-)  # fmt: skip
-_LOOKS = {
-    ToolState.WITHHELD: ("unknown", "alert"),
-    ToolState.EXPOSED: ("succeeded", "check"),
-    ToolState.UNFIT: ("failed", "x"),
-}
-
-
 @dataclass(frozen=True)
 class ToolLine:
     """One tool of a server; `alias` is the one that it would get, if it has none."""
@@ -180,10 +174,6 @@ class ToolLine:
         return ToolState(self.row.state).label
 
 
-def new_page(form: ServerForm) -> dict[str, Any]:
-    return {"section": "servers", "form": form, "entry": gallery.find(form.entry_id), "risk": risk_of_form(form)}
-
-
 def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -> dict[str, Any]:
     page = {"section": "servers", "form": form, "risk": risk_of_form(form)}
     return page | live_parts(request, server) | sign_in.block(server)
@@ -192,6 +182,11 @@ def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
     """Return what changes by itself."""
     found = summary.summary_of(server)
+    order = Case(*(When(state=state, then=Value(at)) for at, state in enumerate(_ORDER)), output_field=IntegerField())
+    rows = server.tools.select_related("tool", "server").order_by(order, "name")
+    page = Paginator(rows, TOOLS_ON_A_PAGE).get_page(request.GET.get("page"))
+    names = exposure.proposals(page)
+    lines = [ToolLine(row, names[row.pk], *_LOOKS.get(ToolState(row.state), ("", "ban"))) for row in page]
     return {
         "server": found.server,
         "line": found,
@@ -199,21 +194,9 @@ def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
         "mark": summary.mark([found]),
         "every": SOON if found.is_moving else AT_LEISURE,
         "asks_for_sign_in": found.server.state == ServerState.SIGN_IN,
-        "page": (page := _tools(request, server)),
-        "tools": _lines(page),
+        "page": page,
+        "tools": lines,
     }
-
-
-def _tools(request: HttpRequest, server: UpstreamServer) -> "Page[ComposedTool]":
-    order = Case(*(When(state=state, then=Value(at)) for at, state in enumerate(_ORDER)), output_field=IntegerField())
-    rows = server.tools.select_related("tool", "server").order_by(order, "name")
-    return Paginator(rows, TOOLS_ON_A_PAGE).get_page(request.GET.get("page"))
-
-
-def _lines(page: "Page[ComposedTool]") -> list[ToolLine]:
-    rows = list(page.object_list)
-    names = exposure.proposals(rows)
-    return [ToolLine(row, names[row.pk], *_LOOKS.get(ToolState(row.state), ("", "ban"))) for row in rows]
 
 
 class Stale(Exception):
@@ -228,15 +211,16 @@ def new(request: HttpRequest) -> HttpResponse:
     if form.is_bound and form.is_valid():
         try:
             made = servers.create(form.draft(), actor_of(request), confirmed=confirmed_in(request))
-        except NotConfirmed as asked:
-            to_confirm = asked.command_line
+        except NotConfirmed as error:
+            to_confirm = error.command_line
         except BadServer as error:
             form.show(error.errors)
         else:
-            messages.success(request, _told_of_new(made))
+            messages.success(request, _created(made))
             return redirect("servers:server", made.name)
-    context = new_page(form) | {"to_confirm": to_confirm}
-    return render(request, "servers/new.html", context, status=_status(form, to_confirm))
+    context = {"section": "servers", "form": form, "entry": gallery.find(form.entry_id), "risk": risk_of_form(form)}
+    context["to_confirm"] = to_confirm
+    return render(request, "servers/new.html", context, status=422 if form.errors or to_confirm else 200)
 
 
 @administrator_only
@@ -250,12 +234,12 @@ def server(request: HttpRequest, name: str) -> HttpResponse:
             return redirect("servers:server", _save(request, found, form).name)
         except Stale:
             form.overtaken(server_named(name).updated_at)
-        except NotConfirmed as asked:
-            to_confirm = asked.command_line
+        except NotConfirmed as error:
+            to_confirm = error.command_line
         except BadServer as error:
             form.show(error.errors)
     context = whole_page(request, found, form) | {"to_confirm": to_confirm}
-    return render(request, "servers/server.html", context, status=_status(form, to_confirm))
+    return render(request, "servers/server.html", context, status=422 if form.errors or to_confirm else 200)
 
 
 @administrator_only
@@ -298,18 +282,18 @@ def _save(request: HttpRequest, found: UpstreamServer, form: ServerForm) -> Upst
         before = summary.open_calls(now)
         changed = servers.change(now.pk, form.draft(), actor_of(request), confirmed=confirmed_in(request))
         withdrawn = before.not_started - summary.open_calls(changed).not_started
-    messages.success(request, _told_of_change(now, changed) + summary.calls(withdrawn, "withdrawn"))
+    messages.success(request, _changed(now, changed) + summary.calls(withdrawn, "withdrawn"))
     return changed
 
 
-def _told_of_new(server: UpstreamServer) -> str:
+def _created(server: UpstreamServer) -> str:
     if not server.enabled:
         return _("{server} is saved. It is disabled: nothing connects to it.").format(server=server.name)
-    said = _("{server} is saved, and is being connected. Nothing of it is exposed until you expose it.")
-    return said.format(server=server.name)
+    sentence = _("{server} is saved, and is being connected. Nothing of it is exposed until you expose it.")
+    return sentence.format(server=server.name)
 
 
-def _told_of_change(before: UpstreamServer, after: UpstreamServer) -> str:
+def _changed(before: UpstreamServer, after: UpstreamServer) -> str:
     if after.revision == before.revision:
         return _("Saved.")
     if not after.enabled:
@@ -320,10 +304,6 @@ def _told_of_change(before: UpstreamServer, after: UpstreamServer) -> str:
         "Saved. It leads elsewhere now, so its tools have left the catalog. What was exposed is withheld when it comes"
         " back, until you accept it once more."
     )
-
-
-def _status(form: ServerForm, to_confirm: str) -> int:
-    return 422 if form.errors or to_confirm else 200
 
 
 @administrator_only
@@ -347,8 +327,8 @@ def enable(request: HttpRequest, name: str) -> HttpResponse:
         before = summary.open_calls(found)
         changed = servers.enable(found.pk, enabled, actor_of(request))
         withdrawn = before.not_started - summary.open_calls(changed).not_started
-    said = _("It is being connected.") if enabled else _("It is disabled, and its tools have left the catalog.")
-    messages.success(request, said + summary.calls(withdrawn, "withdrawn"))
+    sentence = _("It is being connected.") if enabled else _("It is disabled, and its tools have left the catalog.")
+    messages.success(request, sentence + summary.calls(withdrawn, "withdrawn"))
     return redirect("servers:server", name)
 
 
@@ -364,9 +344,6 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
         return redirect("servers:list")
     context = {"section": "servers", "line": summary.summary_of(found), "server": found, "calls": calls}
     return render(request, "servers/delete.html", context)
-
-
-MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -402,7 +379,7 @@ class Reached:
 
     @property
     def notes(self) -> list[summary.Note]:
-        return summary.notes(self.trial.notes)
+        return list(map(summary.Note.of, self.trial.notes))
 
     @property
     def wants_sign_in(self) -> bool:
@@ -419,10 +396,10 @@ def test(request: HttpRequest) -> HttpResponse:
     form.fields["name"].required = False
     try:
         row = _row(request, form) if form.is_valid() else None
-    except NotConfirmed as asked:
-        again = json.dumps({"confirmed": asked.command_line})
+    except NotConfirmed as error:
+        again = json.dumps({"confirmed": error.command_line})
         hints = argument_hints(form.arguments)
-        return _answer(request, {"to_confirm": asked.command_line, "again": again, "hints": hints})
+        return _answer(request, {"to_confirm": error.command_line, "again": again, "hints": hints})
     except BadServer as error:
         form.show(error.errors)
     else:
@@ -463,20 +440,22 @@ class GalleryCard:
 @administrator_only
 @require_safe
 def gallery_page(request: HttpRequest) -> HttpResponse:
-    asked = gallery.wanted(request.GET)
-    shown = gallery.found(asked)
-    known = _known_servers()
+    wanted = gallery.wanted(request.GET)
+    servers_by_entry = _servers_by_entry()
     programs = bool(settings.MCP_ALLOW_STDIO)
     context = {
-        "section": "servers", "wanted": asked, "total": len(gallery.ALL),
-        "cards": [GalleryCard(each, tuple(known[each.id]), programs or each.kind == "remote") for each in shown],
+        "section": "servers", "wanted": wanted, "total": len(gallery.ALL),
+        "cards": [
+            GalleryCard(each, tuple(servers_by_entry[each.id]), programs or each.kind == "remote")
+            for each in gallery.found(wanted)
+        ],
         "categories": gallery.CATEGORIES, "kinds": gallery.KINDS.items(), "auths": gallery.AUTHS.items(),
         "tags": gallery.TAGS,
     }  # fmt: skip
     return render(request, "servers/gallery/gallery.html", context)
 
 
-def _known_servers() -> dict[str, list[str]]:
+def _servers_by_entry() -> dict[str, list[str]]:
     """The names of the servers that are in the gallery, by its ids."""
     found: dict[str, list[str]] = defaultdict(list)
     for server in UpstreamServer.objects.exclude(gallery_entry=""):

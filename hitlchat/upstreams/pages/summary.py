@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Lower
@@ -25,28 +24,6 @@ from hitlchat.upstreams.models import AWAY, ComposedTool, ServerState, ToolState
 from hitlchat.upstreams.risk.rubric import OF_SERVER, OF_TOOL, Assessment, assess_server
 
 administrator_only = administrators_only("Only administrators may see and change upstream servers.")
-
-
-def server_named(name: str) -> UpstreamServer:
-    """The server of this name, or the page that says there is none."""
-    return get_object_or_404(UpstreamServer, name=name)
-
-
-def count() -> int:
-    """Withheld tools, and servers that don't answer: one query."""
-    away = UpstreamServer.objects.filter(enabled=True, state__in=AWAY).order_by().values_list("pk")
-    withheld = ComposedTool.objects.filter(state=ToolState.WITHHELD).order_by().values_list("pk")
-    return withheld.union(away, all=True).count()
-
-
-def calls(count: int, words: str) -> str:
-    """“1 call was withdrawn.”; empty if there was none."""
-    if not count:
-        return ""
-    said = ngettext(" {count} call was {words}.", " {count} calls were {words}.", count)
-    return said.format(count=number_format(count, force_grouping=True), words=_(words))
-
-
 SHORT_TRANSPORT = {
     "http": gettext_noop("Streamable HTTP"),
     "stdio": gettext_noop("Program (stdio)"),
@@ -82,7 +59,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class ServerSummary:
-    """One server with what is to be said of it; `server` has the counts of `counted`."""
+    """One server with what is to be said of it."""
 
     server: UpstreamServer
     connection: Connection
@@ -101,7 +78,7 @@ class ServerSummary:
 
     @property
     def notes(self) -> "list[Note]":
-        return notes(self.server.notes)
+        return list(map(Note.of, self.server.notes))
 
     @property
     def transport(self) -> str:
@@ -132,17 +109,33 @@ class Note:
     text: str
     at: datetime | None = None
 
+    @classmethod
+    def of(cls, line: str) -> "Note":
+        at, _, text = line.partition(" ")
+        try:
+            return cls(text, datetime.fromisoformat(at))
+        except ValueError:
+            return cls(line)
 
-def notes(lines: Iterable[str]) -> list[Note]:
-    return [_note(line) for line in lines]
+
+def server_named(name: str) -> UpstreamServer:
+    """The server of this name, or the page that says there is none."""
+    return get_object_or_404(UpstreamServer, name=name)
 
 
-def _note(line: str) -> Note:
-    at, _, text = line.partition(" ")
-    try:
-        return Note(text, datetime.fromisoformat(at))
-    except ValueError:
-        return Note(line)
+def count() -> int:
+    """Withheld tools, and servers that don't answer: one query."""
+    away = UpstreamServer.objects.filter(enabled=True, state__in=AWAY).order_by().values_list("pk")
+    withheld = ComposedTool.objects.filter(state=ToolState.WITHHELD).order_by().values_list("pk")
+    return withheld.union(away, all=True).count()
+
+
+def calls(count: int, words: str) -> str:
+    """“1 call was withdrawn.”; empty if there was none."""
+    if not count:
+        return ""
+    sentence = ngettext(" {count} call was {words}.", " {count} calls were {words}.", count)
+    return sentence.format(count=number_format(count, force_grouping=True), words=_(words))
 
 
 def duration(milliseconds: float | None) -> str:
@@ -152,37 +145,29 @@ def duration(milliseconds: float | None) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds < MS_SHOWN else f"{milliseconds / 1000:.1f} s"
 
 
-def counted(servers: QuerySet[UpstreamServer]) -> QuerySet[Any]:
-    """Return servers by name, with how many of their tools are listed, exposed and withheld."""
-    return servers.annotate(
+def summaries(servers: QuerySet[UpstreamServer]) -> list[ServerSummary]:
+    """Return servers by name, with how many of their tools are exposed, withheld and listed."""
+    counted = servers.annotate(
         listed_tools=Count("tools", filter=Q(tools__listed=True)),
         exposed_tools=Count("tools", filter=Q(tools__state=ToolState.EXPOSED)),
         withheld_tools=Count("tools", filter=Q(tools__state=ToolState.WITHHELD)),
     ).order_by(Lower("name"))
-
-
-def summaries(servers: QuerySet[UpstreamServer]) -> list[ServerSummary]:
     return [
         ServerSummary(
-            server,
-            connection_of(server),
-            risk_of(server),
-            exposed=server.exposed_tools,
-            withheld=server.withheld_tools,
-            listed=server.listed_tools,
+            each, connection_of(each), risk_of(each), each.exposed_tools, each.withheld_tools, each.listed_tools
         )
-        for server in counted(servers)
+        for each in counted
     ]
 
 
 def summary_of(server: UpstreamServer) -> ServerSummary:
-    (found,) = summaries(UpstreamServer.objects.filter(pk=server.pk))
-    return found
+    return summaries(UpstreamServer.objects.filter(pk=server.pk))[0]
 
 
 def connection_of(server: UpstreamServer) -> Connection:
     state = ServerState(server.state)
-    if state == ServerState.UP and _is_silent(server):
+    is_silent = server.reported_at is None or timezone.now() - server.reported_at > SILENT_FOR
+    if state == ServerState.UP and is_silent:
         return Connection(NO_NEWS, "unknown", "alert", SILENT)
     look, icon = _LOOKS[state]
     reason = "" if state in {ServerState.UP, ServerState.DISABLED} else server.reason
@@ -210,7 +195,7 @@ def open_calls(server: UpstreamServer) -> OpenCalls:
 
 def mark(found: Iterable[ServerSummary]) -> str:
     """Return a mark that changes when a page about these servers has to be drawn again."""
-    told = [
+    drawn = [
         [
             str(each.server.pk), each.server.name, each.address, each.connection.label, each.connection.reason,
             each.server.last_error, each.risk.level, [each.exposed, each.withheld, each.listed],
@@ -218,8 +203,4 @@ def mark(found: Iterable[ServerSummary]) -> str:
         ]
         for each in found
     ]  # fmt: skip
-    return canonical.sha256(told)[:16]
-
-
-def _is_silent(server: UpstreamServer) -> bool:
-    return server.reported_at is None or timezone.now() - server.reported_at > SILENT_FOR
+    return canonical.sha256(drawn)[:16]
