@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from channels.layers import get_channel_layer
@@ -16,39 +16,47 @@ from hitlchat.agent.runs import Claim, LostClaim
 from hitlchat.base.background import background, layer_errors
 from hitlchat.base.database import in_db
 
+FLUSH_SECONDS: Final = 0.025
+STORE_SECONDS: Final = 1.0
+STORE_CHARACTERS: Final = 2048
+
 logger = logging.getLogger(__name__)
+
+_open: "dict[UUID, Writing]" = {}
 
 
 def group(conversation_id: UUID) -> str:
     return f"conversation.{conversation_id}"
 
 
+def group_of_person(user_id: int) -> str:
+    """Return the group of all pages that a person has open."""
+    return f"user.{user_id}"
+
+
 async def tell(conversation_id: UUID, kind: str, **event: Any) -> None:
     """Send one event to the pages of a conversation; a channel layer that is down costs liveness, nothing else."""
-    layer = get_channel_layer()
-    if layer is None:
-        return
-    try:
-        await layer.group_send(group(conversation_id), {"type": f"conversation.{kind}", **event})
-    except layer_errors() as error:
-        logger.warning("The channel layer could not be reached: %s", error)
+    await _send(group(conversation_id), {"type": f"conversation.{kind}", **event})
 
 
 def tell_soon(conversation_id: UUID, kind: str, **event: Any) -> None:
     """The same from any thread."""
-    background.spawn(_tell, conversation_id, kind, event)
+    background.spawn(_send, group(conversation_id), {"type": f"conversation.{kind}", **event})
 
 
-async def _tell(conversation_id: UUID, kind: str, event: dict[str, Any]) -> None:
-    await tell(conversation_id, kind, **event)
+def close_pages_soon(user_id: int) -> None:
+    """Close the open pages of somebody who was deactivated; from any thread."""
+    background.spawn(_send, group_of_person(user_id), {"type": "person.deactivated"})
 
 
-FLUSH_SECONDS = 0.025
-STORE_SECONDS = 1.0
-STORE_CHARACTERS = 2048
-
-
-_open: "dict[UUID, Writing]" = {}
+async def _send(to: str, event: dict[str, Any]) -> None:
+    layer = get_channel_layer()
+    if layer is None:
+        return
+    try:
+        await layer.group_send(to, event)
+    except layer_errors() as error:
+        logger.warning("The channel layer could not be reached: %s", error)
 
 
 def so_far(run_id: UUID) -> Answer | None:
@@ -58,8 +66,10 @@ def so_far(run_id: UUID) -> Answer | None:
 
 
 class Writing:
-    """An answer while it is written: each event carries all text since the last stored point, so that a lost one is
-    that joins late needs only what is stored.
+    """An answer while it is written.
+
+    Each event carries all text since the last stored point, so that a page that lost one, or joins late, needs only
+    what is stored besides.
     """
 
     def __init__(self, claim: Claim, message: Message, reading: Reading) -> None:
@@ -93,7 +103,9 @@ class Writing:
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
             if self._taken < len(self._parts):
-                await self._tell()
+                self._tail += "".join(self._parts[self._taken :])
+                self._taken = len(self._parts)
+                await self._announce()
             due = time.monotonic() - self._looked_at >= STORE_SECONDS
             thoughts = self._new_thoughts() if due else ""
             if due:
@@ -105,11 +117,6 @@ class Writing:
         """Return the thoughts once there are a quarter more than are stored: each time all of them are written."""
         thoughts = self._reading.so_far().reasoning
         return thoughts if len(thoughts) > self._thoughts_stored * 5 / 4 else ""
-
-    async def _tell(self) -> None:
-        self._tail += "".join(self._parts[self._taken :])
-        self._taken = len(self._parts)
-        await self._announce()
 
     async def _announce(self) -> None:
         await tell(

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import django.db
@@ -22,8 +22,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.accounts import preferences, sign_in
 from hitlchat.accounts.sign_in import is_still_active, signed_in_user
-from hitlchat.agent.models import Message
-from hitlchat.agent.writing import group
+from hitlchat.agent.writing import group, group_of_person
 from hitlchat.base import database
 from hitlchat.base.database import in_db
 from hitlchat.chat import commands, fragments, layout, transcript_view
@@ -33,124 +32,46 @@ from hitlchat.gate.status import SETTLED, STARTED, Status
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
+# Accepted first and then closed with a code of our own: a refused handshake would be tried again for ever.
+CLOSE_SIGNED_OUT: Final = 4401
+CLOSE_DEACTIVATED: Final = 4403
+CLOSE_NOT_FOUND: Final = 4404
+# The longest that a page is sent anything after its person has signed out.
+CHECK_SECONDS: Final = 5.0
 
-Leave = Callable[[], Awaitable[None]]
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-class Presence:
-    """Looks at everyone with an open page once a second, all in one go, and closes the pages of who may not stay."""
+@dataclass
+class Shown:
+    """The messages that a page shows (`known`), those of them that are whole, and the calls that execute, by their ids.
 
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._open: dict[int, set[Leave]] = {}
-        self._watch: asyncio.Task[None] | None = None
+    `sent`: of a message that is being written how many finished blocks, and which state of the last one.
+    """
 
-    def enter(self, user_id: int, leave: Leave) -> None:
-        """Have `leave` called once this person is deactivated."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._open, self._watch = loop, {}, None
-        self._open.setdefault(user_id, set()).add(leave)
-        if self._watch is None or self._watch.done():
-            self._watch = loop.create_task(self._look(self._open))
-
-    def exit(self, user_id: int, leave: Leave) -> None:
-        leaves = self._open.get(user_id, set())
-        leaves.discard(leave)
-        if not leaves:
-            self._open.pop(user_id, None)
-        if not self._open and self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
-
-    async def _look(self, everyone: dict[int, set[Leave]]) -> None:
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            if not everyone:
-                return
-            try:
-                gone = set(everyone) - await in_db(_active)(list(everyone))
-            except django.db.Error:
-                logger.exception("Looking for people who were deactivated failed; it is tried again")
-                continue
-            leaving = [leave() for user_id in gone for leave in everyone.pop(user_id, ())]
-            for ended in await asyncio.gather(*leaving, return_exceptions=True):
-                if isinstance(ended, Exception):
-                    logger.error("A page of someone deactivated could not be closed", exc_info=ended)
-
-
-def _active(user_ids: list[int]) -> set[int]:
-    return set(User.objects.filter(pk__in=user_ids, is_active=True).values_list("pk", flat=True))
-
-
-presence = Presence()
-
-
-MOST = 200
-STEP = 10_000
-
-_open: OrderedDict[str, OpenTail] = OrderedDict()
-
-
-async def follow(message_id: str, base: int, text: str) -> OpenTail | None:
-    """Bring the answer up to `text`, which begins at character `base`; None if what precedes it is not stored yet."""
-    tail = _open.get(message_id) or _remember(message_id)
-    if await layout.apart(tail.reach, base, text):
-        return tail
-    tail = await catch_up(message_id)
-    return tail if await layout.apart(tail.reach, base, text) else None
-
-
-async def catch_up(message_id: str) -> OpenTail:
-    """The answer as far as this process knows it or it is stored, for a page that has just come."""
-    stored = await in_db(_stored)(message_id)
-    tail = _open.get(message_id) or _remember(message_id)
-    # In steps, so that others get their turn in between.
-    for start in range(0, len(stored), STEP):
-        await layout.apart(tail.reach, start, stored[start : start + STEP])
-    return tail
-
-
-def forget(message_id: str) -> None:
-    _open.pop(message_id, None)
-
-
-def _remember(message_id: str) -> OpenTail:
-    _open[message_id] = tail = OpenTail()
-    if len(_open) > MOST:
-        _open.popitem(last=False)
-    return tail
-
-
-def _stored(message_id: str) -> str:
-    return Message.objects.filter(pk=message_id).values_list("content", flat=True).first() or ""
-
-
-def _actor(session_key: str, user: User) -> Actor:
-    return actor_in(sign_in.stored(session_key), user)
-
-
-# Accepted first and then closed with a code of our own: a refused handshake would be tried again for ever.
-CLOSE_SIGNED_OUT = 4401
-CLOSE_DEACTIVATED = 4403
-CLOSE_NOT_FOUND = 4404
-# How long a page may go on being told after its person has signed out.
-CHECK_SECONDS = 5.0
+    known: set[str] = field(default_factory=set)
+    whole: set[str] = field(default_factory=set)
+    executing: set[str] = field(default_factory=set)
+    sent: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """One open page of a conversation. Its person may read it until `_may_stay` says otherwise."""
+
+    # Whether the page was let in.
+    is_open = False
+    watch: asyncio.Task[None] | None = None
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Draw all that a page is sent in the language of the browser that opened it."""
         with translation.override(preferences.of_socket(scope)):
             await super().__call__(scope, receive, send)
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        if message["type"].startswith("conversation.") and not await self._still_signed_in():
-            await self._leave()
+        if message["type"].startswith("conversation.") and not await self._may_stay():
             return
         # Without Channels' trip to the database thread before each event: streamed text needs no database.
         await getattr(self, get_handler_name(message))(message)
@@ -158,12 +79,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def connect(self) -> None:
         await self.accept()
         self.conversation_id: UUID = self.scope["url_route"]["kwargs"]["conversation_id"]
-        # What this page has: the messages it shows, those of them that are whole, and of one that is being written how
-        # many finished blocks, and which state of the last one.
-        self.known: set[str] = set()
-        self.drawn: set[str] = set()
-        self.sent: dict[str, tuple[int, int]] = {}
-        self.executing: set[str] = set()
+        self.shown = Shown()
         user = self.scope["user"]
         if not user.is_authenticated:
             await self.close(CLOSE_SIGNED_OUT)
@@ -173,18 +89,21 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if not await in_db(commands.owns)(self.user_id, self.conversation_id):
             await self.close(CLOSE_NOT_FOUND)
             return
-        presence.enter(self.user_id, self._shut)
+        self.is_open = True
         # Before the state is read, so that nothing can happen unseen in between.
-        await self.channel_layer.group_add(group(self.conversation_id), self.channel_name)
+        for name in self._groups():
+            await self.channel_layer.group_add(name, self.channel_name)
+        self.watch = asyncio.create_task(self._check_now_and_then())
         await self._show_everything()
 
     async def disconnect(self, _code: int) -> None:
-        if hasattr(self, "user_id"):
-            presence.exit(self.user_id, self._shut)
-            await self.channel_layer.group_discard(group(self.conversation_id), self.channel_name)
+        if self.watch is not None:
+            self.watch.cancel()
+        for name in self._groups() if self.is_open else ():
+            await self.channel_layer.group_discard(name, self.channel_name)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002
-        if not hasattr(self, "user_id"):
+        if not self.is_open:
             return
         try:
             command = commands.parse(text_data or "")
@@ -199,22 +118,22 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def conversation_message(self, event: dict[str, Any]) -> None:
         message = event["message"]
-        self.sent.pop(message, None)
-        forget(message)
+        self.shown.sent.pop(message, None)
+        layout.forget(message)
         found = await in_db(transcript_view.message)(self.conversation_id, UUID(message))
         [view] = await layout.laid_out([found]) if found else [None]
-        known = message in self.known
-        self.known.add(message)
+        known = message in self.shown.known
+        self.shown.known.add(message)
         html = await self._show(partial(fragments.message, known=known, laid_out=view), UUID(message))
         if f"m-{message}-tail" not in html:
-            self.drawn.add(message)
+            self.shown.whole.add(message)
 
     async def conversation_delta(self, event: dict[str, Any]) -> None:
         message = event["message"]
-        if message in self.drawn or message not in self.known:
+        if message in self.shown.whole or message not in self.shown.known:
             # It came after the whole message, or before the page has a place for it.
             return
-        await self._grow(message, await follow(message, event["base"], event["text"]))
+        await self._grow(message, await layout.follow(message, event["base"], event["text"]))
 
     async def conversation_call(self, event: dict[str, Any]) -> None:
         if event["status"] not in STARTED:
@@ -222,21 +141,21 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._show(fragments.asks, await self._viewer())
             await self._show(fragments.run)
         if event["status"] == Status.EXECUTING:
-            self.executing.add(event["call"])
+            self.shown.executing.add(event["call"])
         elif event["status"] in SETTLED:
-            self.executing.discard(event["call"])
+            self.shown.executing.discard(event["call"])
         # Before its message is drawn, a call's line has no place; it comes along with the message.
-        if event["turn"] in self.drawn:
+        if event["turn"] in self.shown.whole:
             await self._show(fragments.call, UUID(event["call"]))
 
     async def conversation_question(self, event: dict[str, Any]) -> None:
         await self._show(fragments.run)
-        if event["turn"] in self.drawn:
+        if event["turn"] in self.shown.whole:
             await self._show(fragments.call, UUID(event["call"]))
 
     async def conversation_progress(self, event: dict[str, Any]) -> None:
         # Elsewhere it has no place: steps may come later than the end.
-        if event["call"] in self.executing:
+        if event["call"] in self.shown.executing:
             await self.send(fragments.progress(event["call"], event["done"], event["total"], event["message"]))
 
     async def conversation_grants(self, _event: dict[str, Any]) -> None:
@@ -254,42 +173,51 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def conversation_gone(self, _event: dict[str, Any]) -> None:
         await self.close(CLOSE_NOT_FOUND)
 
-    async def _still_signed_in(self) -> bool:
-        """Asked again now and then: a socket outlives its session, and must not go on telling."""
-        if time.monotonic() - self.checked_at > CHECK_SECONDS:
-            self.checked_at = time.monotonic()
-            return await in_db(signed_in_user)(self.scope["session"].session_key) is not None
-        return True
-
-    async def _shut(self) -> None:
+    async def person_deactivated(self, _event: dict[str, Any]) -> None:
         await self.close(CLOSE_DEACTIVATED)
 
-    async def _leave(self) -> None:
-        """The page says which of the two it was."""
+    def _groups(self) -> tuple[str, str]:
+        return group(self.conversation_id), group_of_person(self.user_id)
+
+    async def _check_now_and_then(self) -> None:
+        """Close a page on which nothing happens, too: events may be lost, and other programs write to the database."""
+        while self.is_open:
+            await asyncio.sleep(CHECK_SECONDS)
+            try:
+                await self._may_stay()
+            except django.db.Error:
+                logger.exception("Whether a page may stay open could not be checked; it is tried again")
+
+    async def _may_stay(self) -> bool:
+        """Check the session again after some time, as a socket outlives it; close the page if it has ended."""
+        if time.monotonic() - self.checked_at < CHECK_SECONDS:
+            return self.is_open
+        self.checked_at = time.monotonic()
+        if await in_db(signed_in_user)(self.scope["session"].session_key) is not None:
+            return self.is_open
+        # The page says which of the two it was.
         is_active = await in_db(is_still_active)(self.user_id)
         await self.close(CLOSE_SIGNED_OUT if is_active else CLOSE_DEACTIVATED)
+        return False
 
     async def _show_everything(self) -> None:
         messages, earlier = await in_db(transcript_view.messages)(self.conversation_id)
         messages = await layout.laid_out(messages)
         viewer = await self._viewer()
         state = await in_db(fragments.everything)(self.conversation_id, viewer, (messages, earlier))
-        self.known = state.shown
-        self.drawn = state.shown - set(state.streaming)
-        self.executing = state.executing
-        self.sent.clear()
+        self.shown = Shown(state.shown, state.shown - set(state.streaming), state.executing)
         await self._send(state.html)
         for message in state.streaming:
-            await self._grow(message, await catch_up(message))
+            await self._grow(message, await layout.catch_up(message))
 
     async def _grow(self, message: str, tail: OpenTail | None) -> None:
         if tail is None:
             return
         # The thread that lays out may go on meanwhile.
         drawn, blocks = tail.drawn, len(tail.blocks)
-        done, before = self.sent.get(message, (0, -1))
+        done, before = self.shown.sent.get(message, (0, -1))
         if drawn != before:
-            self.sent[message] = (blocks, drawn)
+            self.shown.sent[message] = (blocks, drawn)
             await self._send(fragments.growing(message, tail.blocks[done:blocks], tail.tail))
 
     async def _viewer(self) -> Actor:
@@ -306,7 +234,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.send(frame)
 
 
-Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+def _actor(session_key: str, user: User) -> Actor:
+    return actor_in(sign_in.stored(session_key), user)
 
 
 class OwnOriginOnly:

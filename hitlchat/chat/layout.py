@@ -19,19 +19,24 @@ from typing import Final, ParamSpec, TypeVar
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
-from hitlchat.agent.models import Role
+from hitlchat.agent.models import Message, Role
+from hitlchat.base.database import in_db
 from hitlchat.chat import markdown
+from hitlchat.chat.markdown import OpenTail
 from hitlchat.chat.transcript_view import MessageView
 
 # Of the processor's time. A long answer of prose takes a twentieth of a second.
 PAGE_SECONDS: Final = 3.0
 MOST_KEPT: Final = 32 * 2**20
+# Of answers that are being written so many are kept, and one that is far behind goes on by so many characters.
+MOST_GROWING: Final = 200
+STEP: Final = 10_000
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Kept:
+class HtmlCache:
     """HTML by what it was made of; what was not used for longest goes first. Of the one thread that lays out."""
 
     def __init__(self) -> None:
@@ -58,7 +63,8 @@ class Page:
 
 
 _thread: Final = ThreadPoolExecutor(1, thread_name_prefix="layout")
-_kept: Final = Kept()
+_cache: Final = HtmlCache()
+_growing: Final = OrderedDict[str, OpenTail]()
 
 
 def lay_out(views: Sequence[MessageView]) -> list[MessageView]:
@@ -77,6 +83,32 @@ async def laid_out(views: Sequence[MessageView]) -> list[MessageView]:
     return done
 
 
+async def follow(message_id: str, base: int, text: str) -> OpenTail | None:
+    """Bring an answer that is being written up to `text`, which begins at character `base`.
+
+    Returns None if what precedes it is not stored yet.
+    """
+    if await apart(_tail(message_id).reach, base, text):
+        return _tail(message_id)
+    tail = await catch_up(message_id)
+    return tail if await apart(tail.reach, base, text) else None
+
+
+async def catch_up(message_id: str) -> OpenTail:
+    """Return the answer as far as this process knows it or it is stored, for a page that has just come."""
+    row = await in_db(Message.objects.filter(pk=message_id).first)()
+    stored, tail = row.content if row else "", _tail(message_id)
+    # In steps, so that others get their turn in between.
+    for start in range(0, len(stored), STEP):
+        await apart(tail.reach, start, stored[start : start + STEP])
+    return tail
+
+
+def forget(message_id: str) -> None:
+    """Drop an answer that is complete."""
+    _growing.pop(message_id, None)
+
+
 async def apart(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run `function` in the thread that lays out, in the language of this one."""
     return await asyncio.wrap_future(_begun(function, *args, **kwargs))
@@ -84,6 +116,14 @@ async def apart(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 def _begun(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
     return _thread.submit(copy_context().run, partial(function, *args, **kwargs))
+
+
+def _tail(message_id: str) -> OpenTail:
+    if message_id not in _growing:
+        _growing[message_id] = OpenTail()
+        if len(_growing) > MOST_GROWING:
+            _growing.popitem(last=False)
+    return _growing[message_id]
 
 
 def _newest_first(views: Sequence[MessageView]) -> list[int]:
@@ -101,12 +141,12 @@ def _source(view: MessageView) -> tuple[str, str]:
 
 def _html(text: str, place: str, page: Page) -> SafeString:
     key = sha256(f"{place} {get_language()} {text}".encode("utf-8", "surrogatepass")).digest()
-    if (found := _kept.get(key)) is not None:
+    if (found := _cache.get(key)) is not None:
         return found
     if page.left <= 0:
         return markdown.plain(text)
     began = time.thread_time()
     html = markdown.render(text, place=place)
     page.left -= time.thread_time() - began
-    _kept.put(key, html)
+    _cache.put(key, html)
     return html

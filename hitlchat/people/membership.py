@@ -15,7 +15,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.accounts import roles, sign_in
 from hitlchat.accounts.models import Invitation, Role, Token
 from hitlchat.accounts.sign_in import address
-from hitlchat.agent import conversations, runner
+from hitlchat.agent import conversations, runner, writing
 from hitlchat.agent.models import ACTIVE, Run
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import stated, stopping
@@ -206,6 +206,7 @@ def _withdraw(user_id: int, actor: Actor, which: Q = NOT_STARTED, why: str = DEA
 
 
 def _stop(user_id: int, actor: Actor) -> None:
+    writing.close_pages_soon(user_id)
     for run in Run.objects.filter(conversation__owner_id=user_id, status__in=ACTIVE):
         runner.stop(run.pk, run.conversation_id, actor, why=DEACTIVATED)
     _withdraw(user_id, actor)
