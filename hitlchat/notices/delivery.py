@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -38,6 +39,34 @@ from hitlchat.outbound import guard
 from hitlchat.secrets.masking import Mask
 from hitlchat.secrets.sealing import Unsealable
 
+LOOK_SECONDS: Final = 2.0
+MOST_AT_ONCE: Final = 100
+TIDY_EVERY: Final = 1800
+# To one place at the same time; all mail is one place.
+MOST_PER_PLACE: Final = 2
+MAIL: Final = "e-mail"
+# A mail takes several exchanges with its server, each of which may take its time-out.
+MAIL_EXCHANGES: Final = 10
+MAIL_OFF: Final = "E-mail is off: EMAIL_HOST is not set for this server."
+# Between attempts.
+FIRST_PAUSE: Final = timedelta(seconds=5)
+LONGEST_PAUSE: Final = timedelta(hours=6)
+GROWTH: Final = 4
+JITTER: Final = 0.2
+GIVEN_UP_AFTER: Final = timedelta(hours=24)
+GONE: Final = gettext_noop("It answered 410 Gone: it wants no more notices.")
+# Of keys that webhooks are signed with; the specification asks for 24 to 64 bytes.
+PREFIX: Final = "whsec_"
+SECRET_BYTES: Final = 32
+# Of what webhooks answer.
+MOST_BYTES: Final = 16 * 1024
+LONGEST_ANSWER: Final = 200
+
+logger = logging.getLogger(__name__)
+
+# A mail server that hangs holds these and nothing else.
+_MAILING_THREADS = ThreadPoolExecutor(2, thread_name_prefix="notice-mail")
+
 
 @dataclass(frozen=True)
 class Result:
@@ -52,18 +81,84 @@ class Result:
     answer: str = ""
 
 
-logger = logging.getLogger(__name__)
+class DeliveryWorker:
+    """Delivers the notices of one loop. Each delivery is a task of its own, so that none waits for another."""
 
-# A mail takes several exchanges with its server, each of which may take its time-out.
-MAIL_EXCHANGES = 10
-FIRST_PAUSE = timedelta(seconds=5)
-LONGEST_PAUSE = timedelta(hours=6)
-GROWTH = 4
-JITTER = 0.2
-GIVEN_UP_AFTER = timedelta(hours=24)
-# To one place at the same time; all mail is one place.
-MOST_PER_PLACE = 2
-MAIL = "e-mail"
+    def __init__(self) -> None:
+        self.worker = Worker("notices", self._take_turn, LOOK_SECONDS)
+        self._looks = 0
+        self._under_way: dict[asyncio.Task[None], Notice] = {}
+
+    async def work(self) -> None:
+        """Work until cancelled; what is under way is then left to the next process."""
+        try:
+            await self.worker.work()
+        finally:
+            for task in self._under_way:
+                task.cancel()
+
+    async def _take_turn(self) -> None:
+        looks, self._looks = self._looks, self._looks + 1
+        await self.look(tidy=looks % TIDY_EVERY == 0)
+
+    async def look(self, *, tidy: bool = False) -> None:
+        """Take in what happened, make the notices whose time has come, and begin to send what is due."""
+        audience = await in_db(Audience)()
+        reading = Reading(audience)
+        while await in_db(reading.go_on)():
+            # A batch at a time: others need the thread of the database too.
+            continue
+        await in_db(composing.compose)(audience)
+        if tidy:
+            await in_db(composing.tidy)()
+        await self.send()
+
+    async def send(self) -> None:
+        busy = Counter(place_of(notice.receiver) for notice in self._under_way.values())
+        for notice in await in_db(claim)(MOST_AT_ONCE - len(self._under_way), busy):
+            task = asyncio.create_task(self._deliver(notice))
+            self._under_way[task] = notice
+            task.add_done_callback(self._over)
+
+    async def settled(self) -> None:
+        """Wait until nothing is under way."""
+        while self._under_way:
+            await asyncio.wait(list(self._under_way))
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        del self._under_way[task]
+        self.worker.wake()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Its lease runs out, and it is sent again.
+            logger.error("A notice could not be sent", exc_info=error)
+
+    async def _deliver(self, notice: Notice) -> None:
+        begun = timezone.now()
+        try:
+            result = await (mail if notice.receiver.is_mail else post)(notice)
+        except asyncio.CancelledError:
+            await asyncio.shield(in_db(release)(notice))
+            raise
+        await in_db(settle)(notice, result, begun)
+
+
+_workers: set[DeliveryWorker] = set()
+
+
+async def deliver() -> None:
+    """Deliver notices for this process; ends only by being cancelled."""
+    worker = DeliveryWorker()
+    _workers.add(worker)
+    try:
+        await worker.work()
+    finally:
+        _workers.discard(worker)
+
+
+def wake() -> None:
+    """Wake the workers of this process, from any thread: somebody waits for a notice."""
+    for each in tuple(_workers):
+        each.worker.wake()
 
 
 def place_of(receiver: Receiver) -> str:
@@ -145,16 +240,9 @@ def drop(receiver_id: UUID) -> None:
 
 
 def _switch_off(receiver_id: UUID) -> None:
-    why = gettext_noop("It answered 410 Gone: it wants no more notices.")
-    if Receiver.objects.filter(pk=receiver_id, enabled=True).update(enabled=False, off_why=why):
+    if Receiver.objects.filter(pk=receiver_id, enabled=True).update(enabled=False, off_why=GONE):
         drop(receiver_id)
-        note(None, "notice.webhook_gone", actor=SYSTEM, data={"receiver": str(receiver_id), "reason": why})
-
-
-# A mail server that hangs holds these and nothing else.
-AT_ONCE = 2
-_MAILING_THREADS = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="notice-mail")
-MAIL_OFF = "E-mail is off: EMAIL_HOST is not set for this server."
+        note(None, "notice.webhook_gone", actor=SYSTEM, data={"receiver": str(receiver_id), "reason": GONE})
 
 
 async def mail(notice: Notice) -> Result:
@@ -190,11 +278,6 @@ def sent(message: EmailMessage) -> Result:
     return Result()
 
 
-PREFIX = "whsec_"
-# The specification asks for 24 to 64 bytes.
-SECRET_BYTES = 32
-
-
 def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
 
@@ -203,21 +286,9 @@ def signature_headers(message_id: str, at: datetime, body: bytes, keys: Iterable
     """Return the headers of an attempt `at` this time, with a signature for each key that counts."""
     timestamp = str(int(at.timestamp()))
     signed = b".".join((message_id.encode(), timestamp.encode(), body))
-    signatures = [f"v1,{_signature(signed, key)}" for key in keys]
-    return {
-        "webhook-id": message_id,
-        "webhook-timestamp": timestamp,
-        "webhook-signature": " ".join(signatures),
-    }
-
-
-def _signature(signed: bytes, key: str) -> str:
-    digest = hmac.digest(base64.b64decode(key.removeprefix(PREFIX)), signed, "sha256")
-    return base64.b64encode(digest).decode("ascii")
-
-
-MOST_BYTES = 16 * 1024
-LONGEST_ANSWER = 200
+    digests = [hmac.digest(base64.b64decode(key.removeprefix(PREFIX)), signed, "sha256") for key in keys]
+    signature = " ".join(f"v1,{base64.b64encode(digest).decode('ascii')}" for digest in digests)
+    return {"webhook-id": message_id, "webhook-timestamp": timestamp, "webhook-signature": signature}
 
 
 @dataclass(frozen=True)
@@ -285,96 +356,5 @@ def _judged(status: int, answer: str) -> Result:
     if 300 <= status < 400:
         return Result(gettext_noop("It answered with a redirect, and none is followed."), status, answer=answer)
     if status == 410:
-        return Result(
-            gettext_noop("It answered 410 Gone: it wants no more notices."),
-            status,
-            final=True,
-            gone=True,
-            answer=answer,
-        )
+        return Result(GONE, status, final=True, gone=True, answer=answer)
     return Result(f"It answered {status}.", status, answer=answer)
-
-
-LOOK_SECONDS = 2.0
-MOST_AT_ONCE = 100
-TIDY_EVERY = 1800
-
-
-class DeliveryWorker:
-    """Delivers the notices of one loop. Each delivery is a task of its own, so that none waits for another."""
-
-    def __init__(self) -> None:
-        self.worker = Worker("notices", self._take_turn, LOOK_SECONDS)
-        self._looks = 0
-        self._under_way: dict[asyncio.Task[None], Notice] = {}
-
-    async def work(self) -> None:
-        """Work until cancelled; what is under way is then left to the next process."""
-        try:
-            await self.worker.work()
-        finally:
-            for task in self._under_way:
-                task.cancel()
-
-    async def _take_turn(self) -> None:
-        looks, self._looks = self._looks, self._looks + 1
-        await self.look(tidy=looks % TIDY_EVERY == 0)
-
-    async def look(self, *, tidy: bool = False) -> None:
-        """Take in what happened, make the notices whose time has come, and begin to send what is due."""
-        audience = await in_db(Audience)()
-        reading = Reading(audience)
-        while await in_db(reading.go_on)():
-            # A batch at a time: others need the thread of the database too.
-            continue
-        await in_db(composing.compose)(audience)
-        if tidy:
-            await in_db(composing.tidy)()
-        await self.send()
-
-    async def send(self) -> None:
-        busy = Counter(place_of(notice.receiver) for notice in self._under_way.values())
-        for notice in await in_db(claim)(MOST_AT_ONCE - len(self._under_way), busy):
-            task = asyncio.create_task(self._deliver(notice))
-            self._under_way[task] = notice
-            task.add_done_callback(self._over)
-
-    async def settled(self) -> None:
-        """Wait until nothing is under way."""
-        while self._under_way:
-            await asyncio.wait(list(self._under_way))
-
-    def _over(self, task: asyncio.Task[None]) -> None:
-        del self._under_way[task]
-        self.worker.wake()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # Its lease runs out, and it is sent again.
-            logger.error("A notice could not be sent", exc_info=error)
-
-    async def _deliver(self, notice: Notice) -> None:
-        begun = timezone.now()
-        try:
-            result = await (mail if notice.receiver.is_mail else post)(notice)
-        except asyncio.CancelledError:
-            await asyncio.shield(in_db(release)(notice))
-            raise
-        await in_db(settle)(notice, result, begun)
-
-
-_workers: set[DeliveryWorker] = set()
-
-
-async def deliver() -> None:
-    """Deliver notices for this process; ends only by being cancelled."""
-    worker = DeliveryWorker()
-    _workers.add(worker)
-    try:
-        await worker.work()
-    finally:
-        _workers.discard(worker)
-
-
-def wake() -> None:
-    """Wake the workers of this process, from any thread: somebody waits for a notice."""
-    for each in tuple(_workers):
-        each.worker.wake()
