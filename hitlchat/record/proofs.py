@@ -244,6 +244,11 @@ def spaced(digits: str) -> str:
     return " ".join(digits[at : at + 4] for at in range(0, len(digits), 4))
 
 
+def unspaced(text: str) -> str:
+    """Return digits that somebody typed or copied, as they are compared here."""
+    return "".join(text.split()).lower()
+
+
 def sign(key: Ed25519PrivateKey, kind: str, body: Body) -> str:
     return key.sign(_message(kind, body)).hex()
 

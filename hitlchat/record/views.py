@@ -26,7 +26,7 @@ from hitlchat.record import exporting, keys, sealing
 from hitlchat.record.checking import check, checked_words
 from hitlchat.record.exporting import NothingThere
 from hitlchat.record.keys import BadKey, OtherKey
-from hitlchat.record.proofs import spaced
+from hitlchat.record.proofs import spaced, unspaced
 from hitlchat.record.report import Report
 from hitlchat.record.verifying import Noted, steps
 from hitlchat.record.worker import BadMark
@@ -51,7 +51,8 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_POST
 def verify(request: HttpRequest) -> HttpResponseBase:
     """Line by line how far it is, for the page's script; everybody else is sent back to the page once it is over."""
-    pieces = _verifying(actor_of(request), _noted(request))
+    key, seal = (unspaced(request.POST.get(name, "")) for name in ("key", "expect"))
+    pieces = _verifying(actor_of(request), Noted(key=key, seal=seal))
     if LINES in request.headers.get("Accept", ""):
         return download(request, pieces, name="verification.jsonl", kind=LINES)
     last: dict[str, Any] = {}
@@ -63,7 +64,7 @@ def verify(request: HttpRequest) -> HttpResponseBase:
 @_administrators_only
 @require_POST
 def check_file(request: HttpRequest) -> HttpResponse:
-    given, noted = request.FILES.get("file"), "".join(request.POST.get("key", "").split()).lower()
+    given, noted = request.FILES.get("file"), unspaced(request.POST.get("key", ""))
     if given is None or given.file is None:
         return _page(request, problem=_("Choose a file first."), status=422)
     found = check(given.file, noted)
@@ -108,11 +109,6 @@ def _page(request: HttpRequest, *, status: int = 200, **more: Any) -> HttpRespon
         "call": request.GET.get("call", ""),
     }
     return render(request, "record/page.html", shown | more, status=status)
-
-
-def _noted(request: HttpRequest) -> Noted:
-    key, seal = ("".join(request.POST.get(name, "").split()).lower() for name in ("key", "expect"))
-    return Noted(key=key, seal=seal)
 
 
 def _verifying(actor: Actor, noted: Noted) -> Iterator[str]:

@@ -20,7 +20,7 @@ from hitlchat.base import moments
 from hitlchat.gate.actor import Actor
 from hitlchat.record import exporting, keys, report, sealing, worker
 from hitlchat.record.checking import check, checked_words, plural
-from hitlchat.record.proofs import spaced
+from hitlchat.record.proofs import spaced, unspaced
 from hitlchat.record.verifying import Noted, verify
 from hitlchat.record.worker import BadMark
 
@@ -71,11 +71,11 @@ class Command(BaseCommand):
             raise CommandError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
 
     def _verify(self, options: dict[str, Any]) -> str:
-        found = verify(Noted(key=_digits(options["key"]), seal=_digits(options["expect"])))
+        found = verify(Noted(key=unspaced(options["key"]), seal=unspaced(options["expect"])))
         return self._end(report.words(found), found.as_json, good=found.is_whole, style=options["style"])
 
     def _check(self, options: dict[str, Any]) -> str:
-        noted = _digits(options["key"])
+        noted = unspaced(options["key"])
         with options["file"].open("rb") as lines:
             found = check(lines, noted)
         facts = {"genuine": found.is_genuine, **asdict(found)}
@@ -147,10 +147,6 @@ def _written(counts: dict[str, int], to: Path) -> str:
     found = exporting.first_line(to)["found"]
     warning = f"The record is not as it was: “audit verify” names {plural(found, 'thing')}.\n" if found else ""
     return f"{warning}{to}: {plural(counts['events'], 'event')}, {plural(counts['receipts'], 'receipt')}."
-
-
-def _digits(text: str) -> str:
-    return "".join(text.split()).lower()
 
 
 def _begin(text: str) -> datetime:
