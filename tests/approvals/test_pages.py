@@ -48,7 +48,7 @@ def test_links_with_a_yes_in_them_decide_nothing_whoever_follows_them(
     said = f"verdict=approve&digest={approval.digest}"
     parts = ("", "/decide", "/outcome", "/who", "/edit", "/extend", "/take-back", "/grant", "/time-left")
     paths = [f"/approvals/{approval.pk}{part}?{said}" for part in parts]
-    paths += [f"/approvals/?call={approval.pk}", "/approvals/waiting", "/approvals/decided"]
+    paths += ["/approvals/", f"/approvals/?call={approval.pk}", "/approvals/waiting", "/approvals/decided", "/notices/"]
     paths += [f"/approvals/together?verdict=approve&items={approval.pk}:{approval.digest}"]
     before = AuditEvent.objects.count()
     for path in paths:
