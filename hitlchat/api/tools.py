@@ -227,7 +227,7 @@ def tool(row: gate.Tool, *, for_author: bool) -> Tool:
         row,
         code=script.code if script else None,
         capabilities=script.capabilities if script else {},
-        variables=[_variable(each, for_author=for_author) for each in kept],
+        variables=[Variable.of(each, value=each.shown().value if for_author else None) for each in kept],
         group=script.group if script else None,
         category=script.category if script else None,
         tags=script.tags if script else [],
@@ -237,16 +237,8 @@ def tool(row: gate.Tool, *, for_author: bool) -> Tool:
     )
 
 
-def _variable(kept: Stored, *, for_author: bool) -> Variable:
-    return Variable.of(kept, value=kept.shown().value if for_author else None)
-
-
 def version(save: Save) -> VersionSummary:
     return VersionSummary.of(save.version, changed=save.fields)
-
-
-def whole_version(save: Save) -> Version:
-    return Version.of(version(save), tool=save.version.draft)
 
 
 def case(row: TestCase, of: gate.Tool) -> Case:
@@ -456,7 +448,8 @@ def read_version(request: ApiRequest, name: str, number: int) -> Version:
     """The tool as it was saved then; secrets are not in it."""
     rows = _versions(request, name).filter(number__lte=number)
     row = get_object_or_404(rows, number=number)
-    return whole_version(next(versions.saves([row, *rows.exclude(pk=row.pk)[:1]])))
+    save = next(versions.saves([row, *rows.exclude(pk=row.pk)[:1]]))
+    return Version.of(version(save), tool=save.version.draft)
 
 
 @router.post("/{name}/versions/{int:number}/restore", response=Tool)
