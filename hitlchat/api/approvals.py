@@ -229,8 +229,8 @@ def approve(request: ApiRequest, approval_id: UUID, body: Approve = NOTHING_MORE
     actor = decider(request)
     scope = body.grant.scope if body.grant else None
     decide.approve(approval_id, actor, digest=body.consent_digest, edited=body.modified_arguments, grant=scope)
-    standing = _standing(request, approval_id)
-    return Approved.of(standing, grant=grants.one(standing.grant_id)) if scope and standing.grant_id else standing
+    answered = _current(request, approval_id)
+    return Approved.of(answered, grant=grants.one(answered.grant_id)) if scope and answered.grant_id else answered
 
 
 @router.post("/{uuid:approval_id}/reject", response=Approval)
@@ -239,21 +239,21 @@ def reject(request: ApiRequest, approval_id: UUID, given: Query[RejectQuery], bo
     first.
     """
     decide.decline(approval_id, decider(request), reason=body.reason or given.reason)
-    return _standing(request, approval_id)
+    return _current(request, approval_id)
 
 
 @router.post("/{uuid:approval_id}/take-back", response=Approval)
 def take_back(request: ApiRequest, approval_id: UUID) -> Approval:
     """Withdraw a call that you approved, as long as it has not started; 409 once it has."""
     decide.take_back_approval(approval_id, decider(request))
-    return _standing(request, approval_id)
+    return _current(request, approval_id)
 
 
 @router.post("/{uuid:approval_id}/extend", response=Approval)
 def extend(request: ApiRequest, approval_id: UUID, body: Extend = NOTHING_SEEN) -> Approval:
     """Put the deadline off by five minutes, in the last minute of the question; 409 before. At most 30 days in all."""
     editing.extend(approval_id, decider(request), seen=body.deadline)
-    return _standing(request, approval_id)
+    return _current(request, approval_id)
 
 
 @router.post("/batch", response=BatchOutcomes)
@@ -270,7 +270,7 @@ def _mine(request: ApiRequest, among: Collection[UUID] | None = None) -> QuerySe
     return with_all(deciders.seen_by(request.auth.user.pk, among))
 
 
-def _standing(request: ApiRequest, approval_id: UUID) -> Approval:
+def _current(request: ApiRequest, approval_id: UUID) -> Approval:
     return approval(get_object_or_404(_mine(request, [approval_id]), pk=approval_id))
 
 

@@ -113,9 +113,9 @@ def _wanted(wanted: AuditFilter) -> QuerySet[gate.AuditEvent]:
 
 def _taken_out(request: ApiRequest, wanted: AuditFilter, rows: QuerySet[gate.AuditEvent]) -> QuerySet[gate.AuditEvent]:
     """Return what is there now, after putting on record that it is being exported."""
-    asked = wanted.model_dump(mode="json", exclude={"limit", "format"}, exclude_none=True)
+    filters = wanted.model_dump(mode="json", exclude={"limit", "format"}, exclude_none=True)
     last = newest_id()
-    note(None, EXPORTED, actor=request.auth.actor, data={"format": "csv", "filters": asked})
+    note(None, EXPORTED, actor=request.auth.actor, data={"format": "csv", "filters": filters})
     return rows.filter(pk__lte=last)
 
 

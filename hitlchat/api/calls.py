@@ -162,18 +162,18 @@ def calls(found: list[gate.ToolCall]) -> list[Call]:
 
 
 def _call(row: gate.ToolCall, through: delegation.Agents, begun: UUID | None) -> Call:
-    asked: gate.Approval | None = getattr(row, "approval", None)
+    approval: gate.Approval | None = getattr(row, "approval", None)
     return Call.of(
         row,
         agents=through,
         agent_conversation_id=begun,
         outcome=history.outcome_of(row),
         approval_id=approval_id(row),
-        prompt=asked.prompt if asked else None,
-        consent_digest=asked.digest if asked else None,
-        asked_at=asked.created_at if asked else None,
+        prompt=approval.prompt if approval else None,
+        consent_digest=approval.digest if approval else None,
+        asked_at=approval.created_at if approval else None,
         seconds_to_decide=history.seconds_to_decide(row),
-        decisions=decisions(asked) if asked else [],
+        decisions=decisions(approval) if approval else [],
         error=error(row),
         queued_since=queued_since(row),
         is_automatic=history.ran_unasked(row),
@@ -193,8 +193,8 @@ def decisions(row: gate.Approval) -> list[Decision]:
 
 
 def approval_id(row: gate.ToolCall) -> UUID | None:
-    asked: gate.Approval | None = getattr(row, "approval", None)
-    return asked.pk if asked else None
+    approval: gate.Approval | None = getattr(row, "approval", None)
+    return approval.pk if approval else None
 
 
 def error(row: gate.ToolCall) -> Object | None:

@@ -236,9 +236,9 @@ def messages(row: agent.Conversation, wanted: MessagePage) -> Messages:
     return Messages(messages=listed, earlier=len(found) > wanted.limit)
 
 
-def _messages(rows: list[agent.Message], asked: QuerySet[gate.ToolCall]) -> list[Message]:
+def _messages(rows: list[agent.Message], tool_calls: QuerySet[gate.ToolCall]) -> list[Message]:
     by_turn: dict[UUID | None, list[MessageCall]] = {}
-    found = list(asked.order_by("position", "created_at"))
+    found = list(tool_calls.order_by("position", "created_at"))
     begun = delegation.begun_by([each.pk for each in found if each.source == AGENT])
     for each in found:
         by_turn.setdefault(each.turn_id, []).append(_message_call(each, begun.get(each.pk)))
@@ -248,12 +248,12 @@ def _messages(rows: list[agent.Message], asked: QuerySet[gate.ToolCall]) -> list
 
 
 def _message(
-    row: agent.Message, asked: list[MessageCall], versions: Versions | None, used: usage.Used | None
+    row: agent.Message, tool_calls: list[MessageCall], versions: Versions | None, used: usage.Used | None
 ) -> Message:
     return Message.of(
         row,
         attachments=[attachment(each) for each in row.attachments.all()],
-        tool_calls=asked,
+        tool_calls=tool_calls,
         stands_for=row.stands_for or [],
         version=versions.place if versions else None,
         versions=list(versions.messages) if versions else [],
@@ -464,7 +464,7 @@ def _one(request: ApiRequest, conversation_id: UUID) -> agent.Conversation:
 
 def _check_names(request: ApiRequest, names: list[str] | None) -> None:
     """A name that is not in the catalog would silently be a tool less."""
-    known = set(tools_for(request.auth.caller, names or []).values_list("name", flat=True))
-    if missing := [name for name in names or [] if name not in known]:
-        said = f"There is no published tool named {missing[0]!r}."
-        raise ValidationError([{"type": "unknown_tool", "loc": ("body", "body", "tools"), "msg": said}])
+    catalog = set(tools_for(request.auth.caller, names or []).values_list("name", flat=True))
+    if missing := [name for name in names or [] if name not in catalog]:
+        message = f"There is no published tool named {missing[0]!r}."
+        raise ValidationError([{"type": "unknown_tool", "loc": ("body", "body", "tools"), "msg": message}])

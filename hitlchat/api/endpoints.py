@@ -173,7 +173,7 @@ def delete_endpoint(request: ApiRequest, name: str) -> None:
 def test_endpoint(request: ApiRequest, name: str) -> EndpointTrial:
     """Ask its model for one word; may take as long as the model does."""
     _administrator(request)
-    trial = routes.test(_asked(name))
+    trial = routes.test(_chosen(name))
     return EndpointTrial.of(trial, ok=not trial.error)
 
 
@@ -181,14 +181,14 @@ def test_endpoint(request: ApiRequest, name: str) -> EndpointTrial:
 def list_models(request: ApiRequest, name: str) -> routes.Listing:
     """Ask the server which models it has."""
     _administrator(request)
-    return routes.listing(_asked(name))
+    return routes.listing(_chosen(name))
 
 
 def _named(name: str) -> ModelEndpoint:
     return get_object_or_404(endpoints.standing(), name=name)
 
 
-def _asked(name: str) -> ModelEndpoint | None:
+def _chosen(name: str) -> ModelEndpoint | None:
     return None if name == ENVIRONMENT else _named(name)
 
 

@@ -280,9 +280,9 @@ def change_server(request: ApiRequest, name: str, body: ServerChange) -> Server:
     tools; if it leads elsewhere, they are withheld until a person accepts them again. 409 as for a new one.
     """
     actor, row = only_administrators(request), named(name)
-    standing = draft_of(row)
-    known = {field: {each.name: each for each in getattr(standing, field)} for field in ("headers", "env")}
-    draft = _vouched(replace(standing, **_fields(body, known)), body)
+    before = draft_of(row)
+    stored = {field: {each.name: each for each in getattr(before, field)} for field in ("headers", "env")}
+    draft = _vouched(replace(before, **_fields(body, stored)), body)
     _check_address(request, draft)
     _still_there(servers.change, row.pk, draft, actor, confirmed=body.confirmed_command_line)
     return _shape(row.pk)
@@ -324,34 +324,34 @@ def change_exposure(request: ApiRequest, body: ExposureChange) -> models.Exposur
     """Change what is given, at once and everywhere. Only a person may raise the ceiling; where tools come back by that
     which do not ask every time, 409 names them until `confirmLowering` is true.
     """
-    actor, standing = only_administrators(request), models.Exposure.current()
-    mode = standing.mode if body.mode is None else body.mode
-    ceiling = standing.ceiling if body.risk_ceiling is None else body.risk_ceiling
+    actor, before = only_administrators(request), models.Exposure.current()
+    mode = before.mode if body.mode is None else body.mode
+    ceiling = before.ceiling if body.risk_ceiling is None else body.risk_ceiling
     try:
         return exposure.change(mode, ceiling, actor, confirmed=None if body.confirm_lowering else "")
-    except NotConfirmed as asked:
-        names = ", ".join(f"{each.name[:64]!r} of {each.server}" for each in asked.loosenings[:MOST_NAMED])
-        more = f", and {left} more" if (left := len(asked.loosenings) - MOST_NAMED) > 0 else ""
-        said = f"These come back, and do not ask every time: {names}{more}. Send true to have it so."
-        raise BadChange(409, {"confirmLowering": said}) from asked
+    except NotConfirmed as refusal:
+        names = ", ".join(f"{each.name[:64]!r} of {each.server}" for each in refusal.loosenings[:MOST_NAMED])
+        more = f", and {left} more" if (left := len(refusal.loosenings) - MOST_NAMED) > 0 else ""
+        sentence = f"These come back, and do not ask every time: {names}{more}. Send true to have it so."
+        raise BadChange(409, {"confirmLowering": sentence}) from refusal
 
 
 def named(name: str) -> UpstreamServer:
     return get_object_or_404(UpstreamServer, name=name)
 
 
-def _fields(body: ServerChange, standing: Mapping[str, Mapping[str, Value]]) -> dict[str, Any]:
+def _fields(body: ServerChange, stored: Mapping[str, Mapping[str, Value]]) -> dict[str, Any]:
     given = body.given("confirmed_command_line")
     for field in {"headers", "env"} & given.keys():
-        known = standing.get(field, {})
-        given[field] = tuple(_value(name, each, known.get(name)) for name, each in given[field].items())
+        values = stored.get(field, {})
+        given[field] = tuple(_value(name, each, values.get(name)) for name, each in given[field].items())
     return given
 
 
-def _value(name: str, given: Given, standing: Value | None) -> Value:
-    if given.value is None and standing is not None and standing.value is not None:
+def _value(name: str, given: Given, stored: Value | None) -> Value:
+    if given.value is None and stored is not None and stored.value is not None:
         # Not sealed so far: it stays, and may become a secret now.
-        return Value(name, standing.value, given.secret if "secret" in given.model_fields_set else standing.secret)
+        return Value(name, stored.value, given.secret if "secret" in given.model_fields_set else stored.secret)
     return Value(name, given.value, given.secret)
 
 

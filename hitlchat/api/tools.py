@@ -22,7 +22,6 @@ from hitlchat.gate.actor import Caller
 from hitlchat.gate.results import MESSAGES
 from hitlchat.gate.status import Status
 from hitlchat.gate.tools import listed
-from hitlchat.secrets.values import Stored
 from tools_studio import authoring, cases, exchange, importing, variables, versions
 from tools_studio.authoring import NotTested
 from tools_studio.importing import Step
@@ -222,17 +221,17 @@ def tools() -> QuerySet[gate.Tool]:
 
 def tool(row: gate.Tool, *, for_author: bool) -> Tool:
     script: Script | None = getattr(row, "script", None)
-    kept = [each.stored for each in script.variables.all()] if script else []
+    values = [each.stored for each in script.variables.all()] if script else []
     return Tool.of(
         row,
         code=script.code if script else None,
         capabilities=script.capabilities if script else {},
-        variables=[Variable.of(each, value=each.shown().value if for_author else None) for each in kept],
+        variables=[Variable.of(each, value=each.shown().value if for_author else None) for each in values],
         group=script.group if script else None,
         category=script.category if script else None,
         tags=script.tags if script else [],
         version=script.version if script else None,
-        missing_variables=sorted(variables.resolve(kept).missing),
+        missing_variables=sorted(variables.resolve(values).missing),
         revoked=script.revoked if script else "",
     )
 
