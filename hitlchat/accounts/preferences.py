@@ -34,9 +34,9 @@ def of_browser(cookies: Mapping[str, str], accepts: str) -> str:
     """Return the language that a browser is shown, by its cookies and its `Accept-Language`."""
     chosen = cookies.get(settings.LANGUAGE_COOKIE_NAME, "")
     for wanted in (chosen, settings.HITL_LANGUAGE, *(each for each, _weight in parse_accept_lang_header(accepts))):
-        known = wanted.split("-")[0].lower()
-        if known in dict(settings.LANGUAGES):
-            return known
+        language = wanted.split("-")[0].lower()
+        if language in dict(settings.LANGUAGES):
+            return language
     return settings.LANGUAGE_CODE
 
 
@@ -78,10 +78,10 @@ def chosen_language(request: HttpRequest) -> str:
 @require_POST
 def choose(request: HttpRequest, what: str) -> HttpResponse:
     """Keep the theme or the language for this browser."""
-    cookie, known = CHOICES[what]
+    cookie, options = CHOICES[what]
     chosen = request.POST.get(what, "")
-    if chosen not in known:
-        *others, last = known
+    if chosen not in options:
+        *others, last = options
         return HttpResponseBadRequest(f"{what}: expected {', '.join(others)} or {last}.", content_type="text/plain")
     response = redirect("people:account")
     response.set_cookie(cookie, chosen, max_age=A_YEAR, secure=request.is_secure(), httponly=True, samesite="Lax")

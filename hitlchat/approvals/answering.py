@@ -79,16 +79,16 @@ def reply(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     found = approval_for(request, approval_id)
     if not question.is_one(found.call):
         raise decide.NoSuchApproval(decide.NOT_YOURS)
-    asked = found.disclosure["arguments"]
-    typed = [request.POST.getlist(name) for name in question.typed_names(asked)]
+    arguments = found.disclosure["arguments"]
+    typed = [request.POST.getlist(name) for name in question.typed_names(arguments)]
     try:
-        given = {question.ANSWER: read(question.fields(asked), typed)}
+        given = {question.ANSWER: read(question.fields(arguments), typed)}
         looked = Looked(claimed(request.POST.get("opened")))
         decide.approve(
             approval_id, actor_of(request), digest=request.POST.get("digest", ""), edited=given, looked=looked
         )
     except BadAnswer as error:
-        return _form_again(request, found, question.asking_of(asked, typed, error.errors))
+        return _form_again(request, found, question.asking_of(arguments, typed, error.errors))
     except DID_NOT_COUNT as error:
         return _replied(request, found, f"{error} Your answer did not count.")
     return _replied(request, found)

@@ -57,12 +57,12 @@ def edit(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
         decide.require(actor_of(request), found)
     except deciders.NotEntitled as others:
         return _shown(request, found, {"gone": str(others)})
-    schema, asked = found.call.tool.input_schema, found.disclosure["arguments"]
+    schema, original = found.call.tool.input_schema, found.disclosure["arguments"]
     if request.method != "POST":
-        return _shown(request, found, {"form": _filled(schema, asked)})
+        return _shown(request, found, {"form": _filled(schema, original)})
     step = request.POST.get("step", "")
     try:
-        arguments = _read(schema, request.POST, asked)
+        arguments = _read(schema, request.POST, original)
         if step == "review":
             # Back leads to what was typed: to JSON from JSON, and to fields from fields.
             back = "json" if "json" in request.POST else "fields"
@@ -71,7 +71,7 @@ def edit(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
         if step == "fields" and form.fields is None:
             form = Form(None, form.json, str(UNFIT), "json")
     except (BadInput, BadEdit) as error:
-        form = _again(schema, request.POST, asked, error)
+        form = _again(schema, request.POST, original, error)
     return _shown(request, found, {"form": form})
 
 
@@ -90,19 +90,19 @@ def _filled(schema: Schema, arguments: Arguments, *, as_json: bool = False) -> F
     return Form(fields, seen, can_be_fields=_has_fields(schema))
 
 
-def _read(schema: Schema, typed: QueryDict, asked: Arguments) -> Arguments:
-    """Return what was typed into the form, which was filled with what was `asked`. Raises: BadInput, BadEdit"""
+def _read(schema: Schema, typed: QueryDict, original: Arguments) -> Arguments:
+    """Return what was typed into the form, which was filled with the `original` arguments. Raises: BadInput, BadEdit"""
     if "json" in typed:
         return editing.read(_json(typed))
-    return argument_form.arguments(schema, typed, asked)
+    return argument_form.arguments(schema, typed, original)
 
 
-def _again(schema: Schema, typed: QueryDict, asked: Arguments, error: BadInput | BadEdit) -> Form:
+def _again(schema: Schema, typed: QueryDict, original: Arguments, error: BadInput | BadEdit) -> Form:
     """Return the form as it was typed, with its problem."""
     problem = str(error)
     if "json" in typed:
         return Form(None, _json(typed), problem, "json", can_be_fields=_has_fields(schema))
-    fields = [field.typed(typed) for field in argument_form.fields(schema, asked)]
+    fields = [field.typed(typed) for field in argument_form.fields(schema, original)]
     if isinstance(error, BadInput):
         return Form(fields, "", problem, error.html_name)
     named = (field.html_name for field in fields if problem.startswith((f"{field.name}: ", f"{field.name}.")))

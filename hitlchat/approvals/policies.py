@@ -220,15 +220,15 @@ def _context(request: HttpRequest, form: MadeUpCall) -> dict[str, object]:
 
 
 def _rules_page(request: HttpRequest, tool: Tool, form: RulesForm, status: int = 200) -> HttpResponse:
-    standing = oversight.of(tool)
-    able = list(ruling.able(standing)[: MOST_NAMED + 1])
-    said = who.words(standing.as_json, who.REQUESTER)
+    now = oversight.of(tool)
+    able = list(ruling.able(now)[: MOST_NAMED + 1])
+    words = who.words(now.as_json, who.REQUESTER)
     context = {
         "section": "studio",
         "tool": tool,
         "form": form,
-        "seen": standing.digest,
-        "said": said[:1].upper() + said[1:],
+        "seen": now.digest,
+        "words": words[:1].upper() + words[1:],
         "able": able[:MOST_NAMED],
         "more_able": len(able) > MOST_NAMED,
         "has_groups": named_groups().exists(),

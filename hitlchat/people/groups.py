@@ -23,15 +23,15 @@ def fitting(name: str) -> str:
 
     Raises: Refused
     """
-    kept = " ".join(name.split())
-    if not 1 <= len(kept) <= LONGEST_NAME:
+    fitted = " ".join(name.split())
+    if not 1 <= len(fitted) <= LONGEST_NAME:
         raise Refused(_("Expected a name of 1 to {most} characters.").format(most=LONGEST_NAME))
-    if not is_plain(kept):
+    if not is_plain(fitted):
         raise Refused("The name has characters that cannot be seen, or that look like others. Leave them out.")
     # With spaces in between it would still be read as one.
-    if kept.replace(" ", "").casefold().startswith(roles.PREFIX):
+    if fitted.replace(" ", "").casefold().startswith(roles.PREFIX):
         raise Refused(_("Names that begin with “{prefix}” are kept for roles.").format(prefix=roles.PREFIX))
-    return kept
+    return fitted
 
 
 def is_named_by_a_rule(group: Group) -> bool:
@@ -45,9 +45,9 @@ def is_named_by_a_rule(group: Group) -> bool:
 def create(name: str, actor: Actor) -> Group:
     with transaction.atomic():
         membership.lock(actor)
-        kept = _free(fitting(name))
-        group = Group.objects.create(name=kept)
-        note(None, "group.created", actor=actor, data={"group": kept, "group_id": group.pk})
+        fitted = _free(fitting(name))
+        group = Group.objects.create(name=fitted)
+        note(None, "group.created", actor=actor, data={"group": fitted, "group_id": group.pk})
     return group
 
 
@@ -58,10 +58,10 @@ def rename(group_id: int, name: str, actor: Actor, seen: str) -> Group:
     """
     with transaction.atomic():
         group = _locked(group_id, actor, seen)
-        kept = _free(fitting(name), group_id)
-        group.name = kept
+        fitted = _free(fitting(name), group_id)
+        group.name = fitted
         group.save(update_fields=["name"])
-        note(None, "group.renamed", actor=actor, data={"group_id": group.pk, "from": seen, "to": kept})
+        note(None, "group.renamed", actor=actor, data={"group_id": group.pk, "from": seen, "to": fitted})
     return group
 
 
@@ -104,8 +104,8 @@ def _locked(group_id: int, actor: Actor, seen: str | None = None) -> Group:
     if group is None:
         raise Refused("There is no such group any more.")
     if seen is not None and group.name != seen:
-        said = _("Nothing was changed: the group is called {name} now. Look again.")
-        raise Stale(said.format(name=repr(group.name)))
+        words = _("Nothing was changed: the group is called {name} now. Look again.")
+        raise Stale(words.format(name=repr(group.name)))
     return group
 
 

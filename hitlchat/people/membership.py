@@ -177,8 +177,8 @@ def _locked(user_id: int, actor: Actor, seen: str | None) -> tuple[User, bool]:
         raise Refused("Nobody changes their own role or deactivates themselves. Ask another administrator.")
     now = state(user)
     if seen is not None and seen != now:
-        said = _("Nothing was changed: somebody else was faster. {name} is now {state}. Look again.")
-        raise Stale(said.format(name=user.get_username(), state=now))
+        words = _("Nothing was changed: somebody else was faster. {name} is now {state}. Look again.")
+        raise Stale(words.format(name=user.get_username(), state=now))
     return user, administrators == {user.pk}
 
 

@@ -152,19 +152,19 @@ def _effect(shown: Effect, label: str, *, full: bool) -> Iterator[Fact]:
 
 def _who(card: Card, approval: Approval) -> Iterator[Fact]:
     yield fact("Who decides", card.decides or see(sentences(approval)))
-    standing = card.who
-    if standing is None:
+    who = card.who
+    if who is None:
         return
-    if standing.several:
-        by = f", by {', '.join(one_line(name.plain) for name in standing.yes)}" if standing.yes else ""
-        yield ours("Approved so far", f"{len(standing.yes)} of {standing.quorum}{by}.")
-    if standing.stuck:
-        yield ours("Warning", standing.stuck)
-    if standing.sign_in and standing.stance == "may":
-        yield ours("Warning", f"{standing.sign_in} It cannot be approved here; it can be declined.")
-    if standing.stance == "said":
+    if who.several:
+        by = f", by {', '.join(one_line(name.plain) for name in who.yes)}" if who.yes else ""
+        yield ours("Approved so far", f"{len(who.yes)} of {who.quorum}{by}.")
+    if who.stuck:
+        yield ours("Warning", who.stuck)
+    if who.sign_in and who.stance == "may":
+        yield ours("Warning", f"{who.sign_in} It cannot be approved here; it can be declined.")
+    if who.stance == "said":
         yield ours("You", "You approved it. It runs once the others have too.")
-    if standing.stance == "others":
+    if who.stance == "others":
         yield ours("You", "You cannot decide this call.")
 
 

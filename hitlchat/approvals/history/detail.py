@@ -92,7 +92,7 @@ def rows(calls: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
 
 def of(user: User, call: ToolCall) -> dict[str, Any]:
     """The context of `history/call.html`, for this viewer."""
-    asked = approval_of(call)
+    approval = approval_of(call)
     words = WORDS_OF_QUESTION if question.is_one(call) else WORDS
     events = list(AuditEvent.objects.filter(call=call).select_related("actor")[: MOST_EVENTS + 1])
     (line,) = listing.lines(user, [call])
@@ -100,12 +100,12 @@ def of(user: User, call: ToolCall) -> dict[str, Any]:
     return {
         "call": call,
         "line": line,
-        "approval": asked,
-        "may_open": asked is not None and deciders.seen_by(user.pk, [asked.pk]).exists(),
+        "approval": approval,
+        "may_open": approval is not None and deciders.seen_by(user.pk, [approval.pk]).exists(),
         "has_chat": _has_chat(user, call),
-        "rounds": _rounds(asked, events) if asked else [],
+        "rounds": _rounds(approval, events) if approval else [],
         "grant": _grant(user, call.grant),
-        "given": [(each, scope.sentence(each, translated)) for each in asked.grants.all()] if asked else [],
+        "given": [(each, scope.sentence(each, translated)) for each in approval.grants.all()] if approval else [],
         "spoke": next((each.data["spoke"] for each in events if each.data.get("spoke")), []),
         "executed": between(call.started_at, call.settled_at),
         "timeline": [_moment(each, words) for each in events[:MOST_EVENTS]],
@@ -129,11 +129,11 @@ def _grant(user: User, grant: Grant | None) -> dict[str, Any] | None:
 def _moment(event: AuditEvent, words: dict[str, Words]) -> Data:
     """Return an event in words; `who` is empty where hitlchat itself did it, `note` is what a person wrote."""
     # Where nothing more is known of an event here, its name stands as a sentence.
-    known = words.get(event.name, f"{event.name.replace('.', ': ').replace('_', ' ').capitalize()}.")
+    sentence = words.get(event.name, f"{event.name.replace('.', ': ').replace('_', ' ').capitalize()}.")
     return {
         "at": event.at,
         "name": event.name,
-        "said": _sentence(known, event.data),
+        "sentence": _sentence(sentence, event.data),
         "who": _who(event),
         "note": str(event.data.get("remark") or ""),
     }
@@ -148,7 +148,7 @@ def _who(event: AuditEvent) -> str:
     return _("for {name}").format(name=name) if event.means == "system" else _("by {name}").format(name=name)
 
 
-def _rounds(asked: Approval, events: Sequence[AuditEvent]) -> list[Data]:
+def _rounds(approval: Approval, events: Sequence[AuditEvent]) -> list[Data]:
     """Return each time that it was put before people, the last first.
 
     The events of asking again have what was shown before.
@@ -156,23 +156,23 @@ def _rounds(asked: Approval, events: Sequence[AuditEvent]) -> list[Data]:
     times = [each for each in events if each.name == "call.waiting"]
     earlier = [each.data["before"] for each in times if "before" in each.data]
     found = [
-        _round(asked, number, shown, times[number - 1].at if 1 < number <= len(times) else asked.created_at)
-        for number, shown in enumerate([*earlier, asked.disclosure], 1)
+        _round(approval, number, shown, times[number - 1].at if 1 < number <= len(times) else approval.created_at)
+        for number, shown in enumerate([*earlier, approval.disclosure], 1)
     ]
     return found[::-1]
 
 
-def _round(asked: Approval, number: int, shown: Data, asked_at: datetime) -> Data:
+def _round(approval: Approval, number: int, shown: Data, asked_at: datetime) -> Data:
     """`shown`: the card as it was; `altered`: what is on record is not what the digest was made of."""
-    put, digest = copy(asked), disclosure.digest(shown)
+    put, digest = copy(approval), disclosure.digest(shown)
     put.disclosure = shown
-    put.digest = asked.digest if shown is asked.disclosure else digest
+    put.digest = approval.digest if shown is approval.disclosure else digest
     return {
         "number": number,
         "asked_at": asked_at,
         "approval": put,
         "shown": as_shown(put),
-        "answers": [_answer(each, asked_at, shown) for each in decisions_of(asked.call) if each.round == number],
+        "answers": [_answer(each, asked_at, shown) for each in decisions_of(approval.call) if each.round == number],
         "altered": digest != put.digest,
     }
 

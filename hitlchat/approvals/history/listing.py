@@ -142,9 +142,9 @@ class Filters(forms.Form):
     @property
     def query(self) -> QueryDict:
         """Return what narrows, as it was sent: to be sent again."""
-        kept = QueryDict(mutable=True)
-        kept.update({name: sent for name in self.fields if (sent := str(self.data.get(name, "")).strip())})
-        return kept
+        query = QueryDict(mutable=True)
+        query.update({name: sent for name in self.fields if (sent := str(self.data.get(name, "")).strip())})
+        return query
 
     @property
     def chips(self) -> Iterator[dict[str, str]]:
@@ -203,7 +203,7 @@ def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
 
 
 def _line(call: ToolCall) -> Line:
-    asked, answers, seconds = approval_of(call), decisions_of(call), seconds_to_decide(call)
+    approval, answers, seconds = approval_of(call), decisions_of(call), seconds_to_decide(call)
     # How the arguments begin, if nobody was asked.
     text: str = getattr(call, "beginning", "") or ""
     return {
@@ -211,7 +211,7 @@ def _line(call: ToolCall) -> Line:
         "outcome": outcome_of(call),
         "label": label_of(call),
         "unasked": ran_unasked(call),
-        "sentence": asked.prompt if asked else "",
+        "sentence": approval.prompt if approval else "",
         "beginning": f"{text[:BEGINNING]}…" if len(text) > BEGINNING else "" if text == "{}" else text,
         "answers": answers,
         "is_question": question.is_one(call),

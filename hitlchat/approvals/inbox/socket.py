@@ -99,9 +99,9 @@ def _groups(call_ids: Collection[UUID]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     rows = ToolCall.objects.filter(pk__in=call_ids).order_by()
     for pk, status, caller_id, rules in rows.values_list("pk", "status", "caller_id", "oversight_digest"):
-        asked = found[EVERYONE if rules else group(caller_id)]
+        ids = found[EVERYONE if rules else group(caller_id)]
         if status == Status.WAITING:
-            asked.append(str(pk))
+            ids.append(str(pk))
     return found
 
 
@@ -155,14 +155,14 @@ class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _look(self, news: "News") -> bool:
         """Look once; False once the person is signed out and the socket closed."""
         try:
-            told = await in_db(news.look)()
+            news_now = await in_db(news.look)()
         except django.db.Error:
             logger.exception("Looking for what waits failed; it is tried again when something happens")
             return True
-        if told is None:
+        if news_now is None:
             await self.close(CLOSE_SIGNED_OUT)
             return False
-        await self.send(json.dumps(told))
+        await self.send(json.dumps(news_now))
         return True
 
 
@@ -177,9 +177,9 @@ class News:
         # By the name of the question, as it may be asked again: the call.
         self._told: dict[str, UUID] = {}
 
-    def hear(self, asked: list[str]) -> None:
+    def hear(self, ids: list[str]) -> None:
         """Take in calls that wait, not necessarily for this person or since just now."""
-        self._heard |= dict.fromkeys(asked)
+        self._heard |= dict.fromkeys(ids)
         while len(self._heard) > MOST_IDS:
             del self._heard[next(iter(self._heard))]
 

@@ -157,9 +157,9 @@ def _lately(user_id: int) -> dict[str, object]:
 
 def _candidates(user_id: int) -> Collection[UUID]:
     """Return approvals, by the indexes for what somebody asked last and for what was settled last."""
-    asked = ToolCall.objects.filter(approval__isnull=False)
-    own = asked.filter(caller_id=user_id).exclude(status=Status.WAITING).order_by("-created_at")
-    settled = asked.filter(settled_at__isnull=False).order_by("-settled_at")
+    calls = ToolCall.objects.filter(approval__isnull=False)
+    own = calls.filter(caller_id=user_id).exclude(status=Status.WAITING).order_by("-created_at")
+    settled = calls.filter(settled_at__isnull=False).order_by("-settled_at")
     return {pk for rows in (own, settled) for pk in rows.values_list("approval", flat=True)[:LOOKED_AT]}
 
 

@@ -66,11 +66,11 @@ def _named(options: Options) -> int:
 
 
 def _line(user: Any) -> str:
-    told = [
+    fields = [
         see(user.get_username()).plain,
         user.role,
         "active" if user.is_active else "deactivated",
         f"last sign-in {user.last_login:%Y-%m-%d}" if user.last_login else "never signed in",
         f"tokens: {user.token_count}",
     ]
-    return "\t".join(told)
+    return "\t".join(fields)
