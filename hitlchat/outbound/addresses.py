@@ -2,6 +2,7 @@
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Literal
+from urllib.parse import urlsplit
 
 Address = IPv4Address | IPv6Address
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -97,3 +98,10 @@ def reach(host: str) -> Reach:
     if address.is_loopback:
         return "local"
     return "private" if address.is_private or address.is_link_local else "public"
+
+
+def origin_of(url: str) -> str:
+    """Return the scheme, host and port of an address, always written the same way."""
+    parts = urlsplit(url)
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme.lower(), 0)
+    return f"{parts.scheme.lower()}://{(parts.hostname or '').lower()}:{port}"

@@ -19,7 +19,7 @@ from hitlchat.base.append_only import AppendOnly
 from hitlchat.base.canonical import JSONTextField
 from hitlchat.base.database import only
 from hitlchat.gate.models import Tool, ToolCall, new_id
-from hitlchat.outbound.addresses import DEFAULT_PORTS
+from hitlchat.outbound.addresses import origin_of
 
 
 class Registration(models.TextChoices):
@@ -113,13 +113,6 @@ class SignInAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.server_id} until {self.expires_at}"
-
-
-def origin_of(url: str) -> str:
-    """Scheme, host and port, always written the same way."""
-    parts = urlsplit(url)
-    port = parts.port or DEFAULT_PORTS.get(parts.scheme.lower(), 0)
-    return f"{parts.scheme.lower()}://{(parts.hostname or '').lower()}:{port}"
 
 
 def sign_in_of(server: Any) -> SignIn | None:

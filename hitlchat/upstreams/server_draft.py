@@ -12,10 +12,11 @@ from django.core.exceptions import ValidationError
 
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
+from hitlchat.outbound.addresses import origin_of
 from hitlchat.secrets import references, sealing
 from hitlchat.secrets.values import ONLY_REFERENCE, SHORTEST_SECRET, Stored, Value, missing_credentials, seal
 from hitlchat.upstreams.client import ServerSpec, can_be_found_with
-from hitlchat.upstreams.models import SERVER_NAME, Transport, Trust, UpstreamServer, origin_of
+from hitlchat.upstreams.models import SERVER_NAME, Transport, Trust, UpstreamServer
 
 PURPOSE = "upstream secret"
 MOST_VALUES = 50

@@ -11,7 +11,7 @@ from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp_types import CONNECTION_CLOSED
 
 from hitlchat.outbound import guard
-from hitlchat.outbound.addresses import DEFAULT_PORTS
+from hitlchat.outbound.addresses import origin_of
 from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client.link import CURRENT, Link, short
 from hitlchat.upstreams.client.results import Unreadable, openings, whole_characters
@@ -57,7 +57,7 @@ class Tokens(Protocol):
 
 class Bearer(httpx2.Auth):
     def __init__(self, tokens: Tokens, url: str) -> None:
-        self._tokens, self._origin = tokens, _origin(httpx2.URL(url))
+        self._tokens, self._origin = tokens, origin_of(str(httpx2.URL(url)))
 
     def hidden(self) -> tuple[str, ...]:
         return self._tokens.hidden()
@@ -66,7 +66,7 @@ class Bearer(httpx2.Auth):
         raise NotImplementedError("tokens are only sent asynchronously")
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        if _origin(request.url) != self._origin:
+        if origin_of(str(request.url)) != self._origin:
             yield request
             return
         try:
@@ -269,10 +269,6 @@ class _Bounded(httpx2.AsyncByteStream):
 def _note_sent() -> None:
     if exchange := CURRENT.get():
         exchange.sent = True
-
-
-def _origin(url: httpx2.URL) -> tuple[str, str, int]:
-    return url.scheme, url.host.lower(), url.port or DEFAULT_PORTS.get(url.scheme, 0)
 
 
 def _with(request: httpx2.Request, token: str) -> httpx2.Request:

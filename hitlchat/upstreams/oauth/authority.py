@@ -1,6 +1,7 @@
 """Discovery of who gives tokens for a server (RFC 9728, RFC 8414), over requests to checked addresses."""
 
 import asyncio
+import re
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import parse_qs, urlsplit
@@ -29,6 +30,11 @@ from hitlchat.upstreams.models import UpstreamServer
 SECONDS = 15.0
 MOST_BYTES = 256 * 1024
 LONGEST_URL = 2000
+MOST_SCOPES = 100
+LONGEST_SCOPES = 4000
+_SCOPE = re.compile(r"[!#-\[\]-~]+")
+# What the address of the sign-in page must not already say.
+_OURS = {"client_id", "redirect_uri", "state", "scope", "code_challenge", "response_type", "resource"}
 
 
 class NotPossible(Exception):
@@ -49,7 +55,7 @@ class Bounds:
     here: bool
 
     def checked(self, url: str, what: str) -> str:
-        """The address `what` names, unless nobody may go there. NotPossible."""
+        """Return the address that `what` names. Raises: NotPossible, nobody may go there."""
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -68,44 +74,11 @@ class Bounds:
 
 
 def bounds_of(server: UpstreamServer) -> Bounds:
-    """NotPossible: over this connection nobody could be signed in."""
+    """Return the bounds of requests for a server. Raises: NotPossible, nobody could sign in over its connection."""
     private = endpoint.may_be_private(server)
     bounds = Bounds(private, private and reach(urlsplit(server.url).hostname or "") == "local")
     bounds.checked(server.url.partition("?")[0], "The server's own address")
     return bounds
-
-
-async def fetched(request: httpx2.Request, bounds: Bounds, what: str, *, body: bool = True) -> httpx2.Response:
-    """The answer as it comes first: redirects are not followed. NotPossible, NoAnswer."""
-    bounds.checked(str(request.url), what)
-    request.headers["Accept-Encoding"] = "identity"
-    request.headers["User-Agent"] = "hitlchat"
-    request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), guard.CONNECT_SECONDS)
-    refused = partial(guard.refusal, allow_private=bounds.allow_private, loopback=bounds.here)
-    try:
-        async with asyncio.timeout(SECONDS), guard.answered(request, guard.Transport(refused)) as response:
-            content = await _read(response, what) if body else b""
-    except TimeoutError:
-        raise NoAnswer(f"{what}: there was no answer within {SECONDS:g} seconds.") from None
-    except httpx2.TransportError as error:
-        raise NoAnswer(f"{what}: {guard.in_words(error)}.") from error
-    headers = [(name, value) for name, value in response.headers.raw if name.lower() != b"content-encoding"]
-    return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
-
-
-async def _read(response: httpx2.Response, what: str) -> bytes:
-    if guard.is_packed(response):
-        raise NotPossible(f"{what}: the answer came in a compressed form that nobody asked for.")
-    content = await guard.beginning(response, MOST_BYTES)
-    if len(content) > MOST_BYTES:
-        raise NotPossible(f"{what}: the answer has more than {MOST_BYTES:,} bytes.")
-    return content
-
-
-MOST_SCOPES = 100
-LONGEST_SCOPES = 4000
-# What the address of the sign-in page must not already say.
-_OURS = {"client_id", "redirect_uri", "state", "scope", "code_challenge", "response_type", "resource"}
 
 
 @dataclass(frozen=True)
@@ -146,10 +119,10 @@ class Authority:
 async def discover(
     server: UpstreamServer, bounds: Bounds, *, issuer: str = "", before: str = "", wanted: str = ""
 ) -> Authority:
-    """`issuer`: the authority an administrator names; `before`: the one they named the last time; `wanted`: the rights
-    instead of those that the server asks for.
+    """Ask a server for its authority, and that for what it offers.
 
-    NotPossible, NoAnswer.
+    `issuer`: the authority an administrator names; `before`: the one they named the last time; `wanted`: the rights
+    instead of those that the server asks for. Raises: NotPossible, NoAnswer
     """
     spec = endpoint.spec_of(server)
     challenge = await _challenge(spec, bounds)
@@ -163,21 +136,44 @@ async def discover(
 
 
 def address_of(server: UpstreamServer) -> str:
-    """The server as a resource that tokens are for: without query, which may be secret."""
+    """Return the server as a resource that tokens are for: without query, which may be secret."""
     address = str(endpoint.connection_of(server).identity()["url"])
     return address[:-1] if urlsplit(address).path == "/" else address
 
 
 def scopes_in(text: str) -> tuple[str, ...]:
-    """Rights as they are written in OAuth, with spaces between. NotPossible."""
+    """Return rights as they are written in OAuth, with spaces between. Raises: NotPossible"""
     names = tuple(dict.fromkeys(text.split()))
-    if len(names) > MOST_SCOPES or len(text) > LONGEST_SCOPES or not all(map(_is_scope, names)):
+    if len(names) > MOST_SCOPES or len(text) > LONGEST_SCOPES or not all(map(_SCOPE.fullmatch, names)):
         raise NotPossible("The rights (scopes) are expected to be words with spaces between, without quotation marks.")
     return names
 
 
-def _is_scope(name: str) -> bool:
-    return name.isascii() and name.isprintable() and not set(name) & {'"', "\\"}
+async def fetched(request: httpx2.Request, bounds: Bounds, what: str, *, body: bool = True) -> httpx2.Response:
+    """Return the first answer: redirects are not followed. Raises: NotPossible, NoAnswer"""
+    bounds.checked(str(request.url), what)
+    request.headers["Accept-Encoding"] = "identity"
+    request.headers["User-Agent"] = "hitlchat"
+    request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), guard.CONNECT_SECONDS)
+    refused = partial(guard.refusal, allow_private=bounds.allow_private, loopback=bounds.here)
+    try:
+        async with asyncio.timeout(SECONDS), guard.answered(request, guard.Transport(refused)) as response:
+            content = await _read(response, what) if body else b""
+    except TimeoutError:
+        raise NoAnswer(f"{what}: there was no answer within {SECONDS:g} seconds.") from None
+    except httpx2.TransportError as error:
+        raise NoAnswer(f"{what}: {guard.in_words(error)}.") from error
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() != b"content-encoding"]
+    return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+
+
+async def _read(response: httpx2.Response, what: str) -> bytes:
+    if guard.is_packed(response):
+        raise NotPossible(f"{what}: the answer came in a compressed form that nobody asked for.")
+    content = await guard.beginning(response, MOST_BYTES)
+    if len(content) > MOST_BYTES:
+        raise NotPossible(f"{what}: the answer has more than {MOST_BYTES:,} bytes.")
+    return content
 
 
 async def _challenge(spec: ServerSpec, bounds: Bounds) -> httpx2.Response:
@@ -186,12 +182,9 @@ async def _challenge(spec: ServerSpec, bounds: Bounds) -> httpx2.Response:
     if spec.transport == "sse":
         request = httpx2.Request("GET", spec.url, headers=headers)
     else:
-        told = {
-            "protocolVersion": LATEST_PROTOCOL_VERSION,
-            "capabilities": {},
-            "clientInfo": {"name": "hitlchat", "version": "0"},
-        }
-        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": told}
+        client = {"name": "hitlchat", "version": "0"}
+        params = {"protocolVersion": LATEST_PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
+        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
         request = httpx2.Request("POST", spec.url, headers=headers, json=message)
     return await fetched(request, bounds, "The server", body=False)
 
@@ -202,16 +195,15 @@ async def _resource(
     address = address_of(server)
     named = extract_resource_metadata_from_www_auth(challenge)
     for url in build_protected_resource_metadata_discovery_urls(named, address):
-        response = await fetched(
-            create_oauth_metadata_request(url), bounds, "What the server says of itself as a resource"
-        )
-        if (told := await handle_protected_resource_response(response)) is None:
+        request = create_oauth_metadata_request(url)
+        response = await fetched(request, bounds, "What the server says of itself as a resource")
+        if (metadata := await handle_protected_resource_response(response)) is None:
             continue
-        if not check_resource_allowed(requested_resource=address, configured_resource=str(told.resource)):
+        if not check_resource_allowed(requested_resource=address, configured_resource=str(metadata.resource)):
             raise NotPossible(
                 "The server says that it is another resource: a token for that would be of use elsewhere."
             )
-        return told
+        return metadata
     return None
 
 
@@ -230,15 +222,14 @@ def _issuer(server: UpstreamServer, resource: ProtectedResourceMetadata | None, 
 async def _metadata(issuer: str, bounds: Bounds) -> OAuthMetadata:
     bounds.checked(issuer, "The issuer")
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer):
-        response = await fetched(
-            create_oauth_metadata_request(url), bounds, "What the authorization server says of itself"
-        )
-        _, told = await handle_auth_metadata_response(response)
-        if told is None:
+        request = create_oauth_metadata_request(url)
+        response = await fetched(request, bounds, "What the authorization server says of itself")
+        _, metadata = await handle_auth_metadata_response(response)
+        if metadata is None:
             continue
-        if not issuers_match(str(told.issuer), issuer):
+        if not issuers_match(str(metadata.issuer), issuer):
             raise NotPossible("The authorization server says that it is another one than the server named.")
-        return told
+        return metadata
     raise NotPossible(f"{urlsplit(issuer).netloc} does not say how to sign in there (no metadata by RFC 8414).")
 
 

@@ -22,10 +22,18 @@ from hitlchat.upstreams.models import Registration, SignIn
 from hitlchat.upstreams.oauth.authority import Authority, Bounds, NotPossible, fetched
 
 PURPOSE = "upstream sign-in"
+NAME = "hitlchat"
+# In the form before in a header: the revocation endpoint of servers made with the SDK reads only the former.
+METHODS: Final[tuple[TokenEndpointAuthMethod, ...]] = ("none", "client_secret_post", "client_secret_basic")
+LONGEST = 4000
 
 
 class Unreadable(Exception):
     """The sealed secret cannot be read, or is for something else; in words for the administrator."""
+
+
+class NoClient(NotPossible):
+    """The authorization server registers nobody by itself: an administrator has to type in what it gave them."""
 
 
 def seal(secret: Any, kind: str, server_id: UUID, place: str) -> str:
@@ -46,16 +54,6 @@ def unseal(token: str, kind: str, server_id: UUID, place: str) -> Any:
     return secret
 
 
-NAME = "hitlchat"
-# In the form before in a header: the revocation endpoint of servers made with the SDK reads only the former.
-METHODS: Final[tuple[TokenEndpointAuthMethod, ...]] = ("none", "client_secret_post", "client_secret_basic")
-LONGEST = 4000
-
-
-class NoClient(NotPossible):
-    """The authorization server registers nobody by itself: an administrator has to type in what it gave them."""
-
-
 @dataclass(frozen=True, repr=False)
 class Client:
     """`method`: how it proves at the token endpoint who it is. `expires_at`: when its secret does, or None."""
@@ -70,7 +68,7 @@ class Client:
         return asdict(self)
 
     def authenticated(self, data: dict[str, str]) -> httpx2.Request:
-        """A request to be addressed, with `data` and with what proves who asks."""
+        """Return a request to be addressed, with `data` and with what proves who asks."""
         headers: dict[str, str] = {"Accept": "application/json"}
         data = {**data, "client_id": self.id}
         if self.method == "client_secret_basic" and self.secret:
@@ -92,31 +90,31 @@ def typed(client_id: str, secret: str, authority: Authority) -> Client:
     return Client(client_id, secret, method, Registration.TYPED.value)
 
 
-def known(kept: SignIn | None, authority: Authority, redirect_uri: str) -> Client | None:
+def former(row: SignIn | None, authority: Authority, redirect_uri: str) -> Client | None:
     """Return the client of the last time, if it is still good."""
-    if kept is None or kept.issuer != authority.issuer or not kept.client_id:
+    if row is None or row.issuer != authority.issuer or not row.client_id:
         return None
-    if kept.registration != Registration.TYPED and kept.redirect_uri != redirect_uri:
+    if row.registration != Registration.TYPED and row.redirect_uri != redirect_uri:
         return None
-    if kept.registration == Registration.DYNAMIC and not set(authority.scopes) <= set(kept.scopes_asked.split()):
+    if row.registration == Registration.DYNAMIC and not set(authority.scopes) <= set(row.scopes_asked.split()):
         # It may only ask for the rights that it was registered with.
         return None
-    if kept.client_expires_at is not None and kept.client_expires_at <= timezone.now():
+    if row.client_expires_at is not None and row.client_expires_at <= timezone.now():
         return None
     try:
-        return of(kept)
+        return of(row)
     except Unreadable:
         return None
 
 
-def of(kept: SignIn) -> Client:
+def of(row: SignIn) -> Client:
     """Raises: Unreadable"""
-    secret = unseal(kept.client_secret, "client", kept.pk, kept.issuer) if kept.client_secret else ""
-    return Client(kept.client_id, secret, kept.auth_method, kept.registration)
+    secret = unseal(row.client_secret, "client", row.pk, row.issuer) if row.client_secret else ""
+    return Client(row.client_id, secret, row.auth_method, row.registration)
 
 
 def columns(client: Client, server_id: UUID, issuer: str) -> dict[str, Any]:
-    """Return how it is kept. The secret is for this issuer alone."""
+    """Return the columns that a client is stored in. Its secret is for this issuer alone."""
     expires = datetime.fromtimestamp(client.expires_at, UTC) if client.expires_at else None
     return {
         "client_id": client.id,
@@ -128,8 +126,9 @@ def columns(client: Client, server_id: UUID, issuer: str) -> dict[str, Any]:
 
 
 async def made(authority: Authority, redirect_uri: str, document: str, bounds: Bounds) -> Client:
-    """A new one. `document`: the address where this installation describes itself. NoClient, NotPossible."""
-    if authority.takes_documents and _is_public(document):
+    """Register a new client. `document`: where this installation describes itself. Raises: NoClient, NotPossible"""
+    is_public = document.startswith("https://") and reach(urlsplit(document).hostname or "") == "public"
+    if authority.takes_documents and is_public:
         return Client(document, "", "none", Registration.DOCUMENT.value)
     if authority.metadata.registration_endpoint is None:
         raise NoClient(
@@ -143,12 +142,12 @@ async def made(authority: Authority, redirect_uri: str, document: str, bounds: B
     if response.status_code not in (200, 201):
         raise NoClient(f"{authority.host} did not register this installation (HTTP {response.status_code}).")
     try:
-        told = await handle_registration_response(response)
-        check_registration_usable(told)
+        information = await handle_registration_response(response)
+        check_registration_usable(information)
     except (OAuthFlowError, UnicodeError) as error:
         # The error quotes the answer, which may contain the secret.
         raise NotPossible(f"{authority.host} registered this installation in a way that cannot be used.") from error
-    return _registered(told)
+    return _registered(information)
 
 
 def wanted_metadata(redirect_uri: str, offered: tuple[str, ...] = ("none",)) -> OAuthClientMetadata:
@@ -168,15 +167,11 @@ def wanted_metadata(redirect_uri: str, offered: tuple[str, ...] = ("none",)) -> 
     )
 
 
-def _registered(told: OAuthClientInformationFull) -> Client:
-    secret = told.client_secret or ""
-    method = told.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
-    if len(told.client_id) > LONGEST or len(secret) > LONGEST or not (told.client_id + secret).isprintable():
+def _registered(information: OAuthClientInformationFull) -> Client:
+    client_id, secret = information.client_id, information.client_secret or ""
+    method = information.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
+    if len(client_id) > LONGEST or len(secret) > LONGEST or not (client_id + secret).isprintable():
         raise NotPossible("The authorization server gave a client ID or secret that cannot be used.")
-    expires = told.client_secret_expires_at
+    expires = information.client_secret_expires_at
     usable = expires if expires and 0 < expires < 2**32 else None
-    return Client(told.client_id, secret, method, Registration.DYNAMIC.value, usable)
-
-
-def _is_public(document: str) -> bool:
-    return document.startswith("https://") and reach(urlsplit(document).hostname or "") == "public"
+    return Client(client_id, secret, method, Registration.DYNAMIC.value, usable)

@@ -19,10 +19,10 @@ from mcp.client.auth.utils import issuers_match
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import Actor
-from hitlchat.outbound.addresses import reach
+from hitlchat.outbound.addresses import origin_of, reach
 from hitlchat.upstreams import server_draft, servers
 from hitlchat.upstreams.endpoint import Unusable
-from hitlchat.upstreams.models import Registration, SignIn, SignInAttempt, Transport, UpstreamServer, origin_of
+from hitlchat.upstreams.models import Registration, SignIn, SignInAttempt, Transport, UpstreamServer
 from hitlchat.upstreams.oauth import clients
 from hitlchat.upstreams.oauth.authority import Authority, NotPossible, bounds_of, discover, scopes_in
 from hitlchat.upstreams.oauth.clients import Client
@@ -189,7 +189,7 @@ async def _prepared(
     except Unusable as error:
         raise NotPossible(str(error)) from error
     authority = replace(found, scopes=tuple(dict.fromkeys((*found.scopes, *more))))
-    former = clients.known(row, authority, asking.redirect_uri)
+    former = clients.former(row, authority, asking.redirect_uri)
     if former is not None and not typed.client_secret and typed.client_id in {"", former.id}:
         return authority, former
     if typed.client_id:

@@ -24,9 +24,10 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.lease import SLACK
 from hitlchat.base.sentences import translatable
+from hitlchat.outbound.addresses import origin_of
 from hitlchat.secrets.values import SHORTEST_SECRET
 from hitlchat.upstreams.client import Bearer, NoToken
-from hitlchat.upstreams.models import SignIn, Transport, UpstreamServer, origin_of
+from hitlchat.upstreams.models import SignIn, Transport, UpstreamServer
 from hitlchat.upstreams.oauth import clients
 from hitlchat.upstreams.oauth.authority import LONGEST_SCOPES, Bounds, NoAnswer, NotPossible, bounds_of, fetched
 from hitlchat.upstreams.oauth.clients import Client, Unreadable

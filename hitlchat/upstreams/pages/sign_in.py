@@ -18,8 +18,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import actor_of
+from hitlchat.outbound.addresses import origin_of
 from hitlchat.upstreams import server_draft
-from hitlchat.upstreams.models import Registration, ServerState, SignIn, Transport, UpstreamServer, origin_of
+from hitlchat.upstreams.models import Registration, ServerState, SignIn, Transport, UpstreamServer
 from hitlchat.upstreams.oauth import clients, flow
 from hitlchat.upstreams.oauth.authority import NotPossible
 from hitlchat.upstreams.oauth.clients import NoClient
