@@ -79,6 +79,8 @@ class Transport(httpx2.AsyncHTTPTransport):
         on_write: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(verify=tls(), trust_env=False)
+        # httpx2 has no parameter for a network. Should its pool be named otherwise one day, this fails: nothing leaves.
+        del self._pool
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls(),
             max_connections=connections,
