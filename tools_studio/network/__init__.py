@@ -12,7 +12,7 @@ from hitlchat.outbound.addresses import is_local, is_public, literal
 from hitlchat.sandbox import HostFunction
 from tools_studio.capabilities import Fetch
 from tools_studio.network.policy import FetchPolicy, Resolver, no_values, parse, place_of
-from tools_studio.network.request import Asked, body_of, credential_of, headers_of, method_of, seconds_of, url_of
+from tools_studio.network.request import ToolRequest, body_of, credential_of, headers_of, method_of, seconds_of, url_of
 from tools_studio.network.wire import Wire, answer_of, sending
 
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -64,53 +64,53 @@ async def fetch(
     body = None if json is None else body_of(json)
     seconds = seconds_of(timeout, policy.timeout_seconds)
     policy.require_method(verb)
-    asked = Asked(verb, target, sent, body, credential_of(policy, auth))
-    asked.require_room()
+    request = ToolRequest(verb, target, sent, body, credential_of(policy, auth))
+    request.require_room()
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await _follow(policy, asked)
+            return await _follow(policy, request)
     except (ValueError, PermissionError, TimeoutError) as error:
         kind = next(kind for kind in (PermissionError, TimeoutError, ValueError) if isinstance(error, kind))
         is_late = kind is TimeoutError and limit.expired()
-        text = f"{asked.place.host} gave no whole answer within {seconds:g} s" if is_late else str(error)
+        text = f"{request.place.host} gave no whole answer within {seconds:g} s" if is_late else str(error)
         # Servers choose the hosts of their redirects, and so may write the credential there.
-        raise kind(asked.credential.mask.text(text) if asked.credential else text) from None
+        raise kind(request.credential.mask.text(text) if request.credential else text) from None
 
 
-async def _follow(policy: FetchPolicy, asked: Asked) -> dict[str, Any]:
+async def _follow(policy: FetchPolicy, request: ToolRequest) -> dict[str, Any]:
     """Send one request after the other, each as if it were the first."""
-    first, wire = asked.place.host, Wire.within(policy.max_bytes)
+    first, wire = request.place.host, Wire.within(policy.max_bytes)
     for left in range(policy.redirects, -1, -1):
-        host = asked.place.host
-        async with sending(policy, asked, wire, host) as response:
+        host = request.place.host
+        async with sending(policy, request, wire, host) as response:
             is_redirect = policy.redirects and response.status_code in REDIRECTS
             location = next((value for name, value in response.headers.raw if name.lower() == b"location"), None)
             if not is_redirect or location is None:
                 try:
-                    return await answer_of(response, policy.max_bytes, asked.credential)
+                    return await answer_of(response, policy.max_bytes, request.credential)
                 except ValueError as error:
                     raise ValueError(f"the answer of {host} {error}") from None
         if left:
-            asked = _redirected(policy, asked, response.status_code, location)
+            request = _redirected(policy, request, response.status_code, location)
     raise ValueError(f"{first} redirects more often than the {policy.redirects} times that this tool may follow")
 
 
-def _redirected(policy: FetchPolicy, asked: Asked, status: int, location: bytes) -> Asked:
+def _redirected(policy: FetchPolicy, request: ToolRequest, status: int, location: bytes) -> ToolRequest:
     """Return the next request; the policy is still to be asked about its place.
 
     Raises: ValueError, it leads nowhere; PermissionError, it would take along what belongs to the first origin.
     """
-    here = asked.place
+    here = request.place
     try:
-        url = parse(str(asked.url.join(location.decode()))).copy_with(fragment=None)
+        url = parse(str(request.url.join(location.decode()))).copy_with(fragment=None)
     except (ValueError, InvalidURL):
         raise ValueError(f"{here.host} redirects to a place that is no proper url") from None
     there = place_of(url)
     if here.scheme == "https" and there.scheme == "http" and not policy.covers(there):
         raise PermissionError(f"{here.host} redirects to plain http, which is followed only to hosts listed as {there}")
-    becomes_get = (status == 303 and asked.method != "HEAD") or (status in (301, 302) and asked.method == "POST")
-    onward = (asked.reading() if becomes_get else asked).elsewhere(url)
+    becomes_get = (status == 303 and request.method != "HEAD") or (status in (301, 302) and request.method == "POST")
+    onward = (request.reading() if becomes_get else request).elsewhere(url)
     if there != here and onward.method not in ("GET", "HEAD"):
         raise PermissionError(
             f"{here.host} redirects a {onward.method} to another origin, {there}: only GET and HEAD are followed there"
@@ -140,10 +140,10 @@ class Webhooks:
         if not isinstance(target, str) or target not in self.targets:
             named = ", ".join(sorted(self.targets)) or "none"
             raise PermissionError(f"webhook: {str(target)[:64]!r} is not among the targets of this tool ({named})")
-        asked = Asked("POST", self._url(target), {}, body)
+        request = ToolRequest("POST", self._url(target), {}, body)
         try:
             async with asyncio.timeout(self.seconds):
-                status = await _deliver(asked, f"webhook {target}")
+                status = await _deliver(request, f"webhook {target}")
         except PermissionError:
             raise PermissionError(f"webhook {target} leads to an address that tools may not reach") from None
         except TimeoutError:
@@ -163,11 +163,11 @@ class Webhooks:
             raise ValueError(f"webhook {target}: its value is no URL such as https://hooks.example.com/in") from None
 
 
-async def _deliver(asked: Asked, called: str) -> int:
+async def _deliver(request: ToolRequest, called: str) -> int:
     """Return the status. Whoever set the variable has listed its place, and may mean one of a private network."""
-    address = literal(asked.place.host)
+    address = literal(request.place.host)
     if address is not None and not (is_public(address) or is_local(address)):
         raise PermissionError(called)
-    policy = FetchPolicy((str(asked.place),), methods=("POST",), max_bytes=WEBHOOK_BYTES)
-    async with sending(policy, asked, Wire.within(policy.max_bytes), called) as response:
+    policy = FetchPolicy((str(request.place),), methods=("POST",), max_bytes=WEBHOOK_BYTES)
+    async with sending(policy, request, Wire.within(policy.max_bytes), called) as response:
         return response.status_code

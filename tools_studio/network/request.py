@@ -41,7 +41,7 @@ class Credential:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ToolRequest:
     """One request. `url` is as the tool may know it; what the credential adds is only in `sent_url`."""
 
     method: str
@@ -85,12 +85,12 @@ class Asked:
         if twice := sorted(self.credential.query.keys() & self.url.params.keys()):
             raise ValueError(f"the parameter {twice[0]!r} is set by auth: leave it out of the url and params")
 
-    def reading(self) -> "Asked":
+    def reading(self) -> "ToolRequest":
         """The same place, asked with GET, and nothing to send."""
         headers = {name: value for name, value in self.headers.items() if not name.startswith("content-")}
         return replace(self, method="GET", body=None, headers=headers)
 
-    def elsewhere(self, url: URL) -> "Asked":
+    def elsewhere(self, url: URL) -> "ToolRequest":
         """Another place of the same origin or of another one, which gets no keys."""
         if place_of(url) == self.place:
             return replace(self, url=url)

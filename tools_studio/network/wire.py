@@ -17,7 +17,7 @@ from hitlchat.outbound import guard
 from hitlchat.outbound.addresses import Address
 from hitlchat.sandbox.limits import in_words
 from tools_studio.network.policy import FetchPolicy
-from tools_studio.network.request import Asked, Credential, shown
+from tools_studio.network.request import Credential, ToolRequest, shown
 
 CONNECT_SECONDS = 5.0
 # Headers, and the framing of bodies that come in small pieces.
@@ -65,13 +65,13 @@ class Wire:
 
 
 @asynccontextmanager
-async def sending(policy: FetchPolicy, asked: Asked, wire: Wire, called: str) -> AsyncIterator[httpx2.Response]:
+async def sending(policy: FetchPolicy, request: ToolRequest, wire: Wire, called: str) -> AsyncIterator[httpx2.Response]:
     """Send a request; the body of its response is still to be read. Errors speak of the place as `called`.
 
     PermissionError: the policy forbids the place. ValueError: no answer, or one that cannot be used.
     TimeoutError: nobody takes the connection.
     """
-    place = asked.place
+    place = request.place
     policy.require(place)
 
     def refused(_host: str, address: Address | None) -> str:
@@ -79,7 +79,7 @@ async def sending(policy: FetchPolicy, asked: Asked, wire: Wire, called: str) ->
 
     try:
         transport = guard.Transport(refused, purpose="tool", on_read=wire.count)
-        async with guard.answered(_request(asked), transport) as response:
+        async with guard.answered(_sent(request), transport) as response:
             yield response
     except TooLarge:
         limit = in_words(policy.max_bytes)
@@ -108,12 +108,12 @@ async def answer_of(response: httpx2.Response, max_bytes: int, credential: Crede
     )
 
 
-def _request(asked: Asked) -> httpx2.Request:
+def _sent(request: ToolRequest) -> httpx2.Request:
     return httpx2.Request(
-        asked.method,
-        asked.sent_url,
-        headers=asked.sent_headers,
-        content=asked.body,
+        request.method,
+        request.sent_url,
+        headers=request.sent_headers,
+        content=request.body,
         extensions={"timeout": {"connect": CONNECT_SECONDS}},
     )
 

@@ -32,7 +32,6 @@ from hitlchat.upstreams.client.results import (
     answer,
     complaint,
 )
-from hitlchat.upstreams.client.spec import Limits, Masking
 
 GIVE_UP_SECONDS = 1.0
 PROGRESS_SECONDS = 0.1
@@ -349,8 +348,8 @@ def _refused(code: int, message: str, exchange: Exchange) -> Outcome:
     if 300 <= status < 400:
         return NeverRan(f"the server redirects: {message}", status)
     if message in _OF_THE_SDK and status >= 400:
-        said = f"the server answered {status}"
-        return NeverRan(said, status) if status in UNREAD and not exchange.sent else Unknown(said)
+        answered = f"the server answered {status}"
+        return NeverRan(answered, status) if status in UNREAD and not exchange.sent else Unknown(answered)
     return Rejected(code, message)
 
 
@@ -401,8 +400,8 @@ async def _progress(on_progress: OnProgress | None, hide: Callable[[str], str]) 
     async def take(progress: float, total: float | None, message: str | None) -> None:
         nonlocal newest
         if math.isfinite(progress):
-            known = total if total is not None and math.isfinite(total) else None
-            newest = Step(progress, known, masked_line(message or "", hide))
+            end = total if total is not None and math.isfinite(total) else None
+            newest = Step(progress, end, masked_line(message or "", hide))
             came.set()
 
     async def pass_on() -> None:
@@ -453,11 +452,11 @@ class Listing:
     @property
     def trouble(self) -> str:
         """Return what is missing and why, in words; empty if nothing is."""
-        said = [self.cut] if self.cut else []
+        missing = [self.cut] if self.cut else []
         if self.unread:
             entries = named(f"{each.name} ({each.why})" for each in self.unread)
-            said.append(translatable(f"entries that cannot be read: {entries}"))
-        return "; ".join(said)
+            missing.append(translatable(f"entries that cannot be read: {entries}"))
+        return "; ".join(missing)
 
 
 def named(names: Iterable[str], longest: int = 120) -> str:
@@ -470,13 +469,16 @@ def named(names: Iterable[str], longest: int = 120) -> str:
 class ListingFailed(Exception):
     """The list could not be read; in words for the administrator. `is_refusal`: over a new connection it might be."""
 
-    def __init__(self, said: str, *, is_refusal: bool = False) -> None:
-        super().__init__(said)
+    def __init__(self, reason: str, *, is_refusal: bool = False) -> None:
+        super().__init__(reason)
         self.is_refusal = is_refusal
 
 
 async def listing(live: Live) -> Listing:
-    """Read all pages. ListingFailed, if not even the first can be read; what comes of the others is told in `cut`."""
+    """Read all pages; what comes of those after the first is told in `cut`.
+
+    Raises: ListingFailed, not even the first can be read
+    """
     reading = _Reading(live)
     exchange = Exchange(live.link.spec.timeouts.listing, tidy=reading.tidy)
     try:
@@ -553,13 +555,13 @@ class _Reading:
         if cursor is not None and not isinstance(cursor, str):
             self.cut = "what the server says of the next page cannot be read"
             result = {key: value for key, value in result.items() if key != "nextCursor"}
-        kept = [entry for entry in entries if self._is_readable(entry)]
-        self._listed = [entry["name"] for entry in kept]
-        return {**result, "tools": kept}
+        readable = [entry for entry in entries if self._is_readable(entry)]
+        self._listed = [entry["name"] for entry in readable]
+        return {**result, "tools": readable}
 
     def _is_readable(self, entry: Any) -> bool:
         self._entries += 1
-        why = _fault(entry, self._live, self._limits)
+        why = _fault(entry, self._live)
         if why:
             name = entry.get("name") if isinstance(entry, dict) else None
             given = isinstance(name, str) and name.strip()
@@ -571,13 +573,15 @@ class _Reading:
             self._unread.setdefault(self._live.link.hide(name), self._live.link.hide(why))
 
     def _take(self, tools: list[Tool]) -> None:
-        taken = {tool.name for tool in tools}
+        offered = {tool.name for tool in tools}
         for name in self._listed:
-            if name not in taken:
+            if name not in offered:
                 # The SDK leaves it out, as the protocol has it.
                 self._leave_out(name, "its x-mcp-header cannot be used")
         for tool in tools:
-            read = _read(tool, self._live.link.mask)
+            # Without what is secret in it: a server may write down what it was given.
+            definition = self._live.link.mask.value(tool.model_dump(by_alias=True, mode="json", exclude_unset=True))
+            read = UpstreamTool(definition["name"], definition)
             if read.name in self._found:
                 self._repeated[read.name] = None
                 continue
@@ -591,12 +595,12 @@ class _Reading:
             self._found[read.name] = read
 
 
-def _fault(entry: Any, live: Live, limits: Limits) -> str:
+def _fault(entry: Any, live: Live) -> str:
     """Return why an entry of a list cannot be read; empty if it can."""
     if not isinstance(entry, dict):
         return "it is no object"
-    if said := complaint(entry, limits):
-        return f"it {said}"
+    if why := complaint(entry, live.link.spec.limits):
+        return f"it {why}"
     page = {"tools": [entry], "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
     try:
         validate_server_result("tools/list", live.protocol_version, page)
@@ -607,9 +611,3 @@ def _fault(entry: Any, live: Live, limits: Limits) -> str:
         # Of a revision that is not known here the SDK checks as much itself.
         return ""
     return ""
-
-
-def _read(tool: Tool, mask: Masking) -> UpstreamTool:
-    """Return a tool without what is secret in it: a server may write down what it was given."""
-    definition = mask.value(tool.model_dump(by_alias=True, mode="json", exclude_unset=True))
-    return UpstreamTool(definition["name"], definition)

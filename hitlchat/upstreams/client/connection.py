@@ -102,8 +102,8 @@ class Connection(Keeper):
 
     async def call_tool(self, call: ToolCall) -> Outcome:
         """Make the call, over a new connection if the one there was is gone; repeated once where that is safe."""
-        if said := too_large(call.arguments, self.spec.limits.argument_bytes):
-            return NeverRan(said)
+        if why := too_large(call.arguments, self.spec.limits.argument_bytes):
+            return NeverRan(why)
         seconds = call.seconds or self.spec.timeouts.call
         try:
             async with asyncio.timeout(seconds):
@@ -156,8 +156,8 @@ class Connection(Keeper):
             return live
         if call.cancel is not None and call.cancel.is_set():
             return NeverRan("the call was cancelled before it was sent")
-        if call.check is not None and (said := await call.check()):
-            return NeverRan(said, retry=self._live is not live)
+        if call.check is not None and (why := await call.check()):
+            return NeverRan(why, retry=self._live is not live)
         return await attempt(live, call)
 
     async def _ready(self, seconds: float, cancel: asyncio.Event | None = None) -> Live | NeverRan:

@@ -217,17 +217,17 @@ class _Bounded(httpx2.AsyncByteStream):
         self._size, self._openings, self._end = 0, 0, b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        held: list[bytes] = []
+        parts: list[bytes] = []
         with self._cut_short():
             async for chunk in self._stream:
                 self._count(chunk)
-                held.append(chunk)
+                parts.append(chunk)
                 # A character of an event does not go on behind the end of a line; of a body it may, up to its end.
                 if self._is_events and (end := max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1):
-                    held[-1] = chunk[:end]
-                    yield whole_characters(b"".join(held))
-                    held = [chunk[end:]]
-        yield whole_characters(b"".join(held))
+                    parts[-1] = chunk[:end]
+                    yield whole_characters(b"".join(parts))
+                    parts = [chunk[end:]]
+        yield whole_characters(b"".join(parts))
 
     def _count(self, chunk: bytes) -> None:
         self._size += len(chunk)

@@ -294,13 +294,13 @@ async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
         for each in link.open:
             each.has_declined("several calls were under way, and nothing says to which of them it belongs")
         return unasked().as_result()
-    asked: Any = params.url if isinstance(params, types.ElicitRequestURLParams) else dict(params.requested_schema)
-    if len(json.dumps([params.message, asked])) > LARGEST_QUESTION:
+    content: Any = params.url if isinstance(params, types.ElicitRequestURLParams) else dict(params.requested_schema)
+    if len(json.dumps([params.message, content])) > LARGEST_QUESTION:
         exchange.has_declined(f"it is larger than the {LARGEST_QUESTION:,} bytes that a question may have")
         return unasked().as_result()
     question = Question(link.spec.name, link.mask.text(params.message)[:LONGEST_MESSAGE])
     # An address with a secret in it is none any more.
-    part = {"url" if isinstance(asked, str) else "schema": link.mask.value(asked)}
+    part = {"url" if isinstance(content, str) else "schema": link.mask.value(content)}
     reply = await exchange.ask(replace(question, **part))
     return reply.as_result()
 

@@ -147,9 +147,9 @@ class Tidied:
         if not isinstance(content, list) and result.get("structuredContent") is None:
             # No result at all, or one of which nothing can be read.
             return result
-        blocks = content if isinstance(content, list) else [] if content is None else [content]
-        kept = [self._tidied(place, block) for place, block in enumerate(blocks)]
-        result = {**result, "content": kept}
+        raw = content if isinstance(content, list) else [] if content is None else [content]
+        blocks = [self._tidied(place, block) for place, block in enumerate(raw)]
+        result = {**result, "content": blocks}
         if not isinstance(result.get("_meta"), dict):
             result.pop("_meta", None)
         if result.get("isError") is None:
@@ -217,9 +217,9 @@ def _without_extras(block: Any) -> Any:
 
 def _in_words(odd: dict[str, Any], mask: Masking) -> dict[str, Any]:
     kind = mask.text(odd["kind"])[:100]
-    said = f"[{kind}: a part of the result that cannot be read, since it {odd['why']}]"
+    head = f"[{kind}: a part of the result that cannot be read, since it {odd['why']}]"
     came = "" if odd["block"] is None else mask.text(_as_json(odd["block"]))[:LONGEST_UNREADABLE]
-    return {"type": "unreadable", "kind": kind, "text": f"{said} {came}".strip()}
+    return {"type": "unreadable", "kind": kind, "text": f"{head} {came}".strip()}
 
 
 def _as_json(value: Any) -> str:
@@ -233,10 +233,10 @@ def _masked(result: types.CallToolResult, mask: Masking, tidied: Tidied) -> Answ
     attachments: dict[str, bytes] = {}
     content = []
     for block in tidied.readable(result):
-        kept = mask.value(_plain(block))
+        plain = mask.value(_plain(block))
         if (packed := _packed(block)) is not None:
-            kept |= _attached(packed, mask, attachments)
-        content.append(kept)
+            plain |= _attached(packed, mask, attachments)
+        content.append(plain)
     found = Answer(content, mask.value(result.structured_content), bool(result.is_error), attachments)
     return tidied.completed(found, mask)
 

@@ -107,9 +107,9 @@ async def _open_and_stay(link: Link, surroundings: Surroundings, auth: httpx2.Au
     with anyio.CancelScope(deadline=anyio.current_time() + timeouts.connect) as scope:
         link.stop = scope.cancel
         async with opened(link, surroundings, auth) as live:
-            if keeper.refused and (said := await refusal(live)):
+            if keeper.refused and (why := await refusal(live)):
                 # A handshake alone does not make it healthy again.
-                link.drop(said)
+                link.drop(why)
                 return
             keeper.refused = ""
             scope.deadline, link.stop = float("inf"), None
@@ -119,26 +119,26 @@ async def _open_and_stay(link: Link, surroundings: Surroundings, auth: httpx2.Au
 
 
 async def _stay(live: Live, keeper: Keeper) -> None:
-    is_told = asyncio.Event()
+    is_subscribed = asyncio.Event()
     async with anyio.create_task_group() as group:
-        group.start_soon(_follow, live, keeper, is_told)
+        group.start_soon(_follow, live, keeper, is_subscribed)
         group.start_soon(_look_after, live, keeper)
         if live.is_modern:
-            group.start_soon(_subscribe, live, is_told)
+            group.start_soon(_subscribe, live, is_subscribed)
         else:
-            is_told.set()
+            is_subscribed.set()
         await live.link.dropped.wait()
         group.cancel_scope.cancel()
 
 
-async def _follow(live: Live, keeper: Keeper, is_told: asyncio.Event) -> None:
+async def _follow(live: Live, keeper: Keeper, is_subscribed: asyncio.Event) -> None:
     """Read the list of tools now and after every notice of change; less and less often if notices never end.
 
     A server that is quick to say that it will tell of changes is read once, a slow one again when it does.
     """
     link, pause = live.link, live.link.spec.timeouts.settle
     with anyio.move_on_after(FIRST_PAUSE_SECONDS):
-        await is_told.wait()
+        await is_subscribed.wait()
     while True:
         link.changed.clear()
         began = time.monotonic()
@@ -169,7 +169,7 @@ async def _look_after(live: Live, keeper: Keeper) -> None:
         await keeper.check_health(live)
 
 
-async def _subscribe(live: Live, is_told: asyncio.Event) -> None:
+async def _subscribe(live: Live, is_subscribed: asyncio.Event) -> None:
     """Ask to be told of changes, as servers of the newer protocol want it; `is_told` once that is answered."""
     pause = FIRST_PAUSE_SECONDS
     while True:
@@ -181,7 +181,7 @@ async def _subscribe(live: Live, is_told: asyncio.Event) -> None:
                         return
                     # What changed before was told to nobody.
                     live.link.changed.set()
-                    is_told.set()
+                    is_subscribed.set()
                     async for _ in subscription:
                         pause = FIRST_PAUSE_SECONDS
                         live.link.changed.set()
@@ -193,7 +193,7 @@ async def _subscribe(live: Live, is_told: asyncio.Event) -> None:
         except SubscriptionLost:
             live.link.doubted.set()
         finally:
-            is_told.set()
+            is_subscribed.set()
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         # What changed in the meantime was told to nobody.

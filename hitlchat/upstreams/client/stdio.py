@@ -317,8 +317,8 @@ class _Pipes:
     def _note_garbage(self, line: bytes | TooLong) -> None:
         self._garbage_lines += 1
         if self._garbage_lines <= MOST_GARBAGE_NOTES:
-            said = line.beginning if isinstance(line, TooLong) else line[:LONGEST_NOTE].decode(errors="replace")
-            self._link.note(f"wrote what is no message: {said}")
+            beginning = line.beginning if isinstance(line, TooLong) else line[:LONGEST_NOTE].decode(errors="replace")
+            self._link.note(f"wrote what is no message: {beginning}")
 
     def _answered(self, line: bytes | TooLong, complaint: str) -> SessionMessage | None:
         """Tell whoever waited for this message, which can only be this server's."""
