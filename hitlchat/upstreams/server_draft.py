@@ -21,6 +21,16 @@ from hitlchat.upstreams.models import SERVER_NAME, Transport, Trust, UpstreamSer
 PURPOSE = "upstream secret"
 MOST_VALUES = 50
 LONGEST_VALUE = 8000
+MOST_ARGS = 100
+LONGEST_ARG = 8000
+LONGEST_CALL_SECONDS = 3600
+NOT_FOUND = "No such program was found on this machine: give its whole path, or have it installed where PATH leads."
+# What of the draft belongs to which transport, and something that is right in place of the rest.
+_OF_PROGRAMS, _OF_ADDRESSES = ("command", "env"), ("url", "headers")
+_RIGHT: dict[str, Any] = {"url": "https://localhost", "command": "true", "headers": {}, "env": {}}
+LEADS_ELSEWHERE = (
+    "The address leads to another host now: type the secrets once more, so that no other server gets them unmeant."
+)
 
 
 class NoValue(ValueError):
@@ -61,8 +71,8 @@ def _value_problem(value: Value, stored: Stored | None) -> str | None:
         return None if has_one else f"{value.name[:64]}: there is no value yet."
     if len(text) > LONGEST_VALUE or storable(text) != text:
         return f"{value.name[:64]}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000."
-    if said := next(filter(None, map(references.withheld, references.names(text))), None):
-        return f"{value.name[:64]}: {said}"
+    if withheld := next(filter(None, map(references.withheld, references.names(text))), None):
+        return f"{value.name[:64]}: {withheld}"
     if value.secret and not ONLY_REFERENCE.fullmatch(text) and len(text) < SHORTEST_SECRET:
         return f"{value.name[:64]}: a secret has at least {SHORTEST_SECRET} characters; say if it is none."
     return None
@@ -126,14 +136,9 @@ def secrets_of(name: str, template: str) -> list[str]:
     return [value for _, value in found]
 
 
-SENTENCE = (
-    "The address leads to another host now: type the secrets once more, so that no other server gets them unmeant."
-)
-
-
-def takes_secrets_along(standing: UpstreamServer, url: str, headers: Iterable[Value]) -> bool:
-    """Would what is stored for the host of `standing` be sent to another one, or without encryption?"""
-    return bool(url) and any(each.value is None for each in headers) and _host(url) != _host(standing.url)
+def takes_secrets_along(saved: UpstreamServer, url: str, headers: Iterable[Value]) -> bool:
+    """Would what is stored for the host of `saved` be sent to another one, or without encryption?"""
+    return bool(url) and any(each.value is None for each in headers) and _host(url) != _host(saved.url)
 
 
 def _host(url: str) -> str:
@@ -141,15 +146,6 @@ def _host(url: str) -> str:
         return origin_of(url)
     except ValueError:
         return url
-
-
-MOST_ARGS = 100
-LONGEST_ARG = 8000
-LONGEST_CALL_SECONDS = 3600
-NOT_FOUND = "No such program was found on this machine: give its whole path, or have it installed where PATH leads."
-# What of the draft belongs to which transport, and something that is right in place of the rest.
-_OF_PROGRAMS, _OF_ADDRESSES = ("command", "env"), ("url", "headers")
-_RIGHT: dict[str, Any] = {"url": "https://localhost", "command": "true", "headers": {}, "env": {}}
 
 
 class BadServer(Invalid):
@@ -189,26 +185,26 @@ def draft_of(server: UpstreamServer) -> ServerDraft:
     return ServerDraft(**plain | shown | {"args": tuple(server.args)})
 
 
-def problems(draft: ServerDraft, standing: UpstreamServer | None = None) -> dict[str, str]:
+def problems(draft: ServerDraft, saved: UpstreamServer | None = None) -> dict[str, str]:
     """All that is wrong with the draft: a sentence for each field, none if it can be kept."""
-    errors = _errors(draft, _kept(standing))
-    if standing and takes_secrets_along(standing, draft.url, draft.headers):
-        errors.setdefault("headers", SENTENCE)
+    errors = _errors(draft, _stored(saved))
+    if saved and takes_secrets_along(saved, draft.url, draft.headers):
+        errors.setdefault("headers", LEADS_ELSEWHERE)
     return errors
 
 
-def columns(draft: ServerDraft, standing: UpstreamServer | None = None) -> dict[str, Any]:
+def columns(draft: ServerDraft, saved: UpstreamServer | None = None) -> dict[str, Any]:
     """Return how the draft is to be stored. BadServer."""
-    kept = _kept(standing)
-    if errors := problems(draft, standing):
+    stored = _stored(saved)
+    if errors := problems(draft, saved):
         raise BadServer(errors)
     found = {each.name: getattr(draft, each.name) for each in fields(ServerDraft)}
     program = draft.transport == Transport.STDIO
     # What does not belong to the transport would be kept for nobody to see.
     found |= {"url": "", "allow_private": False} if program else {"command": ""}
     return found | {
-        "headers": stored_values(() if program else keep_values(draft.headers, kept["headers"])),
-        "env": stored_values(keep_values(draft.env, kept["env"]) if program else ()),
+        "headers": stored_values(() if program else keep_values(draft.headers, stored["headers"])),
+        "env": stored_values(keep_values(draft.env, stored["env"]) if program else ()),
         "args": list(draft.args) if program else [],
     }
 
@@ -225,18 +221,18 @@ def can_be_found(draft: ServerDraft) -> bool:
     return can_be_found_with(draft.command, {"PATH": path})
 
 
-def _kept(standing: UpstreamServer | None) -> dict[str, tuple[Stored, ...]]:
-    return {name: read_values(getattr(standing, name) if standing else ()) for name in ("headers", "env")}
+def _stored(saved: UpstreamServer | None) -> dict[str, tuple[Stored, ...]]:
+    return {name: read_values(getattr(saved, name) if saved else ()) for name in ("headers", "env")}
 
 
-def _errors(draft: ServerDraft, kept: dict[str, tuple[Stored, ...]]) -> dict[str, str]:
+def _errors(draft: ServerDraft, stored: dict[str, tuple[Stored, ...]]) -> dict[str, str]:
     errors = dict(_plain_errors(draft))
-    if said := _without_token(draft.headers) or values_problem(draft.headers, kept["headers"]):
-        errors["headers"] = said
-    if said := values_problem(draft.env, kept["env"]):
-        errors["env"] = said
-    for field, said in _connection_errors(draft, kept, errors):
-        errors.setdefault(field, said)
+    if wrong := _without_token(draft.headers) or values_problem(draft.headers, stored["headers"]):
+        errors["headers"] = wrong
+    if wrong := values_problem(draft.env, stored["env"]):
+        errors["env"] = wrong
+    for field, wrong in _connection_errors(draft, stored, errors):
+        errors.setdefault(field, wrong)
     return errors
 
 
@@ -277,7 +273,7 @@ def _text_errors(draft: ServerDraft) -> Iterable[tuple[str, str]]:
 
 
 def _connection_errors(
-    draft: ServerDraft, kept: dict[str, tuple[Stored, ...]], known: Mapping[str, str]
+    draft: ServerDraft, stored: dict[str, tuple[Stored, ...]], known: Mapping[str, str]
 ) -> Iterable[tuple[str, str]]:
     """Yield what the connection itself would say, tried with the references in place of their values, and each field by
     itself; nothing of a field that is `known` to be wrong.
@@ -286,20 +282,22 @@ def _connection_errors(
     if "transport" in known:
         return
     for field in _OF_PROGRAMS if draft.transport == Transport.STDIO else _OF_ADDRESSES:
-        if field not in known and (said := _said_by_connection(draft, field, kept)):
-            yield field, said
+        if field not in known and (wrong := _connection_error(draft, field, stored)):
+            yield field, wrong
 
 
-def _said_by_connection(draft: ServerDraft, field: str, kept: dict[str, tuple[Stored, ...]]) -> str | None:
+def _connection_error(draft: ServerDraft, field: str, stored: dict[str, tuple[Stored, ...]]) -> str | None:
     given = getattr(draft, field)
     try:
-        value = _texts(given, kept[field]) if field in kept else given
-        ServerSpec(draft.name, draft.transport, **_RIGHT | {"args": draft.args, field: value})  # type: ignore[arg-type]
+        if field in stored:
+            known = {each.name: each for each in stored[field]}
+            given = {each.name: _template(known[each.name]) if each.value is None else each.value for each in given}
+        ServerSpec(draft.name, draft.transport, **_RIGHT | {"args": draft.args, field: given})  # type: ignore[arg-type]
     except ValueError as error:
         # The field's name stands beside it already.
-        said = str(error).removeprefix(f"{field}: ")
-        said = f"it{said.removeprefix(field)}" if said.startswith(field) else said
-        return f"{said[:1].upper()}{said[1:].removesuffix('.')}."
+        sentence = str(error).removeprefix(f"{field}: ")
+        sentence = f"it{sentence.removeprefix(field)}" if sentence.startswith(field) else sentence
+        return f"{sentence[:1].upper()}{sentence[1:].removesuffix('.')}."
     return None
 
 
@@ -311,10 +309,5 @@ def _misplaced(draft: ServerDraft) -> dict[str, str]:
     if any(references.names(draft.command)):
         return {"command": "A reference such as ${NAME} may stand in arguments and env, not in the program's name."}
     used = [*references.names(draft.url), *(name for arg in draft.args for name in references.names(arg))]
-    said = next(filter(None, map(references.withheld, used)), None)
-    return {"url" if draft.url else "args": said} if said else {}
-
-
-def _texts(given: tuple[Value, ...], stored: tuple[Stored, ...]) -> dict[str, str]:
-    known = {each.name: each for each in stored}
-    return {each.name: _template(known[each.name]) if each.value is None else each.value for each in given}
+    withheld = next(filter(None, map(references.withheld, used)), None)
+    return {"url" if draft.url else "args": withheld} if withheld else {}

@@ -22,13 +22,30 @@ from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.signals import servers_changed
 from hitlchat.upstreams.states import SERVER_SETTINGS, server_settings
 
+# They lower the risk of its tools, widen where it may be, or change what the person who approves reads of it.
+_TRUSTED_BY = ("docs_url", "docs_adequate", "allow_private")
+_MORE_OF_A_SAVED_ONE = ("name", "trust", "gallery_entry")
+_WHERE = ("transport", "url", "command", "args")
+# Of these depends who answers, and as whom we ask.
+_REACHED_BY = (
+    *("name", "transport", "url", "headers", "command", "args", "env", "allow_private", "call_seconds"),
+    "older_protocol",
+)
+_FORGOTTEN: dict[str, Any] = {
+    "reason": "",
+    "last_error": "",
+    "last_error_at": None,
+    "latency_ms": None,
+    "notes": [],
+    "reported_at": None,
+    "reported_by": "",
+    "present": False,
+}
+
 
 def wake() -> None:
-    transaction.on_commit(_send, robust=True)
-
-
-def _send() -> None:
-    servers_changed.send_robust(sender=None)
+    """Let every process look at the servers again."""
+    transaction.on_commit(lambda: servers_changed.send_robust(sender=None), robust=True)
 
 
 def note_server(
@@ -87,51 +104,25 @@ def require_person(actor: Actor) -> None:
         raise OnlyPeople
 
 
-# They lower the risk of its tools, widen where it may be, or change what the person who approves reads of it.
-_TRUSTED_BY = ("docs_url", "docs_adequate", "allow_private")
-_MORE_OF_A_STANDING_ONE = ("name", "trust", "gallery_entry")
-_WHERE = ("transport", "url", "command", "args")
-
-
-def needs_person(draft: ServerDraft, standing: UpstreamServer | None = None) -> bool:
-    """Return whether a program may not make `standing`, or a new server, what `draft` says (SR-27)."""
-    before = draft_of(standing) if standing else ServerDraft(draft.name)
-    watched = (*_TRUSTED_BY, *(_MORE_OF_A_STANDING_ONE if standing else ()))
+def needs_person(draft: ServerDraft, saved: UpstreamServer | None = None) -> bool:
+    """Return whether a program may not make `saved`, or a new server, what `draft` says (SR-27)."""
+    before = draft_of(saved) if saved else ServerDraft(draft.name)
+    watched = (*_TRUSTED_BY, *(_MORE_OF_A_SAVED_ONE if saved else ()))
     if any(getattr(draft, name) != getattr(before, name) for name in watched):
         return True
-    if standing and draft.enabled and not before.enabled:
+    if saved and draft.enabled and not before.enabled:
         return True
     if _referred(draft) - _referred(before):
         return True
     is_elsewhere = any(getattr(draft, name) != getattr(before, name) for name in _WHERE)
-    return bool(standing) and is_elsewhere and _has_credentials(before)
-
-
-def _has_credentials(draft: ServerDraft) -> bool:
-    return bool(_referred(draft)) or any(each.secret for each in (*draft.headers, *draft.env))
+    has_credentials = bool(_referred(before)) or any(each.secret for each in (*before.headers, *before.env))
+    return bool(saved) and is_elsewhere and has_credentials
 
 
 def _referred(draft: ServerDraft) -> set[str]:
     """Return the variables of our environment that are sent to the server."""
     given = [each.value or "" for each in (*draft.headers, *draft.env)]
     return {name for text in (draft.url, *draft.args, *given) for name in references.names(text)}
-
-
-# Of these depends who answers, and as whom we ask.
-_REACHED_BY = (
-    *("name", "transport", "url", "headers", "command", "args", "env", "allow_private", "call_seconds"),
-    "older_protocol",
-)
-_FORGOTTEN: dict[str, Any] = {
-    "reason": "",
-    "last_error": "",
-    "last_error_at": None,
-    "latency_ms": None,
-    "notes": [],
-    "reported_at": None,
-    "reported_by": "",
-    "present": False,
-}
 
 
 class NameTaken(BadServer):
@@ -259,18 +250,18 @@ def delete(server_id: UUID, actor: Actor) -> None:
         wake()
 
 
-def _check_person(draft: ServerDraft, actor: Actor, standing: UpstreamServer | None = None) -> None:
-    if not actor.is_person and needs_person(draft, standing):
+def _check_person(draft: ServerDraft, actor: Actor, saved: UpstreamServer | None = None) -> None:
+    if not actor.is_person and needs_person(draft, saved):
         raise OnlyPeople
 
 
-def check_program(draft: ServerDraft, actor: Actor, confirmed: str, standing: UpstreamServer | None = None) -> None:
+def check_program(draft: ServerDraft, actor: Actor, confirmed: str, saved: UpstreamServer | None = None) -> None:
     """Whoever may start programs on this machine may do anything on it: so only as a person has seen it, and not at all
     unless the operator allows it. BadServer, NotConfirmed, OnlyPeople.
     """
     if draft.transport != Transport.STDIO:
         return
-    before = draft_of(standing) if standing else None
+    before = draft_of(saved) if saved else None
     if before and (before.transport, before.command_line, before.env) == ("stdio", draft.command_line, draft.env):
         return
     require_person(actor)
@@ -295,7 +286,7 @@ def _locked(server_id: UUID) -> UpstreamServer:
 
 
 def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> None:
-    before, told = endpoint.connection_of(server).identity(), server_settings(server)
+    before, settings_before = endpoint.connection_of(server).identity(), server_settings(server)
     differing = {name: value for name, value in columns.items() if getattr(server, name) != value}
     if not differing:
         return
@@ -309,7 +300,7 @@ def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> No
     # The row is locked.
     server.revision += int(other)
     UpstreamServer.objects.filter(pk=server.pk).update(**differing, revision=server.revision, updated_at=timezone.now())
-    note_server("server.changed", server, actor, told, server_settings(server), also=carried)
+    note_server("server.changed", server, actor, settings_before, server_settings(server), also=carried)
     if endpoint.connection_of(server).identity() != before:
         # Who is there now has not said what it offers.
         ComposedTool.objects.filter(server=server).update(listed=False)

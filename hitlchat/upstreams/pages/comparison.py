@@ -1,6 +1,5 @@
 """Becoming: what accepting a changed tool would mean, its record beside the accepted one, with nothing hidden."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from hitlchat.upstreams.risk.rubric import Composed, assess_server, assess_tool,
 from hitlchat.upstreams.risk.scan import Finding, blocks, findings_of, scan, trips
 
 LONGEST = 70_000
+MOST_PLACES = 200
 
 
 @dataclass(frozen=True)
@@ -29,25 +29,17 @@ class Field:
 
 
 def fields(record: dict[str, Any]) -> tuple[Field, ...]:
-    return tuple(_fields(record))
-
-
-def _fields(record: dict[str, Any]) -> Iterator[Field]:
-    for name, words in FIELDS.items():
-        if name not in record:
-            continue
+    found = []
+    for name in (name for name in FIELDS if name in record):
         value = record[name]
         text = value if isinstance(value, str) else canonical.pretty(value, indent=2)
-        shown = see(text[:LONGEST])
-        yield Field(words, shown, not isinstance(value, str), max(0, len(text) - LONGEST))
+        found.append(Field(FIELDS[name], see(text[:LONGEST]), not isinstance(value, str), max(0, len(text) - LONGEST)))
+    return tuple(found)
 
 
 def is_intact(record: dict[str, Any], digest: str) -> bool:
     """Return whether what is stored still has the fingerprint that was accepted."""
     return canonical.sha256(record) == digest
-
-
-MOST_PLACES = 200
 
 
 @dataclass(frozen=True)
@@ -134,7 +126,7 @@ def _wrote(row: ComposedTool) -> bool:
 
 
 def _withdrawn(row: ComposedTool) -> int:
-    changed = ToolEvent.objects.filter(tool=row, name="tool.changed").last()
-    if changed is None or row.tool is None:
+    changed = row.tool and ToolEvent.objects.filter(tool=row, name="tool.changed").last()
+    if not changed:
         return 0
     return ToolCall.objects.filter(tool=row.tool, status=Status.WITHDRAWN, settled_at__gte=changed.at).count()

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -32,6 +31,29 @@ SHORT = 160
 MOST_ARGUMENTS = 30
 # The fields of a line that are loaded with its details.
 DETAILS = ("description", "prompt_template", "deadline_seconds")
+MOST_CHIPS = 60
+_EXPOSED = Q(state=ToolState.EXPOSED)
+_CHANGED = Q(held=True) | ~Q(seen_digest=F("pinned_digest")) | ~Q(seen_profile=F("pinned_profile"))
+PIECE = 100
+# So many tools of all servers together are shown at once where somebody filters.
+MOST_FOUND = 200
+LONGEST_WORDS = 200
+# Could be exposed, whatever the ceiling: it is listed, it fits, and no change of it waits for anyone.
+FREE = Q(state__in=[ToolState.NEW, ToolState.HIDDEN], held=False)
+SHOWN: dict[str, tuple[str, Q]] = {
+    "": (gettext_noop("All tools"), Q()),
+    "exposed": (gettext_noop("Exposed"), Q(exposed=True)),
+    "free": (gettext_noop("Not exposed"), Q(exposed=False)),
+    "new": (gettext_noop("New"), Q(state=ToolState.NEW)),
+    "withheld": (gettext_noop("Withheld or changed"), Q(state=ToolState.WITHHELD) | Q(held=True, listed=True)),
+    "warned": (gettext_noop("With warnings"), ~Q(warnings=[])),
+    "lenient": (gettext_noop("Not asking every time"), Q(tool__isnull=False) & ~Q(tool__hitl_mode=HitlMode.REQUIRED)),
+}
+_COUNTED = {
+    "offered": ~Q(state=ToolState.GONE),
+    "exposed": Q(state=ToolState.EXPOSED),
+    "wanted": Q(exposed=True),
+}
 
 
 @dataclass(frozen=True)
@@ -59,12 +81,12 @@ class Line:
         return str(self.record.get("title") or (self.record.get("annotations") or {}).get("title") or "")
 
     @property
-    def said(self) -> str:
-        """Return its description in one short line; `unsaid` has how many characters there are beyond it."""
+    def short(self) -> str:
+        """Return its description in one short line; `beyond` has how many characters more there are."""
         return " ".join(self.description[:SHORT].split())
 
     @property
-    def unsaid(self) -> int:
+    def beyond(self) -> int:
         return max(0, len(self.description) - SHORT)
 
     @property
@@ -101,8 +123,8 @@ class Line:
     @property
     def places(self) -> list[str]:
         """Return the fields that have a place of their own for what speaks against them."""
-        condition = ["condition"] if self.now["hitl_mode"] == HitlMode.CONDITIONAL else []
-        return ["alias", *condition, *(DETAILS if self.is_open else ())]
+        has_condition = self.now["hitl_mode"] == HitlMode.CONDITIONAL
+        return [name for name, _ in self.objections if name != "condition" or has_condition]
 
     @property
     def objections(self) -> list[tuple[str, list[str]]]:
@@ -184,11 +206,6 @@ def lines_of(rows: Iterable[ComposedTool]) -> list[Line]:
     return [Line(row, defaults[row.pk]) for row in found]
 
 
-MOST_CHIPS = 60
-_EXPOSED = Q(state=ToolState.EXPOSED)
-_CHANGED = Q(held=True) | ~Q(seen_digest=F("pinned_digest")) | ~Q(seen_profile=F("pinned_profile"))
-
-
 @dataclass(frozen=True)
 class Level:
     """One choice of the ceiling, and what it would keep out. `calls`: those it would withdraw."""
@@ -233,7 +250,7 @@ def above(ceiling: int) -> Q:
 
 
 def summary() -> Summary:
-    standing = Exposure.current()
+    current = Exposure.current()
     tools = ComposedTool.objects.exclude(state=ToolState.GONE)
     counts = tools.aggregate(
         offered=Count("pk"),
@@ -242,10 +259,10 @@ def summary() -> Summary:
         policies=Count("pk", filter=_EXPOSED & Q(tool__hitl_mode=HitlMode.CONDITIONAL)),
         never=Count("pk", filter=_EXPOSED & Q(tool__hitl_mode=HitlMode.DISABLED)),
         changed=Count("pk", filter=Q(state=ToolState.WITHHELD) & _CHANGED),
-        above=Count("pk", filter=above(standing.ceiling)),
+        above=Count("pk", filter=above(current.ceiling)),
     )
     silent = UpstreamServer.objects.filter(enabled=True, state__in=AWAY).count()
-    return Summary(silent=silent, levels=_levels(), exposure=standing, **counts)
+    return Summary(silent=silent, levels=_levels(), exposure=current, **counts)
 
 
 def chips(most: int | None = MOST_CHIPS) -> list[Chip]:
@@ -274,24 +291,6 @@ def _levels() -> tuple[Level, ...]:
         )
         for number in range(1, 6)
     )
-
-
-PIECE = 100
-NONE: Mapping[UUID, Line] = MappingProxyType({})
-# So many tools of all servers together are shown at once where somebody filters.
-MOST_FOUND = 200
-LONGEST_WORDS = 200
-# Could be exposed, whatever the ceiling: it is listed, it fits, and no change of it waits for anyone.
-FREE = Q(state__in=[ToolState.NEW, ToolState.HIDDEN], held=False)
-SHOWN: dict[str, tuple[str, Q]] = {
-    "": (gettext_noop("All tools"), Q()),
-    "exposed": (gettext_noop("Exposed"), Q(exposed=True)),
-    "free": (gettext_noop("Not exposed"), Q(exposed=False)),
-    "new": (gettext_noop("New"), Q(state=ToolState.NEW)),
-    "withheld": (gettext_noop("Withheld or changed"), Q(state=ToolState.WITHHELD) | Q(held=True, listed=True)),
-    "warned": (gettext_noop("With warnings"), ~Q(warnings=[])),
-    "lenient": (gettext_noop("Not asking every time"), Q(tool__isnull=False) & ~Q(tool__hitl_mode=HitlMode.REQUIRED)),
-}
 
 
 @dataclass(frozen=True)
@@ -339,13 +338,13 @@ class Rest:
 
 @dataclass(frozen=True)
 class Piece:
-    """Some lines of one server, from `start` on, and the rest after them; `kept` are those that a form has besides."""
+    """Some lines of one server, from `start` on, and the rest after them; `others`: what a form has besides."""
 
     server: UpstreamServer
     lines: list[Line]
     start: int
     rest: Rest
-    kept: Sequence[Line]
+    others: Sequence[Line]
 
     @property
     def next(self) -> int:
@@ -417,7 +416,7 @@ def _section(server: UpstreamServer, counts: Mapping[UUID, dict[str, int]], piec
 
 
 def piece_of(
-    server: UpstreamServer, wanted: Wanted, shown: slice, ceiling: int, filled: Mapping[UUID, Line] = NONE
+    server: UpstreamServer, wanted: Wanted, shown: slice, ceiling: int, filled: Mapping[UUID, Line] | None = None
 ) -> Piece:
     """Return some tools of a server. `filled`: lines as a form has them; those of other pieces are kept besides."""
     tools = wanted.of_all(server.tools.all())
@@ -425,9 +424,9 @@ def piece_of(
     rest = rest_of(server, wanted, shown.start + len(rows), ceiling)
     for row in rows:
         row.server = server
-    lines = [filled.get(line.row.pk, line) for line in lines_of(rows)]
-    there = {row.pk for row in rows}
-    return Piece(server, lines, shown.start, rest, [line for pk, line in filled.items() if pk not in there])
+    others = dict(filled or {})
+    lines = [others.pop(line.row.pk, line) for line in lines_of(rows)]
+    return Piece(server, lines, shown.start, rest, list(others.values()))
 
 
 def rest_of(server: UpstreamServer, wanted: Wanted, start: int, ceiling: int) -> Rest:
@@ -443,13 +442,6 @@ def rest_of(server: UpstreamServer, wanted: Wanted, start: int, ceiling: int) ->
         warned=sum(is_free and pk in suspicious for pk, _, _, is_free, _ in rows),
         stamp=canonical.sha256([[str(pk), digest, exposed, free] for pk, digest, exposed, free, _ in rows]),
     )
-
-
-_COUNTED = {
-    "offered": ~Q(state=ToolState.GONE),
-    "exposed": Q(state=ToolState.EXPOSED),
-    "wanted": Q(exposed=True),
-}
 
 
 def _counts(wanted: Wanted, ceiling: int) -> dict[UUID, dict[str, int]]:

@@ -27,7 +27,25 @@ from hitlchat.upstreams import endpoint, gallery, server_draft
 from hitlchat.upstreams.models import Transport, UpstreamServer
 from hitlchat.upstreams.server_draft import LONGEST_CALL_SECONDS, ServerDraft
 
-LONGEST_SAID = 60
+TRANSPORTS = (
+    (Transport.HTTP.value, "Streamable HTTP"),
+    (Transport.STDIO.value, "Program (stdio)"),
+    (Transport.SSE.value, "HTTP with SSE (older)"),
+)
+# A name is not needed to connect, and may come to mind later.
+NAMELESS = "unnamed"
+_PLAIN = (
+    "name",
+    "transport",
+    "url",
+    "command",
+    "allow_private",
+    "call_seconds",
+    "older_protocol",
+    "docs_url",
+    "enabled",
+)
+LONGEST_HINT = 60
 # A colon is no part of Base64: this is what is to be encoded.
 _BASIC = re.compile(r"Basic +([^\s:]*:.*)", re.IGNORECASE)
 ONE = "is one argument, with the space in it. Did you mean two lines?"
@@ -43,9 +61,9 @@ def read(text: str) -> tuple[str, ...]:
 
 
 def argument_hints(arguments: Iterable[str]) -> list[str]:
-    """Return what is probably meant otherwise, in sentences."""
+    """Return a sentence about each argument that was probably meant as two."""
     joined = (arg for arg in arguments if arg.startswith("-") and "=" not in arg and len(arg.split()) > 1)
-    return [f"“{arg if len(arg) < LONGEST_SAID else arg[:LONGEST_SAID] + '…'}” {ONE}" for arg in joined]
+    return [f"“{arg if len(arg) < LONGEST_HINT else arg[:LONGEST_HINT] + '…'}” {ONE}" for arg in joined]
 
 
 def _line(argument: str) -> str:
@@ -75,26 +93,6 @@ def encoded(value: Value) -> Value:
             " and refer to that."
         )
     return Value(value.name, f"Basic {base64.b64encode(match[1].encode()).decode('ascii')}", value.secret)
-
-
-TRANSPORTS = (
-    (Transport.HTTP.value, "Streamable HTTP"),
-    (Transport.STDIO.value, "Program (stdio)"),
-    (Transport.SSE.value, "HTTP with SSE (older)"),
-)
-# A name is not needed to connect, and may come to mind later.
-NAMELESS = "unnamed"
-_PLAIN = (
-    "name",
-    "transport",
-    "url",
-    "command",
-    "allow_private",
-    "call_seconds",
-    "older_protocol",
-    "docs_url",
-    "enabled",
-)
 
 
 class ServerForm(forms.Form):
@@ -162,14 +160,14 @@ class ServerForm(forms.Form):
         request: HttpRequest,
         *,
         draft: ServerDraft | None = None,
-        standing: UpstreamServer | None = None,
+        saved: UpstreamServer | None = None,
         bound: bool = False,
     ) -> None:
         draft = draft or ServerDraft("")
-        super().__init__(request.POST if bound else None, initial=_initial(draft, standing))
-        self.request, self.standing = request, standing
-        self.header_rows, self.headers_given = self._rows("header", draft.headers, standing and standing.headers)
-        self.env_rows, self.env_given = self._rows("env", draft.env, standing and standing.env)
+        super().__init__(request.POST if bound else None, initial=_initial(draft, saved))
+        self.request, self.saved = request, saved
+        self.header_rows, self.headers_given = self._rows("header", draft.headers, saved and saved.headers)
+        self.env_rows, self.env_given = self._rows("env", draft.env, saved and saved.env)
         for field in self.fields.values():
             field.widget.attrs.setdefault("autocomplete", "off")
 
@@ -180,7 +178,7 @@ class ServerForm(forms.Form):
     @property
     def entry_id(self) -> str:
         """Return the gallery's id; of a server that is saved, the saved one."""
-        return self.standing.gallery_entry if self.standing else str(self["entry"].value() or "")
+        return self.saved.gallery_entry if self.saved else str(self["entry"].value() or "")
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -194,8 +192,8 @@ class ServerForm(forms.Form):
         if endpoint.is_own_address(cleaned.get("url", ""), self.request):
             self.add_error("url", endpoint.SENTENCE)
         # All that is wrong at once; not again what a field has said itself.
-        said = server_draft.problems(self.draft(), self.standing)
-        self.show({name: text for name, text in said.items() if name not in self.errors})
+        problems = server_draft.problems(self.draft(), self.saved)
+        self.show({name: text for name, text in problems.items() if name not in self.errors})
         return cleaned
 
     def draft(self) -> ServerDraft:
@@ -260,11 +258,11 @@ def confirmed_in(request: HttpRequest) -> str:
     return request.POST.get("confirmed", "").replace("\r\n", "\n")
 
 
-def _initial(draft: ServerDraft, standing: UpstreamServer | None) -> dict[str, Any]:
+def _initial(draft: ServerDraft, saved: UpstreamServer | None) -> dict[str, Any]:
     return {
         **{name: getattr(draft, name) for name in _PLAIN},
         "args": lines(draft.args),
         "docs_lacking": not draft.docs_adequate,
         "entry": draft.gallery_entry,
-        "made_from": standing.updated_at.isoformat() if standing else "",
+        "made_from": saved.updated_at.isoformat() if saved else "",
     }

@@ -1,6 +1,5 @@
 """One upstream tool and the history of all: what was accepted, what it has become, and what to do about that."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -26,6 +25,8 @@ from hitlchat.upstreams.pages.summary import administrator_only
 from hitlchat.upstreams.risk.limits import unchecked
 from hitlchat.upstreams.risk.scan import findings_of
 
+AT_A_TIME = 25
+MOST_SEARCHED = 128
 PINNING = ("tool.exposed", "tool.accepted", "tool.pinned_anew")
 WORDS = {
     "tool.exposed": gettext_noop("Exposed"),
@@ -56,6 +57,14 @@ _LINKS = {
     "tool.exposed": gettext_noop("Definition"),
 }
 _ITSELF = gettext_noop("hitlchat, by itself")
+LOOKS = {
+    ToolState.NEW: ("", "clock"),
+    ToolState.HIDDEN: ("", "ban"),
+    ToolState.EXPOSED: ("succeeded", "check"),
+    ToolState.WITHHELD: ("unknown", "alert"),
+    ToolState.GONE: ("failed", "x"),
+    ToolState.UNFIT: ("refused", "alert"),
+}
 
 
 @dataclass(frozen=True)
@@ -84,9 +93,7 @@ class Line:
 
     @property
     def who(self) -> str:
-        if self.event.actor is None:
-            return _(_ITSELF)
-        return self.event.actor.get_username()
+        return self.event.actor.get_username() if self.event.actor else _(_ITSELF)
 
     @property
     def means(self) -> str:
@@ -97,23 +104,21 @@ class Line:
     @property
     def reason(self) -> str:
         """Return the reason of the event, where its words do not give it."""
-        said = self.event.data.get("reason", "")
-        return "" if self.event.name in {"tool.changed", "tool.gone"} else str(said)
+        return "" if self.event.name in {"tool.changed", "tool.gone"} else str(self.event.data.get("reason", ""))
 
     @property
-    def settings(self) -> tuple[Setting, ...]:
-        return tuple(self._settings())
-
-    def _settings(self) -> Iterator[Setting]:
+    def settings(self) -> list[Setting]:
         if self.event.name not in {"tool.configured", "tool.exposed"}:
-            return
+            return []
         # Whoever exposes a tool settles the rest of it in the same moment.
         data = self.event.data if self.event.name == "tool.configured" else self.event.data.get("settings") or {}
-        before, after = (data.get(key) or {} for key in ("before", "after"))
-        for name, words in SETTINGS.items():
-            one, other = (_in_words(name, str(each.get(name, ""))) for each in (before, after))
-            if one != other:
-                yield Setting(_(words), one, other)
+        found = [
+            Setting(
+                _(words), *(_in_words(name, str((data.get(key) or {}).get(name, ""))) for key in ("before", "after"))
+            )
+            for name, words in SETTINGS.items()
+        ]
+        return [each for each in found if each.before != each.after]
 
 
 def _in_words(name: str, value: str) -> str:
@@ -126,9 +131,6 @@ def _in_words(name: str, value: str) -> str:
     return value
 
 
-AT_A_TIME = 25
-
-
 @dataclass(frozen=True)
 class Page:
     """`older`: the id before which to go on, None at the end."""
@@ -137,9 +139,9 @@ class Page:
     older: int | None
 
 
-def page_of(events: QuerySet[ToolEvent], asked: QueryDict) -> Page:
-    """Return the page as far as `before` in `asked` says."""
-    before = asked.get("before", "")
+def page_of(events: QuerySet[ToolEvent], query: QueryDict) -> Page:
+    """Return the page that ends before the event that `before` in the query names."""
+    before = query.get("before", "")
     if before.isascii() and before.isdigit():
         events = events.filter(pk__lt=int(before[:18]))
     related = events.select_related("actor", "tool__server").defer("record", "tool__seen", "tool__pinned")
@@ -148,25 +150,11 @@ def page_of(events: QuerySet[ToolEvent], asked: QueryDict) -> Page:
     return Page(tuple(map(Line, shown)), shown[-1].pk if len(rows) > AT_A_TIME else None)
 
 
-def of_tool(row: ComposedTool) -> QuerySet[ToolEvent]:
-    return ToolEvent.objects.filter(tool=row)
-
-
 def accepted_before(event: ToolEvent) -> ToolEvent | None:
     """The last event before this one at which somebody, or a newer fingerprint, fixed the tool's record."""
     own = Q(tool=event.tool_id) if event.tool_id else Q(server_name=event.server_name, tool_name=event.tool_name)
     found = ToolEvent.objects.filter(own, name__in=PINNING, record__isnull=False, pk__lt=event.pk)
     return found.order_by("-pk").first()
-
-
-LOOKS = {
-    ToolState.NEW: ("", "clock"),
-    ToolState.HIDDEN: ("", "ban"),
-    ToolState.EXPOSED: ("succeeded", "check"),
-    ToolState.WITHHELD: ("unknown", "alert"),
-    ToolState.GONE: ("failed", "x"),
-    ToolState.UNFIT: ("refused", "alert"),
-}
 
 
 def of(request: HttpRequest, row: ComposedTool, problems: list[str]) -> dict[str, Any]:
@@ -184,19 +172,18 @@ def of(request: HttpRequest, row: ComposedTool, problems: list[str]) -> dict[str
         "unchecked": "" if row.problems else unchecked((accepted or row.seen).get("inputSchema") or {}),
         "listed_fields": fields(row.seen) if changed else (),
         "warnings": [each for each in findings_of(row.warnings) if not found or each not in found.new_warnings],
-        "history": page_of(of_tool(row), request.GET),
+        "history": page_of(ToolEvent.objects.filter(tool=row), request.GET),
     }  # fmt: skip
-
-
-MOST_SEARCHED = 128
 
 
 @administrator_only
 @require_safe
 def history(request: HttpRequest) -> HttpResponse:
     """All events; `server` and `tool` narrow them by a part of the name that it had then."""
-    wanted = {name: _searched(request, name) for name in ("server", "tool")}
-    found = _narrowed(ToolEvent.objects.all(), wanted["server"], wanted["tool"])
+    wanted = {
+        name: request.GET.get(name, "").strip().replace("\x00", "")[:MOST_SEARCHED] for name in ("server", "tool")
+    }
+    found = ToolEvent.objects.filter(**{f"{name}_name__icontains": text for name, text in wanted.items() if text})
     context = {"section": "servers", "history": page_of(found, request.GET), "wanted": wanted}
     return render(request, "servers/ledger/history.html", context | {"any": any(wanted.values())})
 
@@ -213,16 +200,6 @@ def event(request: HttpRequest, event_id: int) -> HttpResponse:
         if before is not None:
             context["comparison"] = comparison.compare(before.record, found.record)
     return render(request, "servers/ledger/event.html", context)
-
-
-def _searched(request: HttpRequest, name: str) -> str:
-    return request.GET.get(name, "").strip().replace("\x00", "")[:MOST_SEARCHED]
-
-
-def _narrowed(events: QuerySet[ToolEvent], server: str, tool: str) -> QuerySet[ToolEvent]:
-    if server:
-        events = events.filter(server_name__icontains=server)
-    return events.filter(tool_name__icontains=tool) if tool else events
 
 
 @administrator_only
@@ -283,5 +260,5 @@ def _shown(request: HttpRequest, row: ComposedTool, problems: list[str] | None =
 def _accepted(row: ComposedTool) -> str:
     if row.state != ToolState.EXPOSED or row.tool is None:
         return " ".join(filter(None, [_("The new definition is accepted."), translated(row.reason)]))
-    said = _("The new definition is accepted, and the tool is exposed with it. Approval: {asks}.")
-    return said.format(asks=_(row.tool.get_hitl_mode_display()).lower())
+    sentence = _("The new definition is accepted, and the tool is exposed with it. Approval: {asks}.")
+    return sentence.format(asks=_(row.tool.get_hitl_mode_display()).lower())

@@ -132,11 +132,11 @@ def risk(request: HttpRequest) -> HttpResponse:
 def form_of(request: HttpRequest) -> ServerForm:
     """Return what is typed, for a server that is saved (`of`) or not."""
     saved = UpstreamServer.objects.filter(name=request.POST.get("of", "")).first()
-    return ServerForm(request, draft=draft_of(saved) if saved else None, standing=saved, bound=True)
+    return ServerForm(request, draft=draft_of(saved) if saved else None, saved=saved, bound=True)
 
 
 def risk_of_form(form: ServerForm) -> Risk:
-    draft, saved = form.typed(), form.standing
+    draft, saved = form.typed(), form.saved
     supposed = saved is None or saved.listed_at is None
     where = "command" if draft.transport == Transport.STDIO else "url"
     if {"transport", where} & server_draft.problems(draft).keys():
@@ -227,7 +227,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def server(request: HttpRequest, name: str) -> HttpResponse:
     found = server_named(name)
-    form = ServerForm(request, draft=draft_of(found), standing=found, bound=request.method == "POST")
+    form = ServerForm(request, draft=draft_of(found), saved=found, bound=request.method == "POST")
     to_confirm = ""
     if form.is_bound and form.is_valid():
         try:
@@ -411,9 +411,9 @@ def test(request: HttpRequest) -> HttpResponse:
 def _row(request: HttpRequest, form: ServerForm) -> UpstreamServer:
     """Return what would be saved. BadServer, NotConfirmed."""
     draft = form.draft()
-    servers.check_program(draft, actor_of(request), confirmed_in(request), form.standing)
-    row = connections.unsaved(draft, form.standing)
-    saved = form.standing
+    servers.check_program(draft, actor_of(request), confirmed_in(request), form.saved)
+    row = connections.unsaved(draft, form.saved)
+    saved = form.saved
     if saved and endpoint.connection_of(saved).identity() == endpoint.connection_of(row).identity():
         # As it is signed in; whoever else is there gets nothing of that.
         row.pk = saved.pk
