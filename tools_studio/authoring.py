@@ -30,7 +30,7 @@ NEEDS_PERSON = (
 
 NEEDS_PUBLISHER = "Only a person publishes a tool: sign in, or use an approver token. It stays a draft until then."
 
-HELD = (
+NEEDS_DELETER = (
     "Only a person may delete a tool about which others than the requester decide, or that only signed-in people "
     "approve: another tool could take its name without that. Sign in, or use an approver token."
 )
@@ -89,7 +89,7 @@ def change(tool: Tool, draft: Draft, actor: Actor, *, confirmed: bool = False) -
 
 def amend(tool: Tool, fields: dict[str, Any], actor: Actor, *, confirmed: bool = False) -> Tool:
     """The same for the given fields of a Draft alone; the others stay as they are then, not as the caller saw them."""
-    return _save(tool, lambda standing: replace(standing, **fields), actor, confirmed=confirmed)
+    return _save(tool, lambda present: replace(present, **fields), actor, confirmed=confirmed)
 
 
 def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed: bool) -> Tool:
@@ -97,14 +97,14 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed
     try:
         with transaction.atomic():
             # Locked before anything is judged: what a program may change depends on what a person has just set.
-            standing = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=tool.pk)
-            draft = edit(draft_of(standing))
+            present = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=tool.pk)
+            draft = edit(draft_of(present))
             name = draft.name
-            sound = check(draft, spec.stored_variables(standing.script))
-            if (sound.draft.condition, sound.signature.input_schema) != (standing.condition, standing.input_schema):
+            sound = check(draft, spec.stored_variables(present.script))
+            if (sound.draft.condition, sound.signature.input_schema) != (present.condition, present.input_schema):
                 _check_condition(sound, actor)
-            _check_change(standing, sound, actor, confirmed=confirmed)
-            _store(standing, sound, actor)
+            _check_change(present, sound, actor, confirmed=confirmed)
+            _store(present, sound, actor)
     except IntegrityError as error:
         raise NameTaken(name) from error
     return Tool.objects.get(pk=tool.pk)
@@ -134,22 +134,17 @@ def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
     versions.record(saved.script, draft_of(saved), sound.definition_hash, actor.user_id)
     if is_other:
         stopping.withdraw_tool(tool.pk, actor=actor, why="the tool was changed")
-        _keep_untested_out(saved, actor)
+        # It is out of the catalog until a test of it has passed; the library's own tools come tested. What a program
+        # changed leaves it in any case: a person publishes.
+        is_published = saved.published and actor.user_id is not None
+        if is_published and (_is_program(actor) or cases.passed(saved) is None):
+            tools.change(saved.pk, {"published": False}, actor)
     if rules_changed:
         stopping.withdraw_allowed(tool.pk, actor=actor, why="the rule that allowed it was changed")
 
 
-def _secret(kept: Iterable[Stored]) -> set[str]:
-    return {each.name for each in kept if each.secret}
-
-
-def _keep_untested_out(tool: Tool, actor: Actor) -> None:
-    """Keep a changed tool out of the catalog until a test of it has passed; the library's own tools come tested.
-
-    What a program changed leaves it in any case: a person publishes.
-    """
-    if tool.published and actor.user_id is not None and (_is_program(actor) or cases.passed(tool) is None):
-        tools.change(tool.pk, {"published": False}, actor)
+def _secret(stored: Iterable[Stored]) -> set[str]:
+    return {each.name for each in stored if each.secret}
 
 
 def publish(tool: Tool, actor: Actor) -> Tool:
@@ -158,26 +153,22 @@ def publish(tool: Tool, actor: Actor) -> Tool:
     OnlyPeople. NotTested: no test of it as it is now has passed. AuthoringError: its code does not pass the check, a
     variable has no value, or it was revoked.
     """
-    _check_publishing(actor)
+    if _is_program(actor):
+        raise OnlyPeople(NEEDS_PUBLISHER)
     script: Script = tool.script
     if script.revoked:
         raise AuthoringError({"code": f"This tool was revoked: {script.revoked}"})
     if missing := variables.resolve(spec.stored_variables(script).values()).missing:
         raise AuthoringError({"variables": " ".join(missing.values())})
-    _check_code(script)
+    if problems := async_to_sync(inspection.problems)(script.code, capabilities.parse(script.capabilities)):
+        where = f"Line {problems[0].line}: " if problems[0].line else ""
+        raise AuthoringError({"code": f"{where}{problems[0].message}"})
     if cases.passed(tool) is None:
         raise NotTested
     # What was checked, or nothing: it may have been saved anew meanwhile.
     if not tools.change(tool.pk, {"published": True}, actor, only_if=Q(definition_hash=tool.definition_hash)):
         raise AuthoringError({"code": "The tool was changed while it was checked. Publish it again."})
     return Tool.objects.get(pk=tool.pk)
-
-
-def _check_code(script: Script) -> None:
-    if problems := async_to_sync(inspection.problems)(script.code, capabilities.parse(script.capabilities)):
-        first = problems[0]
-        where = f"Line {first.line}: " if first.line else ""
-        raise AuthoringError({"code": f"{where}{first.message}"})
 
 
 def unpublish(tool: Tool, actor: Actor) -> Tool:
@@ -190,7 +181,9 @@ def unpublish(tool: Tool, actor: Actor) -> Tool:
 
 def delete(tool: Tool, actor: Actor) -> None:
     """Remove the tool. Its calls stay on record; what waits is withdrawn. OnlyPeople."""
-    _check_deletion(tool, actor)
+    if _is_program(actor) and (tool.signed_in_only or oversight.of(tool) != oversight.Rules()):
+        # What people put over the tool would go with it.
+        raise OnlyPeople(NEEDS_DELETER)
     with transaction.atomic():
         stopping.withdraw_tool(tool.pk, actor=actor, why="the tool was deleted")
         tools.remove([tool], actor)
@@ -227,8 +220,8 @@ def _check_condition(sound: Checked, actor: Actor) -> None:
     """AuthoringError: the condition would fail. Not of the library's own changes, which must not stop at one."""
     if actor.user_id is None:
         return
-    if said := async_to_sync(conditions.fault_in)(sound.draft.condition, sound.signature.input_schema):
-        raise AuthoringError({"condition": said})
+    if fault := async_to_sync(conditions.fault_in)(sound.draft.condition, sound.signature.input_schema):
+        raise AuthoringError({"condition": fault})
 
 
 def _check_new(sound: Checked, actor: Actor) -> None:
@@ -254,15 +247,9 @@ def _check_change(tool: Tool, sound: Checked, actor: Actor, *, confirmed: bool) 
     if _is_program(actor) and _loosens(tool, sound):
         raise OnlyPeople(NEEDS_PERSON)
     loosening.require(tool.name, _weaker(tool, sound), confirmed=confirmed)
-    standing = (tool.definition_hash, tool.hitl_mode, tool.condition)
-    if standing != (sound.definition_hash, sound.hitl_mode, sound.draft.condition):
+    before = (tool.definition_hash, tool.hitl_mode, tool.condition)
+    if before != (sound.definition_hash, sound.hitl_mode, sound.draft.condition):
         _check_critical(sound, actor)
-
-
-def _check_deletion(tool: Tool, actor: Actor) -> None:
-    """OnlyPeople: what people put over the tool would go with it."""
-    if _is_program(actor) and (tool.signed_in_only or oversight.of(tool) != oversight.Rules()):
-        raise OnlyPeople(HELD)
 
 
 def _check_critical(sound: Checked, actor: Actor) -> None:
@@ -271,12 +258,6 @@ def _check_critical(sound: Checked, actor: Actor) -> None:
         return
     if not may_administer(User.objects.get(pk=actor.user_id)):
         raise AuthoringError({"hitl_mode": "Only an administrator may let a tool of level L5 run without asking."})
-
-
-def _check_publishing(actor: Actor) -> None:
-    """OnlyPeople: a person puts tools into the catalog."""
-    if _is_program(actor):
-        raise OnlyPeople(NEEDS_PUBLISHER)
 
 
 def _is_program(actor: Actor) -> bool:
@@ -297,5 +278,5 @@ def _loosens(tool: Tool, sound: Checked) -> bool:
 
 def _looks_ahead(sound: Checked) -> bool:
     """Has it a preview with powers of its own? That runs before anyone is asked."""
-    has_powers = sound.risk_level > 0 or any(kept.secret for kept in sound.variables)
+    has_powers = sound.risk_level > 0 or any(each.secret for each in sound.variables)
     return has_powers and signature.preview_of(sound.draft.code) is not None

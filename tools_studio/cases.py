@@ -27,6 +27,24 @@ from tools_studio.language.snippet import SignatureError
 from tools_studio.models import Expectation, Script, TestCase
 from tools_studio.spec import AuthoringError
 
+State = Literal["passed", "failed", "waiting", "running", "unsettled", "stale", "new"]
+
+LABELS: dict[State, str] = {
+    "passed": gettext_noop("Passed"),
+    "failed": gettext_noop("Failed"),
+    "waiting": gettext_noop("Waiting for an answer"),
+    "running": gettext_noop("Still running"),
+    "unsettled": gettext_noop("Not run"),
+    "stale": gettext_noop("Not run since the last edit"),
+    "new": gettext_noop("Never run"),
+}
+UNDER_WAY = (Status.ALLOWED, Status.APPROVED, Status.EXECUTING)
+FAILURES = (Status.FAILED, Status.REJECTED)
+MOST_CASES = 50
+LONGEST_NAME = 120
+LONGEST_EXPECTED_BYTES = 64 * 1024
+NOT_RUN = (Status.REFUSED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.UNKNOWN)
+
 
 def keep(tool: Tool, arguments: Mapping[str, Any]) -> None:
     """Make `arguments` the tool's example, unless it was saved anew meanwhile.
@@ -76,27 +94,12 @@ async def look(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Effect 
     return effect(shown) if shown else None
 
 
-State = Literal["passed", "failed", "waiting", "running", "unsettled", "stale", "new"]
-
-LABELS: dict[State, str] = {
-    "passed": gettext_noop("Passed"),
-    "failed": gettext_noop("Failed"),
-    "waiting": gettext_noop("Waiting for an answer"),
-    "running": gettext_noop("Still running"),
-    "unsettled": gettext_noop("Not run"),
-    "stale": gettext_noop("Not run since the last edit"),
-    "new": gettext_noop("Never run"),
-}
-UNDER_WAY = (Status.ALLOWED, Status.APPROVED, Status.EXECUTING)
-FAILURES = (Status.FAILED, Status.REJECTED)
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """`said` is why it is so, in a sentence; `lines` show what was expected against what came."""
+    """`reason` is a sentence; `lines` show what was expected against what came."""
 
     state: State
-    said: str = ""
+    reason: str = ""
     lines: list[diff.Line] = field(default_factory=list)
 
     @property
@@ -124,9 +127,9 @@ def tally(outcomes: Iterable[Outcome]) -> str:
     """`5 of 6 passed, 1 waits for an answer`."""
     states = [each.state for each in outcomes]
     waiting = states.count("waiting")
-    said = _("{passed} of {all} passed").format(passed=states.count("passed"), all=len(states))
+    words = _("{passed} of {all} passed").format(passed=states.count("passed"), all=len(states))
     waits = ngettext(", {count} waits for an answer", ", {count} wait for an answer", waiting)
-    return said + (waits.format(count=waiting) if waiting else "")
+    return words + (waits.format(count=waiting) if waiting else "")
 
 
 def text_of(value: Any) -> str:
@@ -170,12 +173,6 @@ def _against(expected: Any, actual: Any) -> list[diff.Line]:
     return diff.lines(*texts)
 
 
-MOST_CASES = 50
-LONGEST_NAME = 120
-LONGEST_EXPECTED_BYTES = 64 * 1024
-NOT_RUN = (Status.REFUSED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.UNKNOWN)
-
-
 @dataclass(frozen=True)
 class Case:
     """A test case as its author gives it. `expected` is any JSON for `equals`, a text for `contains` and `fails`."""
@@ -193,8 +190,8 @@ def problems(case: Case) -> dict[str, str]:
         found["name"] = translatable(f"Expected a name of 1 to {LONGEST_NAME} characters, with no space around it.")
     if case.expectation not in Expectation.values:
         found["expectation"] = translatable(f"Expected one of {', '.join(Expectation.values)}.")
-    elif said := _wrong_expected(case):
-        found["expected"] = said
+    elif wrong := _wrong_expected(case):
+        found["expected"] = wrong
     if too_large := _too_large(case.arguments, canonical.most_argument_bytes()):
         found["arguments"] = too_large
     if too_large := _too_large(case.expected, LONGEST_EXPECTED_BYTES):

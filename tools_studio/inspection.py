@@ -22,6 +22,8 @@ from tools_studio.risk import Risk
 
 _NOT_GRANTED = re.compile(r"switch on the capability '(\w+)'")
 _NOT_WRITING = re.compile(r"Class `files` has no attribute `(?:write|append|delete)`")
+_FUNCTION = re.compile(r"function `([\w.]+)`")
+_OF_ANSWER = re.compile(r"`dict\[str, Any\]` has no attribute `(status|headers|text|json)`")
 _WRITING = "id_files_mode_2"
 # What the form has for each function that is not granted; of several choices, the one that allows the least.
 _SWITCHES = {
@@ -101,35 +103,17 @@ class Inspection:
 def inspect(name: str, code: str, declared: dict[str, Any], description: str = "") -> Inspection:
     """Everything at once: the signature's schema, the capabilities' risk, and what the checker finds."""
     findings: list[Finding] = []
-    granted = _capabilities(declared, findings)
+    granted = None
+    try:
+        granted = capabilities.parse(declared)
+    except CapabilityError as error:
+        findings.append(Finding(None, str(error)))
     found = _signature(code, findings)
     shown = granted or Capabilities()
     checked = async_to_sync(problems)(code, shown, advise=True)
     findings += [Finding(each.line, each.message, each.severity == "warning") for each in checked]
     level = risk.assess(granted.as_json()) if granted else None
     return Inspection(name, description, findings, found, granted, level)
-
-
-def _capabilities(declared: dict[str, Any], findings: list[Finding]) -> Capabilities | None:
-    try:
-        return capabilities.parse(declared)
-    except CapabilityError as error:
-        findings.append(Finding(None, str(error)))
-        return None
-
-
-def _signature(code: str, findings: list[Finding]) -> Signature | None:
-    found: Signature | None = None
-    try:
-        found = signature.read(code)
-        signature.check_preview(code, found)
-    except SignatureError as error:
-        findings.append(Finding(error.line, str(error)))
-    return found
-
-
-_FUNCTION = re.compile(r"function `([\w.]+)`")
-_OF_ANSWER = re.compile(r"`dict\[str, Any\]` has no attribute `(status|headers|text|json)`")
 
 
 async def problems(code: str, granted: Capabilities, *, advise: bool = False) -> list[Problem]:
@@ -161,6 +145,16 @@ async def problems(code: str, granted: Capabilities, *, advise: bool = False) ->
         if each.line is not None and preview.offset < each.line <= last and each.line not in seen:
             seen.add(each.line)
             found.append(Problem(each.line, each.column, _in_preview(each.message, closed)))
+    return found
+
+
+def _signature(code: str, findings: list[Finding]) -> Signature | None:
+    found: Signature | None = None
+    try:
+        found = signature.read(code)
+        signature.check_preview(code, found)
+    except SignatureError as error:
+        findings.append(Finding(error.line, str(error)))
     return found
 
 

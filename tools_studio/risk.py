@@ -33,6 +33,17 @@ class Risk:
         return tuple(signal.reason for signal in self.signals)
 
 
+_FIXED = {
+    "now": Signal(0, "reads the clock"),
+    "random": Signal(0, "uses chance"),
+    "sleep": Signal(0, "may wait"),
+    "store": Signal(2, "keeps data between calls"),
+    "secrets": Signal(3, "reads secrets"),
+    "webhook": Signal(3, "sends data to addresses kept in its variables"),
+    "destructive": Signal(CRITICAL, "can destroy what cannot be brought back"),
+}
+
+
 def assess(capabilities: Mapping[str, Any]) -> Risk:
     """The risk of a tool that declares `capabilities`; what is not understood counts as critical."""
     found = tuple(sorted(_signals(capabilities), key=lambda signal: -signal.level))
@@ -56,35 +67,24 @@ def _signals(capabilities: Mapping[str, Any]) -> Iterator[Signal]:
             yield Signal(CRITICAL, _("declares {name}, which is not a known capability").format(name=repr(name)))
 
 
-_FIXED = {
-    "now": Signal(0, "reads the clock"),
-    "random": Signal(0, "uses chance"),
-    "sleep": Signal(0, "may wait"),
-    "store": Signal(2, "keeps data between calls"),
-    "secrets": Signal(3, "reads secrets"),
-    "webhook": Signal(3, "sends data to addresses kept in its variables"),
-    "destructive": Signal(CRITICAL, "can destroy what cannot be brought back"),
-}
-
-
 def _fetch(value: object) -> Signal:
-    told = value if isinstance(value, Mapping) else {}
-    hosts, methods = told.get("hosts"), told.get("methods")
+    declared = value if isinstance(value, Mapping) else {}
+    hosts, methods = declared.get("hosts"), declared.get("methods")
     reads = isinstance(methods, list | tuple) and methods and set(map(str, methods)) <= set(READING_METHODS)
     named = ", ".join(map(str, hosts)) if isinstance(hosts, list | tuple) else ""
-    match told.get("mode"):
+    match declared.get("mode"):
         case "allowlist" if named and "*" not in named:
-            said = _("may read from named hosts: {hosts}") if reads else _("may fetch from named hosts: {hosts}")
-            return Signal(3, said.format(hosts=named))
+            words = _("may read from named hosts: {hosts}") if reads else _("may fetch from named hosts: {hosts}")
+            return Signal(3, words.format(hosts=named))
         case "allowlist" if named:
             if reads:
-                said = _("may read from hosts that are not all named: {hosts}")
+                words = _("may read from hosts that are not all named: {hosts}")
             else:
-                said = _("may fetch from hosts that are not all named: {hosts}")
-            return Signal(4, said.format(hosts=named))
+                words = _("may fetch from hosts that are not all named: {hosts}")
+            return Signal(4, words.format(hosts=named))
         case "public":
-            said = _("may read from any public host") if reads else _("may fetch from any public host")
-            return Signal(3, said + (_(", and {hosts}").format(hosts=named) if named else ""))
+            words = _("may read from any public host") if reads else _("may fetch from any public host")
+            return Signal(3, words + (_(", and {hosts}").format(hosts=named) if named else ""))
         case _:
             return Signal(4, _("may read from any host") if reads else _("may fetch from any host"))
 

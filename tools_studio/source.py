@@ -18,17 +18,23 @@ from hitlchat.gate import stopping
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
-from hitlchat.sandbox import Fault, HostFunction, Limits, Report, Share, shares
+from hitlchat.sandbox import HostFunction, Limits, Report, Share, shares
 from hitlchat.secrets.masking import Mask
-from hitlchat.secrets.values import Stored
 from tools_studio import capabilities, network, spec, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities, store
 from tools_studio.capabilities.files import grants
 from tools_studio.language import signature
 from tools_studio.language.coercion import coerce
 from tools_studio.models import Script, ScriptVersion, StoredVariable
-from tools_studio.spec import SOURCE, AuthoringError, Draft, Unreadable, check, draft_of
+from tools_studio.spec import SOURCE, AuthoringError, Unreadable, check, draft_of
 from tools_studio.variables import Resolved
+
+# Of its row in the gate: what follows from the code, and what models and people are told of it.
+FOLLOWS: Final = ("definition_hash", "description", "input_schema", "output_schema", "risk_level", "facts")
+UNSOUND: Final = (AuthoringError, Unreadable, ValueError, TypeError, AttributeError, KeyError)
+MOST_REMEMBERED = 4096
+# A little less than the gate waits, so that the author is told which limit it was.
+PREVIEW_SECONDS = 4.5
 
 
 def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, HostFunction]:
@@ -98,26 +104,17 @@ def secrets(script: Script, granted: Capabilities) -> tuple[str, ...]:
         return ()
     may_hide = Q(secret=True) | Q(value__startswith="${")
     rows = StoredVariable.objects.filter(may_hide).exclude(script=script).select_related("script")
-    return variables.resolve(_shared(rows, script, granted)).hidden
+    shared = [
+        row.stored
+        for row in rows
+        if (granted.store and row.script.group == script.group) or _has_folder(row.script, granted)
+    ]
+    return variables.resolve(shared).hidden
 
 
-def _shared(rows: Iterable[StoredVariable], script: Script, granted: Capabilities) -> Iterator[Stored]:
-    for row in rows:
-        if (granted.store and row.script.group == script.group) or _folder(row.script, granted):
-            yield row.stored
-
-
-def _folder(other: Script, granted: Capabilities) -> bool:
-    """Return whether `other` has the same folder."""
-    if granted.files is None:
-        return False
-    files = capabilities.parse(other.capabilities).files
-    return files is not None and files.folder == granted.files.folder
-
-
-# Of its row in the gate: what follows from the code, and what models and people are told of it.
-FOLLOWS: Final = ("definition_hash", "description", "input_schema", "output_schema", "risk_level", "facts")
-UNSOUND: Final = (AuthoringError, Unreadable, ValueError, TypeError, AttributeError, KeyError)
+def _has_folder(other: Script, granted: Capabilities) -> bool:
+    files = granted.files and capabilities.parse(other.capabilities).files
+    return bool(granted.files and files and files.folder == granted.files.folder)
 
 
 def altered() -> Iterator[str]:
@@ -154,24 +151,16 @@ def _other_columns(tool: Tool, *, sections: bool) -> list[str]:
     return [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
 
 
-def _hashes(draft: Draft) -> list[str]:
-    return [check(draft, sections=sections).definition_hash for sections in (True, False)]
-
-
 def _is_other(version: ScriptVersion) -> bool:
     """Return whether it is another one; with variables that cannot be told: their values are not kept with it."""
     try:
-        draft: Draft = spec.from_json(version.draft)
-        return not draft.variables and version.definition_hash not in _hashes(draft)
+        draft = spec.from_json(version.draft)
+        return not draft.variables and version.definition_hash not in [
+            check(draft, sections=sections).definition_hash for sections in (True, False)
+        ]
     except UNSOUND:
         # Stored by an older version of hitlchat, with other rules; but what is no tool at all never was one.
-        kept: Any = version.draft
-        return not isinstance(kept, dict)
-
-
-MOST_REMEMBERED = 4096
-# A little less than the gate waits, so that the author is told which limit it was.
-PREVIEW_SECONDS = 4.5
+        return not isinstance(version.draft, dict)
 
 
 @dataclass(frozen=True)
@@ -282,7 +271,9 @@ class StudioSource:
             report = await loaded.preview(arguments)
         except ValueError as error:
             return Preview(error=str(error))
-        return Preview(error=_in_words(report.fault)) if report.fault else _shown(report.result)
+        if fault := report.fault:
+            return Preview(error=f"{fault.message} (line {fault.line})" if fault.line else fault.message)
+        return _shown(report.result)
 
     def altered(self) -> Iterator[str]:
         return altered()
@@ -299,10 +290,6 @@ def _masked(report: Report, hidden: Iterable[str]) -> Report:
     return replace(report, result=mask.value(report.result), output=mask.text(report.output), fault=fault)
 
 
-def _in_words(fault: Fault) -> str:
-    return f"{fault.message} (line {fault.line})" if fault.line else fault.message
-
-
 def _shown(result: Any) -> Preview:
     """A text or a table as they are, any other value as its JSON."""
     if result is None:
@@ -317,13 +304,13 @@ def _loaded(tool_id: UUID | None, definition_hash: str) -> Loaded | None:
     """Exactly the definition that is asked for: its code, and the values of its variables."""
     if tool_id is None:
         return None
-    standing = Script.objects.filter(tool_id=tool_id, tool__definition_hash=definition_hash)
-    script = standing.select_related("tool").first()
+    wanted = Script.objects.filter(tool_id=tool_id, tool__definition_hash=definition_hash)
+    script = wanted.select_related("tool").first()
     if script is None:
         return None
-    kept = spec.stored_variables(script)
+    stored = spec.stored_variables(script)
     # Code and variables are read one after the other: a save in between would mix two versions.
-    if not standing.filter(version=script.version).exists():
+    if not wanted.filter(version=script.version).exists():
         return None
-    granted, values = capabilities.parse(script.capabilities), variables.resolve(kept.values())
+    granted, values = capabilities.parse(script.capabilities), variables.resolve(stored.values())
     return Loaded(script, granted, values, (*values.hidden, *secrets(script, granted)))

@@ -27,17 +27,6 @@ MOST_TAGS = 10
 TAG = re.compile(r"[a-z0-9][a-z0-9 +#.-]{0,31}")
 
 
-class AuthoringError(Invalid):
-    """Problems of a draft, by field; nothing was saved. `capability`: the error behind that of its capabilities."""
-
-    def __init__(self, errors: Mapping[str, str], capability: CapabilityError | None = None) -> None:
-        super().__init__(errors)
-        self.capability = capability
-
-    def __str__(self) -> str:
-        return "; ".join(f"{name}: {said}" for name, said in self.errors.items())
-
-
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 OBJECT: Schema = {"type": "object"}
@@ -97,6 +86,17 @@ LONGEST_DESCRIPTION = 4000
 LATER: dict[str, Any] = {"signedInOnly": False}
 
 
+class AuthoringError(Invalid):
+    """Problems of a draft, by field; nothing was saved. `capability`: the error behind that of its capabilities."""
+
+    def __init__(self, errors: Mapping[str, str], capability: CapabilityError | None = None) -> None:
+        super().__init__(errors)
+        self.capability = capability
+
+    def __str__(self) -> str:
+        return "; ".join(f"{name}: {said}" for name, said in self.errors.items())
+
+
 @dataclass(frozen=True)
 class Draft:
     """A tool as its author has it. `hitl_mode` None: the default for its risk."""
@@ -139,7 +139,7 @@ class Checked:
 
         Also that the server adds secrets to what it sends.
         """
-        secrets = tuple(kept.name for kept in self.variables if kept.secret)
+        secrets = tuple(each.name for each in self.variables if each.secret)
         return self.capabilities.sentences() + (
             [translatable(f"It uses {listed(secrets)}, kept secret on this server.")] if secrets else []
         )
@@ -162,8 +162,8 @@ class Checked:
         )
 
 
-def check(draft: Draft, standing: Mapping[str, Stored] | None = None, *, sections: bool = True) -> Checked:
-    """`standing` has the secrets that are stored, by name. AuthoringError with every field that is wrong.
+def check(draft: Draft, stored: Mapping[str, Stored] | None = None, *, sections: bool = True) -> Checked:
+    """`stored` has the secrets that are stored, by name. AuthoringError with every field that is wrong.
 
     `sections`: of the code's docstring, see docstrings.read.
     """
@@ -181,72 +181,13 @@ def check(draft: Draft, standing: Mapping[str, Stored] | None = None, *, section
         raise AuthoringError(problems, unsound)
     level = risk.assess(granted.as_json()).level
     default = HitlMode.DISABLED if level == 0 else HitlMode.REQUIRED
-    kept = variables.to_store(draft.variables, standing or {})
-    return Checked(draft, found, granted, kept, level, HitlMode(draft.hitl_mode) if draft.hitl_mode else default)
-
-
-def _signature(code: str, problems: dict[str, str], *, sections: bool) -> Signature | None:
-    try:
-        found = signature.read(code, sections=sections)
-        signature.check_preview(code, found)
-    except SignatureError as error:
-        problems["code"] = f"Line {error.line}: {error}" if error.line else str(error)
-        return None
-    return found
-
-
-def _capabilities(draft: Draft) -> tuple[Capabilities | None, CapabilityError | None]:
-    try:
-        granted = capabilities.parse(draft.capabilities)
-    except CapabilityError as error:
-        return None, error
-    declared = {each.name for each in draft.variables}
-    if missing := next((name for name in granted.webhook if name not in declared), ""):
-        sentence = translatable(f"there is no variable {missing}; add it with the URL as its value")
-        return granted, CapabilityError("webhook.targets", sentence)
-    return granted, None
-
-
-def _check_words(draft: Draft, problems: dict[str, str]) -> None:
-    for name, validator in (("name", TOOL_NAME), ("group", GROUP)):
-        try:
-            validator(getattr(draft, name))
-        except ValidationError as error:
-            problems[name] = error.messages[0]
-    if wrong := gate.wrong_text(draft.description, LONGEST_DESCRIPTION):
-        problems["description"] = wrong
-    problems |= gate.problems(draft)
-    _check_choices(draft, problems)
-
-
-def _check_choices(draft: Draft, problems: dict[str, str]) -> None:
-    if draft.category not in Category.values:
-        problems["category"] = translatable(f"Expected one of {', '.join(Category.values)}.")
-    if len(draft.tags) > MOST_TAGS or not all(TAG.fullmatch(tag) for tag in draft.tags):
-        problems["tags"] = translatable(
-            f"Expected at most {MOST_TAGS} tags of small letters, digits and . + # -, such as invoices."
-        )
-
-
-def _check_against(found: Signature, draft: Draft, problems: dict[str, str]) -> None:
-    try:
-        prompt.check(draft.prompt_template, found.input_schema.get("properties", {}))
-        schema.check_schema(found.input_schema)
-        schema.check_patterns(found.input_schema)
-    except prompt.BadTemplate as error:
-        problems["prompt_template"] = str(error)
-    except schema.BadSchema as error:
-        problems["code"] = translatable(f"The signature gives no valid schema: {error}")
-    if draft.example is not None:
-        try:
-            schema.validate(found.input_schema, draft.example)
-        except schema.BadArguments as error:
-            problems["example"] = str(error)
+    declared = variables.to_store(draft.variables, stored or {})
+    return Checked(draft, found, granted, declared, level, HitlMode(draft.hitl_mode) if draft.hitl_mode else default)
 
 
 def columns(sound: Checked, version: int) -> dict[str, Any]:
     """Return the columns of the gate's row."""
-    return _fields(sound, "tool") | {
+    return {each.name: getattr(sound.draft, each.name) for each in FIELDS if each.row == "tool"} | {
         "description": sound.description,
         "input_schema": sound.signature.input_schema,
         "output_schema": sound.signature.output_schema,
@@ -260,17 +201,13 @@ def columns(sound: Checked, version: int) -> dict[str, Any]:
 
 def script_columns(sound: Checked, version: int) -> dict[str, Any]:
     """Return the columns of the Studio's row."""
-    found = _fields(sound, "script")
-    del found["variables"]  # rows of their own
-    return found | {
+    # Variables have rows of their own.
+    own = [each.name for each in FIELDS if each.row == "script" and each.name != "variables"]
+    return {name: getattr(sound.draft, name) for name in own} | {
         "tags": list(sound.draft.tags),
         "capabilities": sound.capabilities.as_json(),
         "version": version,
     }
-
-
-def _fields(sound: Checked, row: str) -> dict[str, Any]:
-    return {each.name: getattr(sound.draft, each.name) for each in FIELDS if each.row == row}
 
 
 def store_variables(script: Script, variables: tuple[Stored, ...]) -> None:
@@ -339,3 +276,58 @@ def given(document: Mapping[str, Any]) -> Draft:
     fields = {name: document[key] for name, key in KEYS.items() if key in document}
     named = tuple(variables.from_json(each) for each in document.get("variables", ()))
     return Draft(**fields | {"tags": tuple(document.get("tags", ())), "variables": named})
+
+
+def _signature(code: str, problems: dict[str, str], *, sections: bool) -> Signature | None:
+    try:
+        found = signature.read(code, sections=sections)
+        signature.check_preview(code, found)
+    except SignatureError as error:
+        problems["code"] = f"Line {error.line}: {error}" if error.line else str(error)
+        return None
+    return found
+
+
+def _capabilities(draft: Draft) -> tuple[Capabilities | None, CapabilityError | None]:
+    try:
+        granted = capabilities.parse(draft.capabilities)
+    except CapabilityError as error:
+        return None, error
+    declared = {each.name for each in draft.variables}
+    if missing := next((name for name in granted.webhook if name not in declared), ""):
+        sentence = translatable(f"there is no variable {missing}; add it with the URL as its value")
+        return granted, CapabilityError("webhook.targets", sentence)
+    return granted, None
+
+
+def _check_words(draft: Draft, problems: dict[str, str]) -> None:
+    for name, validator in (("name", TOOL_NAME), ("group", GROUP)):
+        try:
+            validator(getattr(draft, name))
+        except ValidationError as error:
+            problems[name] = error.messages[0]
+    if wrong := gate.wrong_text(draft.description, LONGEST_DESCRIPTION):
+        problems["description"] = wrong
+    problems |= gate.problems(draft)
+    if draft.category not in Category.values:
+        problems["category"] = translatable(f"Expected one of {', '.join(Category.values)}.")
+    if len(draft.tags) > MOST_TAGS or not all(TAG.fullmatch(tag) for tag in draft.tags):
+        problems["tags"] = translatable(
+            f"Expected at most {MOST_TAGS} tags of small letters, digits and . + # -, such as invoices."
+        )
+
+
+def _check_against(found: Signature, draft: Draft, problems: dict[str, str]) -> None:
+    try:
+        prompt.check(draft.prompt_template, found.input_schema.get("properties", {}))
+        schema.check_schema(found.input_schema)
+        schema.check_patterns(found.input_schema)
+    except prompt.BadTemplate as error:
+        problems["prompt_template"] = str(error)
+    except schema.BadSchema as error:
+        problems["code"] = translatable(f"The signature gives no valid schema: {error}")
+    if draft.example is not None:
+        try:
+            schema.validate(found.input_schema, draft.example)
+        except schema.BadArguments as error:
+            problems["example"] = str(error)

@@ -245,7 +245,7 @@ def case(row: TestCase, of: gate.Tool) -> Case:
     return Case.of(
         row,
         outcome=outcome.state,
-        message=outcome.said,
+        message=outcome.reason,
         call_id=call.pk if call else None,
         approval_id=calls.approval_id(call) if call else None,
     )

@@ -104,11 +104,11 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
             form.show(error)
         else:
             return _saved(changed, was_published=found.published, withdrawn=withdrawn)
-    context = page.of(request, form) | _told(request)
+    context = page.of(request, form) | _last_save(request)
     return render(request, "studio/tool.html", context, status=422 if form.errors or form.weaker else 200)
 
 
-def _told(request: HttpRequest) -> dict[str, Any]:
+def _last_save(request: HttpRequest) -> dict[str, Any]:
     """Return what the last save did, from the address that it leads to."""
     if request.method != "GET" or "saved" not in request.GET:
         return {}
@@ -146,8 +146,8 @@ def _refused(request: HttpRequest, found: Tool, form: ToolForm, newer: ScriptVer
 
 
 def _saved(found: Tool, *, was_published: bool = False, withdrawn: int = 0) -> HttpResponse:
-    told = {"left": 1} if was_published and not found.published else {}
-    query = {"saved": 1} | told | ({"withdrawn": withdrawn} if withdrawn else {})
+    left = {"left": 1} if was_published and not found.published else {}
+    query = {"saved": 1} | left | ({"withdrawn": withdrawn} if withdrawn else {})
     return redirect(reverse("tool", args=[found.name], query=query))
 
 
@@ -156,8 +156,8 @@ def _saved(found: Tool, *, was_published: bool = False, withdrawn: int = 0) -> H
 def inspect(request: HttpRequest) -> HttpResponse:
     """Return what follows from the editor's contents, while they are being typed."""
     code = request.POST.get("code", "").replace("\r\n", "\n")
-    told = request.POST.get("description", "").strip()
-    found = inspection.inspect(request.POST.get("name", ""), code, declared(request.POST), told)
+    description = request.POST.get("description", "").strip()
+    found = inspection.inspect(request.POST.get("name", ""), code, declared(request.POST), description)
     context: dict[str, Any] = {"inspection": found, "may_administer": may_administer(person(request))}
     if name := request.GET.get("of", ""):
         context |= page.waiting(request, authored(name))

@@ -1,6 +1,7 @@
 """The Studio's form: what an author types, turned into a draft, with its variables and its capabilities."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from django import forms
@@ -32,6 +33,8 @@ FILES_MODES = (("", gettext_noop("Off")), ("read", gettext_noop("Read")), ("writ
 PLAIN = Fetch("public")
 SPARE = values.Row(0, secret=False)
 
+# The fields of a tool that have one field of the form each; the others are put together from several.
+AS_TYPED = [name for name in spec.KEYS if name not in ("tags", "capabilities", "example", "variables")]
 # The form's field for each dotted place in a declaration.
 FIELDS = {
     "fetch": "fetch_mode",
@@ -174,15 +177,9 @@ def _number(typed: object, default: float) -> object:
     if not text:
         return default
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
-
-
-# The fields of a tool that have one field of the form each; the others are put together from several.
-AS_TYPED = [name for name in spec.KEYS if name not in ("tags", "capabilities", "example", "variables")]
 
 
 class ToolForm(PowersForm):
@@ -289,7 +286,9 @@ class ToolForm(PowersForm):
 
     def draft(self) -> Draft:
         """The draft of a valid form."""
-        typed = {name: _lines_ended(self.cleaned_data[name]) for name in AS_TYPED}
+        values = {name: self.cleaned_data[name] for name in AS_TYPED}
+        # A browser sends each line's end as two characters.
+        typed = {key: each.replace("\r\n", "\n") if isinstance(each, str) else each for key, each in values.items()}
         return Draft(
             **typed | {"hitl_mode": typed["hitl_mode"] or None},
             tags=tags(self.cleaned_data["tags"]),
@@ -311,11 +310,6 @@ def tags(typed: str) -> tuple[str, ...]:
     """`Finance, invoices,` is two tags, in small letters."""
     words = (word.strip().lower() for word in typed.split(","))
     return tuple(dict.fromkeys(word for word in words if word))
-
-
-def _lines_ended(value: Any) -> Any:
-    """Return text with line feeds alone: a browser sends each line's end as two characters."""
-    return value.replace("\r\n", "\n") if isinstance(value, str) else value
 
 
 def initial(draft: Draft, tool: Tool | None) -> dict[str, Any]:

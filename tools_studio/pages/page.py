@@ -25,19 +25,18 @@ from tools_studio.spec import SOURCE
 
 author_only = only(may_author)
 administrator_only = only(may_administer)
-
-
-def authored(name: str) -> Tool:
-    """The authored tool of this name, or the page that says there is none."""
-    return get_object_or_404(Tool.objects.select_related("script"), name=name, source=SOURCE)
-
-
+MOST_LINKS = 5
 WORDS = {
     "revoked": gettext_noop("Revoked"),
     "published": gettext_noop("Published"),
     "ready": gettext_noop("Ready to publish"),
     "draft": gettext_noop("Draft"),
 }
+
+
+def authored(name: str) -> Tool:
+    """The authored tool of this name, or the page that says there is none."""
+    return get_object_or_404(Tool.objects.select_related("script"), name=name, source=SOURCE)
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,7 @@ class Standing:
     def state(self) -> str:
         if self.revoked:
             return "revoked"
-        if self.published:
-            return "published"
-        return "ready" if not self.why_not else "draft"
+        return "published" if self.published else "draft" if self.why_not else "ready"
 
     @property
     def word(self) -> str:
@@ -96,19 +93,16 @@ def open_calls(tool: Tool) -> tuple[int, int]:
     return waiting, len(statuses) - waiting
 
 
-MOST_LINKS = 5
-
-
 def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = None) -> dict[str, Any]:
     """The context of `studio/tool.html`. `result` is what a test just came to; else the one that is still open."""
     tool = form.tool
     values = form.data if form.is_bound else form.initial
     code = str(values.get("code", "")).replace("\r\n", "\n")
-    told = str(values.get("description", "")).strip()
+    description = str(values.get("description", "")).strip()
     context = {
         "form": form,
         "tool": tool,
-        "inspection": inspection.inspect(str(values.get("name", "")), code, declared(values), told),
+        "inspection": inspection.inspect(str(values.get("name", "")), code, declared(values), description),
         "may_administer": may_administer(person(request)),
         **side(request, tool),
     }
@@ -145,7 +139,7 @@ def _of_saved(request: HttpRequest, tool: Tool) -> dict[str, Any]:
 
 def waiting(request: HttpRequest, tool: Tool) -> dict[str, Any]:
     """Return how many calls saving or deleting `tool` would withdraw, and the person's own of those that wait."""
-    asked, cleared = open_calls(tool)
+    unanswered, cleared = open_calls(tool)
     own = ToolCall.objects.filter(tool=tool, caller=person(request), status=Status.WAITING)
-    newest = own.select_related("approval").order_by("-created_at")[:MOST_LINKS] if asked else []
-    return {"tool": tool, "asked": asked, "cleared": cleared, "own": newest}
+    newest = own.select_related("approval").order_by("-created_at")[:MOST_LINKS] if unanswered else []
+    return {"tool": tool, "asked": unanswered, "cleared": cleared, "own": newest}

@@ -102,12 +102,8 @@ def read(tool: Tool, user_id: int, typed: QueryDict) -> tuple[Case, ToolCall | N
     """
     call = _call(tool, user_id, typed.get("call", ""))
     expectation = typed.get("expectation", "") or Expectation.ANYTHING.value
-    case = Case(
-        name=typed.get("name", "").strip(),
-        arguments=_arguments(tool, call, typed),
-        expectation=expectation,
-        expected=_expected(tool, call, expectation, typed),
-    )
+    arguments = _arguments(tool, call, typed)
+    case = Case(typed.get("name", "").strip(), arguments, expectation, _expected(tool, call, expectation, typed))
     return case, call if call is not None and call.arguments == case.arguments else None
 
 
@@ -146,11 +142,11 @@ def _expected(tool: Tool, call: ToolCall | None, expectation: str, typed: QueryD
     if expectation == Expectation.ANYTHING:
         return None
     if not text and call is not None:
-        return _came(call, expectation)
+        return _outcome(call, expectation)
     return _value(tool, text) if expectation == Expectation.EQUALS else text
 
 
-def _came(call: ToolCall, expectation: str) -> Any:
+def _outcome(call: ToolCall, expectation: str) -> Any:
     """Return what that run came to, to be expected from now on."""
     if expectation == Expectation.FAILS:
         return str((call.error or {}).get("message", "")) or (call.reason if call.status == Status.REJECTED else "")
