@@ -21,6 +21,15 @@ DEEPEST_SAMPLE = 3
 
 Schema = dict[str, Any]
 Arguments = dict[str, Any]
+_SAMPLES = {
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00Z",
+    "decimal": "12.50",
+    "integer": 3,
+    "number": 1.5,
+    "boolean": True,
+    "string": "text",
+}
 
 
 class BadInput(ValueError):
@@ -170,17 +179,6 @@ def _value(field: Field, text: str) -> Any:
         numbers = {"integer": "a whole number", "number": "a number"}
         expected = numbers.get(field.kind, 'JSON, such as [1, 2] or {"a": 1}')
         raise BadInput(field.name, f"expected {expected}.") from error
-
-
-_SAMPLES = {
-    "date": "2026-01-31",
-    "date-time": "2026-01-31T12:00:00Z",
-    "decimal": "12.50",
-    "integer": 3,
-    "number": 1.5,
-    "boolean": True,
-    "string": "text",
-}
 
 
 def _sample(says: Plain, root: Schema) -> str:

@@ -43,7 +43,6 @@ FAILURES = (Status.FAILED, Status.REJECTED)
 MOST_CASES = 50
 LONGEST_NAME = 120
 LONGEST_EXPECTED_BYTES = 64 * 1024
-NOT_RUN = (Status.REFUSED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.UNKNOWN)
 
 
 def keep(tool: Tool, arguments: Mapping[str, Any]) -> None:

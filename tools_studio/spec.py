@@ -30,6 +30,9 @@ TAG = re.compile(r"[a-z0-9][a-z0-9 +#.-]{0,31}")
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 OBJECT: Schema = {"type": "object"}
+LONGEST_DESCRIPTION = 4000
+# What a JSON may lack that was made before there were these.
+LATER: dict[str, Any] = {"signedInOnly": False}
 
 
 def closed(required: list[str], properties: Schema) -> Schema:
@@ -81,9 +84,6 @@ FIELDS = (
 )
 KEYS = {each.name: each.key for each in FIELDS}
 WORDS = {each.key: each.words for each in FIELDS}
-LONGEST_DESCRIPTION = 4000
-# What a JSON may lack that was made before there were these.
-LATER: dict[str, Any] = {"signedInOnly": False}
 
 
 class AuthoringError(Invalid):

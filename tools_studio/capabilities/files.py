@@ -27,6 +27,19 @@ MOST_LEVELS = 16
 UNFINISHED = ".unfinished-"
 
 Parts = tuple[str, ...]
+MOST_LINKS = 8
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+NOT_FOLLOWED = "it is a link, and that is not followed"
+# Not to be kept waiting by a pipe that nobody writes to.
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+MOST_ENTRIES = 1000
+MOST_BYTES = 64 * 1024 * 1024
+LOCK_SECONDS = 5.0
+PAUSE_SECONDS = 0.01
+LARGEST_FILE = 1024 * 1024
+MOST_LISTED = 10_000
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 def parts_of(path: object) -> Parts:
@@ -41,8 +54,8 @@ def parts_of(path: object) -> Parts:
     if len(parts) > MOST_LEVELS:
         raise ValueError(f"{_short(path)} has {len(parts)} levels; at most {MOST_LEVELS} are possible")
     for name in parts:
-        if said := _problem(name):
-            raise ValueError(f"{_short(path)}: {said}")
+        if wrong := _problem(name):
+            raise ValueError(f"{_short(path)}: {wrong}")
     return parts
 
 
@@ -69,13 +82,6 @@ def _problem(name: str) -> str | None:
 
 def _short(path: str) -> str:
     return repr(path if len(path) <= 80 else f"{path[:80]}…")
-
-
-MOST_LINKS = 8
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-NOT_FOLLOWED = "it is a link, and that is not followed"
-# Not to be kept waiting by a pipe that nobody writes to.
-FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Outside(Exception):
@@ -166,12 +172,6 @@ def require_file(found: os.stat_result) -> None:
         raise ValueError("it is no regular file")
 
 
-MOST_ENTRIES = 1000
-MOST_BYTES = 64 * 1024 * 1024
-LOCK_SECONDS = 5.0
-PAUSE_SECONDS = 0.01
-
-
 def require_room(top: int, more_entries: int, more_bytes: int) -> None:
     """ValueError: the folder is full. Only whoever is alone may call it."""
     entries, size = _usage(top)
@@ -213,10 +213,6 @@ def seize(lock: int) -> None:
             return
 
 
-LARGEST_FILE = 1024 * 1024
-MOST_LISTED = 10_000
-
-
 @dataclass(frozen=True)
 class Folder:
     """The folder `name` below `base`. Everything here waits for the disk: to be called in a thread.
@@ -230,9 +226,15 @@ class Folder:
 
     def read(self, parts: Parts) -> str:
         with self._top() as top:
-            *parents, name = resolved(top, parts) or _no_file()
-            with below(top, parents) as parent:
-                return _decoded(content(parent, name, LARGEST_FILE))
+            real = resolved(top, parts)
+            if not real:
+                raise ValueError("it is a folder")
+            with below(top, real[:-1]) as parent:
+                data = content(parent, real[-1], LARGEST_FILE)
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"it is no text in UTF-8: the byte at {error.start:,} does not fit") from None
 
     def listing(self, parts: Parts) -> list[str]:
         """Paths from the top, in order; those of folders end with a slash."""
@@ -274,7 +276,10 @@ class Folder:
 
     def append(self, parts: Parts, text: str) -> None:
         with self._alone() as top:
-            self._replace(top, parts, _standing(top, parts) + text.encode())
+            before = b""
+            with suppress(FileNotFoundError), below(top, parts[:-1]) as parent:
+                before = content(parent, parts[-1], LARGEST_FILE)
+            self._replace(top, parts, before + text.encode())
 
     def delete(self, parts: Parts) -> bool:
         """Return whether there was such a file or empty folder."""
@@ -315,8 +320,8 @@ class Folder:
         *parents, name = parts
         if len(data) > LARGEST_FILE:
             raise ValueError(f"it would have {len(data):,} bytes; a file can have {LARGEST_FILE:,}")
-        missing, standing = _way(top, parts)
-        require_room(top, missing, len(data) - standing)
+        missing, size = _way(top, parts)
+        require_room(top, missing, len(data) - size)
         unfinished = f"{UNFINISHED}{secrets.token_hex(8)}"
         with below(top, parents, make=True) as parent:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -332,17 +337,6 @@ class Folder:
                 raise
 
 
-def _no_file() -> Parts:
-    raise ValueError("it is a folder")
-
-
-def _decoded(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is no text in UTF-8: the byte at {error.start:,} does not fit") from None
-
-
 def _found(top: int, parts: Parts) -> os.stat_result | None:
     real = resolved(top, parts)
     if not real:
@@ -355,15 +349,6 @@ def _kind_of(found: os.stat_result) -> str | None:
     if stat.S_ISDIR(found.st_mode):
         return "folder"
     return "file" if stat.S_ISREG(found.st_mode) else None
-
-
-def _standing(top: int, parts: Parts) -> bytes:
-    """Return what there is to append to."""
-    try:
-        with below(top, parts[:-1]) as parent:
-            return content(parent, parts[-1], LARGEST_FILE)
-    except FileNotFoundError:
-        return b""
 
 
 def _way(top: int, parts: Parts) -> tuple[int, int]:
@@ -398,11 +383,6 @@ def _remove(parent: int, name: str) -> bool:
     return True
 
 
-logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-
 def grants(granted: Files | None) -> dict[str, HostFunction]:
     """Return what of it the mode allows, by name; paths are relative to the folder. The disk is waited for in a thread.
 
@@ -410,32 +390,32 @@ def grants(granted: Files | None) -> dict[str, HostFunction]:
     """
     if granted is None:
         return {}
-    kept = Folder(Path(settings.TOOL_FILES_DIR), granted.folder)
-    return _reading(kept) | (_writing(kept) if granted.mode == "write" else {})
+    folder = Folder(Path(settings.TOOL_FILES_DIR), granted.folder)
+    return _reading(folder) | (_writing(folder) if granted.mode == "write" else {})
 
 
-def _reading(kept: Folder) -> dict[str, HostFunction]:
+def _reading(files: Folder) -> dict[str, HostFunction]:
     async def read(path: str) -> str:
-        return await _done("read", path, kept.read, parts_of(path))
+        return await _done("read", path, files.read, parts_of(path))
 
     async def list_(folder: str = "") -> list[str]:
-        return await _done("list", folder, kept.listing, parts_of(folder) if folder else ())
+        return await _done("list", folder, files.listing, parts_of(folder) if folder else ())
 
     async def info(path: str) -> dict[str, Any] | None:
-        return await _done("info", path, kept.info, parts_of(path))
+        return await _done("info", path, files.info, parts_of(path))
 
     return {"files.read": read, "files.list": list_, "files.info": info}
 
 
-def _writing(kept: Folder) -> dict[str, HostFunction]:
+def _writing(files: Folder) -> dict[str, HostFunction]:
     async def write(path: str, text: str) -> None:
-        await _done("write", path, kept.write, parts_of(path), _text(text))
+        await _done("write", path, files.write, parts_of(path), _text(text))
 
     async def append(path: str, text: str) -> None:
-        await _done("append", path, kept.append, parts_of(path), _text(text))
+        await _done("append", path, files.append, parts_of(path), _text(text))
 
     async def delete(path: str) -> bool:
-        return await _done("delete", path, kept.delete, parts_of(path))
+        return await _done("delete", path, files.delete, parts_of(path))
 
     return {"files.write": write, "files.append": append, "files.delete": delete}
 

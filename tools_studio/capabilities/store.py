@@ -20,6 +20,17 @@ from tools_studio.models import StoreEntry
 MOST_KEYS = 10_000
 LONGEST_KEY = 200
 LARGEST_VALUE = 64 * 1024
+logger = logging.getLogger(__name__)
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+MOST_RECIPIENTS = 20
+LONGEST_SUBJECT = 200
+LARGEST_TEXT = 100 * 1024
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+# A bare address of plain letters: neither names nor quotes nor routes, which servers read differently.
+_ADDRESS = re.compile(
+    rf"[a-z0-9#$&'*+/=?^_`{{|}}~-]+(?:\.[a-z0-9#$&'*+/=?^_`{{|}}~-]+)*@{_LABEL}(?:\.{_LABEL})*",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def store_grants(group: str) -> dict[str, HostFunction]:
@@ -37,7 +48,8 @@ def store_grants(group: str) -> dict[str, HostFunction]:
         return removed > 0
 
     async def keys(prefix: str = "") -> list[str]:
-        return await in_db(_names)(group, _text(prefix))
+        found = _rows(group).filter(key__startswith=_text(prefix)).order_by("key")
+        return await in_db(lambda: list(found.values_list("key", flat=True)))()
 
     return {"store.get": get, "store.set": set_, "store.delete": delete, "store.keys": keys}
 
@@ -57,19 +69,11 @@ def _put(group: str, key: str, value: Any) -> None:
         if not _rows(group).filter(key=key).update(value=value):
             if _rows(group).count() >= MOST_KEYS:
                 raise ValueError(f"store.set: the group has {MOST_KEYS:,} keys already; delete some first")
-            _create(group, key, value)
-
-
-def _create(group: str, key: str, value: Any) -> None:
-    try:
-        with transaction.atomic():
-            StoreEntry.objects.create(group=group, key=key, value=value)
-    except IntegrityError:  # another call was first
-        _rows(group).filter(key=key).update(value=value)
-
-
-def _names(group: str, prefix: str) -> list[str]:
-    return list(_rows(group).filter(key__startswith=prefix).order_by("key").values_list("key", flat=True))
+            try:
+                with transaction.atomic():
+                    StoreEntry.objects.create(group=group, key=key, value=value)
+            except IntegrityError:  # another call was first
+                _rows(group).filter(key=key).update(value=value)
 
 
 def _key(key: object) -> str:
@@ -83,20 +87,6 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or "\x00" in value:
         raise TypeError("store: a key is a text without U+0000")
     return value
-
-
-logger = logging.getLogger(__name__)
-
-SMTP = "django.core.mail.backends.smtp.EmailBackend"
-MOST_RECIPIENTS = 20
-LONGEST_SUBJECT = 200
-LARGEST_TEXT = 100 * 1024
-_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-# A bare address of plain letters: neither names nor quotes nor routes, which servers read differently.
-_ADDRESS = re.compile(
-    rf"[a-z0-9#$&'*+/=?^_`{{|}}~-]+(?:\.[a-z0-9#$&'*+/=?^_`{{|}}~-]+)*@{_LABEL}(?:\.{_LABEL})*",
-    re.IGNORECASE | re.ASCII,
-)
 
 
 def email_grants(patterns: Collection[str]) -> dict[str, HostFunction]:
@@ -123,14 +113,11 @@ def _send(message: EmailMessage) -> None:
             "send_email: the mail server gave no answer in time, or broke off; the message may have been sent"
         ) from None
     except (smtplib.SMTPException, OSError) as error:
-        logger.warning("An e-mail of a tool could not be sent: %s %s", type(error).__name__, _code(error))
+        code = error.smtp_code if isinstance(error, smtplib.SMTPResponseException) else None
+        logger.warning("An e-mail of a tool could not be sent: %s %s", type(error).__name__, code)
         raise ValueError(
             "send_email: the mail server could not be reached, or did not take the message; the log says more"
         ) from None
-
-
-def _code(error: Exception) -> int | None:
-    return error.smtp_code if isinstance(error, smtplib.SMTPResponseException) else None
 
 
 def _recipients(patterns: Collection[str], to: object) -> list[str]:

@@ -31,67 +31,7 @@ _APPLIES: dict[str, frozenset[str]] = {
     "maxItems": _LIST,
     "uniqueItems": _LIST,
 }
-
-
-def check_bounds(bounds: dict[Any, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `bounds` if all of them mean something for the type of `schema`, or raise ValueError."""
-    types = {branch.get("type") for branch in schema.get("anyOf", [schema])}
-    for keyword in bounds:
-        if keyword not in _APPLIES:
-            raise ValueError(translatable(f"unknown bound {keyword!r}: expected one of {', '.join(_APPLIES)}"))
-        if types.isdisjoint(_APPLIES[keyword]):
-            raise ValueError(translatable(f"the bound {keyword!r} says nothing about this type"))
-    if "pattern" in bounds and "pattern" in schema:
-        raise ValueError(translatable("this type has a pattern of its own"))
-    _check_values(bounds)
-    return bounds
-
-
-def _check_values(bounds: dict[str, Any]) -> None:
-    try:
-        Draft202012Validator.check_schema(bounds)
-    except SchemaError as error:
-        raise ValueError(
-            f"the bound {'.'.join(map(str, error.path))!r} does not fit: {schema_words.problem(error)}"
-        ) from error
-    except (RecursionError, OverflowError) as error:
-        raise ValueError(translatable(f"expected a valid regular expression: {error}")) from error
-    pattern = bounds.get("pattern", "")
-    # A costly one is refused with the whole schema. What the linear engine lacks, one that backtracks would match.
-    if not expressions.is_costly(pattern) and expressions.compiled(pattern) is None:
-        raise ValueError(translatable("expected a pattern without look-around or back references"))
-
-
 _EMPTY: dict[str, Any] = {"list": [], "dict": {}}
-
-
-def of_parameter(name: str, node: ast.expr, schema: Schema) -> Any:
-    """The default that `node` writes. SignatureError: not a literal, or it does not fit `schema`."""
-    value: Any = None
-    try:
-        value = ast.literal_eval(node)
-        same = json.loads(json.dumps(value, allow_nan=False)) == value
-    except (ValueError, TypeError, SyntaxError):
-        same = False
-    if not same:
-        raise SignatureError(f"the default of {name!r} must be a literal that JSON can hold", node.lineno)
-    if complaint := problem(schema, value):
-        raise SignatureError(f"the default of {name!r} does not fit its type: {complaint}", node.lineno)
-    return value
-
-
-def of_field(name: str, node: ast.expr, schema: Schema) -> Any:
-    """The same for a field of a dataclass, which may be `field(default=…)` or `field(default_factory=list)`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
-        return of_parameter(name, node, schema)
-    for keyword in node.keywords:
-        if keyword.arg == "default":
-            return of_parameter(name, keyword.value, schema)
-        if keyword.arg == "default_factory" and isinstance(keyword.value, ast.Name) and keyword.value.id in _EMPTY:
-            return _EMPTY[keyword.value.id]
-    raise SignatureError(f"the default of {name!r} must be a literal, or field(default_factory=list)", node.lineno)
-
-
 SCHEMA_CAP = 32 * 1024
 _KNOWN = (
     "str, int, float, bool, None, list[T], dict[str, T], Literal[...], T | None, Any, date, datetime, Decimal, a "
@@ -125,6 +65,62 @@ _JSON_TYPES: tuple[tuple[type, str], ...] = (
     (str, "string"),
     (type(None), "null"),
 )
+
+
+def check_bounds(bounds: dict[Any, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return `bounds` if all of them mean something for the type of `schema`, or raise ValueError."""
+    types = {branch.get("type") for branch in schema.get("anyOf", [schema])}
+    for keyword in bounds:
+        if keyword not in _APPLIES:
+            raise ValueError(translatable(f"unknown bound {keyword!r}: expected one of {', '.join(_APPLIES)}"))
+        if types.isdisjoint(_APPLIES[keyword]):
+            raise ValueError(translatable(f"the bound {keyword!r} says nothing about this type"))
+    if "pattern" in bounds and "pattern" in schema:
+        raise ValueError(translatable("this type has a pattern of its own"))
+    _check_values(bounds)
+    return bounds
+
+
+def _check_values(bounds: dict[str, Any]) -> None:
+    try:
+        Draft202012Validator.check_schema(bounds)
+    except SchemaError as error:
+        raise ValueError(
+            f"the bound {'.'.join(map(str, error.path))!r} does not fit: {schema_words.problem(error)}"
+        ) from error
+    except (RecursionError, OverflowError) as error:
+        raise ValueError(translatable(f"expected a valid regular expression: {error}")) from error
+    pattern = bounds.get("pattern", "")
+    # A costly one is refused with the whole schema. What the linear engine lacks, one that backtracks would match.
+    if not expressions.is_costly(pattern) and expressions.compiled(pattern) is None:
+        raise ValueError(translatable("expected a pattern without look-around or back references"))
+
+
+def of_parameter(name: str, node: ast.expr, schema: Schema) -> Any:
+    """The default that `node` writes. SignatureError: not a literal, or it does not fit `schema`."""
+    value: Any = None
+    try:
+        value = ast.literal_eval(node)
+        same = json.loads(json.dumps(value, allow_nan=False)) == value
+    except (ValueError, TypeError, SyntaxError):
+        same = False
+    if not same:
+        raise SignatureError(f"the default of {name!r} must be a literal that JSON can hold", node.lineno)
+    if complaint := problem(schema, value):
+        raise SignatureError(f"the default of {name!r} does not fit its type: {complaint}", node.lineno)
+    return value
+
+
+def of_field(name: str, node: ast.expr, schema: Schema) -> Any:
+    """The same for a field of a dataclass, which may be `field(default=…)` or `field(default_factory=list)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
+        return of_parameter(name, node, schema)
+    for keyword in node.keywords:
+        if keyword.arg == "default":
+            return of_parameter(name, keyword.value, schema)
+        if keyword.arg == "default_factory" and isinstance(keyword.value, ast.Name) and keyword.value.id in _EMPTY:
+            return _EMPTY[keyword.value.id]
+    raise SignatureError(f"the default of {name!r} must be a literal, or field(default_factory=list)", node.lineno)
 
 
 @dataclass
@@ -213,7 +209,10 @@ class Types:
             if isinstance(extra, str):
                 schema["description"] = extra
             elif isinstance(extra, dict):
-                schema |= _bounded(extra, schema, node.lineno)
+                try:
+                    schema |= check_bounds(extra, schema)
+                except ValueError as error:
+                    raise SignatureError(str(error), node.lineno) from error
             else:
                 raise SignatureError('expected Annotated[T, "description", {"minimum": 1}]', node.lineno)
         return schema
@@ -287,10 +286,3 @@ def _literal_value(node: ast.expr) -> str | int | bool | None:
     if value is None or isinstance(value, str | int):
         return value
     raise SignatureError(_LITERALS, node.lineno)
-
-
-def _bounded(extra: dict[Any, Any], schema: Schema, line: int) -> Schema:
-    try:
-        return check_bounds(extra, schema)
-    except ValueError as error:
-        raise SignatureError(str(error), line) from error

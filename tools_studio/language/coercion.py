@@ -18,6 +18,7 @@ DECIMAL_PATTERN = r"^-?[0-9]{1,28}(\.[0-9]{1,28})?$"
 
 
 Arguments = dict[str, Any]
+_MANY = {"items": "[{0} for item in {1}]", "additionalProperties": "{{key: {0} for key, item in {1}.items()}}"}
 
 
 def coerce(schema: Schema, arguments: Arguments) -> Arguments:
@@ -127,9 +128,6 @@ def _made(schema: Mapping[str, Any], value: str, records: Collection[str]) -> st
         if made := _made(branch, value, records):
             return f"({made} if isinstance({value}, {'list' if 'items' in branch else 'dict'}) else {value})"
     return ""
-
-
-_MANY = {"items": "[{0} for item in {1}]", "additionalProperties": "{{key: {0} for key, item in {1}.items()}}"}
 
 
 def _parts(schema: object) -> Iterator[Mapping[str, Any]]:

@@ -16,6 +16,8 @@ from tools_studio.language.snippet import SignatureError, Snippet, cut, records
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _NAME_CAP = 64  # what the providers of models accept as the name of a property
+PREVIEW = "preview"
+_LOOKS_LIKE_IT = re.compile(rf"^(?:async[ \t]+)?def[ \t]+{PREVIEW}\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -139,10 +141,6 @@ def _check_storable(signature: Signature) -> None:
         raise SignatureError("a text in the header of `run` has a null character")
 
 
-PREVIEW = "preview"
-_LOOKS_LIKE_IT = re.compile(rf"^(?:async[ \t]+)?def[ \t]+{PREVIEW}\b", re.MULTILINE)
-
-
 @lru_cache(maxsize=64)
 def preview_of(code: str) -> Snippet | None:
     """The top-level function `preview`; None if there is none, or none that could be called."""
@@ -159,14 +157,14 @@ def check_preview(code: str, run: Signature) -> None:
     if not _LOOKS_LIKE_IT.search(code):
         return
     found = read(code, PREVIEW)
-    if _taken(found) != _taken(run):
+    if _parameter_types(found) != _parameter_types(run):
         raise SignatureError(
             "expected `preview` with the parameters of `run`: the same names, types and defaults in the same order",
             cut(code, PREVIEW).offset + 1,
         )
 
 
-def _taken(found: Signature) -> list[tuple[str, dict[str, object]]]:
+def _parameter_types(found: Signature) -> list[tuple[str, dict[str, object]]]:
     """Return what they are called and take; how they are described may differ."""
     properties = found.input_schema["properties"].items()
     return [(name, {key: value for key, value in part.items() if key != "description"}) for name, part in properties]

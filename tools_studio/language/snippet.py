@@ -216,7 +216,11 @@ def _is_dataclass(lines: list[Line], number: int, line: Line) -> bool:
 def _record(text: str, lines: list[Line], number: int) -> Record:
     header = lines[number]
     name = header.words[1] if len(header.words) > 1 else ""
-    body = [line for line in _body(lines, number) if _is_field(line)]
+    body = [
+        line
+        for line in _body(lines, number)
+        if len(line.words) > 2 and line.words[0].isidentifier() and line.words[1] == ":"
+    ]
     written = "\n".join(between(text, line.tokens[0], line.tokens[-1]) for line in body)
     if len(written.encode("utf-8", "replace")) > SNIPPET_CAP:
         raise SignatureError(f"the fields of {name} take more than {SNIPPET_CAP // 1024} KB", header.row)
@@ -230,10 +234,6 @@ def _body(lines: list[Line], number: int) -> Iterator[Line]:
             return
         if line.depth == 1:
             yield line
-
-
-def _is_field(line: Line) -> bool:
-    return len(line.words) > 2 and line.words[0].isidentifier() and line.words[1] == ":"
 
 
 def _field(text: str, line: Line) -> ast.AnnAssign:

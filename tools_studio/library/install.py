@@ -21,6 +21,19 @@ logger = logging.getLogger(__name__)
 
 FILE_CHANGED = "its file in the library does not match its recorded hash."
 ROW_CHANGED = "what is stored of it was changed from outside and does not match its recorded hash."
+# The fields of a tool that an update brings along, beside its code.
+WORDS_AND_POWERS = ("title", "group", "category", "tags", "capabilities", "prompt_template", "example")
+# The first six tools, installed before fingerprints were kept beside an installed tool.
+EARLIER = frozenset(
+    {
+        "ba0d6669ae4959fea374df53ff1e6c0679a331cbe897de236000c18b6251eaf1",
+        "bef4f01fba69cd00ba5f9f347fc474fff8c421ff648f1933b6068e3d187fd7fc",
+        "431d4266cb0905381b1c9b419c89b05bc3774790d6c2645b35d0c0f6f1ae3c48",
+        "e668d925604934aefe3001f749fe6d5d355ae38be621ee9e10b18531fc368daf",
+        "b0412b020e9266bc36caf1d2bf51153a1cea5e0f376cd447bbda83f3b929344b",
+        "58fb0868f54033b39ebefdf3483784a3491a7c641a228355dbe9381ca57ee8c0",
+    }
+)
 
 
 def revoke(script: Script, reason: str) -> None:
@@ -46,21 +59,6 @@ def revoke_changed() -> None:
             revoke(script, ROW_CHANGED)
 
 
-# The fields of a tool that an update brings along, beside its code.
-WORDS_AND_POWERS = ("title", "group", "category", "tags", "capabilities", "prompt_template", "example")
-# The first six tools, installed before fingerprints were kept beside an installed tool.
-EARLIER = frozenset(
-    {
-        "ba0d6669ae4959fea374df53ff1e6c0679a331cbe897de236000c18b6251eaf1",
-        "bef4f01fba69cd00ba5f9f347fc474fff8c421ff648f1933b6068e3d187fd7fc",
-        "431d4266cb0905381b1c9b419c89b05bc3774790d6c2645b35d0c0f6f1ae3c48",
-        "e668d925604934aefe3001f749fe6d5d355ae38be621ee9e10b18531fc368daf",
-        "b0412b020e9266bc36caf1d2bf51153a1cea5e0f376cd447bbda83f3b929344b",
-        "58fb0868f54033b39ebefdf3483784a3491a7c641a228355dbe9381ca57ee8c0",
-    }
-)
-
-
 def install(
     shipment: Iterable[ShippedTool] = TOOLS,
     recorded: Mapping[str, str] | None = None,
@@ -73,29 +71,25 @@ def install(
     """
     revoke_changed()
     recorded = record.recorded() if recorded is None else recorded
-    there = {script.tool.name: script for script in Script.objects.select_related("tool") if _is_ours(script, earlier)}
+    there = {
+        script.tool.name: script
+        for script in Script.objects.select_related("tool")
+        if script.shipped or fingerprint(script.code, script.capabilities) in earlier
+    }
     shipments = set(Shipment.objects.values_list("name", flat=True))
     added = 0
     for shipped in shipment:
         script = there.get(shipped.name)
         if not record.is_genuine(shipped, recorded):
-            _refuse(shipped, script)
+            if script is None:
+                logger.error("The shipped tool %s was not installed: %s", shipped.name, FILE_CHANGED)
+            else:
+                revoke(script, FILE_CHANGED)
         elif script is not None:
             _renew(shipped, script, recorded[shipped.name])
         elif shipped.name not in shipments:
             added += _add(shipped, recorded[shipped.name])
     return added
-
-
-def _is_ours(script: Script, earlier: frozenset[str]) -> bool:
-    return bool(script.shipped) or record.fingerprint(script.code, script.capabilities) in earlier
-
-
-def _refuse(shipped: ShippedTool, script: Script | None) -> None:
-    if script is None:
-        logger.error("The shipped tool %s was not installed: %s", shipped.name, FILE_CHANGED)
-    else:
-        revoke(script, FILE_CHANGED)
 
 
 def _add(shipped: ShippedTool, fingerprint: str) -> bool:
@@ -142,19 +136,19 @@ def _is_current(shipped: ShippedTool, script: Script, fingerprint: str) -> bool:
 
 def _update(shipped: ShippedTool, script: Script) -> Draft:
     """The new version, which never asks less often than the installed one; a person's words and values stay."""
-    standing, new = draft_of(script.tool), _draft(shipped)
-    given = {each.name for each in standing.variables}
-    variables = (*standing.variables, *(each for each in new.variables if each.name not in given))
+    here, new = draft_of(script.tool), _draft(shipped)
+    given = {each.name for each in here.variables}
+    variables = (*here.variables, *(each for each in new.variables if each.name not in given))
     mode = max(script.tool.hitl_mode, shipped.hitl_mode, key=loosening.strictness)
     if script.author_id is None:
-        kept = replace(new, description=standing.description, deadline_seconds=standing.deadline_seconds)
+        merged = replace(new, description=here.description, deadline_seconds=here.deadline_seconds)
     else:
-        kept = replace(standing, code=new.code, capabilities=new.capabilities)
+        merged = replace(here, code=new.code, capabilities=new.capabilities)
     return replace(
-        kept,
+        merged,
         hitl_mode=HitlMode(mode).value,
-        condition=standing.condition,
-        signed_in_only=standing.signed_in_only,
+        condition=here.condition,
+        signed_in_only=here.signed_in_only,
         variables=variables,
     )
 

@@ -20,6 +20,16 @@ from tools_studio.pages.listing import side
 from tools_studio.pages.page import author_only
 from tools_studio.spec import SOURCE
 
+CONFLICTS = (
+    ("leave", gettext_noop("Leave alone"), gettext_noop("The tool that is here stays as it is.")),
+    (
+        "replace",
+        gettext_noop("Replace"),
+        gettext_noop("As a new version; it never asks less often than the one here, and becomes a draft."),
+    ),
+    ("rename", gettext_noop("Add beside it"), gettext_noop("Under a name with a number, such as NAME_2.")),
+)
+
 
 @author_only
 @require_safe
@@ -51,17 +61,6 @@ def _file(text: str, stem: str) -> HttpResponse:
     day = timezone.localdate().isoformat()
     response["Content-Disposition"] = f'attachment; filename="{stem}-tools-{day}.json"'
     return response
-
-
-CONFLICTS = (
-    ("leave", gettext_noop("Leave alone"), gettext_noop("The tool that is here stays as it is.")),
-    (
-        "replace",
-        gettext_noop("Replace"),
-        gettext_noop("As a new version; it never asks less often than the one here, and becomes a draft."),
-    ),
-    ("rename", gettext_noop("Add beside it"), gettext_noop("Under a name with a number, such as NAME_2.")),
-)
 
 
 @author_only

@@ -113,7 +113,7 @@ def side(request: HttpRequest, current: Tool | None = None) -> dict[str, Any]:
         found = [line for line in found if line.script and wanted.tag in line.script.tags]
     return {
         "section": "studio", "filters": wanted, "groups": _groups(found, current), "shown": len(found),
-        "total": listed().count(), "selects": _selects(wanted, _tags()),
+        "total": listed().count(), "selects": _selects(wanted),
         "may_administer": administers,
     }  # fmt: skip
 
@@ -161,16 +161,9 @@ def _groups(lines: Iterable[Line], current: Tool | None) -> list[Group]:
     return [Group(name, members, any(line.tool == current for line in members)) for name, members in grouped]
 
 
-def _tags() -> list[str]:
-    kept = Script.objects.values_list("tags", flat=True)
-    return sorted({tag for tags in kept for tag in tags})
-
-
-def _risks() -> list[tuple[str, str]]:
-    return [(str(level), f"L{level} {_(label)}") for level, label in enumerate(RISK_LABELS)]
-
-
-def _selects(wanted: Filters, tags: list[str]) -> list[Select]:
+def _selects(wanted: Filters) -> list[Select]:
+    tags = sorted({tag for tags in Script.objects.values_list("tags", flat=True) for tag in tags})
+    risks = [(str(level), f"L{level} {_(label)}") for level, label in enumerate(RISK_LABELS)]
     return [
         Select(
             "category", gettext_noop("Category"), gettext_noop("Any category"), wanted.category, list(Category.choices)
@@ -178,5 +171,5 @@ def _selects(wanted: Filters, tags: list[str]) -> list[Select]:
         Select("tag", gettext_noop("Tag"), gettext_noop("Any tag"), wanted.tag, [(tag, tag) for tag in tags]),
         Select("mode", gettext_noop("HITL mode"), gettext_noop("Any mode"), wanted.mode, list(HitlMode.choices)),
         Select("state", gettext_noop("State"), gettext_noop("Any state"), wanted.state, list(STATES)),
-        Select("risk", gettext_noop("Risk"), gettext_noop("Any risk"), wanted.risk, _risks()),
+        Select("risk", gettext_noop("Risk"), gettext_noop("Any risk"), wanted.risk, risks),
     ]

@@ -26,6 +26,22 @@ from tools_studio.pages.page import administrator_only
 
 MOST_COUNTED = 20_000
 MOST_FOLDERS = 200
+# Of each variable that bounds a run: its unit, and what it bounds.
+LIMITS = {
+    "TOOL_CPU_SECONDS": ("s", gettext_noop("of computing for one run")),
+    "TOOL_WALL_SECONDS": ("s", gettext_noop("for one run in all, waiting included")),
+    "TOOL_SLEEP_SECONDS": ("s", gettext_noop("of sleeping in one run")),
+    "TOOL_MEMORY_MIB": ("MiB", gettext_noop("of memory")),
+    "TOOL_HOST_CALLS": ("calls", gettext_noop("of functions from hitl in one run")),
+    "TOOL_HELPER_CALLS": ("calls", gettext_noop("of helper functions in one run")),
+    "TOOL_SOURCE_KIB": ("KiB", gettext_noop("of code")),
+    "TOOL_ARGUMENT_KIB": ("KiB", gettext_noop("of arguments, also of each function from hitl")),
+    "TOOL_RESULT_KIB": ("KiB", gettext_noop("of result")),
+    "TOOL_OUTPUT_KIB": ("KiB", gettext_noop("of printed output that is kept")),
+    "TOOL_WORKERS": ("runs", gettext_noop("at the same time in each process, at most half of them for one person")),
+    "TOOL_QUEUE_SECONDS": ("s", gettext_noop("of waiting for a free worker, then a call is withdrawn")),
+}
+MOST_RUNNING = 50
 
 
 @dataclass(frozen=True)
@@ -70,24 +86,6 @@ def _files(folder: Path) -> Iterator[int]:
                 yield os.lstat(os.path.join(path, name)).st_size  # noqa: PTH118
             except FileNotFoundError:
                 continue
-
-
-# Of each variable that bounds a run: its unit, and what it bounds.
-LIMITS = {
-    "TOOL_CPU_SECONDS": ("s", gettext_noop("of computing for one run")),
-    "TOOL_WALL_SECONDS": ("s", gettext_noop("for one run in all, waiting included")),
-    "TOOL_SLEEP_SECONDS": ("s", gettext_noop("of sleeping in one run")),
-    "TOOL_MEMORY_MIB": ("MiB", gettext_noop("of memory")),
-    "TOOL_HOST_CALLS": ("calls", gettext_noop("of functions from hitl in one run")),
-    "TOOL_HELPER_CALLS": ("calls", gettext_noop("of helper functions in one run")),
-    "TOOL_SOURCE_KIB": ("KiB", gettext_noop("of code")),
-    "TOOL_ARGUMENT_KIB": ("KiB", gettext_noop("of arguments, also of each function from hitl")),
-    "TOOL_RESULT_KIB": ("KiB", gettext_noop("of result")),
-    "TOOL_OUTPUT_KIB": ("KiB", gettext_noop("of printed output that is kept")),
-    "TOOL_WORKERS": ("runs", gettext_noop("at the same time in each process, at most half of them for one person")),
-    "TOOL_QUEUE_SECONDS": ("s", gettext_noop("of waiting for a free worker, then a call is withdrawn")),
-}
-MOST_RUNNING = 50
 
 
 @administrator_only

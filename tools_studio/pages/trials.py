@@ -31,6 +31,10 @@ from tools_studio.spec import AuthoringError, draft_of
 TEST_SECONDS = 45.0
 # Their arguments were never seen to fit.
 NOT_TRIED = (Status.REJECTED, Status.REFUSED)
+# For all cases of one request together: a browser waits no longer with patience.
+RUN_SECONDS = 45.0
+ONE_LINE = 80
+OPEN = ("waiting", "running")
 
 
 @author_only
@@ -163,12 +167,6 @@ def _value(tool: Tool, text: str) -> Any:
         return canonical.loads(text)
     except canonical.NotJson:
         return text
-
-
-# For all cases of one request together: a browser waits no longer with patience.
-RUN_SECONDS = 45.0
-ONE_LINE = 80
-OPEN = ("waiting", "running")
 
 
 @author_only

@@ -28,6 +28,8 @@ from hitlchat.upstreams.elicitation.screening import Link, fields_of, link
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
 
 SHOWN_OF_RECORD = 300
+MOST_CLOSED = 20
+AGREE = "Tick this once you have opened the address, or choose “Don't answer”."
 
 
 @dataclass(frozen=True)
@@ -124,10 +126,6 @@ def _outcome(question: UpstreamQuestion) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_OF_RECORD else f"{text[: SHOWN_OF_RECORD - 1]}…"
-
-
-MOST_CLOSED = 20
-AGREE = "Tick this once you have opened the address, or choose “Don't answer”."
 
 
 @login_required
