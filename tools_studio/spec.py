@@ -168,7 +168,12 @@ def check(draft: Draft, stored: Mapping[str, Stored] | None = None, *, sections:
     `sections`: of the code's docstring, see docstrings.read.
     """
     problems: dict[str, str] = {}
-    found = _signature(draft.code, problems, sections=sections)
+    found: Signature | None = None
+    try:
+        found = signature.read(draft.code, sections=sections)
+        signature.check_preview(draft.code, found)
+    except SignatureError as error:
+        problems["code"] = f"Line {error.line}: {error}" if error.line else str(error)
     granted, unsound = _capabilities(draft)
     if unsound is not None:
         problems["capabilities"] = str(unsound)
@@ -276,16 +281,6 @@ def given(document: Mapping[str, Any]) -> Draft:
     fields = {name: document[key] for name, key in KEYS.items() if key in document}
     named = tuple(variables.from_json(each) for each in document.get("variables", ()))
     return Draft(**fields | {"tags": tuple(document.get("tags", ())), "variables": named})
-
-
-def _signature(code: str, problems: dict[str, str], *, sections: bool) -> Signature | None:
-    try:
-        found = signature.read(code, sections=sections)
-        signature.check_preview(code, found)
-    except SignatureError as error:
-        problems["code"] = f"Line {error.line}: {error}" if error.line else str(error)
-        return None
-    return found
 
 
 def _capabilities(draft: Draft) -> tuple[Capabilities | None, CapabilityError | None]:

@@ -67,9 +67,9 @@ class Save:
 def forget(script: Script, names: Collection[str]) -> None:
     """Blank the plain values that variables of these names had in earlier versions: they are secret from now on."""
     for version in script.versions.all() if names else ():
-        kept = [{**each, "value": None} if each["name"] in names else each for each in version.draft["variables"]]
-        if kept != version.draft["variables"]:
-            version.draft = {**version.draft, "variables": kept}
+        blanked = [{**each, "value": None} if each["name"] in names else each for each in version.draft["variables"]]
+        if blanked != version.draft["variables"]:
+            version.draft = {**version.draft, "variables": blanked}
             version.save(update_fields=["draft"])
 
 

@@ -154,17 +154,14 @@ def preview_of(code: str) -> Snippet | None:
 
 def check_preview(code: str, run: Signature) -> None:
     """SignatureError: there is a `preview`, but it cannot be called in place of `run`."""
-    if not _LOOKS_LIKE_IT.search(code):
-        return
-    found = read(code, PREVIEW)
-    if _parameter_types(found) != _parameter_types(run):
+    if _LOOKS_LIKE_IT.search(code) and _parameters_of(read(code, PREVIEW)) != _parameters_of(run):
         raise SignatureError(
             "expected `preview` with the parameters of `run`: the same names, types and defaults in the same order",
             cut(code, PREVIEW).offset + 1,
         )
 
 
-def _parameter_types(found: Signature) -> list[tuple[str, dict[str, object]]]:
-    """Return what they are called and take; how they are described may differ."""
+def _parameters_of(found: Signature) -> list[tuple[str, dict[str, object]]]:
+    """Return the names and types; how they are described may differ."""
     properties = found.input_schema["properties"].items()
     return [(name, {key: value for key, value in part.items() if key != "description"}) for name, part in properties]

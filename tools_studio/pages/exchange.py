@@ -46,21 +46,17 @@ def export_page(request: HttpRequest) -> HttpResponse:
         text = exchange.text(chosen)
     except TooMuch as error:
         return _choice(request, 422, str(error))
-    return _file(text, names[0] if len(names) == 1 else "hitlchat")
+    response = HttpResponse(text, content_type="application/json")
+    stem, day = names[0] if len(names) == 1 else "hitlchat", timezone.localdate().isoformat()
+    response["Content-Disposition"] = f'attachment; filename="{stem}-tools-{day}.json"'
+    return response
 
 
 def _choice(request: HttpRequest, status: int, problem: str = "") -> HttpResponse:
-    said = problem or (gettext_noop("Choose at least one tool.") if status != 200 else "")
+    problem = problem or (gettext_noop("Choose at least one tool.") if status != 200 else "")
     listed = Tool.objects.filter(source=SOURCE).select_related("script").defer("input_schema", "output_schema")
-    context = {"exportable": listed, "problem": said, **side(request)}
+    context = {"exportable": listed, "problem": problem, **side(request)}
     return render(request, "studio/export.html", context, status=status)
-
-
-def _file(text: str, stem: str) -> HttpResponse:
-    response = HttpResponse(text, content_type="application/json")
-    day = timezone.localdate().isoformat()
-    response["Content-Disposition"] = f'attachment; filename="{stem}-tools-{day}.json"'
-    return response
 
 
 @author_only
@@ -70,7 +66,8 @@ def import_page(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _form(request)
     on_conflict = _conflict(request)
-    content = _content(request)
+    file = request.FILES.get("file")
+    content: bytes | str = request.POST.get("text", "").strip() if file is None else file.read()
     if not content:
         return _form(request, 422, problem=gettext_noop("Choose a file, or paste the content of one."))
     entries: list[exchange.Entry] = []
@@ -98,14 +95,6 @@ def import_page(request: HttpRequest) -> HttpResponse:
 def _conflict(request: HttpRequest) -> Conflict:
     given = request.POST.get("on_conflict", "")
     return cast("Conflict", given) if given in get_args(Conflict) else "leave"
-
-
-def _content(request: HttpRequest) -> bytes | str:
-    file = request.FILES.get("file")
-    if file is not None:
-        content: bytes = file.read()
-        return content
-    return request.POST.get("text", "").strip()
 
 
 def _plan(

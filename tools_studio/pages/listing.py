@@ -108,7 +108,8 @@ def side(request: HttpRequest, current: Tool | None = None) -> dict[str, Any]:
     """The context of `studio/_list.html`."""
     wanted = Filters(**{name: request.GET.get(name, "").strip() for name in Filters.__dataclass_fields__})
     administers = may_administer(person(request))
-    found = [_line(tool, administers) for tool in _narrowed(_all(), wanted)]
+    every = cases.with_tested(listed().select_related("script").defer(*UNUSED, "script__code", "script__capabilities"))
+    found = [_line(tool, administers) for tool in _narrowed(every, wanted)]
     if wanted.tag:
         found = [line for line in found if line.script and wanted.tag in line.script.tags]
     return {
@@ -116,11 +117,6 @@ def side(request: HttpRequest, current: Tool | None = None) -> dict[str, Any]:
         "total": listed().count(), "selects": _selects(wanted),
         "may_administer": administers,
     }  # fmt: skip
-
-
-def _all() -> QuerySet[Tool]:
-    tools = listed().select_related("script").defer(*UNUSED, "script__code", "script__capabilities")
-    return cases.with_tested(tools)
 
 
 def _narrowed(tools: QuerySet[Tool], wanted: Filters) -> QuerySet[Tool]:

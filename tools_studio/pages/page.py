@@ -67,23 +67,20 @@ def standing_of(tool: Tool) -> Standing:
     script: Script = tool.script
     missing = dict(variables.resolve(spec.stored_variables(script).values()).missing)
     passed = cases.passed(tool)
+    why_not = "" if passed else _("Run a test first: none has passed since the last edit.")
+    if missing:
+        why_not = " ".join([*missing.values(), _("The tool stays a draft until then.")])
+    if script.revoked:
+        why_not = _("A revoked tool must not run.")
     return Standing(
         published=tool.published,
         version=script.version,
-        why_not=_why_not(script, missing, passed),
+        why_not=why_not,
         passed=passed,
         missing=missing,
         revoked=script.revoked,
         shipped=bool(script.shipped),
     )
-
-
-def _why_not(script: Script, missing: dict[str, str], passed: ToolCall | None) -> str:
-    if script.revoked:
-        return _("A revoked tool must not run.")
-    if missing:
-        return " ".join([*missing.values(), _("The tool stays a draft until then.")])
-    return "" if passed else _("Run a test first: none has passed since the last edit.")
 
 
 def open_calls(tool: Tool) -> tuple[int, int]:

@@ -73,8 +73,8 @@ def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
     except Unreadable as error:
         return _list(request, tool, status=422, not_restored=version, problems=[str(error)])
     except AuthoringError as error:
-        said = [f"{spec.WORDS.get(field, field)}: {text}" for field, text in error.errors.items()]
-        return _list(request, tool, status=422, not_restored=version, problems=said)
+        problems = [f"{spec.WORDS.get(field, field)}: {text}" for field, text in error.errors.items()]
+        return _list(request, tool, status=422, not_restored=version, problems=problems)
     script: Script = tool.script
     query = {"restored": number} | ({"anew": 1} if saved.version != script.version else {})
     return redirect(reverse("tool-versions", args=[name], query=query))

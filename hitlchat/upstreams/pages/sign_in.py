@@ -69,31 +69,26 @@ def _shown(server: UpstreamServer) -> Shown | None:
         return None
     if any(each.name.lower() == "authorization" for each in server_draft.read_values(server.headers)):
         return None
-    kept = SignIn.objects.select_related("signed_in_by").filter(pk=server.pk).first()
-    if kept is None:
+    found = SignIn.objects.select_related("signed_in_by").filter(pk=server.pk).first()
+    if found is None:
         return Shown("none")
-    if not kept.mark:
-        return Shown("none", last_error=kept.last_error, host=kept.issuer_host)
-    return _signed_in(kept, server)
-
-
-def _signed_in(kept: SignIn, server: UpstreamServer) -> Shown:
-    moved = kept.origin != origin_of(server.url)
-    who = kept.signed_in_by
+    if not found.mark:
+        return Shown("none", last_error=found.last_error, host=found.issuer_host)
+    moved, who = found.origin != origin_of(server.url), found.signed_in_by
     return Shown(
-        "broken" if kept.problem or moved else "fine",
-        why=_("It was for {origin}, and the server has another address now.").format(origin=kept.origin)
+        "broken" if found.problem or moved else "fine",
+        why=_("It was for {origin}, and the server has another address now.").format(origin=found.origin)
         if moved
-        else kept.problem,
+        else found.problem,
         who=(who.get_full_name() or who.get_username()) if who else "someone who has no account here any more",
-        at=kept.signed_in_at,
-        host=kept.issuer_host,
-        scopes=scopes_of(kept.scopes_granted),
-        lacking=scopes_of(kept.lacking),
-        expires_at=kept.expires_at,
-        renews=kept.renews,
-        registration=kept.get_registration_display(),
-        last_error=kept.last_error,
+        at=found.signed_in_at,
+        host=found.issuer_host,
+        scopes=scopes_of(found.scopes_granted),
+        lacking=scopes_of(found.lacking),
+        expires_at=found.expires_at,
+        renews=found.renews,
+        registration=found.get_registration_display(),
+        last_error=found.last_error,
     )
 
 
@@ -146,8 +141,10 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
     form = ClientForm(request.POST)
     if not form.is_valid():
         return _page(request, server, form, status=422)
+    places = [_absolute(request, view, server.pk) for view in ("servers:callback", "servers:client")]
+    asking = Asking(actor_of(request), person(request).pk, _session(request), *places)
     try:
-        begun = flow.begin(server, _asking(request, server), form.typed(seen="changed" in request.POST))
+        begun = flow.begin(server, asking, form.typed(seen="changed" in request.POST))
     except NoClient as error:
         return _page(request, server, form, why=str(error), wants_client=True, status=422)
     except NotPossible as error:
@@ -164,8 +161,10 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
         # Not through the sign-in page: what stands in this address is for nobody else.
         raise PermissionDenied("Sign in as the administrator who began this, and begin again.")
     server = get_object_or_404(UpstreamServer, pk=server_id)
+    query = request.GET
+    answer = (query.get("state", ""), query.get("code", ""), query.get("iss"), query.get("error", ""))
     try:
-        flow.finish(server_id, _brought(request), actor_of(request))
+        flow.finish(server_id, Brought(person(request).pk, _session(request), *answer), actor_of(request))
     except NotPossible as error:
         return _page(request, server, _form_of(server), why=str(error), status=422)
     except LookupError as error:
@@ -183,8 +182,8 @@ def forget(request: HttpRequest, name: str) -> HttpResponse:
     except LookupError as error:
         messages.warning(request, str(error))
     else:
-        said = _("Signed out of {server}: its tokens are gone from here.").format(server=server.name)
-        messages.add_message(request, messages.WARNING if trouble else messages.SUCCESS, f"{said} {trouble}".strip())
+        words = _("Signed out of {server}: its tokens are gone from here.").format(server=server.name)
+        messages.add_message(request, messages.WARNING if trouble else messages.SUCCESS, f"{words} {trouble}".strip())
     return redirect("servers:server", name)
 
 
@@ -201,33 +200,11 @@ def client(request: HttpRequest, server_id: UUID) -> JsonResponse:
 
 def _form_of(server: UpstreamServer) -> ClientForm:
     """Return the form with what an administrator entered the last time."""
-    kept = SignIn.objects.filter(pk=server.pk).first()
-    if kept is None:
+    found = SignIn.objects.filter(pk=server.pk).first()
+    if found is None:
         return ClientForm()
-    typed_id = kept.client_id if kept.registration == Registration.TYPED else ""
-    return ClientForm(initial={"client_id": typed_id, "scopes": kept.wanted_scopes})
-
-
-def _asking(request: HttpRequest, server: UpstreamServer) -> Asking:
-    return Asking(
-        actor_of(request),
-        person(request).pk,
-        _session(request),
-        _absolute(request, "servers:callback", server.pk),
-        _absolute(request, "servers:client", server.pk),
-    )
-
-
-def _brought(request: HttpRequest) -> Brought:
-    told = request.GET
-    return Brought(
-        person(request).pk,
-        _session(request),
-        told.get("state", ""),
-        told.get("code", ""),
-        told.get("iss"),
-        told.get("error", ""),
-    )
+    typed_id = found.client_id if found.registration == Registration.TYPED else ""
+    return ClientForm(initial={"client_id": typed_id, "scopes": found.wanted_scopes})
 
 
 def _session(request: HttpRequest) -> str:
