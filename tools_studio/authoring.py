@@ -189,11 +189,11 @@ def delete(tool: Tool, actor: Actor) -> None:
         tools.remove([tool], actor)
 
 
-def free_name(name: str, taken: Collection[str], ending: str = "_", first: int = 2) -> str:
+def free_name(name: str, used: Collection[str], ending: str = "_", first: int = 2) -> str:
     """Return `name` if it is free, else with `ending` and the first number that makes it free; 1 is not written."""
     endings = (f"{ending}{number}" if number > 1 else ending for number in count(first))
     names = (name[: LONGEST_NAME - len(each)] + each for each in endings)
-    return next(each for each in chain([name], names) if each not in taken)
+    return next(each for each in chain([name], names) if each not in used)
 
 
 def restore(version: ScriptVersion, actor: Actor, *, confirmed: bool = False) -> Tool:

@@ -229,9 +229,9 @@ def _beside(entry: Entry, present: Tool, on_conflict: Conflict) -> Step:
 def _is_there(entry: Entry, sound: Checked, mode: HitlMode, present: Tool) -> bool:
     """Would replacing the tool here change nothing about it?"""
     merged = replace(_merged(entry, present.name, mode, present), capabilities=sound.capabilities.as_json())
-    known = {canonical.dumps(asdict(cases.of(row))) for row in cases.rows(present)}
+    here = {canonical.dumps(asdict(cases.of(row))) for row in cases.rows(present)}
     wanted = {canonical.dumps(asdict(case)) for case in entry.cases or ()}
-    return spec.as_json(merged) == spec.as_json(spec.draft_of(present)) and wanted <= known
+    return spec.as_json(merged) == spec.as_json(spec.draft_of(present)) and wanted <= here
 
 
 def _merged(entry: Entry, name: str, mode: HitlMode, present: Tool | None) -> Draft:

@@ -63,12 +63,12 @@ def _problem(variable: Value) -> str | None:
     return None
 
 
-def to_store(variables: Iterable[Value], standing: Mapping[str, Stored]) -> tuple[Stored, ...]:
+def to_store(variables: Iterable[Value], before: Mapping[str, Stored]) -> tuple[Stored, ...]:
     """Return how they are to be stored.
 
-    One without a value stays the one in `standing`, unless it was a secret there.
+    One without a value stays the one in `before`, unless it was a secret there.
     """
-    stored = (_to_store(each, standing.get(each.name)) for each in variables)
+    stored = (_to_store(each, before.get(each.name)) for each in variables)
     return tuple(sorted(stored, key=lambda each: each.name))
 
 

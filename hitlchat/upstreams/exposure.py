@@ -56,17 +56,17 @@ def proposals(rows: Iterable[ComposedTool]) -> dict[UUID, str]:
 
 def aliases(wanted: list[Wanted]) -> Names:
     """Return one alias for each tool, no two alike, and none that another tool has; or what speaks against it."""
-    taken = set(Tool.objects.values_list("name", flat=True))
+    used = set(Tool.objects.values_list("name", flat=True))
     chosen = {row.pk: alias for row, alias in wanted if alias and not (row.tool and row.tool.name == alias)}
     others = [(row, alias) for row, alias in wanted if row.pk not in chosen]
-    given = _default(others, taken)
+    given = _default(others, used)
     defaults, alike = set(given.values()), Counter(map(rules.shape, chosen.values()))
     problems: dict[UUID, list[Objection]] = {}
     for row, _ in wanted:
         if (alias := chosen.get(row.pk)) is None:
             continue
         own = {row.tool.name} if row.tool else set()
-        if found := rules.objections(alias, (taken - own) | defaults):
+        if found := rules.objections(alias, (used - own) | defaults):
             problems[row.pk] = [Objection("alias", f"Alias: {each.sentence}") for each in found]
         elif alike[rules.shape(alias)] > 1:
             sentence = translatable(f"Alias: “{alias}” is, or looks like, what another tool is to be called now.")
@@ -75,12 +75,12 @@ def aliases(wanted: list[Wanted]) -> Names:
     return Names(given, problems)
 
 
-def _default(wanted: list[Wanted], taken: set[str]) -> dict[UUID, str]:
+def _default(wanted: list[Wanted], used: set[str]) -> dict[UUID, str]:
     """The alias that each has, unless the default is asked for; new ones keep clear of all others."""
     has = {row.pk: row.tool.name for row, alias in wanted if row.tool and alias in {None, row.tool.name}}
     offers = {row.pk: (row.server.name, row.name) for row, _ in wanted if row.pk not in has}
     own = {row.tool.name for row, _ in wanted if row.tool and row.pk in offers}
-    assigned = rules.assign(offers.values(), taken - own)
+    assigned = rules.assign(offers.values(), used - own)
     return has | {pk: assigned[offer] for pk, offer in offers.items()}
 
 
@@ -115,8 +115,8 @@ def apply(
             is_open = question.loosenings and confirmed not in {None, question.digest}
             _apply(rows, wanted, actor, question if is_open else None)
     except IntegrityError as error:
-        taken = Objection("exposed", "Another tool took a name just now. Try again.")
-        raise Refused({tool: [taken] for tool in wanted}) from error
+        clash = Objection("exposed", "Another tool took a name just now. Try again.")
+        raise Refused({tool: [clash] for tool in wanted}) from error
     return [rows[change.tool] for change in changes]
 
 

@@ -245,8 +245,8 @@ def _shown(request: HttpRequest, tool: Tool) -> list[dict[str, Any]]:
     for row in cases.rows(tool):
         outcome = cases.outcome_of(row, tool)
         is_mine = row.last_call is not None and row.last_call.caller_id == user_id
-        asked = _card(row, actor_of(request)) if outcome.state == "waiting" and is_mine else None
-        shown.append({"row": row, "outcome": outcome, "arguments": _short(row.arguments), "card": asked})
+        open_card = _card(row, actor_of(request)) if outcome.state == "waiting" and is_mine else None
+        shown.append({"row": row, "outcome": outcome, "arguments": _short(row.arguments), "card": open_card})
     return shown
 
 

@@ -1,4 +1,4 @@
-"""Becoming: what accepting a changed tool would mean, its record beside the accepted one, with nothing hidden."""
+"""Acceptance: what accepting a changed tool would mean, its record beside the accepted one, with nothing hidden."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +65,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Becoming:
+class Acceptance:
     """`withdrawn`: calls that came to nothing when it changed. `loses_mode`: accepted, it asks every time again.
     `must_read`: nobody may accept it without saying that they read the warnings.
     """
@@ -94,7 +94,7 @@ def has_changed(row: ComposedTool) -> bool:
     return bool(row.pinned_digest) and (row.held or row.seen_digest != row.pinned_digest)
 
 
-def becoming(row: ComposedTool) -> Becoming:
+def acceptance_of(row: ComposedTool) -> Acceptance:
     """Return what a tool that `has_changed` becomes; its server and its row in the gate are loaded."""
     facts = endpoint.facts_of(row.server, writes=row.server.writes)
     then = endpoint.facts_of(row.server, writes=_wrote(row))
@@ -102,7 +102,7 @@ def becoming(row: ComposedTool) -> Becoming:
     new = findings_of(row.warnings)
     known = {(each.id, each.where, each.excerpt) for each in old}
     gated = row.tool is None or row.tool.hitl_mode == HitlMode.REQUIRED
-    return Becoming(
+    return Acceptance(
         comparison=compare(row.pinned, row.seen),
         before=compose(
             assess_server(then), assess_tool(Offered.from_json(row.pinned), then), gated=gated, poisoned=trips(old)

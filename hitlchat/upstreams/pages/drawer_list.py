@@ -144,7 +144,7 @@ class Line:
         return "" if self.row.problems else unchecked(self.record.get("inputSchema") or {})
 
     @property
-    def asked(self) -> int:
+    def risk_if_gated(self) -> int:
         """Return its risk if every call is asked about."""
         poisoned, floored = trips(self.findings), bool(self.row.risk_floor)
         return effective(self.row.risk_inherent, floored=floored, gated=True, poisoned=poisoned)

@@ -20,7 +20,7 @@ from hitlchat.upstreams import exposure
 from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState
 from hitlchat.upstreams.pages import comparison, summary
-from hitlchat.upstreams.pages.comparison import becoming, fields, has_changed, is_intact
+from hitlchat.upstreams.pages.comparison import acceptance_of, fields, has_changed, is_intact
 from hitlchat.upstreams.pages.summary import administrator_only
 from hitlchat.upstreams.risk.limits import unchecked
 from hitlchat.upstreams.risk.scan import findings_of
@@ -161,11 +161,11 @@ def of(request: HttpRequest, row: ComposedTool, problems: list[str]) -> dict[str
     """The context of `servers/ledger/tool.html`; `problems`: why it was not done what was asked."""
     changed = has_changed(row)
     accepted = row.pinned if row.pinned_digest else None
-    found = becoming(row) if changed else None
+    found = acceptance_of(row) if changed else None
     look, icon = LOOKS[ToolState(row.state)]
     return {
         "section": "servers", "row": row, "server": row.server, "tool": row.tool, "look": look, "look_icon": icon,
-        "problems": problems, "becoming": found,
+        "problems": problems, "acceptance": found,
         "reasons": list(dict.fromkeys(map(summary.risk_reason, row.risk_reasons))),
         "accepted": accepted is not None, "intact": accepted is None or is_intact(accepted, row.pinned_digest),
         "fields": fields(accepted or row.seen),

@@ -264,9 +264,9 @@ def _suggested(request: HttpRequest) -> ServerDraft | None:
 
 def _free(name: str) -> str:
     """The name, or the name with a number, whichever no server has."""
-    taken = {each.lower() for each in UpstreamServer.objects.values_list("name", flat=True)}
-    numbered = (f"{name}-{number}" for number in range(2, len(taken) + 3))
-    return next(each for each in (name, *numbered) if each.lower() not in taken)
+    used = {each.lower() for each in UpstreamServer.objects.values_list("name", flat=True)}
+    numbered = (f"{name}-{number}" for number in range(2, len(used) + 3))
+    return next(each for each in (name, *numbered) if each.lower() not in used)
 
 
 def _save(request: HttpRequest, found: UpstreamServer, form: ServerForm) -> UpstreamServer:
