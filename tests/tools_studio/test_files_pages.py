@@ -63,7 +63,7 @@ def test_the_plan_has_what_is_written_first_and_what_is_the_same_folded(author: 
         *exported, {"name": "other", "code": ECHO}, {"name": "new", "code": ECHO},
     ]})  # fmt: skip
     plan = author.post(IMPORT, {"text": content, "on_conflict": "leave"})
-    assert [step.name for step in plan.context["plan"].told] == ["new", "other"]
+    assert [step.name for step in plan.context["plan"].shown] == ["new", "other"]
     assert "1 tool is the same as here" in text(plan)
 
 
