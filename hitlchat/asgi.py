@@ -33,7 +33,7 @@ from hitlchat.gate import tools  # noqa: E402
 from hitlchat.gate.loosening import record_settings  # noqa: E402
 from hitlchat.mcp_server import server as mcp  # noqa: E402
 from hitlchat.mcp_server import submissions  # noqa: E402
-from hitlchat.mcp_server.inspector.session import sessions  # noqa: E402
+from hitlchat.mcp_server.inspector.session import end_all as end_inspector_sessions  # noqa: E402
 from hitlchat.notices import delivery as notices  # noqa: E402
 from hitlchat.record import worker as record  # noqa: E402
 from hitlchat.upstreams import connections  # noqa: E402
@@ -70,11 +70,11 @@ class Household:
         for task in self._tasks:
             task.cancel()
         await runner.let_go()
+        end_inspector_sessions()
         # Else others would count what still executes here as lost.
         beating = asyncio.create_task(runner.heartbeat().work())
         await background.drain(settings.DRAIN_SECONDS)
         beating.cancel()
-        await sessions.close()
         await mcp.mcp_application.end()
         background.adopt(None)
         await connections.end()

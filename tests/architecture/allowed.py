@@ -14,7 +14,6 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/gate/policy.py": "around a tool's condition and what rules are told: what cannot be read means ask",
     "hitlchat/gate/policies/loading.py": "around other people's policies: one that raises means ask, or does not load",
     "hitlchat/mcp_server/calling.py": "the outermost frame of a tools/call: the client reads nothing of our insides",
-    "hitlchat/mcp_server/inspector/session.py": "the outermost frame of a session: however it ends, it is said",
     "hitlchat/mcp_server/server.py": "the outermost frame of every other request over MCP: no insides are told",
     "hitlchat/mcp_server/listing.py": "the outermost frame of the watch for changes, which must outlive any failure",
     "hitlchat/project_tools/running.py": "around the operator's own functions: a call always ends in a result",

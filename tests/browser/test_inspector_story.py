@@ -1,7 +1,5 @@
 """Someone meets the gate as the user of an MCP client: of both revisions, by keyboard, and of one that cannot ask."""
 
-import re
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -44,20 +42,17 @@ class Bench:
         self.page.get_by_role("button", name="Call", exact=True).click()
 
     def end(self) -> None:
-        self.page.get_by_role("button", name="Disconnect").click()
-        expect(self.page.get_by_text("You ended it.")).to_be_visible()
+        self.page.get_by_role("button", name="End session").click()
+        expect(self.page.get_by_role("heading", name="New session")).to_be_visible()
 
 
 @pytest.fixture
-def bob(visit: Visit, house: House) -> Iterator[Page]:
+def bob(visit: Visit, house: House) -> Page:
     page = visit(house.server, house.bob)
     page.goto(f"{house.server.url}/mcp-access/connect")
     page.get_by_role("link", name="Inspector", exact=True).press("Enter")
     expect(page.get_by_role("heading", name="New session")).to_be_visible()
-    yield page
-    # Also of a test that failed: nobody may have many sessions open.
-    for path in set(re.findall(r"/mcp-access/inspector/[0-9a-f-]{36}", house.bob.get("/mcp-access/inspector").text)):
-        house.bob.post(f"{path}/end")
+    return page
 
 
 def records(house: House, count: int) -> list[dict[str, Any]]:
@@ -72,7 +67,6 @@ def connected(bob: Page, era: str, *, without: str) -> Bench:
     bob.get_by_label("When the client can't ask").select_option(label=without)
     bob.get_by_role("button", name="Connect").click()
     expect(bob.get_by_text("It cannot ask its user.")).to_be_visible()
-    expect(bob.get_by_text("Connected", exact=True)).to_be_visible()
     return Bench(bob)
 
 
@@ -85,7 +79,7 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
     tab_to(bob, bob.get_by_role("button", name="Connect"))
     bob.keyboard.press("Enter")
     bench = Bench(bob)
-    expect(bob.get_by_text(f"hitlchat 1, protocol {era}")).to_be_visible()
+    expect(bob.get_by_role("heading", name=f"Client, protocol {era}")).to_be_visible()
     expect(bench.tool("count")).to_be_visible()
     house.sits_at_his_clients()
     tab_to(bob, bench.tool("count"))
@@ -111,7 +105,7 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
 
     expect(bench.calls).to_have_count(2)
     expect(bench.calls.first.get_by_text("Result", exact=True)).to_be_visible()
-    expect(bench.calls.last).to_contain_text("isError")
+    expect(bench.calls.last).to_contain_text("Error")
     expect(bench.calls.last).to_contain_text("The user declined this call. It was not executed.")
     accepted, declined = records(house, 2)
     assert [accepted["status"], declined["status"], declined["startedAt"]] == ["succeeded", "declined", None]
@@ -127,9 +121,7 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
 
 
 @each_era
-def test_what_goes_over_the_wire_is_seen_with_what_the_server_tells_by_itself(
-    era: str, bob: Page, house: House
-) -> None:
+def test_what_goes_over_the_wire_is_seen_and_what_came_into_the_catalog(era: str, bob: Page, house: House) -> None:
     bob.get_by_text(era, exact=True).click()
     bob.get_by_role("button", name="Connect").click()
     bench = Bench(bob)
@@ -140,7 +132,6 @@ def test_what_goes_over_the_wire_is_seen_with_what_the_server_tells_by_itself(
     bob.get_by_role("textbox", name="text").fill("some text")
     bob.get_by_role("button", name="Call", exact=True).click()
     expect(bench.calls.first.get_by_text("Result", exact=True)).to_be_visible()
-    expect(bench.calls.first).to_contain_text(" ms")
     both = bench.log.locator("li", has_text="tools/call")
     expect(both).to_have_count(2)
     sent, answered = both.all()
@@ -154,8 +145,9 @@ def test_what_goes_over_the_wire_is_seen_with_what_the_server_tells_by_itself(
     newcomer = f"newcomer_{era[:4]}"
     expect(bench.tool(newcomer)).to_have_count(0)
     house.alice.add_tool(newcomer, code=ECHO)
+    bob.get_by_role("button", name="List again").click()
     expect(bench.tool(newcomer)).to_be_visible()
-    expect(bench.log.locator("li", has_text="notifications/tools/list_changed").first).to_contain_text("notification")
+    expect(bench.tool("look")).to_have_attribute("aria-current", "true")
 
     ping = "ping" if era == OLDER else "server/discover"
     before = bench.log.locator("li", has_text=ping).count()

@@ -21,7 +21,7 @@ from hitlchat.upstreams.client import Step
 from hitlchat.upstreams.signals import progressed
 from tests.gate import sources_for_tests
 from tests.gate.conftest import entered, previews, tool
-from tests.mcp_server.inspecting import Inspecting, end_all
+from tests.mcp_server.inspecting import Inspecting
 from tests.outside import outside
 from tests.processes import installation, migrated, servers
 
@@ -153,5 +153,4 @@ def inspecting(url: str, bob: User) -> Iterator[Inspecting]:
     """bob at the Inspector."""
     person = Inspecting(url, "bob")
     yield person
-    end_all()
     person.close()

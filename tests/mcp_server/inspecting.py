@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from hitlchat.accounts.models import Token
-from hitlchat.mcp_server.inspector.session import Session, sessions
+from hitlchat.mcp_server.inspector.session import Session, _sessions, end_all
 from hitlchat.mcp_server.inspector.views import NAME
 from tests.conftest import PASSWORD
 from tests.waiting import until
@@ -31,9 +31,8 @@ class Inspecting:
         return self.web.post(path, data=form, headers=headers)
 
     def begin(self, era: str, **form: Any) -> httpx2.Response:
-        """Connect, with a token made for the session unless told otherwise."""
-        usual = {"elicits": "yes", "token": "made", "ceiling": "5", "without_elicitation": "deny"}
-        answer = self.post(f"{BASE}/connect", era=era, **{**usual, **form})
+        """Begin a session, with a token made for it unless `secret` is one."""
+        answer = self.post(f"{BASE}/connect", era=era, **{"elicits": "yes", "without_elicitation": "deny", **form})
         if answer.status_code == 302:
             self.path = urlsplit(answer.headers["location"]).path
         return answer
@@ -45,12 +44,12 @@ class Inspecting:
         # As an administrator would, who may do so in the form.
         Token.objects.filter(name=NAME).update(attended=True)
         session = self.session
-        until(lambda: session.ended or session.tools is not None, "it is connected")
+        until(lambda: session.problem or session.tools is not None, "its tools are listed")
         return session
 
     @property
     def session(self) -> Session:
-        return next(each for each in sessions._sessions.values() if str(each.id) in self.path)
+        return next(each for each in _sessions.values() if str(each.id) in self.path)
 
     def call(self, tool: str, **form: Any) -> httpx2.Response:
         return self.post(f"{self.path}/tools/{tool}/call", **form)
@@ -71,7 +70,7 @@ class Inspecting:
 
     def _seen_anew(self) -> str:
         """The page, if anything has happened since this last looked."""
-        last, self._last = self._last, self.session.recording.last
+        last, self._last = self._last, self.session.last
         return "" if last == self._last else self.seen()
 
     def _question(self) -> str:
@@ -79,13 +78,8 @@ class Inspecting:
         return found[1] if found else ""
 
     def close(self) -> None:
+        """End the sessions of everyone, and wait for their calls."""
+        calls = [call for session in _sessions.values() for call in session.calls]
+        end_all()
+        until(lambda: all(call.task is None for call in calls), "all calls are over")
         self.web.close()
-
-
-def end_all() -> None:
-    """No session goes on, and none is remembered."""
-    going = [session for session in sessions._sessions.values() if session.is_open]
-    for session in going:
-        sessions.do(session.end)
-    until(lambda: not any(session.is_open for session in going), "all sessions are over")
-    sessions._sessions.clear()

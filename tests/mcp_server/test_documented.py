@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import limits, listing, outcomes, question, server, submissions, tokens
 from hitlchat.mcp_server.inspector import session
+from hitlchat.mcp_server.inspector.views import LASTS
 from tests.conftest import MakeTool
 
 DOCUMENT = Path(settings.BASE_DIR) / "docs" / "mcp.md"
@@ -34,14 +36,14 @@ def test_the_limits_are_the_ones_in_force(text: str) -> None:
         f"closed after {limits.IDLE_SECONDS:g} seconds",
         f"`tools/list` | {listing.PAGE} |",
         f"({question.LONGEST} characters)",
-        f"after {session.IDLE_SECONDS / 60:g} minutes",
+        f"the latest {session.MOST_MESSAGES} messages",
         f"`MCP_ELICITATION_SECONDS` ({settings.MCP_ELICITATION_SECONDS})",
         f"`MCP_INBOX_SECONDS` ({settings.MCP_INBOX_SECONDS})",
         f"`STALL_SECONDS` ({settings.STALL_SECONDS})",
         f"`HITL_ELICITATION_MAX_RISK` ({defaults.HITL_ELICITATION_MAX_RISK})",
     ):
         assert said in text
-    assert (submissions.STANDS.total_seconds(), session.LONGEST_SECONDS) == (3600, 3600)
+    assert submissions.STANDS == LASTS == timedelta(hours=1)
 
 
 def test_every_status_that_a_client_may_be_told_is_there(text: str) -> None:

@@ -1,16 +1,17 @@
 """The Inspector's pages: a client of our own server, which is asked like every other, and only its owner sees."""
 
-from uuid import uuid4
-
 import pytest
 from django.contrib.auth.models import User
 
+from hitlchat.accounts.models import Token
 from hitlchat.gate import decide, tools
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.models import Approval, Decision, Tool, ToolCall
+from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.mcp_server import tokens
 from tests.conftest import signed_in
-from tests.mcp_server.inspecting import MODERN, Inspecting, each_era
+from tests.mcp_server.inspecting import BASE, MODERN, OLDER, Inspecting, each_era
+from tests.processes import STEADY, Servers
 from tests.waiting import until
 
 pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
@@ -18,175 +19,48 @@ pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
 @each_era
-def test_a_call_is_asked_about_and_runs_once_its_user_accepts(
+def test_only_what_its_user_accepts_runs_and_every_message_is_shown_but_the_token(
     era: str, inspecting: Inspecting, tool: Tool, entered: list[ToolCall], bob: User
 ) -> None:
-    inspecting.connect(era)
-    assert inspecting.call("refund", **{"arg-text": "hello"}).status_code == 302
+    session = inspecting.connect(era)
+    assert inspecting.call("refund", **{"arg-text": "accept"}).status_code == 302
     page = inspecting.shows("The client asks its user")
     assert "[Risk L" in page
     assert "elicitation, form mode" in page
+    assert "Decide it here" not in page
     assert entered == []
     assert inspecting.answer("accept").status_code == 302
-    page = inspecting.shows("Result</span>")
-    assert len(entered) == 1
-    assert (entered[0].caller_kind, entered[0].caller) == ("mcp", bob)
+    assert "The client asks its user" not in inspecting.shows("Result</span>")
+    assert [(call.caller_kind, call.caller) for call in entered] == [("mcp", bob)]
     assert Decision.objects.get().means == "elicitation"
-    assert "The client asks its user" not in page
-
-
-@pytest.mark.guarantee("gate:no-yes-no-run")
-@each_era
-def test_what_its_user_does_not_accept_does_not_run_and_leads_to_its_record(
-    era: str, inspecting: Inspecting, tool: Tool, entered: list[ToolCall]
-) -> None:
-    inspecting.connect(era)
-    inspecting.call("refund", **{"arg-text": "first"})
-    assert "Decide it here" not in inspecting.shows("The client asks its user")
+    inspecting.call("refund", **{"arg-text": "decline"})
     inspecting.answer("decline")
-    assert "isError</span>" in (page := inspecting.shows("Its record"))
-    assert f'href="/approvals/{Decision.objects.get().approval_id}"' in page
-    inspecting.call("refund", **{"arg-text": "second"})
+    assert f'href="/approvals/{Decision.objects.latest("pk").approval_id}"' in inspecting.shows("Error</span>")
+    inspecting.call("refund", **{"arg-text": "cancel"})
     inspecting.answer("cancel")
     until(lambda: ToolCall.objects.filter(status=Status.WITHDRAWN).exists(), "it is withdrawn")
     outcomes = {call.arguments["text"]: call.status for call in ToolCall.objects.all()}
-    assert outcomes == {"first": Status.DECLINED, "second": Status.WITHDRAWN}
-    assert entered == []
+    assert outcomes == {"accept": Status.SUCCEEDED, "decline": Status.DECLINED, "cancel": Status.WITHDRAWN}
+    assert len(entered) == 1
 
-
-@each_era
-def test_every_message_is_shown_with_its_time_and_never_the_token_and_at_last_that_the_session_is_over(
-    era: str, inspecting: Inspecting, tool: Tool
-) -> None:
-    session = inspecting.connect(era)
     asked = "server/discover" if era == MODERN else "ping"
-
-    def count() -> int:
-        return len([line for line in list(session.recording.lines) if line.title.startswith(asked)])
-
-    before = count()
+    before = sum(line.title.startswith(asked) for line in list(session.lines))
     inspecting.post(f"{inspecting.path}/ping")
-    until(lambda: count() == before + 2, "it is asked and answered")
+    pinged = before + 2
+    until(lambda: sum(line.title.startswith(asked) for line in list(session.lines)) == pinged, "it is answered")
     page = inspecting.shows(f"{asked} #")
     assert "tools/list #" in page
     assert " ms</b>" in page
-    assert session.wish.secret not in page
-    assert "hitl_mcp_" not in repr(session.wish)
-    inspecting.post(f"{inspecting.path}/end")
-    until(lambda: not session.is_open, "it is over")
-    # It says so however much of it was seen.
-    part = inspecting.web.get(f"{inspecting.path}/live?seen={session.recording.last}")
-    assert "You ended it." in part.text
-    # And nothing looks any more.
-    assert "hx-get" not in part.text
-
-
-def test_the_page_says_that_a_signed_in_person_must_decide_and_what_the_client_speaks(
-    inspecting: Inspecting, tool: Tool
-) -> None:
-    inspecting.connect(MODERN)
-    path = f"{inspecting.path}/tools/refund"
-    # Its first list may be from before the token was marked.
-    inspecting.post(f"{inspecting.path}/list")
-    until(lambda: "a signed-in person must decide" not in inspecting.web.get(path).text, "its own word is enough")
-    assert "Client, protocol 2026-07-28" in inspecting.seen()
-    Tool.objects.update(signed_in_only=True)
-    inspecting.post(f"{inspecting.path}/list")
-    until(lambda: "a signed-in person must decide" in inspecting.web.get(path).text, "it is listed again")
-
-
-@each_era
-def test_a_client_that_cannot_ask_is_denied_as_its_token_says(
-    era: str, inspecting: Inspecting, tool: Tool, entered: list[ToolCall]
-) -> None:
-    inspecting.connect(era, elicits="no")
-    inspecting.call("refund", **{"arg-text": "hello"})
-    inspecting.shows("isError</span>")
-    assert entered == []
-
-
-@each_era
-def test_a_call_that_waits_elsewhere_leads_to_where_it_is_decided_and_once_cancelled_waits_for_nobody(
-    era: str, inspecting: Inspecting, tool: Tool
-) -> None:
-    session = inspecting.connect(era, elicits="no", without_elicitation="inbox")
-    inspecting.call("refund", **{"arg-text": "hello"})
-    page = inspecting.shows("Decide it here, signed in")
-    assert f'href="/approvals/{Approval.objects.get().pk}"' in page
-    (number,) = session.calls
-    inspecting.post(f"{inspecting.path}/calls/{number}/cancel")
-    inspecting.shows("Cancelled</span>")
-    until(lambda: ToolCall.objects.get().status == Status.WITHDRAWN, "it is withdrawn")
-
-
-@each_era
-def test_the_progress_of_a_call_is_shown(era: str, inspecting: Inspecting, tool: Tool) -> None:
-    tools.change(tool.pk, {"source": "stepping", "hitl_mode": "DISABLED"}, SYSTEM)
-    inspecting.connect(era)
-    inspecting.call("refund", **{"arg-text": "hello"})
-    page = inspecting.shows("Result</span>")
-    assert "3 of 3: step 3" in page
-    assert "notifications/progress" in page
-
-
-def test_a_tool_that_comes_into_the_catalog_comes_into_the_list(inspecting: Inspecting, tool: Tool) -> None:
-    session = inspecting.connect(MODERN)
-    # The server looks once a second, from when somebody listens.
-    until(
-        lambda: (
-            Tool.objects.update(title=f"Pay back {uuid4()}")
-            and "notifications/tools/list_changed" in [line.title for line in session.recording.lines]
-        ),
-        "it is told",
-    )
-    Tool.objects.update(title="Pay it back")
-    inspecting.shows("Pay it back")
-
-
-def test_arguments_that_are_none_call_nothing(inspecting: Inspecting, tool: Tool) -> None:
-    inspecting.connect("2026-07-28")
-    for typed, said in {"[1]": "a JSON object", "{": "That is not JSON"}.items():
-        answer = inspecting.call("refund", json=typed)
-        assert (answer.status_code, said in answer.text) == (422, True)
-    assert "not in the list any more" in inspecting.call("other", json="{}").text
-    assert not ToolCall.objects.exists()
-
-
-def test_arguments_that_the_tool_does_not_take_are_the_servers_to_reject(inspecting: Inspecting, tool: Tool) -> None:
-    inspecting.connect("2026-07-28")
-    inspecting.call("refund", json='{"nonsense": 1}')
-    inspecting.shows("isError</span>")
-    assert ToolCall.objects.get().status == Status.REJECTED
-
-
-def test_only_what_changed_is_sent_again(inspecting: Inspecting, tool: Tool) -> None:
-    session = inspecting.connect("2025-11-25")
-    live = f"{inspecting.path}/live"
-    assert "Connected" in inspecting.web.get(live, params={"seen": "0"}).text
-    seen = str(session.recording.last)
-    assert inspecting.web.get(live, params={"seen": seen}).status_code == 204
-    inspecting.post(f"{inspecting.path}/ping")
-    changed = until(lambda: inspecting.web.get(live, params={"seen": seen}).text, "the ping is shown")
-    assert "ping #" in changed
-    assert "inspector-tools" not in changed
-
-
-def test_hidden_characters_of_a_tool_are_shown_as_escapes(inspecting: Inspecting, tool: Tool) -> None:
-    Tool.objects.update(description="<b>harmless</b>\u202eevil")
-    inspecting.connect("2026-07-28")
-    page = inspecting.web.get(f"{inspecting.path}/tools/refund").text
-    assert "&lt;b&gt;harmless" in page
-    assert "U+202E" in page
-    assert "\u202e" not in page
+    assert session.secret not in page
+    assert "hitl_mcp_" not in repr(session)
 
 
 @pytest.mark.guarantee("gate:only-people")
-@each_era
 def test_what_a_signed_in_person_must_decide_sends_its_user_to_the_page(
-    era: str, inspecting: Inspecting, tool: Tool, entered: list[ToolCall]
+    inspecting: Inspecting, tool: Tool, entered: list[ToolCall]
 ) -> None:
     Tool.objects.update(risk_level=5)
-    inspecting.connect(era)
+    inspecting.connect(OLDER)
     inspecting.call("refund", **{"arg-text": "hello"})
     page = inspecting.shows("elicitation, URL mode")
     approval = Approval.objects.get()
@@ -197,3 +71,150 @@ def test_what_a_signed_in_person_must_decide_sends_its_user_to_the_page(
     decide.approve(approval.pk, signed_in(approval.call.caller))
     inspecting.shows("Result</span>")
     assert (len(entered), Decision.objects.get().means) == (1, "session")
+
+
+def test_a_client_that_cannot_ask_is_denied_or_waits_as_its_token_says(
+    inspecting: Inspecting, tool: Tool, entered: list[ToolCall]
+) -> None:
+    inspecting.connect(OLDER, elicits="no")
+    inspecting.call("refund", **{"arg-text": "denied"})
+    inspecting.shows("Error</span>")
+    session = inspecting.connect(MODERN, elicits="no", without_elicitation="inbox")
+    inspecting.call("refund", **{"arg-text": "waits"})
+    page = inspecting.shows("Decide it here, signed in")
+    assert f'href="/approvals/{Approval.objects.get().pk}"' in page
+    inspecting.post(f"{inspecting.path}/calls/{session.calls[0].number}/cancel")
+    inspecting.shows("Cancelled</span>")
+    until(lambda: ToolCall.objects.filter(status=Status.WITHDRAWN).exists(), "it is withdrawn")
+    assert entered == []
+
+
+def test_the_progress_of_a_call_is_shown(inspecting: Inspecting, tool: Tool) -> None:
+    tools.change(tool.pk, {"source": "stepping", "hitl_mode": "DISABLED"}, SYSTEM)
+    inspecting.connect(MODERN)
+    inspecting.call("refund", **{"arg-text": "hello"})
+    page = inspecting.shows("Result</span>")
+    assert "3 of 3: step 3" in page
+    assert "notifications/progress" in page
+
+
+def test_a_tool_is_shown_as_its_token_sees_it_without_what_hides(inspecting: Inspecting, tool: Tool) -> None:
+    inspecting.connect(MODERN)
+    path = f"{inspecting.path}/tools/refund"
+    # Its first list may be from before the token was marked.
+    inspecting.post(f"{inspecting.path}/list")
+    until(lambda: "a signed-in person must decide" not in inspecting.web.get(path).text, "its own word is enough")
+    Tool.objects.update(signed_in_only=True, description="<b>harmless</b>\u202eevil")
+    inspecting.post(f"{inspecting.path}/list")
+    until(lambda: "a signed-in person must decide" in inspecting.web.get(path).text, "it is listed again")
+    page = inspecting.web.get(path).text
+    assert "U+202E" in page
+    assert "&lt;b&gt;harmless" in page
+    assert "\u202e" not in page
+
+
+def test_arguments_that_are_none_call_nothing_and_those_that_do_not_fit_are_the_servers_to_reject(
+    inspecting: Inspecting, tool: Tool
+) -> None:
+    inspecting.connect(MODERN)
+    for typed, said in {"[1]": "a JSON object", "{": "That is not JSON"}.items():
+        answer = inspecting.call("refund", json=typed)
+        assert (answer.status_code, said in answer.text) == (422, True)
+    assert "not in the list any more" in inspecting.call("other", json="{}").text
+    assert not ToolCall.objects.exists()
+    inspecting.call("refund", json='{"nonsense": 1}')
+    inspecting.shows("Error</span>")
+    assert ToolCall.objects.get().status == Status.REJECTED
+
+
+def test_only_what_changed_is_sent_again(inspecting: Inspecting, tool: Tool) -> None:
+    session = inspecting.connect(OLDER)
+    live = f"{inspecting.path}/live"
+    assert "inspector-tools" in inspecting.web.get(live, params={"seen": "0"}).text
+    # Its connection may still be on its way out.
+    seen = until(lambda: inspecting.web.get(live, params={"seen": (at := str(session.last))}).status_code == 204 and at)
+    inspecting.post(f"{inspecting.path}/ping")
+    changed = until(lambda: inspecting.web.get(live, params={"seen": seen}).text, "the ping is shown")
+    assert "inspector-tools" not in changed
+
+
+def test_a_session_takes_the_place_of_the_one_before_and_ends_with_its_token_and_calls(
+    inspecting: Inspecting, tool: Tool, token: str
+) -> None:
+    inspecting.connect(MODERN)
+    inspecting.call("refund", **{"arg-text": "hello"})
+    inspecting.shows("The client asks its user")
+    former, made = inspecting.path, Token.objects.get(mcp__isnull=False, name__startswith="Inspector")
+    assert made.expires_at is not None
+    session = inspecting.connect(OLDER, secret=token)
+    assert [tool.name for tool in session.tools or ()] == ["refund"]
+    assert inspecting.web.get(former).status_code == 404
+    until(lambda: ToolCall.objects.get().status == Status.WITHDRAWN, "its call is withdrawn")
+    assert inspecting.post(f"{inspecting.path}/end").headers["location"] == BASE
+    assert inspecting.web.get(inspecting.path).status_code == 404
+    assert not Token.objects.filter(pk=made.pk).exists()
+    assert tokens.find(token) is not None
+    events = AuditEvent.objects.filter(name__startswith="token.").order_by("pk")
+    assert [(event.name, event.means) for event in events] == [("token.made", "session"), ("token.revoked", "session")]
+
+
+def test_a_token_that_does_not_fit_is_told_at_its_field_and_one_that_is_none_here_where_tools_are_listed(
+    inspecting: Inspecting,
+) -> None:
+    answer = inspecting.begin(MODERN, secret="hitl_api_no")
+    assert answer.status_code == 422
+    assert "it begins with hitl_mcp_" in answer.text
+    assert "hitl_api_no" not in answer.text
+    assert not Token.objects.exists()
+    for era in (OLDER, MODERN):
+        session = inspecting.connect(era, secret="hitl_mcp_" + "x" * 43)
+        assert session.tools is None
+        assert "HTTP 401" in inspecting.shows("The tools could not be listed")
+
+
+def test_nobody_else_sees_a_session_and_whoever_comes_by_get_changes_nothing(
+    inspecting: Inspecting, tool: Tool, charlie: User, url: str
+) -> None:
+    session = inspecting.connect(MODERN)
+    within = [f"{inspecting.path}/{path}" for path in ("end", "ping")]
+    call = f"{inspecting.path}/tools/refund"
+    for asked, page in {
+        f"{BASE}/connect": BASE,
+        **dict.fromkeys(within, inspecting.path),
+        f"{call}/call": call,
+    }.items():
+        answer = inspecting.web.get(asked)
+        assert (answer.status_code, answer.headers["location"]) == (302, page)
+    other = Inspecting(url, "charlie")
+    for path in ("", "/live", "/tools/refund"):
+        assert other.web.get(inspecting.path + path).status_code == 404
+    for path in ("/end", "/ping", "/tools/refund/call"):
+        assert other.post(inspecting.path + path, json="{}").status_code == 404
+    assert inspecting.path not in other.web.get(BASE).text
+    assert inspecting.session is session
+    signed_out = other.web.__class__(base_url=url, trust_env=False, verify=False, timeout=60)
+    assert signed_out.get(inspecting.path).headers["location"].startswith("/sign-in")
+    assert signed_out.get(f"{inspecting.path}/live", headers={"HX-Request": "true"}).headers["hx-redirect"]
+    signed_out.close()
+    other.close()
+
+
+def test_it_connects_to_this_process_whatever_the_request_says_of_itself(inspecting: Inspecting, tool: Tool) -> None:
+    port = inspecting.web.base_url.port
+    inspecting.web.headers.update({"X-Forwarded-Host": "other.example", "X-Forwarded-Port": "1", "Forwarded": "for=1"})
+    assert inspecting.connect(MODERN).url == f"http://127.0.0.1:{port}/mcp"
+
+
+@pytest.mark.slow("starts processes")
+def test_sessions_and_their_questions_end_with_the_server(servers: Servers) -> None:
+    server = servers.start(**STEADY)
+    person = Inspecting(server.url, "bob")
+    assert person.begin(MODERN).status_code == 302
+    until(lambda: "Not listed yet." not in person.seen(), "its tools are listed")
+    assert server.stop() == 0
+    person.web.close()
+    assert "Traceback" not in server.log, server.log
+    server.start()
+    again = Inspecting(server.url, "bob")
+    assert again.web.get(person.path).status_code == 404
+    again.web.close()
