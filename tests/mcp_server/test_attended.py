@@ -114,12 +114,11 @@ async def test_a_script_cannot_answer_its_own_question(
     assert (await Decision.objects.aget()).means == "session"
 
 
-@both_eras
 async def test_a_client_that_opens_pages_is_sent_there_and_told_so(
-    era: str, url: str, unmarked: str, tool: Tool, bob: User, entered: list[ToolCall]
+    url: str, unmarked: str, tool: Tool, bob: User, entered: list[ToolCall]
 ) -> None:
     user = yes()
-    async with connected(url, unmarked, era, user) as client:
+    async with connected(url, unmarked, "2026", user) as client:
         (listed,) = (await client.list_tools()).tools
         assert (listed.meta or {})["hitlchat/signedInOnly"] is True
         calling = asyncio.create_task(client.call_tool("refund", HELLO))

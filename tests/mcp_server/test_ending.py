@@ -14,7 +14,7 @@ from hitlchat.mcp_server.tokens import Access
 from tests.mcp_server.clients import call_that_is
 from tests.mcp_server.older import older
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 OF_THE_SAME_KIND = pytest.mark.slow("one more of its kind")
 WITH_IT: list[Any] = [
@@ -29,6 +29,7 @@ WITH_IT: list[Any] = [
 ]
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.parametrize("messages", WITH_IT)
 async def test_a_client_that_ends_its_session_withdraws_its_question_and_leaves_no_error_behind(
     messages: list[dict[str, Any]],

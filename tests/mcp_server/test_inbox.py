@@ -12,12 +12,14 @@ from django.utils import timezone
 from mcp_types import ElicitResult
 from pytest_django import Settings
 
+from hitlchat.accounts.models import Token, hashed
 from hitlchat.gate import decide, queue, results
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.mcp_server.models import Submission
 from hitlchat.mcp_server.outcomes import MOST_WAITING
 from tests.conftest import signed_in
-from tests.gate.asking import recording
+from tests.gate.asking import ask, recording
 from tests.mcp_server.clients import Asked, Raw, call_that_is, connected, for_ever, status, text
 from tests.mcp_server.conftest import TokenOf
 from tests.waiting import soon, stored
@@ -33,12 +35,11 @@ async def approve(bob: User) -> None:
     await in_thread(decide.approve)(approval.pk, signed_in(bob))
 
 
-@both_eras
 @pytest.mark.guarantee("gate:no-yes-no-run")
 async def test_by_default_such_a_call_is_refused_and_nobody_is_bothered(
-    era: str, url: str, token: str, tool: Tool, entered: list[ToolCall]
+    url: str, token: str, tool: Tool, entered: list[ToolCall]
 ) -> None:
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2025") as client:
         result = await client.call_tool("refund", HELLO)
     assert (result.is_error, status(result), entered) == (True, "refused", [])
     assert "cannot ask its user" in text(result)
@@ -48,9 +49,8 @@ async def test_by_default_such_a_call_is_refused_and_nobody_is_bothered(
 
 
 @pytest.mark.servers("Redis announces it after the commit")
-@both_eras
 async def test_a_call_waits_for_the_inbox_and_tells_that_it_does(
-    era: str, url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall]
+    url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:
     token = await in_thread(token_of)(bob, without_elicitation="inbox")
     told: list[Any] = []
@@ -58,7 +58,7 @@ async def test_a_call_waits_for_the_inbox_and_tells_that_it_does(
     async def note(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2026") as client:
         calling = asyncio.create_task(client.call_tool("refund", HELLO, progress_callback=note))
         await soon(lambda: told, "it is told to wait")
         assert entered == []
@@ -69,13 +69,12 @@ async def test_a_call_waits_for_the_inbox_and_tells_that_it_does(
     assert told[0] == f"Waits for a person's approval, at {url}/approvals/{approval.pk}"
 
 
-@both_eras
 async def test_after_a_while_the_client_is_told_to_come_back_and_then_gets_the_outcome_of_that_call(
-    era: str, url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall], settings: Settings
+    url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall], settings: Settings
 ) -> None:
     settings.MCP_INBOX_SECONDS = 0
     token = await in_thread(token_of)(bob, without_elicitation="inbox")
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2026") as client:
         first = await client.call_tool("refund", HELLO)
         approval = await Approval.objects.aget()
         assert (first.is_error, status(first)) == (True, "waiting")
@@ -130,12 +129,11 @@ async def test_an_outcome_of_long_ago_is_history_and_no_answer_to_a_new_call(
     assert (await client.call())["result"]["_meta"]["hitlchat/status"] == "waiting"
 
 
-@both_eras
 async def test_a_declined_call_is_told_to_whoever_comes_back(
-    era: str, url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall]
+    url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:
     token = await in_thread(token_of)(bob, without_elicitation="url")
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2025") as client:
         first = await client.call_tool("refund", HELLO)
         assert status(first) == "waiting"
         approval = await Approval.objects.aget()
@@ -146,14 +144,13 @@ async def test_a_declined_call_is_told_to_whoever_comes_back(
     assert "too much" in text(result)
 
 
-@both_eras
 async def test_a_client_that_opens_addresses_is_sent_to_the_page_and_its_yes_is_none_to_the_call(
-    era: str, url: str, token_of: TokenOf, bob: User, db: None, entered: list[ToolCall], settings: Settings
+    url: str, token_of: TokenOf, bob: User, db: None, entered: list[ToolCall], settings: Settings
 ) -> None:
     await in_thread(recording)(risk_level=5)
     settings.MCP_INBOX_SECONDS = 0
     token = await in_thread(token_of)(bob)
-    async with connected(url, token, era, Asked("accept")) as client:
+    async with connected(url, token, "2026", Asked("accept")) as client:
         first = await client.call_tool("refund", HELLO)
         assert (status(first), entered) == ("waiting", [])
         await approve(bob)
@@ -209,12 +206,19 @@ async def test_a_client_that_cancels_while_it_waits_withdraws_the_call(
 
 @pytest.mark.guarantee("SR-41")
 async def test_no_more_than_so_many_calls_of_a_token_wait(url: str, token_of: TokenOf, bob: User, tool: Tool) -> None:
-    client = Raw(url, await in_thread(token_of)(bob, without_elicitation="url"))
-    for n in range(MOST_WAITING):
-        await client.call(arguments={"text": f"{n}"})
-    result = (await client.call(arguments={"text": "one more"}))["result"]
-    assert result["_meta"]["hitlchat/status"] == "refused"
+    secret = await in_thread(token_of)(bob, without_elicitation="url")
+    await in_thread(let_wait)(bob, tool, secret, MOST_WAITING - 1)
+    client = Raw(url, secret)
+    calls = [await client.call(arguments={"text": each}) for each in ("the last", "one more")]
+    assert [call["result"]["_meta"]["hitlchat/status"] for call in calls] == ["waiting", "refused"]
     assert await Approval.objects.acount() == MOST_WAITING
+
+
+def let_wait(user: User, tool: Tool, secret: str, count: int) -> None:
+    """So many calls that came in with this token wait."""
+    token = Token.objects.get(digest=hashed(secret))
+    for _ in range(count):
+        Submission.objects.create(call=ask(user, tool, kind="mcp"), token=token, request="")
 
 
 async def test_what_waits_for_a_person_is_limited_for_clients_as_for_everyone(
@@ -232,12 +236,11 @@ async def test_what_waits_for_a_person_is_limited_for_clients_as_for_everyone(
 
 
 @pytest.mark.servers("Redis announces it after the commit")
-@both_eras
 async def test_a_running_tool_hears_that_its_client_cancelled(
-    era: str, url: str, token: str, db: None, entered: list[ToolCall]
+    url: str, token: str, db: None, entered: list[ToolCall]
 ) -> None:
     await in_thread(recording)(source="stopping", mode="DISABLED")
-    async with connected(url, token, era, Asked(for_ever)) as client:
+    async with connected(url, token, "2026", Asked(for_ever)) as client:
         calling = asyncio.create_task(client.call_tool("refund", HELLO))
         await soon(lambda: entered, "the tool runs")
         calling.cancel()

@@ -38,14 +38,13 @@ async def names(client: Client) -> list[str]:
             return found
 
 
-@both_eras
 async def test_a_tool_is_described_with_its_schemas_its_risk_and_what_follows_from_it(
-    era: str, url: str, token: str, db: None
+    url: str, token: str, db: None
 ) -> None:
     await in_thread(recording)(
         "greet", title="Greet", description="Say hello.", input_schema=RICH, output_schema={"type": "string"}
     )
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2026") as client:
         (tool,) = (await client.list_tools()).tools
     assert (tool.name, tool.title, tool.description) == ("greet", "Greet", "Say hello.")
     assert tool.input_schema == RICH
@@ -73,10 +72,8 @@ async def test_hints_follow_from_the_risk_that_was_found_here(url: str, token: s
     assert {level: tuple(found[f"level_{level}"][hint] for hint in hints) for level in LEVELS} == LEVELS
 
 
-@pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
-@both_eras
 async def test_a_token_sees_the_tools_it_may_use_and_calls_no_other(
-    era: str, url: str, token_of: TokenOf, bob: User, entered: list[ToolCall]
+    url: str, token_of: TokenOf, bob: User, entered: list[ToolCall]
 ) -> None:
     for name, level in (("a", 1), ("b", 3), ("c", 5)):
         await in_thread(recording)(name, risk_level=level, mode="DISABLED")
@@ -85,7 +82,7 @@ async def test_a_token_sees_the_tools_it_may_use_and_calls_no_other(
     low = await in_thread(token_of)(bob, ceiling=3)
     everything = await in_thread(token_of)(bob)
     for token, seen in ((few, "ac"), (low, "ab"), (everything, "abc")):
-        async with connected(url, token, era) as client:
+        async with connected(url, token, "2026") as client:
             assert await names(client) == list(seen)
             for other in {"a", "b", "c", "hidden"} - set(seen):
                 with pytest.raises(MCPError):
@@ -103,9 +100,8 @@ async def test_what_is_offered_follows_the_exposure_of_the_installation(url: str
             assert await names(client) == seen, mode
 
 
-@both_eras
 async def test_the_wish_of_an_upstream_server_for_arguments_in_headers_is_not_passed_on(
-    era: str, url: str, token: str, db: None, entered: list[ToolCall]
+    url: str, token: str, db: None, entered: list[ToolCall]
 ) -> None:
     wish, data = {"x-mcp-header": "Text"}, {"x-mcp-header": "data"}
     properties: dict[str, Any] = {"text": {"type": "string"}, "x-mcp-header": {"type": "object", "default": data}}
@@ -116,7 +112,7 @@ async def test_the_wish_of_an_upstream_server_for_arguments_in_headers_is_not_pa
         "anyOf": [*plain["anyOf"], wish],
     }
     await in_thread(recording)(input_schema=wishing, mode="DISABLED")
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2025") as client:
         (tool,) = (await client.list_tools()).tools
         result = await client.call_tool("refund", {"text": "hello"})
     assert tool.input_schema == plain | {"anyOf": [*plain["anyOf"], {}]}
@@ -124,11 +120,10 @@ async def test_the_wish_of_an_upstream_server_for_arguments_in_headers_is_not_pa
 
 
 @pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
-@both_eras
-async def test_long_lists_come_in_pages_in_a_fixed_order(era: str, url: str, token: str, db: None) -> None:
+async def test_long_lists_come_in_pages_in_a_fixed_order(url: str, token: str, db: None) -> None:
     tools = [Tool(name=f"t{n:03}", source="recording", definition_hash="d", published=True) for n in range(250)]
     await Tool.objects.abulk_create(tools)
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2026") as client:
         assert len((await client.list_tools()).tools) == listing.PAGE
         assert await names(client) == [tool.name for tool in tools]
         for cursor in ("", "%%%", "x", "AAAA", "w6Q=", "eA" * 100):
@@ -144,13 +139,12 @@ OUTPUTS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@both_eras
 async def test_what_a_tool_returns_is_structured_as_its_schema_says(
-    era: str, url: str, token: str, db: None, entered: list[ToolCall]
+    url: str, token: str, db: None, entered: list[ToolCall]
 ) -> None:
     for name, (schema, _) in OUTPUTS.items():
         await in_thread(recording)(name, mode="DISABLED", output_schema=schema)
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2025") as client:
         await client.list_tools()
         for name, (_, structured) in OUTPUTS.items():
             result = await client.call_tool(name, {"text": "hello"})
@@ -166,13 +160,10 @@ HALVES: dict[str, tuple[Any, bool, Any]] = {
 
 
 @pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
-@both_eras
-async def test_half_a_character_in_a_result_is_told_as_one_that_is_missing(
-    era: str, url: str, token: str, db: None
-) -> None:
+async def test_half_a_character_in_a_result_is_told_as_one_that_is_missing(url: str, token: str, db: None) -> None:
     for name, (schema, _, _) in HALVES.items():
         await in_thread(recording)(name, mode="DISABLED", source="halving", output_schema=schema)
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2026") as client:
         await client.list_tools()
         for name, (_, is_error, structured) in HALVES.items():
             result = await client.call_tool(name, {"text": name})
@@ -180,12 +171,11 @@ async def test_half_a_character_in_a_result_is_told_as_one_that_is_missing(
             assert WHOLE in text(result), name
 
 
-@both_eras
 async def test_a_result_that_is_not_as_declared_is_told_as_text_and_not_to_be_repeated(
-    era: str, url: str, token: str, db: None, entered: list[ToolCall]
+    url: str, token: str, db: None, entered: list[ToolCall]
 ) -> None:
     await in_thread(recording)(mode="DISABLED", output_schema={"type": "integer"})
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2026") as client:
         await client.list_tools()
         result = await client.call_tool("refund", {"text": "hello"})
     assert (result.is_error, result.structured_content, len(entered)) == (True, None, 1)
@@ -193,10 +183,9 @@ async def test_a_result_that_is_not_as_declared_is_told_as_text_and_not_to_be_re
     assert text(result).endswith("done")
 
 
-@both_eras
-async def test_an_error_on_our_side_is_told_without_insides(era: str, url: str, token: str, db: None) -> None:
+async def test_an_error_on_our_side_is_told_without_insides(url: str, token: str, db: None) -> None:
     await in_thread(recording)(input_schema=5)
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2025") as client:
         with pytest.raises(MCPError) as raised:
             await client.list_tools()
     assert raised.value.code == -32603

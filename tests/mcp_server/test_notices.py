@@ -18,6 +18,7 @@ from hitlchat.mcp_server.models import McpToken
 from hitlchat.upstreams import endpoint
 from tests.gate.asking import recording
 from tests.mcp_server.clients import MODERN, connected, text, yes
+from tests.mcp_server.conformance import catalog
 from tests.mcp_server.conftest import TokenOf
 from tests.waiting import soon
 
@@ -95,20 +96,33 @@ def lists_change(client: Client) -> bool:
     return told is not None and told.tools is not None and bool(told.tools.list_changed)
 
 
-@both_eras
-async def test_a_call_tells_how_far_its_tool_is(
-    era: str, url: str, token: str, db: None, entered: list[ToolCall]
-) -> None:
+async def test_a_call_tells_how_far_its_tool_is(url: str, token: str, db: None, entered: list[ToolCall]) -> None:
     await in_thread(recording)(source="stepping")
     told: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         told.append((progress, total, message))
 
-    async with connected(url, token, era, yes()) as client:
+    async with connected(url, token, "2025", yes()) as client:
         result = await client.call_tool("refund", {"text": "hello"}, progress_callback=note)
     assert text(result) == "done"
     assert [step for step in told if step[2]] == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+
+
+async def test_that_a_tool_has_begun_is_told_too_although_it_is_none_of_the_way(
+    url: str, token: str, settings: Settings
+) -> None:
+    source = f"{catalog.__name__}.{catalog.ConformanceSource.__name__}"
+    settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, catalog.SOURCE: source}
+    await in_thread(recording)("test_tool_with_progress", source=catalog.SOURCE, mode="DISABLED")
+    told: list[tuple[float, str | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, message))
+
+    async with connected(url, token) as client:
+        await client.call_tool("test_tool_with_progress", {"text": "hello"}, progress_callback=note)
+    assert told == [(0, "0 percent"), (50, "50 percent"), (100, "100 percent")]
 
 
 @both_eras

@@ -37,13 +37,12 @@ async def said_yes(era: str, url: str, token: str, name: str) -> None:
         assert not (await client.call_tool("refund", HELLO)).is_error
 
 
-@pytest.mark.parametrize("era", ["2025", "2026"])
 @pytest.mark.guarantee("SR-26")
 async def test_a_clients_word_is_recorded_with_what_it_calls_itself_and_the_token(
-    era: str, url: str, token_of: TokenOf, bob: User, tool: Tool, browser: Client, entered: list[ToolCall]
+    url: str, token_of: TokenOf, bob: User, tool: Tool, browser: Client, entered: list[ToolCall]
 ) -> None:
     token = await in_thread(token_of)(bob, name="my laptop")
-    await said_yes(era, url, token, "Claude Code")
+    await said_yes("2025", url, token, "Claude Code")
     event = await AuditEvent.objects.aget(name="call.approved")
     assert (event.means, event.data["client"], event.data["token"]) == ("elicitation", "Claude Code", "my laptop")
     approval = await Approval.objects.aget()
@@ -55,11 +54,10 @@ async def test_a_clients_word_is_recorded_with_what_it_calls_itself_and_the_toke
     assert words in await in_thread(page)(browser, approval)
 
 
-@pytest.mark.parametrize("era", ["2025", "2026"])
 async def test_what_a_client_calls_itself_is_cut_and_cannot_pass_for_our_words(
-    era: str, url: str, token: str, tool: Tool, browser: Client, entered: list[ToolCall]
+    url: str, token: str, tool: Tool, browser: Client, entered: list[ToolCall]
 ) -> None:
-    await said_yes(era, url, token, SNEAKY)
+    await said_yes("2026", url, token, SNEAKY)
     decision = await Decision.objects.aget()
     assert (len(decision.client), decision.client[-1]) == (LONGEST_CLAIM, "…")
     shown = await in_thread(page)(browser, await Approval.objects.aget())

@@ -86,14 +86,13 @@ def test_a_question_from_before_there_was_the_setting_can_still_be_answered(bob:
 # -- Clients ----------------------------------------------------------------------------------------------------------
 
 
-@both_eras
 @pytest.mark.guarantee("SR-26")
 async def test_a_client_that_could_ask_is_sent_to_the_page(
-    era: str, url: str, token: str, db: None, bob: User, entered: list[ToolCall]
+    url: str, token: str, db: None, bob: User, entered: list[ToolCall]
 ) -> None:
     await in_thread(recording)(signed_in_only=True)
     user = yes()
-    async with connected(url, token, era, user) as client:
+    async with connected(url, token, "2025", user) as client:
         calling = asyncio.create_task(client.call_tool("refund", HELLO))
         await soon(lambda: user.questions, "the user is sent to the page")
         approval = await Approval.objects.aget()
@@ -180,13 +179,12 @@ async def test_a_clients_no_ends_the_question_although_its_yes_would_not_count(
     assert not await Decision.objects.aexists()
 
 
-@both_eras
-async def test_clients_are_told_of_it_with_the_tool(era: str, url: str, token: str, settings: Any, db: None) -> None:
+async def test_clients_are_told_of_it_with_the_tool(url: str, token: str, settings: Any, db: None) -> None:
     settings.HITL_ELICITATION_MAX_RISK = 3
     columns: dict[str, dict[str, Any]] = {"free": {}, "set": {"signed_in_only": True}, "risky": {"risk_level": 4}}
     for name, more in columns.items():
         await in_thread(recording)(name, **more)
-    async with connected(url, token, era) as client:
+    async with connected(url, token, "2026") as client:
         listed = (await client.list_tools()).tools
     said = {each.name: (each.meta or {})["hitlchat/signedInOnly"] for each in listed}
     assert said == {"free": False, "set": True, "risky": True}

@@ -87,30 +87,28 @@ def test_a_token_of_another_kind_has_a_name_and_an_end_and_no_limits(kind: str, 
     assert "Expired" in page.get(URL).content.decode()
 
 
-@pytest.mark.parametrize(
-    "fields, field, said",
-    [
-        ({"name": ""}, "name", "This field is required."),
-        ({"name": "x" * 81}, "name", "at most 80 characters"),
-        ({"kind": "root"}, "kind", "root is not one of"),
-        ({"expires": "date"}, "until", "Give the last day"),
-        ({"expires": "date", "until": "soon"}, "until", "Expected a date such as"),
-        ({"expires": "date", "until": "2020-01-01"}, "until", "Expected a day from today to 10 years from now."),
-        ({"expires": "date", "until": "9999-12-31"}, "until", "Expected a day from today to 10 years from now."),
-        ({"which": "some"}, "tools", "Choose at least one tool"),
-        ({"which": "some", "tools": ["gone"]}, "tools", "gone is no longer offered"),
-        ({"which": "some", "tools": ["refund"], "ceiling": "0"}, "tools", "refund is L2, above the ceiling L0."),
-        ({"ceiling": "6"}, "ceiling", "6 is not one of"),
-        ({"without_elicitation": "allow"}, "without_elicitation", "allow is not one of"),
-    ],
-)
-def test_a_mistake_is_named_at_its_field_and_makes_no_token(
-    fields: dict[str, Any], field: str, said: str, page: Client, tool: Tool
-) -> None:
-    response = page.post(URL, FORM | MCP | fields)
-    assert response.status_code == 422
-    assert said in str(response.context["form"].errors[field])
-    assert "problem" in response.content.decode()
+MISTAKES: list[tuple[dict[str, Any], str, str]] = [
+    ({"name": ""}, "name", "This field is required."),
+    ({"name": "x" * 81}, "name", "at most 80 characters"),
+    ({"kind": "root"}, "kind", "root is not one of"),
+    ({"expires": "date"}, "until", "Give the last day"),
+    ({"expires": "date", "until": "soon"}, "until", "Expected a date such as"),
+    ({"expires": "date", "until": "2020-01-01"}, "until", "Expected a day from today to 10 years from now."),
+    ({"expires": "date", "until": "9999-12-31"}, "until", "Expected a day from today to 10 years from now."),
+    ({"which": "some"}, "tools", "Choose at least one tool"),
+    ({"which": "some", "tools": ["gone"]}, "tools", "gone is no longer offered"),
+    ({"which": "some", "tools": ["refund"], "ceiling": "0"}, "tools", "refund is L2, above the ceiling L0."),
+    ({"ceiling": "6"}, "ceiling", "6 is not one of"),
+    ({"without_elicitation": "allow"}, "without_elicitation", "allow is not one of"),
+]
+
+
+def test_a_mistake_is_named_at_its_field_and_makes_no_token(page: Client, tool: Tool) -> None:
+    for fields, field, said in MISTAKES:
+        response = page.post(URL, FORM | MCP | fields)
+        assert response.status_code == 422, fields
+        assert said in str(response.context["form"].errors[field])
+        assert "problem" in response.content.decode(), fields
     assert not Token.objects.exists()
 
 

@@ -134,13 +134,15 @@ class Session:
     lines: deque[Line] = field(default_factory=lambda: deque(maxlen=MOST_MESSAGES))
     last: int = 1
     changed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PARTS, 1))
+    # Of two lists at once the older one must not come last.
+    _listing: asyncio.Lock = field(default_factory=asyncio.Lock)
     # When each unanswered request was made, and its method: by who made it, and its id.
     _open: dict[tuple[bool, str], tuple[float, str]] = field(default_factory=dict)
 
     async def list_tools(self) -> None:
         tools: list[types.Tool] = []
         try:
-            async with self._client() as client:
+            async with self._listing, self._client() as client:
                 page = await client.list_tools()
                 tools += page.tools
                 while page.next_cursor is not None:
