@@ -40,7 +40,7 @@ def measure() -> Iterator[Figure]:
     Tool.objects.filter(pk=tool.pk).update(published=True)
     # At whose client a person sits, so that its word counts.
     alice = Actor(User.objects.create_superuser("alice", password=PASSWORD).pk, "session")
-    plain = tokens.make(people.bob(), TokenKind.MCP, alice, attended_by=alice)
+    plain = tokens.make(people.bob(), TokenKind.MCP, alice, trusted_by=alice)
     patient = tokens.make_mcp(people.bob(), without_elicitation=WithoutElicitation.INBOX)
     with child_process("bench.bare", "2") as bare, serving() as server:
         targets = {

@@ -18,14 +18,40 @@ from hitlchat.base.database import in_db
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.tokens import Access
 
-logger = logging.getLogger(__name__)
-
+# In a request's scope: its Access, and an event that is set once its client is gone.
+ACCESS = "hitlchat.access"
+GONE = "hitlchat.gone"
+CHALLENGE = b'Bearer realm="hitlchat", error="invalid_token"'
 CHECK_SECONDS = 1.0
 DISCONNECT = {"type": "http.disconnect"}
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 # Done once the token of a request opens nothing any more.
 Revoked: TypeAlias = "asyncio.Future[None]"
+
+logger = logging.getLogger(__name__)
+
+
+class Authentication:
+    """Lets in whoever shows a valid token, from a known host and origin."""
+
+    def __init__(self, application: Asgi) -> None:
+        self._application = application
+        self._streams = Streams()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if refusal := _wrong_host_or_origin(scope):
+            await refuse(send, *refusal)
+            return
+        access = await _access(scope)
+        if access is None:
+            why = "Send a token of kind mcp as “Authorization: Bearer …”: there was none, or it is not valid here."
+            await refuse(send, 401, why)
+            return
+        # The SDK gives a session to whoever began it, and to nobody else: two tokens are two owners.
+        holder = AccessToken(token="", client_id=f"token:{access.token_id}", scopes=[], subject=str(access.user_id))
+        admitted = {**scope, "user": AuthenticatedUser(holder), ACCESS: access}
+        await self._streams.serve(self._application, access.token_id, admitted, receive, send)
 
 
 class Streams:
@@ -39,10 +65,10 @@ class Streams:
     async def serve(self, application: Asgi, token_id: int, scope: Any, receive: Any, send: Any) -> None:
         """Serve a request; to `application` it looks as if the client left once the token is void."""
         with self._entered(token_id) as void:
-            answer = _Answer(send)
-            await application(scope, _receive_until(void, receive), answer.send)
+            exchange = _Exchange(void, receive, send)
+            await application({**scope, GONE: exchange.gone}, exchange.receive, exchange.send)
             if void.done():
-                await answer.end()
+                await exchange.end()
 
     @contextmanager
     def _entered(self, token_id: int) -> Iterator[Revoked]:
@@ -76,73 +102,61 @@ class Streams:
                         void.set_result(None)
 
 
+async def refuse(send: Any, status: int, error: Any, **more: Any) -> None:
+    """Answer with a JSON object that says why nothing was done."""
+    body = json.dumps({**more, "error": error}, ensure_ascii=False).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", CHALLENGE))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
 def is_stream(event: Any) -> bool:
     """Return whether the response that begins with this event is one."""
     headers = {name.lower(): value for name, value in event.get("headers", ())}
     return bool(headers.get(b"content-type", b"").startswith(b"text/event-stream"))
 
 
-class _Answer:
-    """The part of an answer that was sent, so that a stream can be ended whose application has only left off."""
+class _Exchange:
+    """One request and its answer. `gone` is set once its client has left; to the application that also is so once its
+    token is `void`, and the part of an answer that was sent says whether a stream is left to be ended.
+    """
 
-    def __init__(self, send: Any) -> None:
-        self._send, self._begun, self._ended = send, False, False
+    def __init__(self, void: Revoked, receive: Any, send: Any) -> None:
+        self.gone = asyncio.Event()
+        self._void, self._receive, self._send = void, receive, send
+        self._begun = self._ended = False
 
-    async def send(self, event: Any) -> None:
-        self._begun = self._begun or event["type"] == "http.response.start"
-        self._ended = self._ended or (event["type"] == "http.response.body" and not event.get("more_body"))
-        await self._send(event)
+    async def receive(self) -> Any:
+        event = await self._until_void()
+        if event["type"] == "http.disconnect":
+            self.gone.set()
+        return event
 
-    async def end(self) -> None:
-        if self._begun and not self._ended:
-            await self.send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def _receive_until(void: Revoked, receive: Any) -> Callable[[], Awaitable[Any]]:
-    async def received() -> Any:
-        if void.done():
+    async def _until_void(self) -> Any:
+        if self._void.done():
             return DISCONNECT
-        first = asyncio.ensure_future(receive())
+        first = asyncio.ensure_future(self._receive())
         try:
-            await asyncio.wait({first, void}, return_when=asyncio.FIRST_COMPLETED)
-            return DISCONNECT if void.done() else await first
+            await asyncio.wait({first, self._void}, return_when=asyncio.FIRST_COMPLETED)
+            return DISCONNECT if self._void.done() else await first
         finally:
             first.cancel()
             with suppress(asyncio.CancelledError):
                 await first
 
-    return received
+    async def send(self, event: Any) -> None:
+        self._begun = self._begun or event["type"] == "http.response.start"
+        self._ended = self._ended or (event["type"] == "http.response.body" and not event.get("more_body"))
+        await self._send(event)
+        if event["type"] == "http.response.start" and is_stream(event):
+            # Daphne keeps the head of a response until there is some of its body, which a stream may not have for long.
+            await self._send({"type": "http.response.body", "body": b"", "more_body": True})
 
-
-def _valid(token_ids: list[int]) -> set[int]:
-    return set(Token.valid().filter(pk__in=token_ids).values_list("pk", flat=True))
-
-
-# Where a request's Access stands in its scope.
-ACCESS = "hitlchat.access"
-# And an event that is set once its client is gone.
-GONE = "hitlchat.gone"
-CHALLENGE = b'Bearer realm="hitlchat", error="invalid_token"'
-
-
-class Authentication:
-    def __init__(self, application: Asgi) -> None:
-        self._application = application
-        self._streams = Streams()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if refusal := _wrong_host_or_origin(scope):
-            await refuse(send, *refusal)
-            return
-        access = await _access(scope)
-        if access is None:
-            why = "Send a token of kind mcp as “Authorization: Bearer …”: there was none, or it is not valid here."
-            await refuse(send, 401, why)
-            return
-        # The SDK gives a session to whoever began it, and to nobody else: two tokens are two owners.
-        holder = AccessToken(token="", client_id=f"token:{access.token_id}", scopes=[], subject=str(access.user_id))
-        known = {**scope, "user": AuthenticatedUser(holder), ACCESS: access}
-        await self._streams.serve(self._application, access.token_id, known, receive, send)
+    async def end(self) -> None:
+        if self._begun and not self._ended:
+            await self.send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _wrong_host_or_origin(scope: Any) -> tuple[int, str] | None:
@@ -171,11 +185,5 @@ def _values(scope: Any, name: bytes, *, lower: bool = True) -> list[str]:
     return [value.lower() for value in found] if lower else found
 
 
-async def refuse(send: Any, status: int, error: Any, **more: Any) -> None:
-    """Answer with a JSON object that says why nothing was done."""
-    body = json.dumps({**more, "error": error}, ensure_ascii=False).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 401:
-        headers.append((b"www-authenticate", CHALLENGE))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _valid(token_ids: list[int]) -> set[int]:
+    return set(Token.valid().filter(pk__in=token_ids).values_list("pk", flat=True))

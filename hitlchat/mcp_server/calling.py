@@ -35,6 +35,14 @@ from hitlchat.mcp_server.request import ToolRequest
 SECONDS = 5.0
 CANCELLED = gettext_noop("its client cancelled it")
 FAILED = gettext_noop("an error in hitlchat kept it from being asked about")
+SLICE_SECONDS = 1.0
+TELL_SECONDS = 5.0
+# Far longer than tools may take.
+LONGEST_SECONDS = 900.0
+
+Result = types.CallToolResult | types.InputRequiredResult
+
+logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -54,18 +62,6 @@ async def attached(incoming: ToolRequest, call: ToolCall) -> AsyncIterator[None]
         raise
 
 
-def _let_go(incoming: ToolRequest, call_id: UUID, *, cancelled: bool) -> None:
-    actor = incoming.access.caller.actor
-    stopping.withdraw_call(call_id, actor=actor, why=CANCELLED if cancelled else FAILED)
-    if cancelled and ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING).exists():
-        stopping.request(call_id, actor)
-
-
-logger = logging.getLogger(__name__)
-
-Result = types.CallToolResult | types.InputRequiredResult
-
-
 async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Result:
     """Answer tools/call.
 
@@ -82,6 +78,55 @@ async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolReques
         # Older clients would be told the exception's text.
         logger.exception("A call of %r over MCP failed outside the tool", params.name[:64])
         return outcomes.internal()
+
+
+async def submit(incoming: ToolRequest, tool: Tool) -> ToolCall:
+    request = CallRequest(tool.name, incoming.arguments, incoming.access.caller, among=(tool.name,))
+    prepared = await prepare(request, tool)
+    waits = prepared.status == Status.WAITING
+    askable = await in_db(_askable)(incoming, prepared) if waits else prepared
+    # Once it may be on record, whoever cancels must know which call that was.
+    with anyio.CancelScope(shield=True):
+        call = await in_db(_admit)(incoming, prepared, askable)
+    return call  # noqa: RET504 (to mypy a scope may swallow what it does not)
+
+
+def storable_name(incoming: ToolRequest) -> str:
+    return storable(incoming.params.name[:65])
+
+
+async def attend(incoming: ToolRequest, call: ToolCall, *, wait: bool = True) -> types.CallToolResult:
+    """Return what became of the call; or, if it takes long, that its client is to come back."""
+    if call.status == Status.WAITING and not incoming.is_modern:
+        await in_db(submissions.outlive_client)(call.pk)
+    call = await _decided(incoming, call, settings.MCP_INBOX_SECONDS if wait else 0)
+    if call.status != Status.WAITING and not call.settled:
+        call = await watched(call.pk, LONGEST_SECONDS, "tool")
+    if call.settled:
+        return await outcomes.outcome_of(call)
+    parked = await in_db(submissions.park)(call)
+    if (pending := await in_db(outcomes.pending)(call.pk, incoming.address_of)) is not None:
+        return pending
+    # Its outcome is told now, and so is not there to be come back for.
+    await in_db(submissions.unpark)(call, parked)
+    return await outcomes.outcome_of(await in_db(ToolCall.objects.get)(pk=call.pk))
+
+
+async def until_asked_again(call: ToolCall) -> ToolCall:
+    """Return the call once nothing more happens to it by itself, or it waits for another answer."""
+    end = time.monotonic() + LONGEST_SECONDS
+    while True:
+        now = await watched(call.pk, SLICE_SECONDS)
+        asked_again = now.status == Status.WAITING and now.round > call.round
+        if now.settled or asked_again or time.monotonic() > end:
+            return now
+
+
+def _let_go(incoming: ToolRequest, call_id: UUID, *, cancelled: bool) -> None:
+    actor = incoming.access.caller.actor
+    stopping.withdraw_call(call_id, actor=actor, why=CANCELLED if cancelled else FAILED)
+    if cancelled and ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING).exists():
+        stopping.request(call_id, actor)
 
 
 async def _called(incoming: ToolRequest) -> Result:
@@ -165,21 +210,6 @@ def _end_if_barred(incoming: ToolRequest, state: RequestState) -> None:
         stopping.withdraw_question(state.call_id, state.round, actor=actor, why=elicitation.NO_LONGER)
 
 
-async def submit(incoming: ToolRequest, tool: Tool) -> ToolCall:
-    request = CallRequest(tool.name, incoming.arguments, incoming.access.caller, among=(tool.name,))
-    prepared = await prepare(request, tool)
-    waits = prepared.status == Status.WAITING
-    askable = await in_db(_askable)(incoming, prepared) if waits else prepared
-    # Once it may be on record, whoever cancels must know which call that was.
-    with anyio.CancelScope(shield=True):
-        call = await in_db(_admit)(incoming, prepared, askable)
-    return call  # noqa: RET504 (to mypy a scope may swallow what it does not)
-
-
-def storable_name(incoming: ToolRequest) -> str:
-    return storable(incoming.params.name[:65])
-
-
 def _askable(incoming: ToolRequest, prepared: Prepared) -> Prepared:
     """Return it as judged, if there is someone to ask and not too much is asked of them; else refused."""
     assert prepared.tool is not None
@@ -212,45 +242,12 @@ def _admit(incoming: ToolRequest, prepared: Prepared, askable: Prepared) -> Tool
     return call
 
 
-SLICE_SECONDS = 1.0
-TELL_SECONDS = 5.0
-# Far longer than tools may take.
-LONGEST_SECONDS = 900.0
-
-
-async def attend(incoming: ToolRequest, call: ToolCall, *, wait: bool = True) -> types.CallToolResult:
-    """Return what became of the call; or, if it takes long, that its client is to come back."""
-    if call.status == Status.WAITING and not incoming.is_modern:
-        await in_db(submissions.outlive_client)(call.pk)
-    call = await _decided(incoming, call, settings.MCP_INBOX_SECONDS if wait else 0)
-    if call.status != Status.WAITING and not call.settled:
-        call = await watched(call.pk, LONGEST_SECONDS, "tool")
-    if call.settled:
-        return await outcomes.outcome_of(call)
-    parked = await in_db(submissions.park)(call)
-    if (told := await in_db(outcomes.pending)(call.pk, incoming.address_of)) is not None:
-        return told
-    # Its outcome is told now, and so is not there to be come back for.
-    await in_db(submissions.unpark)(call, parked)
-    return await outcomes.outcome_of(await in_db(ToolCall.objects.get)(pk=call.pk))
-
-
-async def until_asked_again(call: ToolCall) -> ToolCall:
-    """Return the call once nothing more happens to it by itself, or it waits for another answer."""
-    end = time.monotonic() + LONGEST_SECONDS
-    while True:
-        now = await watched(call.pk, SLICE_SECONDS)
-        asked_again = now.status == Status.WAITING and now.round > call.round
-        if now.settled or asked_again or time.monotonic() > end:
-            return now
-
-
 async def _decided(incoming: ToolRequest, call: ToolCall, seconds: float) -> ToolCall:
-    begun, told, said = time.monotonic(), 0.0, ""
+    begun, reported, message = time.monotonic(), 0.0, ""
     while call.status == Status.WAITING and (left := begun + seconds - time.monotonic()) > 0:
-        if time.monotonic() - told > TELL_SECONDS:
-            told, said = time.monotonic(), said or await in_db(_waiting)(incoming, call)
-            await incoming.progress.waits(said)
+        if time.monotonic() - reported > TELL_SECONDS:
+            reported, message = time.monotonic(), message or await in_db(_waiting)(incoming, call)
+            await incoming.progress.waits(message)
         call = await watched(call.pk, min(left, SLICE_SECONDS))
     return call
 

@@ -39,6 +39,21 @@ from hitlchat.mcp_server.question import Question, Way
 from hitlchat.mcp_server.request import ToolRequest
 from hitlchat.secrets import sealing
 
+NOT_ENOUGH = "the client's user declined it, as the client says; a signed-in person has to decide this call"
+NOT_OPENED = "the client's user did not want to open the page on which the call is decided"
+# Nothing to fill in: yes or no is in the action.
+FORM: Final[dict[str, Any]] = {"type": "object", "properties": {}}
+LOOK_SECONDS = 1.0
+# The deadline is judged by the database's clock: not before it.
+AFTER = timedelta(seconds=0.5)
+# A client that cancels and leaves has said so by then.
+GONE_SECONDS = 1.0
+# Under which the question, and its answer, stand in a result and in the call made once more.
+KEY: Final = "approval"
+NO_LONGER: Final = gettext_noop("its token may no longer use this tool")
+PURPOSE = "mcp request state"
+LONGEST_STATE = 4096
+
 
 class Answer(StrEnum):
     ACCEPT = "accept"
@@ -60,11 +75,6 @@ WHY: Final = {
     Answer.LATE: "the client gave no answer in time",
     Answer.GONE: "the client went away before the question was answered",
 }
-NOT_ENOUGH = "the client's user declined it, as the client says; a signed-in person has to decide this call"
-NOT_OPENED = "the client's user did not want to open the page on which the call is decided"
-
-# Nothing to fill in: yes or no is in the action.
-FORM: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 
 def read_answer(given: object) -> Answer:
@@ -77,7 +87,7 @@ def read_answer(given: object) -> Answer:
     return Answer(given.action)
 
 
-def take_answer(question: Question, answer: Answer, word: Actor) -> Answer:
+def take_answer(question: Question, answer: Answer, user: Actor) -> Answer:
     """Do as the user said, as far as the client says so; another outcome that the question has by now stands.
 
     UNHEARD: a yes that did not count, since a signed-in person has to decide by now. The question is still open.
@@ -85,43 +95,36 @@ def take_answer(question: Question, answer: Answer, word: Actor) -> Answer:
     try:
         match answer:
             case Answer.ACCEPT:
-                decide.approve(question.approval_id, word, digest=question.digest)
+                decide.approve(question.approval_id, user, digest=question.digest)
             case Answer.DECLINE:
-                decide.decline(question.approval_id, word)
+                decide.decline(question.approval_id, user)
             case Answer.ELSEWHERE:
                 pass
             case _:
-                _end(question, word, WHY[answer], late=answer == Answer.LATE)
+                _end(question, user, WHY[answer], late=answer == Answer.LATE)
     except decide.NoSuchApproval:
         if answer == Answer.ACCEPT:
             return Answer.UNHEARD
-        _end(question, word, NOT_ENOUGH)
+        _end(question, user, NOT_ENOUGH)
     except (decide.AlreadySettled, decide.OtherDigest):
         # Decided elsewhere, expired, or asked about again: whoever waits sees what became of it.
         pass
     return answer
 
 
-def take_to_page(question: Question, answer: Answer, word: Actor) -> Answer:
+def take_to_page(question: Question, answer: Answer, user: Actor) -> Answer:
     """Take an answer to being sent to the page: yes means no more than that its user goes there."""
     if answer in WHY:
-        _end(question, word, WHY[answer], late=answer == Answer.LATE)
+        _end(question, user, WHY[answer], late=answer == Answer.LATE)
     elif answer == Answer.DECLINE:
-        _end(question, word, NOT_OPENED)
+        _end(question, user, NOT_OPENED)
     return answer
 
 
-def _end(question: Question, word: Actor, why: str, *, late: bool = False) -> None:
+def _end(question: Question, user: Actor, why: str, *, late: bool = False) -> None:
     if late and decide.expire(question.call):
         return
-    stopping.withdraw_question(question.call.pk, question.round, actor=word, why=why)
-
-
-LOOK_SECONDS = 1.0
-# The deadline is judged by the database's clock: not before it.
-AFTER = timedelta(seconds=0.5)
-# A client that cancels and leaves has said so by then.
-GONE_SECONDS = 1.0
+    stopping.withdraw_question(question.call.pk, question.round, actor=user, why=why)
 
 
 async def elicit(incoming: ToolRequest, question: Question, request: types.ElicitRequest) -> Answer:
@@ -185,11 +188,6 @@ def _limit(question: Question) -> datetime:
     return min(question.call.deadline, longest) + AFTER
 
 
-# Under which the question, and its answer, stand in a result and in the call made once more.
-KEY: Final = "approval"
-NO_LONGER: Final = gettext_noop("its token may no longer use this tool")
-
-
 async def ask(
     incoming: ToolRequest, question: Question, chosen: Way, given: object = None
 ) -> types.InputRequiredResult | Answer:
@@ -213,7 +211,7 @@ async def ask(
 def _delivered(incoming: ToolRequest, question: Question) -> None:
     """Note the delivery, as far as this server can tell: whether its user sees it, only the client knows."""
     rows = Approval.objects.select_related("call").defer("disclosure")
-    attention.shown(rows.get(pk=question.approval_id), incoming.word)
+    attention.shown(rows.get(pk=question.approval_id), incoming.claimed_user)
 
 
 def _take(incoming: ToolRequest, question: Question, chosen: Way, answer: Answer) -> Answer:
@@ -221,7 +219,7 @@ def _take(incoming: ToolRequest, question: Question, chosen: Way, answer: Answer
         stopping.withdraw_question(question.call.pk, question.round, actor=incoming.access.caller.actor, why=NO_LONGER)
         return answer
     take = take_answer if chosen == Way.FORM else take_to_page
-    return take(question, answer, incoming.word)
+    return take(question, answer, incoming.claimed_user)
 
 
 def _may_use_now(incoming: ToolRequest, question: Question) -> bool:
@@ -242,10 +240,6 @@ def _request(incoming: ToolRequest, question: Question, chosen: Way) -> types.El
             elicitation_id=None if incoming.is_modern else str(question.approval_id),
         )
     )
-
-
-PURPOSE = "mcp request state"
-LONGEST_STATE = 4096
 
 
 @dataclass(frozen=True)

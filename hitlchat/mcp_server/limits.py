@@ -52,10 +52,11 @@ class Limits:
         self._opened: set[OpenSession] = set()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        access, session = scope[ACCESS], _session_of(scope)
-        if session:
+        access, is_older = scope[ACCESS], _is_older(scope)
+        # The newer clients have no sessions.
+        if is_older and (session := _header(scope, MCP_SESSION_ID_HEADER)):
             opened = next((each for each in self._of_token(access) if each.session == session), None)
-        elif _opens(scope):
+        elif is_older or _header(scope, MCP_METHOD_HEADER) == LISTEN:
             opened = self._admit(access)
             if opened is None:
                 await refuse(send, 429, self._refusal(access))
@@ -147,17 +148,9 @@ async def _wait_until_quiet(opened: OpenSession) -> None:
 
 
 def _is_older(scope: Any) -> bool:
-    """Return whether a client is of the older era, as the SDK tells: the newer ones have no sessions."""
+    """Return whether a client is of the older era, as the SDK tells."""
     version = _header(scope, MCP_PROTOCOL_VERSION_HEADER)
     return not version or version in HANDSHAKE_PROTOCOL_VERSIONS
-
-
-def _session_of(scope: Any) -> str:
-    return _header(scope, MCP_SESSION_ID_HEADER) if _is_older(scope) else ""
-
-
-def _opens(scope: Any) -> bool:
-    return _is_older(scope) or _header(scope, MCP_METHOD_HEADER) == LISTEN
 
 
 def _header(message: Any, name: str) -> str:

@@ -36,6 +36,11 @@ PAGE = 100
 APPROVAL = {HitlMode.REQUIRED: "always", HitlMode.CONDITIONAL: "sometimes", HitlMode.DISABLED: "never"}
 # From here on a tool reaches beyond this server, or may.
 REACHES_OUT, DESTROYS = 3, 4
+CHECK_SECONDS = 1.0
+NOTIFY_SECONDS = 1.0
+COLUMNS = ("name", "title", "description", "definition_hash", "risk_level", "hitl_mode", "signed_in_only", "source")
+
+logger = logging.getLogger(__name__)
 
 
 async def list_tools(
@@ -60,15 +65,15 @@ def _page(access: Access, cursor: str | None) -> types.ListToolsResult:
     following = _cursor(found[PAGE - 1].name) if len(found) > PAGE else None
     # Of one person's list nobody else may keep a copy, and it may change at any time.
     return types.ListToolsResult(
-        tools=[described(tool, attended=access.attended) for tool in found[:PAGE]],
+        tools=[described(tool, trusted=access.trusted) for tool in found[:PAGE]],
         next_cursor=following,
         ttl_ms=0,
         cache_scope="private",
     )
 
 
-def described(tool: Tool, *, attended: bool = False) -> types.Tool:
-    """Describe a tool to a client. `attended`: a person sits there."""
+def described(tool: Tool, *, trusted: bool = False) -> types.Tool:
+    """Describe a tool to a client. `trusted`: it may report its user's answers."""
     # What the tool does is judged here: hints of whoever made it are none.
     reads = tool.risk_level <= 1
     return types.Tool(
@@ -86,7 +91,7 @@ def described(tool: Tool, *, attended: bool = False) -> types.Tool:
             "hitlchat/riskLevel": tool.risk_level,
             "hitlchat/risk": RISK_LABELS[tool.risk_level],
             "hitlchat/approval": APPROVAL[HitlMode(tool.hitl_mode)],
-            "hitlchat/signedInOnly": not (attended and deciders.will_do(tool)),
+            "hitlchat/signedInOnly": not (trusted and deciders.will_do(tool)),
         },
     )
 
@@ -103,13 +108,6 @@ def _place(cursor: str) -> str:
     if not 1 <= len(name) <= 64 or "\x00" in name:
         raise MCPError(types.INVALID_PARAMS, "cursor: expected one that an earlier answer gave.")
     return name
-
-
-logger = logging.getLogger(__name__)
-
-CHECK_SECONDS = 1.0
-NOTIFY_SECONDS = 1.0
-COLUMNS = ("name", "title", "description", "definition_hash", "risk_level", "hitl_mode", "signed_in_only", "source")
 
 
 Listener = Callable[[Any], None]

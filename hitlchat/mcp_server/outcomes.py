@@ -24,6 +24,29 @@ DEFINITIONS = ("$defs", "definitions")
 # Of what stands in them, the keys are names, or it is no schema at all.
 NAMED = (*DEFINITIONS, "properties", "patternProperties", "dependentSchemas")
 DATA = ("const", "enum", "default", "examples")
+CALL, STATUS, APPROVAL = "hitlchat/call", "hitlchat/status", "hitlchat/approval"
+MISFIT = (
+    "It was executed, and must not be repeated, but its result is too large, or not as the tool declares it. As text: "
+)
+INTERNAL = "An error in hitlchat, not in the tool, ended the call. What waited for approval was withdrawn."
+USED = "This question had its answer before, so this one did not count, and nothing was run for it."
+WAITS = (
+    "It waits for a person's approval and was not executed. Someone who is signed in decides at the address given."
+    " Make the same call again, with the same arguments, to get its outcome."
+)
+# Of a result, in characters.
+SMALL = 4 * 1024
+MOST_WAITING = 50
+NOBODY_TO_ASK = (
+    "It needs a person's approval, this client cannot ask its user (elicitation), and its token allows no other way."
+)
+TOO_MANY = f"{MOST_WAITING} calls of this token wait for an answer already; let those be answered first."
+# What is refused since nobody could be asked, after the gate's policies.
+NOT_HERE = {
+    NOBODY_TO_ASK: "The token of this client does not let calls wait for a person. It was not executed.",
+    TOO_MANY: "Too many calls of this client's token wait for a person. It was not executed.",
+}
+RUNS = "It is still executing. Make the same call again, with the same arguments, to get its outcome."
 
 
 def input_schema(tool: Tool) -> dict[str, Any]:
@@ -65,69 +88,21 @@ def most_text() -> results.Bound:
     return results.Bound(int(settings.TOOL_RESULT_KIB) * 1024, "TOOL_RESULT_KIB")
 
 
-def content_block(kept: contents.Block, data: Mapping[str, bytes]) -> types.ContentBlock:
+def content_block(block: contents.Block, data: Mapping[str, bytes]) -> types.ContentBlock:
     """The block as it came, or in words where its bytes are not there."""
-    if kept["type"] == contents.UNREADABLE:
-        return types.TextContent(type="text", text=most_text().cut(canonical.whole(str(kept["text"]))))
-    whole = dict(canonical.whole(kept))
-    is_resource = kept["type"] == "resource"
-    if "text" in kept:
+    if block["type"] == contents.UNREADABLE:
+        return types.TextContent(type="text", text=most_text().cut(canonical.whole(str(block["text"]))))
+    whole = dict(canonical.whole(block))
+    is_resource = block["type"] == "resource"
+    if "text" in block:
         whole["text"] = most_text().cut(str(whole["text"]))
-    if "bytes" in kept:
-        if (found := data.get(kept.get("sha256", ""))) is None:
-            return types.TextContent(type="text", text=f"[{contents.in_words(kept)}]")
+    if "bytes" in block:
+        if (found := data.get(block.get("sha256", ""))) is None:
+            return types.TextContent(type="text", text=f"[{contents.in_words(block)}]")
         whole["blob" if is_resource else "data"] = base64.b64encode(found).decode()
     if is_resource:
-        whole = {"type": "resource", "resource": whole, "annotations": kept.get("annotations")}
+        whole = {"type": "resource", "resource": whole, "annotations": block.get("annotations")}
     return _BLOCK.validate_python(whole)
-
-
-def _without_headers(part: Any, *, is_named: bool = False) -> Any:
-    if isinstance(part, list):
-        return [_without_headers(item) for item in part]
-    if not isinstance(part, dict):
-        return part
-    if is_named:
-        return {name: _without_headers(item) for name, item in part.items()}
-    kept = {key: item for key, item in part.items() if key != X_MCP_HEADER_KEY}
-    return {key: item if key in DATA else _without_headers(item, is_named=key in NAMED) for key, item in kept.items()}
-
-
-def _is_object(schema: dict[str, Any]) -> bool:
-    return schema.get("type") == "object"
-
-
-def _references(schema: dict[str, Any]) -> Iterator[str]:
-    for part in subschemas(schema):
-        for key in ("$ref", "$dynamicRef"):
-            if isinstance(reference := part.schema.get(key), str):
-                yield reference
-
-
-CALL, STATUS, APPROVAL = "hitlchat/call", "hitlchat/status", "hitlchat/approval"
-
-MISFIT = (
-    "It was executed, and must not be repeated, but its result is too large, or not as the tool declares it. As text: "
-)
-INTERNAL = "An error in hitlchat, not in the tool, ended the call. What waited for approval was withdrawn."
-USED = "This question had its answer before, so this one did not count, and nothing was run for it."
-WAITS = (
-    "It waits for a person's approval and was not executed. Someone who is signed in decides at the address given."
-    " Make the same call again, with the same arguments, to get its outcome."
-)
-# Of a result, in characters.
-SMALL = 4 * 1024
-MOST_WAITING = 50
-NOBODY_TO_ASK = (
-    "It needs a person's approval, this client cannot ask its user (elicitation), and its token allows no other way."
-)
-TOO_MANY = f"{MOST_WAITING} calls of this token wait for an answer already; let those be answered first."
-# What is refused since nobody could be asked, after the gate's policies.
-NOT_HERE = {
-    NOBODY_TO_ASK: "The token of this client does not let calls wait for a person. It was not executed.",
-    TOO_MANY: "Too many calls of this client's token wait for a person. It was not executed.",
-}
-RUNS = "It is still executing. Make the same call again, with the same arguments, to get its outcome."
 
 
 async def outcome_of(call: ToolCall) -> types.CallToolResult:
@@ -171,6 +146,28 @@ def answered_before(call_id: UUID) -> types.CallToolResult:
 
 def internal() -> types.CallToolResult:
     return types.CallToolResult(content=[_text(INTERNAL)], is_error=True)
+
+
+def _without_headers(part: Any, *, is_named: bool = False) -> Any:
+    if isinstance(part, list):
+        return [_without_headers(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    if is_named:
+        return {name: _without_headers(item) for name, item in part.items()}
+    rest = {key: item for key, item in part.items() if key != X_MCP_HEADER_KEY}
+    return {key: item if key in DATA else _without_headers(item, is_named=key in NAMED) for key, item in rest.items()}
+
+
+def _is_object(schema: dict[str, Any]) -> bool:
+    return schema.get("type") == "object"
+
+
+def _references(schema: dict[str, Any]) -> Iterator[str]:
+    for part in subschemas(schema):
+        for key in ("$ref", "$dynamicRef"):
+            if isinstance(reference := part.schema.get(key), str):
+                yield reference
 
 
 def _read(call_id: UUID) -> ToolCall:

@@ -24,15 +24,15 @@ PLAIN = re.compile(r"[\w.@/ -]+\Z")
 
 @dataclass(frozen=True)
 class Question:
-    """One round of asking about one call. `round` and `digest` say to what an answer is one; `word_will_do`: a client
-    may say what its user's answer is.
+    """One round of asking about one call. `round` and `digest` say to what an answer is one; `client_may_answer`: it is
+    trusted to report its user's answer.
     """
 
     call: ToolCall
     approval_id: UUID
     digest: str
     message: str
-    word_will_do: bool
+    client_may_answer: bool
 
     @property
     def round(self) -> int:
@@ -74,6 +74,38 @@ def message(approval: Approval) -> str:
     return "\n".join([*lines, *_warnings(shown)])
 
 
+class Way(StrEnum):
+    """A way to ask about a call."""
+
+    FORM = "form"  # the client asks its user
+    PAGE = "page"  # the client sends its user to the page of the approval
+    INBOX = "inbox"  # the client waits while its user is asked here
+    LINK = "link"  # the client gets a link, and comes back
+    DENY = "deny"
+
+
+def way(incoming: ToolRequest, tool: Tool, question: Question | None = None) -> Way:
+    """Return the way, by what the client can do, what may decide the call, and what its token says otherwise.
+    `question`: the one that is open, if the call is on record already.
+    """
+    if question is None:
+        enough = incoming.access.trusted and deciders.will_do(tool)
+    else:
+        enough = question.fits and question.client_may_answer
+    if incoming.asks_forms and enough:
+        return Way.FORM
+    if incoming.opens_urls:
+        return Way.PAGE
+    match incoming.access.without_elicitation:
+        case WithoutElicitation.URL:
+            return Way.LINK
+        case WithoutElicitation.INBOX:
+            return Way.INBOX
+        case WithoutElicitation.DENY:
+            # Its user is there, and only must not answer through the client.
+            return Way.INBOX if incoming.asks_forms else Way.DENY
+
+
 def _line(text: Seen) -> str:
     """Return a value on one line: nothing filled in may look like a line of ours."""
     return text.plain.replace("\n", " ⏎ ")
@@ -85,8 +117,8 @@ def _effect(preview: dict[str, Any] | None) -> list[str]:
     if preview.get("error") is not None:
         return [f"What it would do could not be found out: {_quoted(preview['error'])}"]
     text, table = preview.get("text"), preview.get("table")
-    said = f" {_quoted(text)}" if text else ""
-    return [f"What it would do, as the tool says:{said}", *(_rows(table) if table else ()), *preview.get("cut", ())]
+    summary = f" {_quoted(text)}" if text else ""
+    return [f"What it would do, as the tool says:{summary}", *(_rows(table) if table else ()), *preview.get("cut", ())]
 
 
 def _rows(table: dict[str, Any]) -> Iterator[str]:
@@ -113,35 +145,3 @@ def _quoted(value: Any) -> str:
 def _warnings(shown: Card) -> list[str]:
     rows = [warning for row in (*shown.rows, *shown.more_rows) for warning in row.warnings]
     return [f"Note: {warning}" for warning in dict.fromkeys((*shown.warnings, *rows))]
-
-
-class Way(StrEnum):
-    """A way to ask about a call."""
-
-    FORM = "form"  # the client asks its user
-    PAGE = "page"  # the client sends its user to the page of the approval
-    INBOX = "inbox"  # the client waits while its user is asked here
-    LINK = "link"  # the client gets a link, and comes back
-    DENY = "deny"
-
-
-def way(incoming: ToolRequest, tool: Tool, question: Question | None = None) -> Way:
-    """Return the way, by what the client can do, what may decide the call, and what its token says otherwise.
-    `question`: the one that is open, if the call is on record already.
-    """
-    if question is None:
-        enough = incoming.access.attended and deciders.will_do(tool)
-    else:
-        enough = question.fits and question.word_will_do
-    if incoming.asks_forms and enough:
-        return Way.FORM
-    if incoming.opens_urls:
-        return Way.PAGE
-    match incoming.access.without_elicitation:
-        case WithoutElicitation.URL:
-            return Way.LINK
-        case WithoutElicitation.INBOX:
-            return Way.INBOX
-        case WithoutElicitation.DENY:
-            # Its user is there, and only must not answer through the client.
-            return Way.INBOX if incoming.asks_forms else Way.DENY

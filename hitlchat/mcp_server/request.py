@@ -118,10 +118,10 @@ class ToolRequest:
             return ""
 
     @cached_property
-    def word(self) -> Actor:
-        """The user, as far as this client says so."""
-        known = self.ctx.session.client_params
-        return self.access.word(claim(known.client_info.name) if known else "")
+    def claimed_user(self) -> Actor:
+        """Return the user, as far as this client says so."""
+        client = self.ctx.session.client_params
+        return self.access.claimed_user(claim(client.client_info.name) if client else "")
 
     @property
     def asks_forms(self) -> bool:
@@ -134,8 +134,8 @@ class ToolRequest:
 
     @property
     def _elicitation(self) -> types.ElicitationCapability | None:
-        known = self.ctx.session.client_capabilities
-        return known.elicitation if known else None
+        capabilities = self.ctx.session.client_capabilities
+        return capabilities.elicitation if capabilities else None
 
     def address_of(self, approval_id: UUID) -> str:
         """Return the page on which a signed-in person decides, under the name by which the client knows this server."""

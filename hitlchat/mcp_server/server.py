@@ -16,20 +16,28 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from hitlchat.base import canonical
-from hitlchat.mcp_server.authentication import GONE, Asgi, Authentication, is_stream, refuse
+from hitlchat.mcp_server.authentication import Asgi, Authentication, refuse
 from hitlchat.mcp_server.calling import call_tool
 from hitlchat.mcp_server.limits import IDLE_SECONDS, Limits
 from hitlchat.mcp_server.listing import Audience, list_tools
 from hitlchat.upstreams.endpoint import mark
 
-logger = logging.getLogger(__name__)
-
+PATH = "/mcp"
+# Arguments may have 256 KiB, and JSON may spell a character in six.
+LARGEST_BODY = 2 * 2**20
+MOST_SESSIONS = 500
+ENDING_SECONDS = 3.0
+# Reading what is longer takes long enough to keep others waiting.
+SMALL = 64 * 1024
+MOST_DIGITS = 18
 NAME = "hitlchat"
 INSTRUCTIONS = (
     "Some tools here run only after a person has approved the call. That may take minutes. If a call was declined, do"
     " not make it again for the same request; if it is said to wait, make the same call again later to get its outcome."
 )
 MOST_LISTENERS = 500
+
+logger = logging.getLogger(__name__)
 
 
 class McpServer(Server[Any]):
@@ -70,26 +78,59 @@ def make_server() -> McpServer:
     return server
 
 
-@asynccontextmanager
-async def _with_audience(audience: Audience, _: Server[Any]) -> AsyncIterator[Audience]:
-    async with audience.watching():
-        yield audience
+def manager() -> StreamableHTTPSessionManager:
+    return StreamableHTTPSessionManager(
+        app=make_server(),
+        max_request_body_size=LARGEST_BODY,
+        max_sessions=MOST_SESSIONS,
+        session_idle_timeout=IDLE_SECONDS,
+    )
 
 
-async def _hide_errors(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-    """Hide errors from older clients, which would be told the text of whatever goes wrong here."""
-    try:
-        return await call_next(ctx)
-    except (MCPError, ValidationError):
-        raise
-    except Exception as error:
-        logger.exception("%s over MCP failed", ctx.method[:64])
-        raise MCPError(types.INTERNAL_ERROR, "An error in hitlchat; its log has more.") from error
+class McpApplication:
+    """The SDK's manager, which has to be entered and left in one task of the loop that serves; Daphne has no hook for
+    that (it sends no lifespan).
+    """
 
+    def __init__(self, make: Callable[[], StreamableHTTPSessionManager]) -> None:
+        self._make = make
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ready: asyncio.Future[Asgi] | None = None
+        self._over = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
 
-# Reading what is longer takes long enough to keep others waiting.
-SMALL = 64 * 1024
-MOST_DIGITS = 18
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        application = await self._application()
+        await application(scope, receive, send)
+
+    async def end(self) -> None:
+        """Close all sessions, within bounded time."""
+        if self._task is not None and not self._task.done() and self._loop is asyncio.get_running_loop():
+            self._over.set()
+            await asyncio.wait({self._task}, timeout=ENDING_SECONDS)
+
+    async def _application(self) -> Asgi:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop or self._ready is None:
+            self._loop, self._ready, self._over = loop, loop.create_future(), asyncio.Event()
+            # Without the context of whoever happens to come first.
+            self._task = loop.create_task(self._own(self._ready, self._over), context=contextvars.Context())
+        return await asyncio.shield(self._ready)
+
+    async def _own(self, ready: "asyncio.Future[Asgi]", over: asyncio.Event) -> None:
+        try:
+            made = self._make()
+            async with made.run():
+                ready.set_result(Limits(StrictJson(made.handle_request, LARGEST_BODY)))
+                await over.wait()
+        except BaseException as error:
+            if not ready.done():
+                ready.set_exception(error)
+            raise
+        finally:
+            # A manager runs once: the next request begins with another one.
+            if self._ready is ready:
+                self._loop = None
 
 
 class StrictJson:
@@ -115,8 +156,8 @@ class StrictJson:
         await self._application(scope, receive, send)
 
     def _is_too_long(self, scope: Any) -> bool:
-        said = dict(scope["headers"]).get(b"content-length", b"")
-        return said.isdigit() and (len(said) > MOST_DIGITS or int(said) > self._largest)
+        length = dict(scope["headers"]).get(b"content-length", b"")
+        return length.isdigit() and (len(length) > MOST_DIGITS or int(length) > self._largest)
 
     async def _read(self, receive: Any) -> tuple[list[Any], bytes | None]:
         """Return what has come, and the body if it is all there."""
@@ -130,6 +171,23 @@ class StrictJson:
             if not event.get("more_body"):
                 break
         return events, bytes(body) if len(body) <= self._largest else None
+
+
+@asynccontextmanager
+async def _with_audience(audience: Audience, _: Server[Any]) -> AsyncIterator[Audience]:
+    async with audience.watching():
+        yield audience
+
+
+async def _hide_errors(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+    """Hide errors from older clients, which would be told the text of whatever goes wrong here."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except Exception as error:
+        logger.exception("%s over MCP failed", ctx.method[:64])
+        raise MCPError(types.INTERNAL_ERROR, "An error in hitlchat; its log has more.") from error
 
 
 async def _plain_of(body: bytes) -> bytes | None:
@@ -162,90 +220,6 @@ def _replayed(events: list[Any], receive: Any) -> Any:
         return event if event is not None else await receive()
 
     return received
-
-
-PATH = "/mcp"
-# Arguments may have 256 KiB, and JSON may spell a character in six.
-LARGEST_BODY = 2 * 2**20
-MOST_SESSIONS = 500
-ENDING_SECONDS = 3.0
-
-
-class McpApplication:
-    """The SDK's manager, which has to be entered and left in one task of the loop that serves; Daphne has no hook for
-    that (it sends no lifespan).
-    """
-
-    def __init__(self, make: Callable[[], StreamableHTTPSessionManager]) -> None:
-        self._make = make
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._ready: asyncio.Future[Asgi] | None = None
-        self._over = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        application = await self._application()
-        gone = asyncio.Event()
-        await application({**scope, GONE: gone}, _watching(receive, gone), _flushing(send))
-
-    async def end(self) -> None:
-        """Close all sessions, within bounded time."""
-        if self._task is not None and not self._task.done() and self._loop is asyncio.get_running_loop():
-            self._over.set()
-            await asyncio.wait({self._task}, timeout=ENDING_SECONDS)
-
-    async def _application(self) -> Asgi:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop or self._ready is None:
-            self._loop, self._ready, self._over = loop, loop.create_future(), asyncio.Event()
-            # Without the context of whoever happens to come first.
-            self._task = loop.create_task(self._own(self._ready, self._over), context=contextvars.Context())
-        return await asyncio.shield(self._ready)
-
-    async def _own(self, ready: "asyncio.Future[Asgi]", over: asyncio.Event) -> None:
-        try:
-            made = self._make()
-            async with made.run():
-                ready.set_result(Limits(StrictJson(made.handle_request, LARGEST_BODY)))
-                await over.wait()
-        except BaseException as error:
-            if not ready.done():
-                ready.set_exception(error)
-            raise
-        finally:
-            # A manager runs once: the next request begins with another one.
-            if self._ready is ready:
-                self._loop = None
-
-
-def _watching(receive: Any, gone: asyncio.Event) -> Any:
-    async def watched() -> Any:
-        event = await receive()
-        if event["type"] == "http.disconnect":
-            gone.set()
-        return event
-
-    return watched
-
-
-def _flushing(send: Any) -> Any:
-    """Daphne keeps the head of a response until there is some of its body, which a stream may not have for long."""
-
-    async def flushed(event: Any) -> None:
-        await send(event)
-        if event["type"] == "http.response.start" and is_stream(event):
-            await send({"type": "http.response.body", "body": b"", "more_body": True})
-
-    return flushed
-
-
-def manager() -> StreamableHTTPSessionManager:
-    return StreamableHTTPSessionManager(
-        app=make_server(),
-        max_request_body_size=LARGEST_BODY,
-        max_sessions=MOST_SESSIONS,
-        session_idle_timeout=IDLE_SECONDS,
-    )
 
 
 mcp_application = McpApplication(manager)

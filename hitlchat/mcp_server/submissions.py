@@ -30,6 +30,8 @@ AT_ONCE = 100
 SECONDS = 5.0
 
 _leased: set[UUID] = set()
+# An outcome that nobody came back for is an answer to the same call for so long, and then history.
+STANDS = timedelta(hours=1)
 
 
 def _longest() -> timedelta:
@@ -68,7 +70,7 @@ async def leased(call: ToolCall) -> AsyncIterator[None]:
 async def _release(call_id: UUID, *, is_lost: bool = False) -> None:
     _leased.discard(call_id)
     with anyio.move_on_after(SECONDS, shield=True):
-        await in_db(_note)(call_id, is_lost=is_lost)
+        await in_db(_note)(call_id, database.now() if is_lost else None)
 
 
 def outlive_client(call_id: UUID) -> None:
@@ -82,8 +84,7 @@ def lease_worker() -> Worker:
     return Worker("clients", in_db(_renew), every, longest=every)
 
 
-def _note(call_id: UUID, end: CombinedExpression | None = None, *, is_lost: bool = False) -> None:
-    held_until = database.now() if is_lost else end
+def _note(call_id: UUID, held_until: datetime | CombinedExpression | None) -> None:
     Submission.objects.filter(pk=call_id).update(held_until=held_until)
 
 
@@ -112,10 +113,6 @@ def _lose_client(row: Submission) -> None:
         rows.update(held_until=None)
     else:
         rows.update(held_until=None, parked_at=database.now())
-
-
-# An outcome that nobody came back for is an answer to the same call for so long, and then history.
-STANDS = timedelta(hours=1)
 
 
 def pick_up(incoming: ToolRequest) -> ToolCall | None:

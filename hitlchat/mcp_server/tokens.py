@@ -18,12 +18,12 @@ from hitlchat.gate import stated, stopping, transition
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.mcp_server.models import McpToken, Submission, WithoutElicitation
 
+REVOKED = gettext_noop("its token was revoked")
+
 
 @dataclass(frozen=True)
 class Access:
-    """The rights of a request with a valid token. `tools`: None for all of them. `attended`: a person sits at its
-    client, as an administrator says.
-    """
+    """The rights of a request with a valid token. `tools`: None for all of them; `trusted`: its client is trusted."""
 
     token_id: int
     user_id: int
@@ -32,14 +32,14 @@ class Access:
     ceiling: int = 5
     without_elicitation: WithoutElicitation = WithoutElicitation.DENY
     token_name: str = ""
-    attended: bool = False
+    trusted: bool = False
 
     @property
     def caller(self) -> Caller:
         return Caller("mcp", self.user_id, self.user_name, self.token_id)
 
-    def word(self, client: str) -> Actor:
-        """The user, as far as a client says so that calls itself `client`."""
+    def claimed_user(self, client: str) -> Actor:
+        """Return the user, as far as a client says so that calls itself `client`."""
         return Actor(self.user_id, "elicitation", client=client, token=self.token_name, token_id=self.token_id)
 
 
@@ -74,33 +74,12 @@ def current_access(access: Access) -> Access | None:
     return _access(token) if token is not None else None
 
 
-def _valid() -> QuerySet[Token]:
-    return Token.valid().select_related("mcp").filter(kind=TokenKind.MCP)
-
-
-def _access(token: Token) -> Access:
-    limits = getattr(token, "mcp", None) or McpToken(token=token)
-    return Access(
-        token.pk,
-        token.user_id,
-        token.user.get_username(),
-        None if limits.tools is None else frozenset(limits.tools),
-        limits.ceiling,
-        WithoutElicitation(limits.without_elicitation),
-        token.name,
-        token.attended,
-    )
-
-
-REVOKED = gettext_noop("its token was revoked")
-
-
-class NoSuchToken(NotFound):
+class NoSuchToken(LookupError):
     """The person has no token with that id."""
 
 
-class OnlyAdministrators(Forbidden):
-    """Only an administrator says whether a person sits at an MCP client, whoever owns its token."""
+class OnlyAdministrators(PermissionError):
+    """Only an administrator says which MCP clients are trusted, whoever owns their tokens."""
 
     def __init__(self) -> None:
         super().__init__("Only an administrator says whether a person sits at an MCP client.")
@@ -125,13 +104,13 @@ def make(
     name: str = "",
     expires_at: datetime | None = None,
     *,
-    attended_by: Actor | None = None,
+    trusted_by: Actor | None = None,
     **limits: Any,
 ) -> str:
     """Make a token for `actor`; only now its text is known. `limits`: columns of McpToken, for kind mcp.
 
-    `attended_by`: the administrator who says that a person sits at its client.
-    Raises: ValidationError, OnlyAdministrators, NoSuchToken (`attended_by`, of another kind than mcp).
+    `trusted_by`: the administrator who trusts its client to report its user's answers.
+    Raises: ValidationError, OnlyAdministrators, NoSuchToken (`trusted_by`, of another kind than mcp).
     """
     with transaction.atomic():
         if kind == TokenKind.MCP:
@@ -140,15 +119,15 @@ def make(
             secret = Token.make(user, kind, name, expires_at)
         made = Token.objects.select_related("mcp").get(digest=hashed(secret))
         _record("token.made", made, actor)
-        if attended_by is not None:
-            mark(made.pk, attended_by, attended=True)
+        if trusted_by is not None:
+            trust(made.pk, trusted_by)
     return secret
 
 
-def mark(token_id: int, actor: Actor, *, attended: bool) -> Token:
-    """Say as an administrator whether a person sits at the client that shows this MCP token, from now on.
+def trust(token_id: int, actor: Actor, *, trusted: bool = True) -> Token:
+    """Trust the client that shows this MCP token to report its user's answers, or no longer, as an administrator.
 
-    A mark counts for what is asked from now on; its end also for what is open.
+    Trust counts for what is asked from now on; its end also for what is open.
     Raises: NoSuchToken, OnlyAdministrators.
     """
     with transaction.atomic():
@@ -157,16 +136,16 @@ def mark(token_id: int, actor: Actor, *, attended: bool) -> Token:
         token = found.filter(pk=token_id, kind=TokenKind.MCP).first()
         if token is None:
             raise NoSuchToken
-        if token.attended != attended:
-            token.attended = attended
+        if token.attended != trusted:
+            token.attended = trusted
             token.save(update_fields=["attended"])
-            _record("token.marked_attended" if attended else "token.unmarked_attended", token, actor)
+            _record("token.marked_attended" if trusted else "token.unmarked_attended", token, actor)
     return token
 
 
-def client_tokens() -> Iterator[Token]:
-    """Yield the valid MCP tokens of everyone: those at whose client a person sits first, then the newest."""
-    yield from Token.valid().filter(kind=TokenKind.MCP).order_by("-attended", "-pk")
+def client_tokens() -> QuerySet[Token]:
+    """Return the valid MCP tokens of everyone: those of trusted clients first, then the newest."""
+    return Token.valid().filter(kind=TokenKind.MCP).order_by("-attended", "-pk")
 
 
 def tokens_of(user: User) -> Iterator[OwnToken]:
@@ -209,6 +188,24 @@ def revoke(user: User, token_id: int, actor: Actor) -> int:
         for call_id in calls:
             stopping.withdraw_call(call_id, actor=actor, why=REVOKED)
     return len(calls)
+
+
+def _valid() -> QuerySet[Token]:
+    return Token.valid().select_related("mcp").filter(kind=TokenKind.MCP)
+
+
+def _access(token: Token) -> Access:
+    limits = getattr(token, "mcp", None) or McpToken(token=token)
+    return Access(
+        token.pk,
+        token.user_id,
+        token.user.get_username(),
+        None if limits.tools is None else frozenset(limits.tools),
+        limits.ceiling,
+        WithoutElicitation(limits.without_elicitation),
+        token.name,
+        token.attended,
+    )
 
 
 def _require_administrator(actor: Actor) -> None:

@@ -28,34 +28,6 @@ from hitlchat.mcp_server.server import PATH
 from hitlchat.mcp_server.tokens import Access
 from hitlchat.upstreams.models import Exposure
 
-
-@dataclass(frozen=True)
-class TokenRow(tokens.OwnToken):
-    """A token with the `count` of tools that it can use now; of those chosen, `works` are usable and `idle` not."""
-
-    count: int = 0
-    works: tuple[str, ...] = ()
-    idle: tuple[str, ...] = ()
-
-
-def token_rows(user: User) -> list[TokenRow]:
-    """Return the tokens of this person with what each can do now, the newest first."""
-    risks = dict(visible(Access(0, user.pk, user.get_username())).values_list("name", "risk_level"))
-    return [_token_row(each, risks) for each in tokens.tokens_of(user)]
-
-
-def _token_row(held: tokens.OwnToken, risks: dict[str, int]) -> TokenRow:
-    limits = held.limits
-    if limits is None:
-        return TokenRow(held.token, None)
-    able = {name for name, risk in risks.items() if risk <= limits.ceiling}
-    if limits.tools is None:
-        return TokenRow(held.token, limits, len(able))
-    works = tuple(name for name in limits.tools if name in able)
-    idle = tuple(name for name in limits.tools if name not in able)
-    return TokenRow(held.token, limits, len(works), works, idle)
-
-
 KINDS = (
     (TokenKind.MCP.value, gettext_noop("MCP: for clients at /mcp")),
     (TokenKind.API.value, gettext_noop("API: acts as you, cannot decide")),
@@ -72,6 +44,24 @@ PERIODS = (
 USUAL_DAYS = 90
 LONGEST_DAYS = 3650
 MOST_NAMED = 5
+NAME_ON_CONNECT = "Made on the Connect page"
+DAYS_ON_CONNECT = timedelta(days=90)
+UNKNOWN = "<token>"
+
+
+@dataclass(frozen=True)
+class TokenRow(tokens.OwnToken):
+    """A token with the `count` of tools that it can use now; of those chosen, `works` are usable and `idle` not."""
+
+    count: int = 0
+    works: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+
+
+def token_rows(user: User) -> list[TokenRow]:
+    """Return the tokens of this person with what each can do now, the newest first."""
+    risks = dict(visible(Access(0, user.pk, user.get_username())).values_list("name", "risk_level"))
+    return [_token_row(each, risks) for each in tokens.tokens_of(user)]
 
 
 def _ceilings() -> list[tuple[int, str]]:
@@ -79,7 +69,7 @@ def _ceilings() -> list[tuple[int, str]]:
 
 
 class TokenForm(forms.Form):
-    """The form of a new token. Once valid, `wanted`, `expires_at` and `limits` say what to make."""
+    """The form of a new token. Once valid, `expires_at` and `limits` say what to make."""
 
     name = forms.CharField(
         max_length=80,
@@ -108,14 +98,16 @@ class TokenForm(forms.Form):
         choices=_ceilings,
         coerce=int,
         initial=5,
+        empty_value=5,  # type: ignore[arg-type]  # the stubs know texts alone
         label="Highest risk",
         help_text="Tools of a higher risk are neither listed nor run for this token.",
     )
-    without_elicitation = forms.ChoiceField(
+    without_elicitation = forms.TypedChoiceField(
         required=False,
         choices=WithoutElicitation.choices,
         widget=forms.RadioSelect,
         initial=WithoutElicitation.DENY.value,
+        empty_value=WithoutElicitation.DENY,
         label="When a call has to be approved and its client cannot ask you",
     )
 
@@ -143,10 +135,11 @@ class TokenForm(forms.Form):
         cleaned = super().clean() or {}
         if cleaned.get("expires") == "date" and "until" not in self.errors:
             self._check_day(cleaned.get("until"))
-        if self.is_for_mcp and cleaned.get("which") == "some" and "tools" not in self.errors and not cleaned["tools"]:
-            self.add_error("tools", _("Choose at least one tool, or let it use all."))
-        if self.is_for_mcp and cleaned.get("which") == "some" and not {"tools", "ceiling"} & set(self.errors):
-            self._check_ceiling(set(cleaned["tools"]), 5 if cleaned["ceiling"] == "" else cleaned["ceiling"])
+        if self.is_for_mcp and cleaned.get("which") == "some" and "tools" not in self.errors:
+            if not cleaned["tools"]:
+                self.add_error("tools", _("Choose at least one tool, or let it use all."))
+            elif "ceiling" not in self.errors:
+                self._check_ceiling(set(cleaned["tools"]), cleaned["ceiling"])
         return cleaned
 
     @property
@@ -154,12 +147,8 @@ class TokenForm(forms.Form):
         return self.cleaned_data.get("kind") == TokenKind.MCP
 
     @property
-    def wanted(self) -> TokenKind:
-        return TokenKind(self.cleaned_data["kind"])
-
-    @property
-    def attended(self) -> bool:
-        """Return whether an administrator says so of it."""
+    def is_trusted(self) -> bool:
+        """Return whether an administrator trusts its client."""
         return self.is_for_mcp and bool(self.cleaned_data.get("attended_by_person"))
 
     @property
@@ -179,8 +168,8 @@ class TokenForm(forms.Form):
         cleaned = self.cleaned_data
         return {
             "tools": sorted(cleaned["tools"]) if cleaned["which"] == "some" else None,
-            "ceiling": 5 if cleaned["ceiling"] == "" else cleaned["ceiling"],
-            "without_elicitation": cleaned["without_elicitation"] or WithoutElicitation.DENY,
+            "ceiling": cleaned["ceiling"],
+            "without_elicitation": cleaned["without_elicitation"],
         }
 
     def _check_ceiling(self, chosen: set[str], ceiling: int) -> None:
@@ -191,16 +180,16 @@ class TokenForm(forms.Form):
             )
             if len(above) > MOST_NAMED:
                 which += _(", and {count} more are").format(count=len(above) - MOST_NAMED)
-            said = _("{tools}, above the ceiling L{level}. Choose a higher one, or untick what is above it.")
-            self.add_error("tools", said.format(tools=which, level=ceiling))
+            problem = _("{tools}, above the ceiling L{level}. Choose a higher one, or untick what is above it.")
+            self.add_error("tools", problem.format(tools=which, level=ceiling))
 
     def _check_day(self, day: Any) -> None:
         today = timezone.localdate()
         if day is None:
             self.add_error("until", _("Give the last day on which it is valid."))
         elif not today <= day <= today + timedelta(days=LONGEST_DAYS):
-            said = _("Expected a day from today to {years} years from now.")
-            self.add_error("until", said.format(years=LONGEST_DAYS // 365))
+            problem = _("Expected a day from today to {years} years from now.")
+            self.add_error("until", problem.format(years=LONGEST_DAYS // 365))
 
 
 @login_required
@@ -213,13 +202,13 @@ def tokens_page(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, status=422)
     session, name = Actor(user.pk, "session"), form.cleaned_data["name"]
-    by = session if form.attended else None
-    secret = tokens.make(user, form.wanted, session, name, form.expires_at, attended_by=by, **form.limits)
+    kind, by = TokenKind(form.cleaned_data["kind"]), session if form.is_trusted else None
+    secret = tokens.make(user, kind, session, name, form.expires_at, trusted_by=by, **form.limits)
     url = address(request)
     made = {
         "secret": secret,
         "name": name,
-        "is_for_mcp": form.wanted == TokenKind.MCP,
+        "is_for_mcp": form.is_for_mcp,
         "clients": client_setup.clients(url, secret),
         "url": url,
     }
@@ -230,23 +219,32 @@ def tokens_page(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     user = person(request)
-    found = tokens.token_of(user, token_id)
-    if request.method == "POST":
-        withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "session"))
-        name = found.token.name or _("Token {number}").format(number=token_id)
-        messages.success(request, _revoked_message(name, withdrawn))
-        return redirect("mcp:tokens")
-    return render(request, "mcp/revoke.html", {"held": found, "waiting": tokens.waiting_calls(found.token)})
+    try:
+        found = tokens.token_of(user, token_id)
+        if request.method == "POST":
+            withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "session"))
+            messages.success(
+                request, _revoked_message(found.token.name or _("Token {number}").format(number=token_id), withdrawn)
+            )
+            return redirect("mcp:tokens")
+    except tokens.NoSuchToken:
+        raise Http404("You have no such token.") from None
+    return render(request, "mcp/revoke.html", {"own": found, "waiting": tokens.waiting_calls(found.token)})
 
 
 @administrators_only("Whether a person sits at an MCP client is for administrators to say.")
 @require_http_methods(["POST"])
 def mark(request: HttpRequest, token_id: int) -> HttpResponse:
     """Mark a token, or end its mark: `attended` is 1 or 0."""
-    said = request.POST.get("attended")
-    if said not in ("0", "1"):
+    wanted = request.POST.get("attended")
+    if wanted not in ("0", "1"):
         return HttpResponseBadRequest("attended: expected 1 or 0.")
-    token = tokens.mark(token_id, Actor(person(request).pk, "session"), attended=said == "1")
+    try:
+        token = tokens.trust(token_id, Actor(person(request).pk, "session"), trusted=wanted == "1")
+    except tokens.NoSuchToken:
+        raise Http404("There is no such MCP token.") from None
+    except tokens.OnlyAdministrators as error:
+        raise PermissionDenied(str(error)) from error
     name = token.name or _("Token {number}").format(number=token_id)
     effect = (
         _("The word of its client counts from now on.")
@@ -257,30 +255,6 @@ def mark(request: HttpRequest, token_id: int) -> HttpResponse:
         request, _("{name} of {person}: {effect}").format(name=name, person=token.user.get_username(), effect=effect)
     )
     return redirect("mcp:tokens")
-
-
-def _revoked_message(name: str, withdrawn: int) -> str:
-    said = _("{name} is revoked.").format(name=name)
-    more = ngettext(" {count} call was withdrawn.", " {count} calls were withdrawn.", withdrawn)
-    return said + (more.format(count=withdrawn) if withdrawn else "")
-
-
-def _page(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:
-    user = person(request)
-    context: dict[str, Any] = {
-        "form": form,
-        "held": token_rows(user),
-        "clients": list(tokens.client_tokens()) if may_administer(user) else None,
-        "highest_said": settings.HITL_ELICITATION_MAX_RISK,
-        "section": "tokens",
-        "inbox_seconds": settings.MCP_INBOX_SECONDS,
-    }
-    return render(request, "mcp/tokens.html", context, status=status)
-
-
-NAME_ON_CONNECT = "Made on the Connect page"
-DAYS_ON_CONNECT = timedelta(days=90)
-UNKNOWN = "<token>"
 
 
 @login_required
@@ -311,3 +285,34 @@ def address(request: HttpRequest) -> str:
     """Return the address of the MCP server, under the name by which this browser knows it."""
     scheme = "https" if settings.HTTPS else request.scheme
     return f"{scheme}://{request.get_host()}{PATH}"
+
+
+def _token_row(own: tokens.OwnToken, risks: dict[str, int]) -> TokenRow:
+    limits = own.limits
+    if limits is None:
+        return TokenRow(own.token, None)
+    able = {name for name, risk in risks.items() if risk <= limits.ceiling}
+    if limits.tools is None:
+        return TokenRow(own.token, limits, len(able))
+    works = tuple(name for name in limits.tools if name in able)
+    idle = tuple(name for name in limits.tools if name not in able)
+    return TokenRow(own.token, limits, len(works), works, idle)
+
+
+def _revoked_message(name: str, withdrawn: int) -> str:
+    message = _("{name} is revoked.").format(name=name)
+    more = ngettext(" {count} call was withdrawn.", " {count} calls were withdrawn.", withdrawn)
+    return message + (more.format(count=withdrawn) if withdrawn else "")
+
+
+def _page(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:
+    user = person(request)
+    context: dict[str, Any] = {
+        "form": form,
+        "rows": token_rows(user),
+        "clients": list(tokens.client_tokens()) if may_administer(user) else None,
+        "highest_said": settings.HITL_ELICITATION_MAX_RISK,
+        "section": "tokens",
+        "inbox_seconds": settings.MCP_INBOX_SECONDS,
+    }
+    return render(request, "mcp/tokens.html", context, status=status)

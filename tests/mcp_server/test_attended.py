@@ -228,7 +228,7 @@ def test_nobody_else_can_mark_one_not_even_its_owner(owner: str, alice: User, bo
 def test_no_program_can_mark_one_in_an_administrators_name(unmarked: str, alice: User) -> None:
     for means in ("token", "elicitation", "system"):
         with pytest.raises(tokens.OnlyAdministrators):
-            tokens.mark(Token.objects.get().pk, Actor(alice.pk, means), attended=True)
+            tokens.trust(Token.objects.get().pk, Actor(alice.pk, means))
         assert not Token.objects.get().attended
 
 
@@ -236,7 +236,7 @@ def test_no_program_can_mark_one_in_an_administrators_name(unmarked: str, alice:
 def test_nor_can_who_is_no_administrator_any_more(change: dict[str, bool], unmarked: str, alice: User) -> None:
     User.objects.filter(pk=alice.pk).update(**change)
     with pytest.raises(tokens.OnlyAdministrators):
-        tokens.mark(Token.objects.get().pk, signed_in(alice), attended=True)
+        tokens.trust(Token.objects.get().pk, signed_in(alice))
 
 
 def test_a_mark_is_one_or_the_other(unmarked: str, alice: User, client: Client) -> None:

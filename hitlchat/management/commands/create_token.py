@@ -84,7 +84,7 @@ def _make(user: User, kind: TokenKind, options: dict[str, Any]) -> str:
     by = _administrator(options["by"]) if options["attended"] else None
     console = Actor(user.pk, "console")
     try:
-        return tokens.make(user, kind, console, options["name"], expires_at, attended_by=by, **limits)
+        return tokens.make(user, kind, console, options["name"], expires_at, trusted_by=by, **limits)
     except tokens.OnlyAdministrators as error:
         raise CommandError(f"--by: {error}") from error
     except ValidationError as error:
@@ -96,7 +96,7 @@ def _make(user: User, kind: TokenKind, options: dict[str, Any]) -> str:
 def _mark(user: User, token_id: int, by: str | None, *, attended: bool) -> str:
     try:
         tokens.token_of(user, token_id)
-        tokens.mark(token_id, _administrator(by), attended=attended)
+        tokens.trust(token_id, _administrator(by), trusted=attended)
     except tokens.NoSuchToken:
         raise CommandError(f"{user.get_username()!r} has no MCP token with the number {token_id}.") from None
     except tokens.OnlyAdministrators as error:

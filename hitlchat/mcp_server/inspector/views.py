@@ -86,7 +86,7 @@ def connect(request: HttpRequest) -> HttpResponse:
         actor = Actor(user.pk, "session")
         by, until = actor if chosen.get("attended") else None, timezone.now() + LASTS
         limits = {"without_elicitation": chosen["without_elicitation"]}
-        secret = tokens.make(user, TokenKind.MCP, actor, NAME, until, attended_by=by, **limits)
+        secret = tokens.make(user, TokenKind.MCP, actor, NAME, until, trusted_by=by, **limits)
     session = Session(user.pk, chosen["era"], chosen["elicits"], own_url(request), request.get_host(), secret)
     sessions.begin(session)
     return redirect("mcp:inspector-session", session.id)
@@ -222,13 +222,13 @@ def _since(session: Session, seen: int, name: str) -> dict[str, Any]:
 
 def _calls(session: Session) -> list[tuple[Call, ToolCall | None]]:
     """Return the calls, the latest first, each with what is on record of it."""
-    calls, asked = list(session.calls), [question.call for question in list(session.questions)]
+    calls, in_question = list(session.calls), [question.call for question in list(session.questions)]
     own = ToolCall.objects.filter(caller_id=session.owner_id).select_related("approval")
     recorded = own.in_bulk([call.call_id for call in calls if call.call_id])
     # Only the result says which call on record it is; till then it is one of the same token that waits.
     waiting = own.filter(mcp__token__digest=hashed(session.secret), status=Status.WAITING).order_by("created_at")
     by_tool = {row.tool_name: row for row in waiting}
-    going = [call for call in calls if call.state == "going" and call not in asked]
+    going = [call for call in calls if call.state == "going" and call not in in_question]
     return [(call, by_tool.get(call.tool) if call in going else recorded.get(call.call_id)) for call in calls]
 
 
