@@ -40,7 +40,12 @@ CHECK_SECONDS = 1.0
 NOTIFY_SECONDS = 1.0
 COLUMNS = ("name", "title", "description", "definition_hash", "risk_level", "hitl_mode", "signed_in_only", "source")
 
+Listener = Callable[[Any], None]
+
 logger = logging.getLogger(__name__)
+
+# By which token the stream is opened that subscribes; the SDK's bus does not say. None: nobody knows, so it hears all.
+_opening: ContextVar[int | None] = ContextVar("opening", default=None)
 
 
 async def list_tools(
@@ -57,19 +62,6 @@ def visible(access: Access) -> QuerySet[Tool]:
     if exposure.offers(mode, COMPOSED) and exposure.offers(mode, ""):
         return tools
     return tools.filter(source=COMPOSED) if exposure.offers(mode, COMPOSED) else tools.exclude(source=COMPOSED)
-
-
-def _page(access: Access, cursor: str | None) -> types.ListToolsResult:
-    after = _place(cursor) if cursor is not None else ""
-    found = list(visible(access).select_related("oversight").filter(name__gt=after).order_by("name")[: PAGE + 1])
-    following = _cursor(found[PAGE - 1].name) if len(found) > PAGE else None
-    # Of one person's list nobody else may keep a copy, and it may change at any time.
-    return types.ListToolsResult(
-        tools=[described(tool, trusted=access.trusted) for tool in found[:PAGE]],
-        next_cursor=following,
-        ttl_ms=0,
-        cache_scope="private",
-    )
 
 
 def described(tool: Tool, *, trusted: bool = False) -> types.Tool:
@@ -94,25 +86,6 @@ def described(tool: Tool, *, trusted: bool = False) -> types.Tool:
             "hitlchat/signedInOnly": not (trusted and deciders.will_do(tool)),
         },
     )
-
-
-def _cursor(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode("ascii")
-
-
-def _place(cursor: str) -> str:
-    try:
-        name = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
-    except (binascii.Error, ValueError):
-        name = ""
-    if not 1 <= len(name) <= 64 or "\x00" in name:
-        raise MCPError(types.INVALID_PARAMS, "cursor: expected one that an earlier answer gave.")
-    return name
-
-
-Listener = Callable[[Any], None]
-# By which token the stream is opened that subscribes; the SDK's bus does not say. None: nobody knows, so it hears all.
-_opening: ContextVar[int | None] = ContextVar("opening", default=None)
 
 
 @dataclass(frozen=True)
@@ -227,6 +200,41 @@ class Audience(InMemorySubscriptionBus):
         return seen != self._previous
 
 
+def version() -> Version:
+    """Return the version of all lists: it differs whenever some client's list may."""
+    tools = listed().filter(published=True).order_by("name").values_list(*COLUMNS)
+    limits = McpToken.objects.order_by("pk").values_list("pk", "tools", "ceiling")
+    common = canonical.sha256([[*map(list, tools)], Exposure.current().mode])
+    return Version(common, {pk: canonical.dumps(rest) for pk, *rest in limits})
+
+
+def _page(access: Access, cursor: str | None) -> types.ListToolsResult:
+    after = _place(cursor) if cursor is not None else ""
+    found = list(visible(access).select_related("oversight").filter(name__gt=after).order_by("name")[: PAGE + 1])
+    following = _cursor(found[PAGE - 1].name) if len(found) > PAGE else None
+    # Of one person's list nobody else may keep a copy, and it may change at any time.
+    return types.ListToolsResult(
+        tools=[described(tool, trusted=access.trusted) for tool in found[:PAGE]],
+        next_cursor=following,
+        ttl_ms=0,
+        cache_scope="private",
+    )
+
+
+def _cursor(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode("ascii")
+
+
+def _place(cursor: str) -> str:
+    try:
+        name = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        name = ""
+    if not 1 <= len(name) <= 64 or "\x00" in name:
+        raise MCPError(types.INVALID_PARAMS, "cursor: expected one that an earlier answer gave.")
+    return name
+
+
 async def _notify(connection: Connection) -> None:
     # One that takes nothing must not keep the others waiting.
     with anyio.move_on_after(NOTIFY_SECONDS):
@@ -235,11 +243,3 @@ async def _notify(connection: Connection) -> None:
 
 def _token_of(ctx: ServerRequestContext[Any]) -> int | None:
     return ctx.request.scope[ACCESS].token_id if ctx.request is not None else None
-
-
-def version() -> Version:
-    """Return the version of all lists: it differs whenever some client's list may."""
-    tools = listed().filter(published=True).order_by("name").values_list(*COLUMNS)
-    limits = McpToken.objects.order_by("pk").values_list("pk", "tools", "ceiling")
-    common = canonical.sha256([[*map(list, tools)], Exposure.current().mode])
-    return Version(common, {pk: canonical.dumps(rest) for pk, *rest in limits})

@@ -74,11 +74,11 @@ def current_access(access: Access) -> Access | None:
     return _access(token) if token is not None else None
 
 
-class NoSuchToken(LookupError):
+class NoSuchToken(NotFound):
     """The person has no token with that id."""
 
 
-class OnlyAdministrators(PermissionError):
+class OnlyAdministrators(Forbidden):
     """Only an administrator says which MCP clients are trusted, whoever owns their tokens."""
 
     def __init__(self) -> None:

@@ -219,16 +219,12 @@ def tokens_page(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     user = person(request)
-    try:
-        found = tokens.token_of(user, token_id)
-        if request.method == "POST":
-            withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "session"))
-            messages.success(
-                request, _revoked_message(found.token.name or _("Token {number}").format(number=token_id), withdrawn)
-            )
-            return redirect("mcp:tokens")
-    except tokens.NoSuchToken:
-        raise Http404("You have no such token.") from None
+    found = tokens.token_of(user, token_id)
+    if request.method == "POST":
+        withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "session"))
+        name = found.token.name or _("Token {number}").format(number=token_id)
+        messages.success(request, _revoked_message(name, withdrawn))
+        return redirect("mcp:tokens")
     return render(request, "mcp/revoke.html", {"own": found, "waiting": tokens.waiting_calls(found.token)})
 
 
@@ -239,12 +235,7 @@ def mark(request: HttpRequest, token_id: int) -> HttpResponse:
     wanted = request.POST.get("attended")
     if wanted not in ("0", "1"):
         return HttpResponseBadRequest("attended: expected 1 or 0.")
-    try:
-        token = tokens.trust(token_id, Actor(person(request).pk, "session"), trusted=wanted == "1")
-    except tokens.NoSuchToken:
-        raise Http404("There is no such MCP token.") from None
-    except tokens.OnlyAdministrators as error:
-        raise PermissionDenied(str(error)) from error
+    token = tokens.trust(token_id, Actor(person(request).pk, "session"), trusted=wanted == "1")
     name = token.name or _("Token {number}").format(number=token_id)
     effect = (
         _("The word of its client counts from now on.")

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.accounts.models import Token, TokenKind, hashed
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import canonical
@@ -94,7 +94,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @login_required
-def page(request: HttpRequest, session_id: UUID, name: str = "") -> HttpResponse:
+def page(request: HtmxRequest, session_id: UUID, name: str = "") -> HttpResponse:
     return _page(request, _session(request, session_id), name)
 
 
@@ -111,7 +111,7 @@ def live(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
-def call(request: HttpRequest, session_id: UUID, name: str) -> HttpResponse:
+def call(request: HtmxRequest, session_id: UUID, name: str) -> HttpResponse:
     session = _session(request, session_id)
     if request.method == "POST":
         try:
@@ -124,7 +124,7 @@ def call(request: HttpRequest, session_id: UUID, name: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
-def act(request: HttpRequest, session_id: UUID, action: str, number: int = 0) -> HttpResponse:
+def act(request: HtmxRequest, session_id: UUID, action: str, number: int = 0) -> HttpResponse:
     """Carry out a button of the session's page; a GET is redirected to that page.
 
     An answer is the client's user's: it says no more than any client's word does.
@@ -160,9 +160,9 @@ def _session(request: HttpRequest, session_id: UUID) -> Session:
     return found
 
 
-def _back(request: HttpRequest, session: Session, name: str = "") -> HttpResponse:
+def _back(request: HtmxRequest, session: Session, name: str = "") -> HttpResponse:
     """Return to the page; for htmx, have it look what is new."""
-    if _is_part(request):
+    if request.htmx:
         return HttpResponse(status=204, headers={"HX-Trigger": "inspector-look"})
     return redirect("mcp:inspector-tool", session.id, name) if name else redirect("mcp:inspector-session", session.id)
 
@@ -181,7 +181,7 @@ def _index(request: HttpRequest, form: SessionForm, status: int = 200) -> HttpRe
 
 
 def _page(
-    request: HttpRequest, session: Session, name: str, *, typed: QueryDict | None = None, problem: str = ""
+    request: HtmxRequest, session: Session, name: str, *, typed: QueryDict | None = None, problem: str = ""
 ) -> HttpResponse:
     """Return the page with one tool; for htmx, which shows only what says that all is well, that tool alone."""
     found = next((tool for tool in session.tools or () if tool.name == name), None)
@@ -192,15 +192,11 @@ def _page(
             fields = [field.typed(typed) for field in fields]
         json = typed.get("json", "{}") if typed is not None else "{}"
         context |= {"tool": _facts(found), "arguments": fields, "json": json}
-    if _is_part(request):
+    if request.htmx:
         return render(request, "mcp/inspector/_tool.html", context)
     return render(
         request, "mcp/inspector/session.html", context | _since(session, 0, name), status=422 if problem else 200
     )
-
-
-def _is_part(request: HttpRequest) -> bool:
-    return request.headers.get("HX-Request") == "true"
 
 
 def _since(session: Session, seen: int, name: str) -> dict[str, Any]:
