@@ -3,31 +3,26 @@
 from typing import Any
 
 from django import forms
-from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.urls import path
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_http_methods, require_safe
 
-from hitlchat.accounts.access import only
 from hitlchat.accounts.roles import may_author
 from hitlchat.agent import agents, routes
-from hitlchat.agent.agents import BadAgent, Draft
+from hitlchat.agent.agents import Draft
 from hitlchat.agent.models import AgentTool
+from hitlchat.chat.drafts import DraftForm, DraftPages
 from hitlchat.gate import spec
 from hitlchat.gate import tools as catalog
-from hitlchat.gate.actor import actor_of
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import HitlMode
 
-authors_only = only(may_author, gettext_noop("Only people who may write tools set up agents."))
 AS_CALLER = gettext_noop("The model of the conversation that calls it")
 
 
-class AgentForm(forms.Form):
+class AgentForm(DraftForm):
     """An agent as it is typed."""
 
     name = forms.CharField(max_length=64, help_text="As models call it: letters, digits, _ and -.")
@@ -82,33 +77,18 @@ class AgentForm(forms.Form):
         initial |= {"tools": list(draft.tools), "route": _route(draft)}
         super().__init__(data, initial=initial)
         self.row = row
-        self.weaker: tuple[str, ...] = ()
         own = {draft.name} if row else set()
-        _choose(self.fields["tools"], [(each, each) for each in _tools(draft.tools, own)])
-        _choose(self.fields["route"], _routes(_route(draft)))
+        self.choose_from("tools", [(each, each) for each in _tools(draft.tools, own)])
+        self.choose_from("route", _routes(_route(draft)))
         for field in self.fields.values():
             field.widget.attrs.setdefault("autocomplete", "off")
 
-    def clean(self) -> dict[str, Any]:
-        # All that is wrong at once; not again what a field has said itself.
-        for name, said in agents.problems(self.draft()).items():
-            field = "route" if name in ("endpoint", "model") else name
-            if field not in self.errors:
-                self.add_error(field, said)
-        return self.cleaned_data
+    def problems(self) -> dict[str, str]:
+        return agents.problems(self.draft())
 
     def draft(self) -> Draft:
-        """Return what is typed; of a form that is not valid, with what a field refused left out."""
-        given = {name: value for name, value in self.cleaned_data.items() if name in agents.FIELDS}
-        endpoint, _slash, model = self.cleaned_data.get("route", "").partition("/")
-        return Draft(
-            **{"name": ""} | given | {"tools": tuple(given.get("tools", ()))}, endpoint=endpoint or None, model=model
-        )
-
-
-def _choose(field: forms.Field, choices: list[tuple[str, str]]) -> None:
-    assert isinstance(field, forms.ChoiceField)
-    field.choices = choices
+        given = self.given(agents.FIELDS)
+        return Draft(**{"name": ""} | given | {"tools": tuple(given.get("tools", ()))} | self.chosen_route())
 
 
 def _route(draft: Draft) -> str:
@@ -129,71 +109,41 @@ def _tools(chosen: tuple[str, ...], own: set[str]) -> list[str]:
     return [*sorted(chosen), *rows.values_list("name", flat=True)]
 
 
-@authors_only
-@require_safe
-def listed(request: HttpRequest) -> HttpResponse:
-    context = {"section": "studio", "rows": [(row, agents.allowed(row)) for row in agents.standing()]}
-    return render(request, "agents/list.html", context)
+class AgentPages(DraftPages[AgentTool]):
+    namespace = "agents"
+    templates = "agents"
+    section = "studio"
+    form = AgentForm
+    may = may_author
+    words = gettext_noop("Only people who may write tools set up agents.")
+    saved = "one"
+    name_column = "tool__name"
+
+    def rows(self) -> QuerySet[AgentTool]:
+        return agents.standing()
+
+    def about_all(self) -> dict[str, Any]:
+        return {"rows": [(row, agents.allowed(row)) for row in self.rows()]}
+
+    def name_of(self, row: AgentTool) -> str:
+        return row.tool.name
+
+    def save(self, form: DraftForm, actor: Actor) -> AgentTool | None:
+        try:
+            return super().save(form, actor)
+        except NotConfirmed as error:
+            form.weaker = error.weaker
+        return None
+
+    def create(self, form: DraftForm, actor: Actor) -> AgentTool:
+        return agents.create(form.draft(), actor, confirmed=form.cleaned_data["confirm"])
+
+    def change(self, row: AgentTool, form: DraftForm, actor: Actor) -> AgentTool:
+        return agents.change(row.tool.name, form.draft(), actor, confirmed=form.cleaned_data["confirm"])
+
+    def delete(self, row: AgentTool, actor: Actor) -> None:
+        agents.remove(row.tool.name, actor)
 
 
-@authors_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def new(request: HttpRequest) -> HttpResponse:
-    return _edit(request, None)
-
-
-@authors_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def one(request: HttpRequest, name: str) -> HttpResponse:
-    return _edit(request, _named(name))
-
-
-def _edit(request: HttpRequest, row: AgentTool | None) -> HttpResponse:
-    form = AgentForm(row, request.POST if request.method == "POST" else None)
-    if form.is_valid() and (saved := _save(request, form)) is not None:
-        messages.success(request, _("{name} is saved.").format(name=saved.tool.name))
-        return redirect("agents:one", saved.tool.name)
-    context = {"section": "studio", "row": row, "form": form}
-    return render(request, "agents/edit.html", context, status=422 if form.errors or form.weaker else 200)
-
-
-def _save(request: HttpRequest, form: AgentForm) -> AgentTool | None:
-    actor, confirmed = actor_of(request), form.cleaned_data["confirm"]
-    try:
-        if form.row is None:
-            return agents.create(form.draft(), actor, confirmed=confirmed)
-        return agents.change(form.row.tool.name, form.draft(), actor, confirmed=confirmed)
-    except NotConfirmed as error:
-        form.weaker = error.weaker
-    except BadAgent as error:
-        for name, said in error.errors.items():
-            form.add_error(name if name in form.fields else None, said)
-    return None
-
-
-@authors_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def remove(request: HttpRequest, name: str) -> HttpResponse:
-    """Say what removing means; then do it."""
-    row = _named(name)
-    if request.method != "POST":
-        return render(request, "agents/remove.html", {"section": "studio", "row": row})
-    agents.remove(name, actor_of(request))
-    messages.success(request, _("{name} was removed.").format(name=name))
-    return redirect("agents:list")
-
-
-def _named(name: str) -> AgentTool:
-    row = agents.standing().filter(tool__name=name).first()
-    if row is None:
-        raise Http404(f"There is no agent {name!r}.")
-    return row
-
-
-app_name = "agents"
-urlpatterns = [
-    path("", listed, name="list"),
-    path("new", new, name="new"),
-    path("at/<str:name>", one, name="one"),
-    path("at/<str:name>/remove", remove, name="remove"),
-]
+app_name = AgentPages.namespace
+urlpatterns = AgentPages().urls

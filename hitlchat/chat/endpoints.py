@@ -6,25 +6,21 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import path
+from django.shortcuts import redirect
+from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from hitlchat.accounts.access import administrators_only
 from hitlchat.agent import endpoints, model_client, routes
 from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint, Draft, InUse
 from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint
-from hitlchat.gate.actor import actor_of
-
-administrator_only = administrators_only("Only administrators may see and change model endpoints.")
-LIST = "models:list"
+from hitlchat.chat.drafts import DraftForm, DraftPages
+from hitlchat.gate.actor import Actor, actor_of
 
 
-class EndpointForm(forms.Form):
+class EndpointForm(DraftForm):
     """An endpoint as it is typed. The key is never shown again; one that is left empty stays."""
 
     name = forms.CharField(max_length=64, help_text="How people find it: letters, digits, dots, _ and -.")
@@ -92,160 +88,89 @@ class EndpointForm(forms.Form):
         for name in ("input_price", "output_price"):
             self.fields[name].widget.attrs |= {"min": "0", "step": "any"}
 
-    def clean(self) -> dict[str, Any]:
-        # All that is wrong at once; not again what a field has said itself.
-        for name, said in endpoints.problems(self.draft(), self.row).items():
-            if name not in self.errors:
-                self.add_error(name, said)
-        if self.errors and self.cleaned_data.get("key"):
-            self.add_error("key", gettext_noop("Type the key once more: no page has it."))
-        return self.cleaned_data
+    def problems(self) -> dict[str, str]:
+        found = endpoints.problems(self.draft(), self.row)
+        if (found or self.errors) and self.cleaned_data.get("key"):
+            found.setdefault("key", gettext_noop("Type the key once more: no page has it."))
+        return found
 
     def draft(self) -> Draft:
-        """Return what is typed; of a form that is not valid, with what a field refused left out."""
-        given = {name: self.cleaned_data[name] for name in endpoints.FIELDS if name in self.cleaned_data}
-        lines = given.get("other_models", "").splitlines()
         key = self.cleaned_data.get("key") or (None if self.row and not self.cleaned_data.get("no_key") else "")
-        return replace(Draft(""), **given | {"other_models": tuple(filter(None, map(str.strip, lines))), "key": key})
+        more = {"other_models": self.lines("other_models"), "key": key}
+        return replace(Draft(""), **self.given(endpoints.FIELDS) | more)
 
 
-@administrator_only
-@require_safe
-def listed(request: HttpRequest) -> HttpResponse:
-    return _page(request)
+class EndpointPages(DraftPages[ModelEndpoint]):
+    namespace = "models"
+    templates = "models"
+    form = EndpointForm
+    words = "Only administrators may see and change model endpoints."
+    saved = "one"
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        return [
+            *super().urls,
+            self.posted("at/<str:name>/test", self.test, "test"),
+            self.posted("at/<str:name>/models", self.list_models, "models"),
+            self.posted("at/<str:name>/offer", self.offer, "offer"),
+            self.posted("at/<str:name>/begin", self.begin, "begin"),
+        ]
+
+    def rows(self) -> QuerySet[ModelEndpoint]:
+        return endpoints.standing()
+
+    def about_all(self) -> dict[str, Any]:
+        is_default = routes.default() is None
+        return super().about_all() | {"environment": model_client.endpoint(), "environment_is_default": is_default}
+
+    def about(self, row: ModelEndpoint | None) -> dict[str, Any]:
+        return {"reference": endpoints.reference_of(row) if row else "", "currency": settings.MODEL_CURRENCY}
+
+    def create(self, form: DraftForm, actor: Actor) -> ModelEndpoint:
+        return endpoints.create(form.draft(), actor)
+
+    def change(self, row: ModelEndpoint, form: DraftForm, actor: Actor) -> ModelEndpoint:
+        try:
+            return endpoints.change(row.pk, form.draft(), actor)
+        except InUse as error:
+            raise BadEndpoint({"enabled": str(error)}) from error
+
+    def delete(self, row: ModelEndpoint, actor: Actor) -> None:
+        endpoints.remove(row.pk, actor)
+
+    def test(self, request: HttpRequest, name: str) -> HttpResponse:
+        if name == ENVIRONMENT:
+            return self.show_all(request, trial=routes.test(None))
+        row = self.named(name)
+        return self.show(request, row, trial=routes.test(row))
+
+    def list_models(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Show what the server lists, to be chosen from."""
+        row = self.named(name)
+        return self.show(request, row, listing=routes.listing(row))
+
+    def offer(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Offer those that were chosen of the list, and those of before that are not in it."""
+        row = self.named(name)
+        before = [each for each in row.other_models if each not in request.POST.getlist("listed")]
+        draft = replace(endpoints.draft_of(row), other_models=(*before, *request.POST.getlist("model")))
+        try:
+            endpoints.change(row.pk, draft, actor_of(request))
+            messages.success(request, _("{name} is saved.").format(name=row.name))
+        except BadEndpoint as error:
+            messages.error(request, str(error))
+        return self.to("one", row)
+
+    def begin(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Have new conversations begin with this one."""
+        try:
+            endpoints.begin_with(None if name == ENVIRONMENT else self.named(name).pk, actor_of(request))
+        except BadEndpoint as error:
+            return self.show_all(request, problem=str(error))
+        messages.success(request, gettext_noop("New conversations begin with it from now on."))
+        return redirect("models:list")
 
 
-def _page(request: HttpRequest, **more: Any) -> HttpResponse:
-    where = model_client.endpoint()
-    context = {
-        "section": "servers",
-        "rows": endpoints.standing(),
-        "environment": where,
-        "environment_is_default": routes.default() is None,
-        **more,
-    }
-    return render(request, "models/list.html", context, status=422 if more.get("problem") else 200)
-
-
-@sensitive_post_parameters("key")
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def new(request: HttpRequest) -> HttpResponse:
-    return _edit(request, None)
-
-
-@sensitive_post_parameters("key")
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def one(request: HttpRequest, name: str) -> HttpResponse:
-    return _edit(request, _named(name))
-
-
-def _edit(request: HttpRequest, row: ModelEndpoint | None) -> HttpResponse:
-    form = EndpointForm(row, request.POST if request.method == "POST" else None)
-    if form.is_valid() and (saved := _save(request, form)) is not None:
-        messages.success(request, _("{name} is saved.").format(name=saved.name))
-        return redirect("models:one", saved.name)
-    return _show(request, row, form=form)
-
-
-def _save(request: HttpRequest, form: EndpointForm) -> ModelEndpoint | None:
-    try:
-        if form.row is None:
-            return endpoints.create(form.draft(), actor_of(request))
-        return endpoints.change(form.row.pk, form.draft(), actor_of(request))
-    except BadEndpoint as error:
-        for name, said in error.errors.items():
-            form.add_error(name if name in form.fields else None, said)
-    except InUse as error:
-        form.add_error("enabled", str(error))
-    return None
-
-
-def _show(request: HttpRequest, row: ModelEndpoint | None, **more: Any) -> HttpResponse:
-    form = more.pop("form", None) or EndpointForm(row)
-    context = {
-        "section": "servers",
-        "row": row,
-        "form": form,
-        "reference": endpoints.reference_of(row) if row else "",
-        "currency": settings.MODEL_CURRENCY,
-        **more,
-    }
-    return render(request, "models/edit.html", context, status=422 if form.errors else 200)
-
-
-@administrator_only
-@require_POST
-def test(request: HttpRequest, name: str) -> HttpResponse:
-    if name == ENVIRONMENT:
-        return _page(request, trial=routes.test(None))
-    row = _named(name)
-    return _show(request, row, trial=routes.test(row))
-
-
-@administrator_only
-@require_POST
-def models(request: HttpRequest, name: str) -> HttpResponse:
-    """Show what the server lists, to be chosen from."""
-    row = _named(name)
-    return _show(request, row, listing=routes.listing(row))
-
-
-@administrator_only
-@require_POST
-def offer(request: HttpRequest, name: str) -> HttpResponse:
-    """Offer those that were chosen of the list, and those of before that are not in it."""
-    row = _named(name)
-    before = [each for each in row.other_models if each not in request.POST.getlist("listed")]
-    draft = replace(endpoints.draft_of(row), other_models=(*before, *request.POST.getlist("model")))
-    try:
-        endpoints.change(row.pk, draft, actor_of(request))
-        messages.success(request, _("{name} is saved.").format(name=row.name))
-    except BadEndpoint as error:
-        messages.error(request, str(error))
-    return redirect("models:one", row.name)
-
-
-@administrator_only
-@require_POST
-def begin(request: HttpRequest, name: str) -> HttpResponse:
-    """Have new conversations begin with this one."""
-    try:
-        endpoints.begin_with(None if name == ENVIRONMENT else _named(name).pk, actor_of(request))
-    except BadEndpoint as error:
-        return _page(request, problem=str(error))
-    messages.success(request, gettext_noop("New conversations begin with it from now on."))
-    return redirect(LIST)
-
-
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def remove(request: HttpRequest, name: str) -> HttpResponse:
-    """Say what removing means; then do it."""
-    row = _named(name)
-    if request.method != "POST":
-        return render(request, "models/remove.html", {"section": "servers", "row": row})
-    try:
-        endpoints.remove(row.pk, actor_of(request))
-    except InUse as error:
-        return _page(request, problem=str(error))
-    messages.success(request, _("{name} was removed.").format(name=row.name))
-    return redirect(LIST)
-
-
-def _named(name: str) -> ModelEndpoint:
-    return get_object_or_404(endpoints.standing(), name=name)
-
-
-app_name = "models"
-urlpatterns = [
-    path("", listed, name="list"),
-    path("new", new, name="new"),
-    path("at/<str:name>", one, name="one"),
-    path("at/<str:name>/test", test, name="test"),
-    path("at/<str:name>/models", models, name="models"),
-    path("at/<str:name>/offer", offer, name="offer"),
-    path("at/<str:name>/begin", begin, name="begin"),
-    path("at/<str:name>/remove", remove, name="remove"),
-]
+app_name = EndpointPages.namespace
+urlpatterns = EndpointPages().urls

@@ -4,27 +4,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import path
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
 
-from hitlchat.accounts.access import administrators_only
 from hitlchat.agent import presets, routes, tool_sets
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import Preset
-from hitlchat.agent.presets import LONGEST_DESCRIPTION, LONGEST_INSTRUCTIONS, BadPreset, Draft
+from hitlchat.agent.presets import LONGEST_DESCRIPTION, LONGEST_INSTRUCTIONS, Draft
+from hitlchat.chat.drafts import DraftForm, DraftPages
 from hitlchat.chat.uses import LimitsForm, asks_labels
-from hitlchat.gate.actor import actor_of
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Asks
 
-administrator_only = administrators_only("Only administrators may see and change presets.")
-LIST = "presets:list"
 
-
-class PresetForm(LimitsForm):
+class PresetForm(LimitsForm, DraftForm):
     """A preset as it is typed; empty fields leave it to who begins a conversation."""
 
     name = forms.CharField(max_length=64, help_text="On its card, such as “Order desk”.")
@@ -61,30 +54,18 @@ class PresetForm(LimitsForm):
         super().__init__(data, initial=initial)
         self.row = row
         left_open = ("", _("As new conversations begin"))
-        route, held, told = (self.fields[name] for name in ("route", "tool_set", "asks"))
-        assert isinstance(route, forms.ChoiceField)
-        assert isinstance(held, forms.ChoiceField)
-        assert isinstance(told, forms.ChoiceField)
-        told.choices = asks_labels(Asks.values)
-        route.choices = [left_open, *_models(initial["route"])]
-        held.choices = [left_open, *((each.name, each.name) for each in tool_sets.standing())]
+        self.choose_from("asks", asks_labels(Asks.values))
+        self.choose_from("route", [left_open, *_models(initial["route"])])
+        self.choose_from("tool_set", [left_open, *((each.name, each.name) for each in tool_sets.standing())])
 
-    def clean(self) -> dict[str, Any]:
-        for name, said in presets.problems(self.draft()).items():
-            field = "route" if name in ("endpoint", "model") else name
-            if field not in self.errors:
-                self.add_error(field, said)
-        return self.cleaned_data
+    def problems(self) -> dict[str, str]:
+        return presets.problems(self.draft())
 
     def draft(self) -> Draft:
-        """Return what is typed; of a form that is not valid, with what a field refused left out."""
-        given = {name: self.cleaned_data[name] for name in self.cleaned_data.keys() & set(presets.FIELDS)}
-        endpoint, _slash, model = self.cleaned_data.get("route", "").partition("/")
-        lines = given.get("starters", "").splitlines()
-        given |= {"endpoint": endpoint or None, "model": model, "tool_set": given.get("tool_set") or None}
+        given = {"name": ""} | self.given(presets.FIELDS) | self.chosen_route()
         instructions = given.get("instructions", "").replace("\r\n", "\n").strip()
-        starters = tuple(filter(None, map(str.strip, lines)))
-        return Draft(**{"name": "", **given, "instructions": instructions, "starters": starters})
+        more = {"tool_set": given.get("tool_set") or None, "instructions": instructions}
+        return Draft(**given | more | {"starters": self.lines("starters")})
 
 
 def _route(row: Preset | None) -> str:
@@ -117,64 +98,24 @@ def cards() -> list[Card]:
     return [Card(row.name, row.description, presets.starters(row), row.chooses_model) for row in presets.published()]
 
 
-@administrator_only
-@require_safe
-def listed(request: HttpRequest) -> HttpResponse:
-    return render(request, "presets/list.html", {"section": "servers", "rows": presets.rows()})
+class PresetPages(DraftPages[Preset]):
+    namespace = "presets"
+    templates = "presets"
+    form = PresetForm
+    words = "Only administrators may see and change presets."
+
+    def rows(self) -> QuerySet[Preset]:
+        return presets.rows()
+
+    def create(self, form: DraftForm, actor: Actor) -> Preset:
+        return presets.create(form.draft(), actor)
+
+    def change(self, row: Preset, form: DraftForm, actor: Actor) -> Preset:
+        return presets.change(row.pk, form.draft(), actor)
+
+    def delete(self, row: Preset, actor: Actor) -> None:
+        presets.remove(row.pk, actor)
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def new(request: HttpRequest) -> HttpResponse:
-    return _edit(request, None)
-
-
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def one(request: HttpRequest, name: str) -> HttpResponse:
-    return _edit(request, _named(name))
-
-
-def _edit(request: HttpRequest, row: Preset | None) -> HttpResponse:
-    form = PresetForm(row, request.POST if request.method == "POST" else None)
-    if form.is_valid() and (saved := _save(request, form)) is not None:
-        messages.success(request, _("{name} is saved.").format(name=saved.name))
-        return redirect(LIST)
-    context = {"section": "servers", "row": row, "form": form}
-    return render(request, "presets/edit.html", context, status=422 if form.errors else 200)
-
-
-def _save(request: HttpRequest, form: PresetForm) -> Preset | None:
-    try:
-        if form.row is None:
-            return presets.create(form.draft(), actor_of(request))
-        return presets.change(form.row.pk, form.draft(), actor_of(request))
-    except BadPreset as error:
-        for name, said in error.errors.items():
-            form.add_error(name if name in form.fields else None, said)
-    return None
-
-
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def remove(request: HttpRequest, name: str) -> HttpResponse:
-    """Say what deleting means; then do it."""
-    row = _named(name)
-    if request.method != "POST":
-        return render(request, "presets/remove.html", {"section": "servers", "row": row})
-    presets.remove(row.pk, actor_of(request))
-    messages.success(request, _("{name} was removed.").format(name=row.name))
-    return redirect(LIST)
-
-
-def _named(name: str) -> Preset:
-    return get_object_or_404(presets.rows(), name=name)
-
-
-app_name = "presets"
-urlpatterns = [
-    path("", listed, name="list"),
-    path("new", new, name="new"),
-    path("at/<str:name>", one, name="one"),
-    path("at/<str:name>/remove", remove, name="remove"),
-]
+app_name = PresetPages.namespace
+urlpatterns = PresetPages().urls
