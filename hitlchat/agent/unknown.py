@@ -9,6 +9,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.agent import transcript, writing
 from hitlchat.agent.models import Conversation
+from hitlchat.base.problems import Conflict
 from hitlchat.gate import queue, settling
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import AuditEvent, ToolCall
@@ -19,7 +20,7 @@ from hitlchat.gate.transition import note
 RUN_AGAIN = "call.run_again"
 
 
-class NotAgain(Exception):
+class NotAgain(Conflict):
     """The call was not submitted again; the message says why."""
 
 

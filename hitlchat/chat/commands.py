@@ -1,6 +1,9 @@
-"""The commands of a page's websocket: frames are parsed strictly, then carried out as the signed-in person."""
+"""The commands of a page's websocket: frames are parsed strictly, then carried out as the signed-in person.
 
-from collections.abc import Callable, Sequence
+What a command refuses is a problem with a sentence, which its page shows.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal
@@ -12,21 +15,18 @@ from hitlchat.accounts import sign_in
 from hitlchat.accounts.sign_in import signed_in_user
 from hitlchat.agent import conversations, queued, runner, unknown, writing
 from hitlchat.agent.attachments.keeping import BadAttachments
-from hitlchat.agent.branches import NoSuchVersion
-from hitlchat.agent.compaction import NoSuchSummary
 from hitlchat.agent.models import ACTIVE, LONGEST_MESSAGE, Conversation, Run
 from hitlchat.agent.queued import QueueFull
-from hitlchat.agent.runs import Gone, NothingToRetry, RunActive
+from hitlchat.agent.runs import Gone, RunActive
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Problem
 from hitlchat.base.sentences import translatable
 from hitlchat.chat import fragments
 from hitlchat.gate import batch, decide, editing, stopping
 from hitlchat.gate.actor import Actor, actor_in
 from hitlchat.gate.attention import Looked, claimed
 from hitlchat.gate.batch import Item
-from hitlchat.gate.decide import BadEdit
-from hitlchat.gate.deciders import AlreadyCounted, NotEntitled
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import ToolCall
@@ -39,14 +39,126 @@ class BadFrame(ValueError):
     """The frame is not one that a page of ours sends; the message is for the person who looks at it."""
 
 
+class Command:
+    """What a page wants of its conversation."""
+
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:
+        """Return a fragment for that page, or nothing: what changed is announced to all pages. Raises: Problem."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Say:
+class Say(Command):
     content: str
     attached: tuple[UUID, ...] = ()
 
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002 - as every command has it
+        try:
+            runner.say(conversation, self.content, attached=self.attached)
+        except RunActive:
+            self._queue(conversation)
+        return fragments.composed()
+
+    def _queue(self, conversation: Conversation) -> None:
+        try:
+            runner.queue(conversation, self.content, self.attached)
+        except (BadAttachments, QueueFull, Gone) as error:
+            raise Problem(translatable(f"{error} Your text is kept.")) from error
+
 
 @dataclass(frozen=True)
-class Decide:
+class SendQueued(Command):
+    """The first message that waits, though the last run failed or was stopped."""
+
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
+        if runner.go_on(conversation.pk, whatever=True):
+            return fragments.flash("")
+        said = fragments.flash(_("Nothing was sent: the assistant works already."))
+        return fragments.queued(conversation.pk) + said
+
+
+@dataclass(frozen=True)
+class Unqueue(Command):
+    """A message that waits, back into the composer."""
+
+    message: UUID
+
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
+        taken_back = queued.take_back(conversation.pk, self.message)
+        if taken_back is None:
+            return fragments.queued(conversation.pk) + fragments.flash(_("This message was sent already."))
+        writing.tell_soon(conversation.pk, "queued")
+        return fragments.refilled(taken_back)
+
+
+@dataclass(frozen=True)
+class Stop(Command):
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:
+        run = Run.objects.filter(conversation=conversation, status__in=ACTIVE).first()
+        if run is not None:
+            runner.stop(run.pk, conversation.pk, actor)
+        return ""
+
+
+@dataclass(frozen=True)
+class Retry(Command):
+    without_images: bool = False
+
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
+        runner.retry(conversation, without_images=self.without_images)
+        return fragments.flash("")
+
+
+@dataclass(frozen=True)
+class BetweenRuns(Command):
+    """What can be done only while no run goes on."""
+
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
+        try:
+            self.change(conversation)
+        except RunActive as error:
+            raise Problem(translatable(f"{error} Wait for it, or stop it first.")) from error
+        return fragments.flash("")
+
+    def change(self, conversation: Conversation) -> None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Instead(BetweenRuns):
+    """Another message in place of what the run began with, or the same once more; with these files, or the same."""
+
+    run: UUID
+    content: str | None = None
+    attached: tuple[UUID, ...] | None = None
+
+    def change(self, conversation: Conversation) -> None:
+        runner.instead(conversation, self.run, self.content, self.attached)
+
+
+@dataclass(frozen=True)
+class Switch(BetweenRuns):
+    """A branch that is to be shown, by one of its runs."""
+
+    run: UUID
+
+    def change(self, conversation: Conversation) -> None:
+        runner.switch(conversation, self.run)
+
+
+@dataclass(frozen=True)
+class Undo(BetweenRuns):
+    """A summary whose messages the model is to read themselves again; not `undone`: it is to read the summary."""
+
+    message: UUID
+    undone: bool = True
+
+    def change(self, conversation: Conversation) -> None:
+        runner.undo_summary(conversation, self.message, undone=self.undone)
+
+
+@dataclass(frozen=True)
+class Decide(Command):
     approval: UUID
     verdict: Literal["approve", "decline"]
     digest: str
@@ -58,87 +170,87 @@ class Decide:
     # Whether folded text was opened, as the page claims.
     opened: bool | None = None
 
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:
+        looked = Looked(self.opened)
+        try:
+            if self.verdict == "decline":
+                decide.decline(self.approval, actor, reason=self.reason, looked=looked)
+            elif self.edited is None:
+                decide.approve(self.approval, actor, digest=self.digest, grant=self.grant, looked=looked)
+            else:
+                yes = {"digest": self.digest, "edited": self.edited, "shown": self.shown}
+                editing.approve(self.approval, actor, **yes, looked=looked)
+        except decide.AlreadySettled as late:
+            return fragments.too_late(conversation.pk, actor, late.call)
+        except decide.OtherDigest as error:
+            return fragments.asks(conversation.pk, actor) + fragments.flash(str(error))
+        return ""
+
 
 @dataclass(frozen=True)
-class DecideAll:
+class DecideAll(Command):
     """Calls of one tool, answered together."""
 
     verdict: Literal["approve", "decline"]
     items: tuple[Item, ...]
     opened: bool | None = None
 
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:
+        try:
+            said = fragments.outcomes(batch.answer(self.items, self.verdict, actor, opened=self.opened))
+        except Problem as error:
+            said = fragments.flash(str(error))
+        return fragments.asks(conversation.pk, actor) + said
+
 
 @dataclass(frozen=True)
-class TakeBack:
+class TakeBack(Command):
     """An approval, while its call has not started."""
 
     call: UUID
 
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
+        decide.take_back(self.call, actor)
+        return ""
+
 
 @dataclass(frozen=True)
-class RevokeGrant:
+class RevokeGrant(Command):
     grant: UUID
 
-
-@dataclass(frozen=True)
-class Stop:
-    pass
-
-
-@dataclass(frozen=True)
-class Retry:
-    without_images: bool = False
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:
+        giving.revoke(self.grant, actor)
+        return fragments.grants(conversation.pk)
 
 
 @dataclass(frozen=True)
-class Instead:
-    """Another message in place of what the run began with, or the same once more; with these files, or the same."""
-
-    run: UUID
-    content: str | None = None
-    attached: tuple[UUID, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Switch:
-    """A branch that is to be shown, by one of its runs."""
-
-    run: UUID
-
-
-@dataclass(frozen=True)
-class Undo:
-    """A summary whose messages the model is to read themselves again; not `undone`: it is to read the summary."""
-
-    message: UUID
-    undone: bool = True
-
-
-@dataclass(frozen=True)
-class SendQueued:
-    """The first message that waits, though the last run failed or was stopped."""
-
-
-@dataclass(frozen=True)
-class Unqueue:
-    """A message that waits, back into the composer."""
-
-    message: UUID
-
-
-@dataclass(frozen=True)
-class StopCall:
+class StopCall(Command):
     call: UUID
 
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
+        if stopping.request(self.call, actor):
+            return ""
+        return fragments.flash(_("This call does not execute any more: there is nothing to stop."))
+
 
 @dataclass(frozen=True)
-class Resolve:
+class Resolve(Command):
+    """The end of a call whose outcome is unknown."""
+
     call: UUID
     outcome: Literal["done", "failed", "again"]
 
+    def carry_out(self, conversation: Conversation, actor: Actor) -> str:
+        if self.outcome != "again":
+            unknown.mark(self.call, self.outcome, actor)
+            return ""
+        rows = ToolCall.objects.filter(caller_id=actor.user_id, conversation_id=conversation.pk, turn_id__isnull=False)
+        old = rows.filter(pk=self.call).first()
+        if old is None:
+            return fragments.flash(_("Only a call with unknown outcome can be run again."))
+        unknown.again(old, actor, conversation.owner.get_username())
+        return ""
 
-Lead = Say | SendQueued | Unqueue | Stop | Retry | Instead | Switch | Undo
-Command = Lead | Decide | DecideAll | TakeBack | RevokeGrant | StopCall | Resolve
 
 OF_THE_RUN: Final[dict[str, Callable[[], Command]]] = {
     "stop": Stop,
@@ -182,6 +294,24 @@ def parse(frame: str) -> Command:
             return Resolve(_uuid(fields, "call"), _one_of(fields, "outcome", ("done", "failed", "again")))
         case _:
             raise BadFrame(_("The page sent something unknown. Reload it."))
+
+
+def owns(user_id: int, conversation_id: UUID) -> bool:
+    return conversations.own(user_id).filter(pk=conversation_id).exists()
+
+
+def act(session: Any, conversation_id: UUID, command: Command) -> str:
+    """Return a fragment for the page that sent the command, or nothing: what changed is announced to all of them."""
+    user = signed_in_user(session.session_key)
+    if user is None:
+        return fragments.flash(_("You are signed out. Sign in again in another tab, then reload this page."))
+    conversation = conversations.own(user).select_related("owner").filter(pk=conversation_id).first()
+    if conversation is None:
+        return fragments.flash(_("This conversation was deleted."))
+    try:
+        return command.carry_out(conversation, actor_in(sign_in.stored(session.session_key), user))
+    except Problem as error:
+        return fragments.flash(str(error))
 
 
 def _read_decide(fields: dict[str, Any]) -> Decide:
@@ -277,199 +407,3 @@ def _uuid(fields: dict[str, Any], name: str) -> UUID:
         return UUID(_text(fields, name))
     except ValueError as error:
         raise BadFrame(_("The page sent no usable “{name}”. Reload it.").format(name=name)) from error
-
-
-def owns(user_id: int, conversation_id: UUID) -> bool:
-    return conversations.own(user_id).filter(pk=conversation_id).exists()
-
-
-def act(session: Any, conversation_id: UUID, command: Command) -> str:
-    """Returns a fragment for the page that sent the command, or nothing: what changed is announced to all of them."""
-    user = signed_in_user(session.session_key)
-    if user is None:
-        return fragments.flash(_("You are signed out. Sign in again in another tab, then reload this page."))
-    conversation = conversations.own(user).filter(pk=conversation_id).first()
-    if conversation is None:
-        return fragments.flash(_("This conversation was deleted."))
-    actor = actor_in(sign_in.stored(session.session_key), user)
-    match command:
-        case Say() | SendQueued() | Unqueue() | Stop() | Retry() | Instead() | Switch() | Undo():
-            return _lead(conversation, command, actor)
-        case Decide() | DecideAll() | TakeBack() | RevokeGrant():
-            return _answer(conversation.pk, command, actor)
-        case StopCall(call_id):
-            return _stop_call(call_id, actor)
-        case Resolve():
-            return _resolve(conversation, command, actor, user.get_username())
-
-
-def _lead(conversation: Conversation, command: Lead, actor: Actor) -> str:
-    match command:
-        case Say(content, attached):
-            return say(conversation, content, attached)
-        case SendQueued():
-            return _send_queued(conversation)
-        case Unqueue(message_id):
-            return _unqueue(conversation, message_id)
-        case Stop():
-            return stop(conversation, actor)
-        case Retry(without_images):
-            return retry(conversation, without_images=without_images)
-        case Instead() | Switch():
-            return _turn_to(conversation, command)
-        case Undo(message_id, undone):
-            return _undo(conversation, message_id, undone=undone)
-
-
-def say(conversation: Conversation, content: str, attached: Sequence[UUID] = ()) -> str:
-    try:
-        runner.say(conversation, content, attached=attached)
-    except RunActive:
-        return _queue(conversation, content, attached)
-    except (BadAttachments, Gone) as error:
-        return fragments.flash(str(error))
-    return fragments.composed()
-
-
-def _queue(conversation: Conversation, content: str, attached: Sequence[UUID]) -> str:
-    try:
-        runner.queue(conversation, content, attached)
-    except (BadAttachments, QueueFull, Gone) as error:
-        return fragments.flash(translatable(f"{error} Your text is kept."))
-    return fragments.composed()
-
-
-def _send_queued(conversation: Conversation) -> str:
-    if runner.go_on(conversation.pk, whatever=True):
-        return fragments.flash("")
-    return fragments.queued(conversation.pk) + fragments.flash(_("Nothing was sent: the assistant works already."))
-
-
-def _unqueue(conversation: Conversation, message_id: UUID) -> str:
-    taken = queued.take_back(conversation.pk, message_id)
-    if taken is None:
-        return fragments.queued(conversation.pk) + fragments.flash(_("This message was sent already."))
-    writing.tell_soon(conversation.pk, "queued")
-    return fragments.refilled(taken)
-
-
-def retry(conversation: Conversation, *, without_images: bool = False) -> str:
-    try:
-        runner.retry(conversation, without_images=without_images)
-    except (RunActive, NothingToRetry, Gone) as error:
-        return fragments.flash(str(error))
-    return fragments.flash("")
-
-
-def _turn_to(conversation: Conversation, command: Instead | Switch) -> str:
-    try:
-        if isinstance(command, Switch):
-            runner.switch(conversation, command.run)
-        else:
-            runner.instead(conversation, command.run, command.content, command.attached)
-    except RunActive as error:
-        return fragments.flash(translatable(f"{error} Wait for it, or stop it first."))
-    except (BadAttachments, NoSuchVersion, Gone) as error:
-        return fragments.flash(str(error))
-    return fragments.flash("")
-
-
-def _undo(conversation: Conversation, message_id: UUID, *, undone: bool) -> str:
-    try:
-        runner.undo_summary(conversation, message_id, undone=undone)
-    except RunActive as error:
-        return fragments.flash(translatable(f"{error} Wait for it, or stop it first."))
-    except (NoSuchSummary, Gone) as error:
-        return fragments.flash(str(error))
-    return fragments.flash("")
-
-
-def stop(conversation: Conversation, actor: Actor) -> str:
-    run = Run.objects.filter(conversation=conversation, status__in=ACTIVE).first()
-    if run is not None:
-        runner.stop(run.pk, conversation.pk, actor)
-    return ""
-
-
-def _stop_call(call_id: UUID, actor: Actor) -> str:
-    try:
-        told = stopping.request(call_id, actor)
-    except stopping.NoSuchCall as error:
-        return fragments.flash(str(error))
-    return "" if told else fragments.flash(_("This call does not execute any more: there is nothing to stop."))
-
-
-def _answer(conversation_id: UUID, command: Decide | DecideAll | TakeBack | RevokeGrant, actor: Actor) -> str:
-    match command:
-        case Decide():
-            return _decide(conversation_id, command, actor)
-        case DecideAll():
-            return _decide_all(conversation_id, command, actor)
-        case TakeBack(call_id):
-            return _take_back(call_id, actor)
-        case RevokeGrant(grant_id):
-            return _revoke(conversation_id, grant_id, actor)
-
-
-def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
-    looked = Looked(command.opened)
-    try:
-        if command.verdict == "decline":
-            decide.decline(command.approval, actor, reason=command.reason, looked=looked)
-        elif command.edited is None:
-            decide.approve(command.approval, actor, digest=command.digest, grant=command.grant, looked=looked)
-        else:
-            yes = {"digest": command.digest, "edited": command.edited, "shown": command.shown}
-            editing.approve(command.approval, actor, **yes, looked=looked)
-    except decide.AlreadySettled as late:
-        return fragments.too_late(conversation_id, actor, late.call)
-    except decide.OtherDigest as error:
-        return fragments.asks(conversation_id, actor) + fragments.flash(str(error))
-    except (decide.NoSuchApproval, BadEdit, BadGrant, NotEntitled, AlreadyCounted) as error:
-        return fragments.flash(str(error))
-    return ""
-
-
-def _decide_all(conversation_id: UUID, command: DecideAll, actor: Actor) -> str:
-    try:
-        outcomes = batch.answer(command.items, command.verdict, actor, opened=command.opened)
-    except (batch.NotTogether, decide.NoSuchApproval, NotEntitled) as error:
-        return fragments.asks(conversation_id, actor) + fragments.flash(str(error))
-    return fragments.asks(conversation_id, actor) + fragments.outcomes(outcomes)
-
-
-def _take_back(call_id: UUID, actor: Actor) -> str:
-    try:
-        decide.take_back(call_id, actor)
-    except (decide.TooLate, decide.NoSuchApproval) as error:
-        return fragments.flash(str(error))
-    return ""
-
-
-def _revoke(conversation_id: UUID, grant_id: UUID, actor: Actor) -> str:
-    try:
-        giving.revoke(grant_id, actor)
-    except giving.NoSuchGrant as error:
-        return fragments.flash(str(error))
-    return fragments.grants(conversation_id)
-
-
-def _resolve(conversation: Conversation, command: Resolve, actor: Actor, name: str) -> str:
-    if command.outcome == "again":
-        return _again(conversation, command.call, actor, name)
-    try:
-        unknown.mark(command.call, command.outcome, actor)
-    except (decide.NoSuchApproval, decide.AlreadySettled) as error:
-        return fragments.flash(str(error))
-    return ""
-
-
-def _again(conversation: Conversation, call_id: UUID, actor: Actor, name: str) -> str:
-    old = ToolCall.objects.filter(pk=call_id, caller_id=actor.user_id, conversation_id=conversation.pk).first()
-    if old is None or old.turn_id is None:
-        return fragments.flash(_("Only a call with unknown outcome can be run again."))
-    try:
-        unknown.again(old, actor, name)
-    except unknown.NotAgain as error:
-        return fragments.flash(str(error))
-    return ""
