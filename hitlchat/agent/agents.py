@@ -103,6 +103,7 @@ class Draft:
 FIELDS: Final = tuple(Draft.__dataclass_fields__)
 # Those of them that the gate's row has as they are.
 _PLAIN: Final = tuple(name for name in FIELDS if name in spec.WATCHED)
+_WRITTEN: Final = (*_PLAIN, "facts", "definition_hash", "input_schema", "origin")
 
 
 def standing() -> QuerySet[AgentTool]:
@@ -253,7 +254,7 @@ def change(name: str, draft: Draft, actor: Actor, *, confirmed: bool = False) ->
             weaker = loosening.weaker(guard, loosening.guard_of(agent.tool))
             weaker += loosening.weaker_name(draft.name, before.pk) if draft.name != name else ()
             loosening.require(name, weaker, confirmed=confirmed)
-            tools.change(before.pk, _columns(agent.tool), actor)
+            tools.change(before.pk, {name: getattr(agent.tool, name) for name in _WRITTEN}, actor)
             agent.save(force_update=True)
             _withdraw(before.tool, agent.tool, actor)
     except IntegrityError as error:
@@ -330,10 +331,6 @@ def _facts(draft: Draft) -> list[str]:
     if not draft.tools:
         return [gettext_noop("It may call no tool.")]
     return [translatable(f"It may call {', '.join(draft.tools)}.")]
-
-
-def _columns(tool: Tool) -> dict[str, Any]:
-    return {name: getattr(tool, name) for name in (*_PLAIN, "facts", "definition_hash", "input_schema", "origin")}
 
 
 def _withdraw(before: Tool, after: Tool, actor: Actor) -> None:

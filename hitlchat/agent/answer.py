@@ -56,6 +56,7 @@ WRITTEN = (
 
 # The pieces of fields, by their names.
 Kept = dict[str, list[Any]]
+MOST_TOKENS: Final = 2_000_000_000
 
 
 @dataclass
@@ -293,9 +294,6 @@ def _reason(told: Any) -> str:
 def _is_written_call(text: str) -> bool:
     found = object_in(text) or {}
     return bool(_WRITTEN_CALL.search(text)) or found.keys() in ({"name", "arguments"}, {"name", "parameters"})
-
-
-MOST_TOKENS: Final = 2_000_000_000
 
 
 def _tokens(chunk: dict[str, Any]) -> Tokens | None:

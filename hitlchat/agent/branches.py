@@ -115,11 +115,11 @@ def versions(messages: Iterable[Message]) -> dict[UUID, Versions]:
     for run, message, parent in rows.values_list("run_id", "pk", "run__parent_id"):
         families.setdefault(parent, {})[run] = message
     found = ((run, families[parent]) for run, parent in parents.items())
-    return {begun[run].pk: _versions(beside, run) for run, beside in found if len(beside) > 1}
-
-
-def _versions(beside: dict[UUID, UUID], run: UUID) -> Versions:
-    return Versions(tuple(beside), tuple(beside.values()), [*beside].index(run) + 1)
+    return {
+        begun[run].pk: Versions(tuple(beside), tuple(beside.values()), [*beside].index(run) + 1)
+        for run, beside in found
+        if len(beside) > 1
+    }
 
 
 def begins_with(run_id: UUID) -> UUID:

@@ -82,14 +82,11 @@ def create(
         titling = Titling.OWN if title else Titling.OVER
         made = Conversation.objects.create(owner=owner, title=title, titling=titling, **columns)
         least = made.least_asks or Asks.TOOLS.value
-        stricter.begin(made.pk, stricter.strictest(asks, least), actor or _begun_by(owner))
+        by_owner = Actor(owner.pk, "system", name=owner.get_username())
+        stricter.begin(made.pk, stricter.strictest(asks, least), actor or by_owner)
         if title:
             search.note_title(made.pk, title)
     return made
-
-
-def _begun_by(owner: User) -> Actor:
-    return Actor(owner.pk, "system", name=owner.get_username())
 
 
 def begin_as(conversation: Conversation, preset: Preset, actor: Actor) -> None:

@@ -33,6 +33,30 @@ LARGEST_ERROR: Final = 64 * 2**10
 PIECE: Final = 16 * 2**10
 _ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END: Final = 4
+NO_KEY: Final = "none"
+SHORTEST_SECRET = 5  # which that is too short to be
+DEMO_PATH = "/demo-model/v1"
+BEARER: Final = "Authorization"
+CHAT, RESPONSES = "chat", "responses"
+OPENAI: Final = ("api.openai.com", "https://api.openai.com")
+LONGEST_DETAIL = 300
+# How the common servers say it; there is no code that all of them use.
+TOO_LONG = (
+    *("context length", "context size", "context window", "too long", "maximum context", "too many tokens"),
+    "maximum number of tokens",
+)
+TOO_LONG_CODE: Final = "context_length_exceeded"
+# As servers say that they take no images, which have no code for it either.
+OF_IMAGES = ("image", "vision", "multimodal", "multi-modal")
+# A request that was refused for what it holds, and not for who asks or when.
+REFUSED: Final = frozenset({400, 413, 415, 422})
+NO_STREAM: Final = {
+    CHAT: gettext_noop("The model server sent something that is no Chat Completions stream. Check its version."),
+    RESPONSES: gettext_noop(
+        "The model server sent something that is no stream of the Responses API. Check its version, or have it asked "
+        "by Chat Completions."
+    ),
+}
 
 
 class OutOfBounds(Exception):
@@ -102,14 +126,6 @@ class _Counted(httpx2.AsyncByteStream):
 def _pieces(chunk: bytes) -> Iterator[bytes]:
     for start in range(0, len(chunk), PIECE):
         yield chunk[start : start + PIECE]
-
-
-NO_KEY: Final = "none"
-SHORTEST_SECRET = 5  # which that is too short to be
-DEMO_PATH = "/demo-model/v1"
-BEARER: Final = "Authorization"
-CHAT, RESPONSES = "chat", "responses"
-OPENAI: Final = ("api.openai.com", "https://api.openai.com")
 
 
 @dataclass(frozen=True)
@@ -224,9 +240,6 @@ def endpoint(model: str = "") -> Endpoint:
     return Endpoint(settings.OPENAI_BASE_URL, key, model, api=settings.OPENAI_API)
 
 
-RETRIES: Final = 2
-
-
 @lru_cache(maxsize=32)
 def client(where: Endpoint) -> "AsyncOpenAI":
     """Return one client per endpoint: it keeps its connections."""
@@ -277,23 +290,6 @@ async def _address(where: Endpoint, request: httpx2.Request) -> None:
         # The library takes these from the environment, for the server that is named there.
         for name in ("OpenAI-Organization", "OpenAI-Project"):
             request.headers.pop(name, None)
-
-
-LONGEST_DETAIL = 300
-# How the common servers say it; there is no code that all of them use.
-TOO_LONG = (
-    *("context length", "context size", "context window", "too long", "maximum context", "too many tokens"),
-    "maximum number of tokens",
-)
-
-
-TOO_LONG_CODE: Final = "context_length_exceeded"
-
-
-# As servers say that they take no images, which have no code for it either.
-OF_IMAGES = ("image", "vision", "multimodal", "multi-modal")
-# A request that was refused for what it holds, and not for who asks or when.
-REFUSED: Final = frozenset({400, 413, 415, 422})
 
 
 class ModelTrouble(Exception):
@@ -389,15 +385,6 @@ def _explained(error: Exception, endpoint: Endpoint) -> ModelTrouble:
             return ModelTrouble(_broken_off(error, endpoint))
         case _:
             return ModelTrouble(NO_STREAM[endpoint.api])
-
-
-NO_STREAM: Final = {
-    CHAT: gettext_noop("The model server sent something that is no Chat Completions stream. Check its version."),
-    RESPONSES: gettext_noop(
-        "The model server sent something that is no stream of the Responses API. Check its version, or have it asked "
-        "by Chat Completions."
-    ),
-}
 
 
 def refused_address(error: BaseException | None) -> NotReachable | None:

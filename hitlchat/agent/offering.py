@@ -5,11 +5,7 @@ told of from the next turn on. All of it is found by words alone, so that nothin
 """
 
 import logging
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import log
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,7 +13,7 @@ from django.conf import settings
 from django.db.models import Max
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import tool_sets
+from hitlchat.agent import ranking, tool_sets
 from hitlchat.agent.models import Conversation, Message, Role
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
@@ -75,13 +71,8 @@ FOUND, DESCRIBED, SEARCHES = 8, 300, 4
 GUESSED: Final = 16
 # What was said lately: so many messages, so much of each.
 MESSAGES, CHARACTERS = 6, 4000
-# What the person says counts for more than what the model says, and a tool's name for more than its description.
-PERSON, NAMED = 2, 3
-_WORD = re.compile(r"[^\W_]{2,}")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# Of a word so many letters count: "refunds" and "refunded" are one.
-_STEM = 5
-
+# What the person says counts for more than what the model says.
+PERSON: Final = 2
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +108,7 @@ def offered(caller: Caller, reach: Reach, conversation_id: UUID, *, whole: bool 
 def _picked(tools: list[Tool], conversation_id: UUID, most: int) -> list[Tool]:
     """Return what was found or called in the conversation, and what its words point to; at most so many, by name."""
     lately = [*_found(conversation_id), *_called(conversation_id)]
-    scores = _scores(tools, _wanted(conversation_id))
+    scores = ranking.scores(tools, _wanted(conversation_id))
     by_name = {tool.name: tool for tool in tools}
     # Some room is always left for what is said now.
     kept = [name for name in dict.fromkeys(lately) if name in by_name][: most - most // 3]
@@ -152,7 +143,7 @@ def _search(call: ToolCall) -> ToolResult:
     if (conversation := rows.first()) is None:
         return ToolResult.failure("gone", "The conversation is gone.")
     tools = list(tool_sets.usable(conversation))
-    scores = _scores(tools, dict.fromkeys(_words(call.arguments["query"]), 1))
+    scores = ranking.scores(tools, dict.fromkeys(ranking.words(call.arguments["query"]), 1))
     best = sorted((tool for tool in tools if scores[tool.name] > 0), key=lambda tool: (-scores[tool.name], tool.name))
     found = [{"name": tool.name, "description": tool.description[:DESCRIBED]} for tool in best[:FOUND]]
     return ToolResult(value={"tools": found, "of": len(tools)})
@@ -163,27 +154,6 @@ def _wanted(conversation_id: UUID) -> dict[str, int]:
     rows = Message.objects.shown().filter(conversation_id=conversation_id, role__in=[Role.USER, Role.ASSISTANT])
     found: dict[str, int] = {}
     for role, content in rows.order_by("-seq").values_list("role", "content")[:MESSAGES]:
-        for word in _words(content[:CHARACTERS]):
+        for word in ranking.words(content[:CHARACTERS]):
             found[word] = max(found.get(word, 0), PERSON if role == Role.USER else 1)
     return found
-
-
-def _scores(tools: Iterable[Tool], wanted: Mapping[str, int]) -> dict[str, float]:
-    """Return how much each tool has of what is wanted; a word that few tools have says more than one of many."""
-    names = {tool.name: _words(tool.name) for tool in tools}
-    texts = {tool.name: names[tool.name] | _words(f"{tool.description} {_parameters(tool)}") for tool in tools}
-    spread = Counter(word for text in texts.values() for word in text)
-
-    def score(tool: str, word: str) -> float:
-        return wanted[word] * (NAMED if word in names[tool] else 1) * log(len(texts) / spread[word])
-
-    return {tool: sum(score(tool, word) for word in text & wanted.keys()) for tool, text in texts.items()}
-
-
-def _parameters(tool: Tool) -> str:
-    properties = tool.input_schema.get("properties")
-    return " ".join(properties) if isinstance(properties, dict) else ""
-
-
-def _words(text: str) -> set[str]:
-    return {word[:_STEM] for word in _WORD.findall(_HUMP.sub(" ", text).casefold())}

@@ -52,7 +52,7 @@ def take_back(conversation_id: UUID, message_id: UUID) -> TakenBack | None:
         row = QueuedMessage.objects.select_for_update().filter(conversation_id=conversation_id, pk=message_id).first()
         if row is None:
             return None
-        attached = keeping.waiting(row)
+        attached = list(row.attachments.all())
         row.delete()
     return TakenBack(row.content, attached)
 
@@ -72,7 +72,7 @@ def begin_next(conversation_id: UUID, *, whatever: bool = False) -> tuple[Messag
             is_done = held.tip is not None and held.tip.status == RunStatus.DONE
             if row is None or not (is_done or whatever) or not held.owner.is_active:
                 return None
-            attached = keeping.waiting(row)
+            attached = list(row.attachments.all())
             row.delete()
             run = runs.begin(held, held.tip)
             message = runs.say(held, run, row.content, attached)

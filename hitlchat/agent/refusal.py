@@ -24,6 +24,15 @@ _TITLE: Final = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
 _UNSEEN: Final = re.compile(r"<(script|style)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 _MARK: Final = re.compile(r"<[^<>]*>")
 _PAGE: Final = re.compile(r"\s*<(?:!doctype|html|head|body|h[1-6]|p|center|\?xml)\b", re.IGNORECASE)
+# How a server says which of the tools it is about. Gemini counts within the one tool that has all functions.
+_INDEX: Final = r"(?:\[|\.|/|['\"]\s*,\s*|['\"]\]?\[|\]\[|\s*(?:->|>|→)\s*)['\"]?(\d{1,4})\b"
+_PLACES: Final = (
+    re.compile(rf"function_?declarations{_INDEX}", re.IGNORECASE),
+    re.compile(rf"\b(?:tools?|functions){_INDEX}", re.IGNORECASE),
+    re.compile(r"\b(?:tools?|functions?)\s*(?:at\s+)?\(?(?:index|number|no\.|#)\s*:?\s*(\d{1,4})\b", re.IGNORECASE),
+    re.compile(r"\bindex\s+(\d{1,4})\s+(?:of|in)\s+(?:the\s+)?['\"`]?(?:tools|functions)\b", re.IGNORECASE),
+)
+_NAMED: Final = re.compile(r"\b(?:function|tool)(?: name)?[:=]?\s*['\"`“]([A-Za-z0-9_-]{1,64})['\"`”]", re.IGNORECASE)
 
 
 def words(error: "openai.APIError") -> str:
@@ -91,17 +100,6 @@ def _plain(text: str) -> str:
     titled = _TITLE.search(page)
     read = titled[1] if titled else _MARK.sub(" ", _UNSEEN.sub(" ", page))
     return " ".join(html.unescape(read).split())
-
-
-# How a server says which of the tools it is about. Gemini counts within the one tool that has all functions.
-_INDEX: Final = r"(?:\[|\.|/|['\"]\s*,\s*|['\"]\]?\[|\]\[|\s*(?:->|>|→)\s*)['\"]?(\d{1,4})\b"
-_PLACES: Final = (
-    re.compile(rf"function_?declarations{_INDEX}", re.IGNORECASE),
-    re.compile(rf"\b(?:tools?|functions){_INDEX}", re.IGNORECASE),
-    re.compile(r"\b(?:tools?|functions?)\s*(?:at\s+)?\(?(?:index|number|no\.|#)\s*:?\s*(\d{1,4})\b", re.IGNORECASE),
-    re.compile(r"\bindex\s+(\d{1,4})\s+(?:of|in)\s+(?:the\s+)?['\"`]?(?:tools|functions)\b", re.IGNORECASE),
-)
-_NAMED: Final = re.compile(r"\b(?:function|tool)(?: name)?[:=]?\s*['\"`“]([A-Za-z0-9_-]{1,64})['\"`”]", re.IGNORECASE)
 
 
 def tool_in(said: str, names: Sequence[str]) -> str:

@@ -37,6 +37,19 @@ USAGE: Final = ',"stream_options":{"include_usage":true}'
 TEMPERATURE: Final = "temperature"
 # Where `request_body` puts it.
 _TEMPERATURE_AT_END: Final = re.compile(rb',"temperature":[-+.0-9e]+}\Z')
+RETRIES: Final = 2
+# A server that wants more time than this is not waited for.
+LONGEST_WAIT: Final = 60.0
+FIRST_WAIT: Final = 0.5
+# 409: some gateways answer it while a model is being loaded.
+PASSING: Final = frozenset({408, 409, 429})
+PLACES: Final = {CHAT: "/chat/completions", RESPONSES: responses.PLACE}
+# How servers name reasoning that they cannot read: it was sealed with another key, or they did not keep it.
+OF_REASONING: Final = re.compile(r"encrypted|'reasoning'|\brs_")
+# Parts that a model at a server refused, by their names: it is not sent them again by this process.
+_refused: set[tuple[str, str]] = set()
+# By this name, what it added to its own answers.
+ADDED: Final = "added"
 
 
 def request_body(endpoint: Endpoint, messages: list[str], tools: list[str], **more: float | None) -> bytes:
@@ -212,14 +225,6 @@ def ends(answer: Answer) -> dict[str, Any]:
     return {"gen_ai.response.finish_reasons": [reason], "hitlchat.calls": len(answer.calls)}
 
 
-RETRIES: Final = 2
-# A server that wants more time than this is not waited for.
-LONGEST_WAIT: Final = 60.0
-FIRST_WAIT: Final = 0.5
-# 409: some gateways answer it while a model is being loaded.
-PASSING: Final = frozenset({408, 409, 429})
-
-
 @dataclass(frozen=True)
 class Refusable:
     """A part of requests without which a server is asked that refuses it, in any of these words."""
@@ -235,13 +240,6 @@ REFUSABLE: Final = {
         Refusable(responses.SUMMARY, ("reasoning",)),
     ),
 }
-PLACES: Final = {CHAT: "/chat/completions", RESPONSES: responses.PLACE}
-# How servers name reasoning that they cannot read: it was sealed with another key, or they did not keep it.
-OF_REASONING: Final = re.compile(r"encrypted|'reasoning'|\brs_")
-# Parts that a model at a server refused, by their names: it is not sent them again by this process.
-_refused: set[tuple[str, str]] = set()
-# By this name, what it added to its own answers.
-ADDED: Final = "added"
 
 
 def takes_added(endpoint: Endpoint) -> bool:

@@ -31,6 +31,20 @@ LONGEST_PHASE: Final = 40
 # Of one answer; calls have a bound of their own.
 MOST_ITEMS: Final = 256
 BETWEEN: Final = "\n\n"
+_ENDS: Final = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+}
+# Which item goes on with each event.
+_PIECES: Final = {
+    "response.output_text.delta": "message",
+    "response.refusal.delta": "message",
+    "response.reasoning_summary_text.delta": "reasoning",
+    "response.reasoning_text.delta": "reasoning",
+    "response.function_call_arguments.delta": "function_call",
+    "response.function_call_arguments.done": "function_call",
+}
 
 
 # -- Requests ----------------------------------------------------------------------------------------------------------
@@ -48,7 +62,8 @@ def body(endpoint: Endpoint, messages: Iterable[str], tools: Iterable[str], **mo
     written = f'{{"model":{json.dumps(endpoint.model)},"stream":true,"store":false{INCLUDE}{summary}'
     written += f',"instructions":{canonical.pretty(told)}' if told else ""
     written += f',"input":{canonical.pretty(items)}'
-    if defined := [_tool(canonical.loads(each)) for each in tools]:
+    # Strict is the default of this API, and changes what a schema may say.
+    if defined := [{"type": "function", **canonical.loads(each)["function"], "strict": False} for each in tools]:
         written += f',"tools":{canonical.pretty(defined)}'
         written += "" if endpoint.parallel_calls else ',"parallel_tool_calls":false'
     written += "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in more.items())
@@ -60,11 +75,6 @@ def without_reasoning(sent: bytes) -> bytes:
     asked = json.loads(sent)
     asked["input"] = [item for item in asked["input"] if item["type"] != "reasoning"]
     return json.dumps(asked, separators=(",", ":")).encode()
-
-
-def _tool(definition: dict[str, Any]) -> Item:
-    # Strict is the default of this API, and changes what a schema may say.
-    return {"type": "function", **definition["function"], "strict": False}
 
 
 def _items(message: dict[str, Any]) -> list[Item]:
@@ -170,22 +180,6 @@ class _Item:
     is_whole: bool = False
 
 
-_ENDS: Final = {
-    "response.completed": "completed",
-    "response.incomplete": "incomplete",
-    "response.failed": "failed",
-}
-# Which item goes on with each event.
-_PIECES: Final = {
-    "response.output_text.delta": "message",
-    "response.refusal.delta": "message",
-    "response.reasoning_summary_text.delta": "reasoning",
-    "response.reasoning_text.delta": "reasoning",
-    "response.function_call_arguments.delta": "function_call",
-    "response.function_call_arguments.done": "function_call",
-}
-
-
 class Events:
     """Reads the events of one response. Whatever has another shape than they have raises what Python raises."""
 
@@ -211,12 +205,10 @@ class Events:
             # A server that does not stream.
             yield from self._end(str(event.get("status")), event)
         elif kind.startswith("response.output_item."):
-            yield from self._of_item(kind, event.get("output_index"), event.get("item") or {})
+            read = self._done if kind.endswith(".done") else self._begin
+            yield from read(event.get("output_index"), event.get("item") or {})
         elif kind in _PIECES:
             yield from self._piece(kind, self._at(event, _PIECES[kind]), event)
-
-    def _of_item(self, kind: str, index: int | None, told: dict[str, Any]) -> Iterator[Chunk]:
-        return self._done(index, told) if kind.endswith(".done") else self._begin(index, told)
 
     def _piece(self, kind: str, item: _Item, event: dict[str, Any]) -> Iterator[Chunk]:
         if kind.endswith("arguments.done"):
@@ -298,7 +290,8 @@ class Events:
                 yield from self._argued(item, _string(told.get("arguments")))
             case "reasoning":
                 if not item.told:
-                    yield from self._think(item, (), BETWEEN.join(filter(None, map(_texts, _thoughts(told)))))
+                    thoughts = map(_texts, (told.get("summary"), told.get("content")))
+                    yield from self._think(item, (), BETWEEN.join(filter(None, thoughts)))
                 yield from self._kept(item, told)
 
     def _open(self, kind: str) -> _Item | None:
@@ -369,10 +362,6 @@ def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected a text, not {type(value).__name__}")
     return value
-
-
-def _thoughts(told: dict[str, Any]) -> tuple[Any, Any]:
-    return told.get("summary"), told.get("content")
 
 
 def _texts(parts: Any) -> str:

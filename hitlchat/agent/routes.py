@@ -37,6 +37,9 @@ NOT_OFFERED = gettext_noop(
     "The model endpoint “{name}” does not offer “{model}” any more. Choose another model at the top of the "
     "conversation."
 )
+TEST: Final = '{"role": "user", "content": "Answer with the one word: ready"}'
+LONGEST_SHOWN: Final = 200
+MOST_LISTED: Final = 2000
 
 
 class NotOffered(Invalid):
@@ -143,9 +146,10 @@ def choices(conversation: Conversation | None) -> Choices:
     """Return what this conversation may choose, or a new one."""
     row = default() if conversation is None else conversation.endpoint
     model = conversation.model if conversation is not None else ""
+    chosen_now = row and (row, model or row.model)
     groups = [(_("Demo model") if uses_demo() else _("Environment"), _of_environment(row, model))]
     groups += [
-        (each.name, [Choice(each.name, name, is_chosen=_is(row, each, model, name)) for name in each.offered])
+        (each.name, [Choice(each.name, name, is_chosen=(each, name) == chosen_now) for name in each.offered])
         for each in endpoints.standing().filter(enabled=True)
     ]
     missing = conversation is not None and row is not None and trouble(conversation)
@@ -158,10 +162,6 @@ def _of_environment(row: ModelEndpoint | None, model: str) -> list[Choice]:
     return [
         Choice(ENVIRONMENT, name, is_chosen=row is None and (uses_demo() or name == (model or usual))) for name in names
     ]
-
-
-def _is(row: ModelEndpoint | None, each: ModelEndpoint, model: str, name: str) -> bool:
-    return row is not None and row.pk == each.pk and name == (model or row.model)
 
 
 def chosen(value: str) -> dict[str, Any]:
@@ -188,10 +188,6 @@ def require_offered(row: ModelEndpoint | None, model: str) -> None:
 
 
 # -- Whether it answers ------------------------------------------------------------------------------------------------
-
-TEST: Final = '{"role": "user", "content": "Answer with the one word: ready"}'
-LONGEST_SHOWN: Final = 200
-MOST_LISTED: Final = 2000
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,9 @@ from hitlchat.gate.submit import CallRequest, Prepared, admit
 FAILED: Final = (RunStatus.FAILED, RunStatus.STOPPED)
 BY_THE_PERSON = gettext_noop("the run was stopped")
 STOPPED = gettext_noop("The run ended before anyone was asked about this call.")
+KEPT: Final = timedelta(hours=24)
+_leases = lease.Leases()
+WITHOUT_IMAGES: Final = "This model takes no images here: from now on it is sent only their names."
 
 
 def count(turn_id: UUID | None) -> int:
@@ -85,9 +88,6 @@ def _held_requests(run: Run) -> list[CallRequest]:
     ]
 
 
-KEPT: Final = timedelta(hours=24)
-
-
 class KeyReused(Invalid):
     """The key came with another message before."""
 
@@ -139,9 +139,6 @@ def keep(
 
 def _digest(conversation: Conversation, content: str, attached: Sequence[UUID]) -> str:
     return canonical.sha256([str(conversation.pk), content, *map(str, attached)])
-
-
-_leases = lease.Leases()
 
 
 class RunActive(Conflict):
@@ -215,9 +212,6 @@ def say(held: Conversation, run: Run, content: str, attached: Sequence[Attachmen
     if not held.title:
         _take_title(held, content or attached[0].name)
     return message
-
-
-WITHOUT_IMAGES: Final = "This model takes no images here: from now on it is sent only their names."
 
 
 def retry(conversation: Conversation, *, without_images: bool = False) -> Claim:

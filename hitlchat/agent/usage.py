@@ -22,6 +22,14 @@ LIMIT = gettext_noop(
     "You have used {used} tokens today, and the limit for a day is {most}. Nothing was sent to the model. "
     "Try again tomorrow, or ask an administrator."
 )
+SUMS: Final[dict[str, Any]] = {
+    "input": Sum("input_tokens"),
+    "output": Sum("output_tokens"),
+    "cached": Sum("cached_tokens"),
+    "reasoning": Sum("reasoning_tokens"),
+    "millionths": Sum("cost"),
+    "without": Count("pk", filter=Q(cost=None)),
+}
 
 
 @dataclass(frozen=True)
@@ -73,16 +81,6 @@ def _cost(row: ModelEndpoint | None, tokens: Tokens) -> int | None:
     if row is None or row.input_price is None or row.output_price is None:
         return None
     return round(row.input_price * tokens.input + row.output_price * tokens.output)
-
-
-SUMS: Final[dict[str, Any]] = {
-    "input": Sum("input_tokens"),
-    "output": Sum("output_tokens"),
-    "cached": Sum("cached_tokens"),
-    "reasoning": Sum("reasoning_tokens"),
-    "millionths": Sum("cost"),
-    "without": Count("pk", filter=Q(cost=None)),
-}
 
 
 def _used(sums: Mapping[str, Any]) -> Used:

@@ -34,6 +34,8 @@ STEP: Final = 10_000
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_thread: Final = ThreadPoolExecutor(1, thread_name_prefix="layout")
+_growing: Final = OrderedDict[str, OpenTail]()
 
 
 class HtmlCache:
@@ -62,9 +64,7 @@ class Page:
     left: float = PAGE_SECONDS
 
 
-_thread: Final = ThreadPoolExecutor(1, thread_name_prefix="layout")
 _cache: Final = HtmlCache()
-_growing: Final = OrderedDict[str, OpenTail]()
 
 
 def lay_out(views: Sequence[MessageView]) -> list[MessageView]:
@@ -128,11 +128,8 @@ def _tail(message_id: str) -> OpenTail:
 
 def _newest_first(views: Sequence[MessageView]) -> list[int]:
     """Return the places of those that a model wrote, and has finished."""
-    return [at for at, view in reversed([*enumerate(views)]) if _is_markdown(view)]
-
-
-def _is_markdown(view: MessageView) -> bool:
-    return view.message.role in (Role.ASSISTANT, Role.SUMMARY) and not view.streaming
+    written = (Role.ASSISTANT, Role.SUMMARY)
+    return [at for at, view in reversed([*enumerate(views)]) if view.message.role in written and not view.streaming]
 
 
 def _source(view: MessageView) -> tuple[str, str]:

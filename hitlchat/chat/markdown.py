@@ -89,6 +89,20 @@ MOST_LAZY = 100_000
 LAZY = re.compile(r"^[ \t*+0-9.)-]*>.*\n(?![ \t]*(?:>|$))", re.MULTILINE)
 MOST_FORMULAS = 500
 LONGEST_FORMULAS = 12_000
+# Marks, which `_linked` makes links of once everything is cleaned: no model writes code with such a class.
+FOOTNOTES = {
+    "footnote_ref": '<sup><code class="note-ref">{number}.{mention}</code></sup>',
+    "footnote_block_open": "<hr><ol>",
+    "footnote_block_close": "</ol>",
+    "footnote_open": '<li><code class="note-at">{number}.{mention}</code>',
+    "footnote_close": "</li>",
+    "footnote_anchor": ' <code class="note-back">{number}.{mention}</code>',
+}
+FOOTNOTE = re.compile(r'(<li>| )?<code class="note-(ref|at|back)">(\d+)\.(\d+)</code>')
+ADDRESS = re.compile(r"\bhttps?://\w[^\s<>\"`|\\^{}]{1,2000}", re.IGNORECASE)
+ENDS = "?!.,:;*_~'…“”"
+BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
+FORMULA = re.compile(r'<code class="math-(inline|block)">([^<]*)</code>')
 
 
 class TooMuch(Exception):
@@ -201,22 +215,6 @@ def _trimmed(address: str) -> str:
 
 def _text(content: str) -> Token:
     return Token("text", "", 0, content=content)
-
-
-# Marks, which `_linked` makes links of once everything is cleaned: no model writes code with such a class.
-FOOTNOTES = {
-    "footnote_ref": '<sup><code class="note-ref">{number}.{mention}</code></sup>',
-    "footnote_block_open": "<hr><ol>",
-    "footnote_block_close": "</ol>",
-    "footnote_open": '<li><code class="note-at">{number}.{mention}</code>',
-    "footnote_close": "</li>",
-    "footnote_anchor": ' <code class="note-back">{number}.{mention}</code>',
-}
-FOOTNOTE = re.compile(r'(<li>| )?<code class="note-(ref|at|back)">(\d+)\.(\d+)</code>')
-ADDRESS = re.compile(r"\bhttps?://\w[^\s<>\"`|\\^{}]{1,2000}", re.IGNORECASE)
-ENDS = "?!.,:;*_~'…“”"
-BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
-FORMULA = re.compile(r'<code class="math-(inline|block)">([^<]*)</code>')
 
 
 def _parser() -> MarkdownIt:

@@ -49,7 +49,7 @@ def chat(request: HttpRequest) -> HttpResponse:
     """Return where to begin: an empty page with examples."""
     user = person(request)
     context: dict[str, Any] = {"section": "chat", "presets": presets.cards(), "deleted": _just_deleted(request)}
-    context |= {"examples": _examples(tools_for(_caller(user)))}
+    context |= {"examples": _examples(tools_for(Caller("chat", user.pk, user.get_username())))}
     context |= transcript_view.attach(None) | transcript_view.model(None)
     return render(request, "chat/empty.html", context | _threads_beside(user, None, Wanted.of(request)))
 
@@ -110,7 +110,8 @@ def _too_long(content: str) -> str:
 @require_safe
 def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     user = person(request)
-    shown = _readable(request, conversation_id)
+    # One of theirs, or one that an agent works in for them.
+    shown = get_object_or_404(conversations.of(user).select_related("endpoint", "tool_set"), pk=conversation_id)
     if shown.call_id is not None:
         return sharing.of_agent(request, shown)
     messages, earlier = transcript_view.messages(shown.pk)
@@ -256,13 +257,6 @@ def _own(request: HttpRequest, conversation_id: UUID) -> Conversation:
     )
 
 
-def _readable(request: HttpRequest, conversation_id: UUID) -> Conversation:
-    """Return one of theirs, or one that an agent works in for them."""
-    return get_object_or_404(
-        conversations.of(person(request)).select_related("endpoint", "tool_set"), pk=conversation_id
-    )
-
-
 def _just_deleted(request: HttpRequest) -> Conversation | None:
     """Return the conversation that the page offers to bring back."""
     deleted = uuid_of(request.GET.get("deleted", ""))
@@ -298,10 +292,6 @@ def _threads_beside(user: User, current: UUID | None, wanted: Wanted) -> dict[st
     }
     html = render_to_string("chat/_thread_list.html", shown)
     return {"threads": html, "threads_seen": sha256(html.encode()).hexdigest()[:16], "wanted": wanted}
-
-
-def _caller(user: User) -> Caller:
-    return Caller("chat", user.pk, user.get_username())
 
 
 def _groups(threads: list[Any], wanted: Wanted) -> list[tuple[str, list[Any]]]:

@@ -156,22 +156,15 @@ def claim(held: Conversation, ids: Sequence[UUID], *, of: Message | None = None)
     return [rows[each] for each in ids]
 
 
-def waiting(row: QueuedMessage) -> list[Attachment]:
-    """Return the attachments of a message that waits, for `bind`."""
-    return list(row.attachments.all())
-
-
 def bind(rows: Sequence[Attachment], message: Message) -> list[Attachment]:
     """Have the attachments belong to `message`, those of another message as copies; returns them as they are now."""
-    bound = [row if row.message_id is None else _copy(row) for row in rows]
+    bound = [
+        row if row.message_id is None else Attachment(**{name: getattr(row, name) for name in COPIED}) for row in rows
+    ]
     for place, row in enumerate(bound):
         row.message, row.queued, row.place = message, None, place
         row.save()
     return bound
-
-
-def _copy(row: Attachment) -> Attachment:
-    return Attachment(**{name: getattr(row, name) for name in COPIED})
 
 
 def queue(rows: Sequence[Attachment], message: QueuedMessage) -> None:

@@ -10,6 +10,29 @@ LONGEST_CELL = 200
 LONGEST_BLOCK = 4000
 MOST_ROWS, MOST_COLUMNS = 20, 8
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&!#$])|(?<=\w)(:)(?=//)|(?<=\bwww)(\.)|(@)")
+_WORDS = {
+    "declined": re.compile(r"\bdeclined\b"),
+    "expired": re.compile(r"\bexpired\b|nobody answered"),
+    "withdrawn": re.compile(r"\bwithdrawn\b"),
+    "refused": re.compile(r"\brefused\b"),
+    "rejected": re.compile(r"\brejected\b"),
+    "unknown": re.compile(r"may or may not|outcome is unknown"),
+}
+_SENTENCES = {
+    "declined": "You declined {name}, so it was not run.",
+    "expired": "Nobody answered in time whether {name} may run, so it was not run.",
+    "withdrawn": "{name} was withdrawn before it started, so it was not run.",
+    "refused": "A policy refused {name}, so it was not run.",
+    "rejected": "{name} was rejected, so it was not run.",
+    "failed": "{name} failed.",
+    "unknown": "The outcome of {name} is unknown: it may or may not have happened. I will not repeat it.",
+    "executing": "{name} has not come back yet: its outcome is not known. I will not repeat it.",
+    "unanswered": "There is no result of {name}: I do not know whether it ran.",
+}
+# Of what failed, whether it had run by then, where that is known.
+_FAILED = {True: "{name} was run and failed.", False: "{name} was not run."}
+_EMPTY: dict[type, str] = {list: "an empty list", dict: "an empty object"}
+_WHY = ("reason_given_by_the_user", "reason", "error")
 
 
 def text(value: object) -> str:
@@ -79,31 +102,6 @@ def _table(rows: list[dict[str, Any]]) -> str:
 
 def _longest_run(content: str) -> int:
     return max(map(len, re.findall(r"`+", content)), default=0)
-
-
-_WORDS = {
-    "declined": re.compile(r"\bdeclined\b"),
-    "expired": re.compile(r"\bexpired\b|nobody answered"),
-    "withdrawn": re.compile(r"\bwithdrawn\b"),
-    "refused": re.compile(r"\brefused\b"),
-    "rejected": re.compile(r"\brejected\b"),
-    "unknown": re.compile(r"may or may not|outcome is unknown"),
-}
-_SENTENCES = {
-    "declined": "You declined {name}, so it was not run.",
-    "expired": "Nobody answered in time whether {name} may run, so it was not run.",
-    "withdrawn": "{name} was withdrawn before it started, so it was not run.",
-    "refused": "A policy refused {name}, so it was not run.",
-    "rejected": "{name} was rejected, so it was not run.",
-    "failed": "{name} failed.",
-    "unknown": "The outcome of {name} is unknown: it may or may not have happened. I will not repeat it.",
-    "executing": "{name} has not come back yet: its outcome is not known. I will not repeat it.",
-    "unanswered": "There is no result of {name}: I do not know whether it ran.",
-}
-# Of what failed, whether it had run by then, where that is known.
-_FAILED = {True: "{name} was run and failed.", False: "{name} was not run."}
-_EMPTY: dict[type, str] = {list: "an empty list", dict: "an empty object"}
-_WHY = ("reason_given_by_the_user", "reason", "error")
 
 
 def told(calls: list[Came]) -> str:

@@ -14,6 +14,10 @@ PIECE = 16  # characters of arguments in one delta
 
 Chunk = dict[str, Any]
 _WORD = re.compile(r"\s*\S+|\s+$")
+NOTE = "[Note from hitlchat]"
+ATTACHMENT = re.compile(r"^\[Attachment [0-9a-f]{8}: ", re.MULTILINE)
+LONGEST_RESULT = 200_000
+Message = dict[str, Any]
 
 
 class Writer:
@@ -75,14 +79,6 @@ def to_be_titled(history: list["Message"]) -> str | None:
     if len(history) != 2:
         return None
     return titles.asked_about(text_of(history[0]), text_of(history[1]))
-
-
-NOTE = "[Note from hitlchat]"
-ATTACHMENT = re.compile(r"^\[Attachment [0-9a-f]{8}: ", re.MULTILINE)
-
-LONGEST_RESULT = 200_000
-
-Message = dict[str, Any]
 
 
 @dataclass(frozen=True)
