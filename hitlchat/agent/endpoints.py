@@ -1,23 +1,23 @@
 """Model endpoints as administrators keep them: what they say of one, what may be wrong with it, and every change."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import administering
+from hitlchat.agent.administering import Subject
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint
 from hitlchat.base.canonical import storable
-from hitlchat.base.problems import Conflict, Invalid, NotFound
+from hitlchat.base.problems import Conflict, Invalid
 from hitlchat.gate.actor import Actor
 from hitlchat.outbound.addresses import DEFAULT_PORTS, is_private_host
 from hitlchat.secrets import references, sealing
@@ -196,21 +196,38 @@ def _of_numbers(draft: Draft) -> Iterator[tuple[str, str]]:
 # -- Changes -----------------------------------------------------------------------------------------------------------
 
 
+def _recorded(row: ModelEndpoint) -> dict[str, Any]:
+    """Return what the record keeps: where it is without the query, which may be anybody's."""
+    plain = {name: getattr(row, name) for name in RECORDED}
+    prices = {
+        name: None if (price := plain[name]) is None else f"{price:f}" for name in ("input_price", "output_price")
+    }
+    return plain | prices | {"address": Endpoint(row.base_url, "", row.model).shown_url}
+
+
+_subject = Subject[ModelEndpoint](
+    word="endpoint",
+    rows=standing,
+    recorded=_recorded,
+    only_people=ONLY_PEOPLE,
+    gone=gettext_noop("This model endpoint was removed."),
+    name_taken=NameTaken,
+    unrecorded=("key", "base_url"),
+)
+
+
 def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ModelEndpoint:
     """Add an endpoint; on record. `begins`: new conversations begin with it.
 
     Raises: BadEndpoint, NameTaken, OnlyPeople.
     """
-    administering.require(actor, ONLY_PEOPLE)
+    _subject.require(actor)
     columns = _columns(draft)
-    try:
-        with transaction.atomic():
-            row = ModelEndpoint.objects.create(**columns)
-            _note("endpoint.added", row, actor, {}, _recorded(row))
-            if begins:
-                begin_with(row.pk, actor)
-    except IntegrityError as error:
-        raise NameTaken from error
+    with _subject.naming():
+        row = ModelEndpoint.objects.create(**columns)
+        _subject.note_added(row, actor)
+        if begins:
+            begin_with(row.pk, actor)
     return row
 
 
@@ -219,18 +236,15 @@ def change(endpoint_id: UUID, draft: Draft, actor: Actor, *, begins: bool = Fals
 
     Raises: BadEndpoint, NameTaken, OnlyPeople, InUse, NotFound.
     """
-    administering.require(actor, ONLY_PEOPLE)
-    try:
-        with transaction.atomic():
-            row = _locked(endpoint_id)
-            columns = _columns(draft, row)
-            if row.is_default and not draft.enabled:
-                raise InUse
-            _write(row, actor, **columns)
-            if begins:
-                begin_with(row.pk, actor)
-    except IntegrityError as error:
-        raise NameTaken from error
+    _subject.require(actor)
+    with _subject.naming():
+        row = _subject.locked(endpoint_id)
+        columns = _columns(draft, row)
+        if row.is_default and not draft.enabled:
+            raise InUse
+        _subject.write(row, actor, **columns)
+        if begins:
+            begin_with(row.pk, actor)
     return row
 
 
@@ -239,17 +253,16 @@ def begin_with(endpoint_id: UUID | None, actor: Actor) -> None:
 
     Raises: OnlyPeople, NotFound; BadEndpoint, if it is disabled.
     """
-    administering.require(actor, ONLY_PEOPLE)
+    _subject.require(actor)
     with transaction.atomic():
         for other in standing().select_for_update().filter(is_default=True):
-            if other.pk != endpoint_id:
-                _write(other, actor, is_default=False)
+            _subject.write(other, actor, is_default=other.pk == endpoint_id)
         if endpoint_id is None:
             return
-        row = _locked(endpoint_id)
+        row = _subject.locked(endpoint_id)
         if not row.enabled:
             raise BadEndpoint({"is_default": gettext_noop("It is disabled: enable it first.")})
-        _write(row, actor, is_default=True)
+        _subject.write(row, actor, is_default=True)
 
 
 def remove(endpoint_id: UUID, actor: Actor) -> None:
@@ -257,20 +270,13 @@ def remove(endpoint_id: UUID, actor: Actor) -> None:
 
     Raises: OnlyPeople, InUse, NotFound.
     """
-    administering.require(actor, ONLY_PEOPLE)
+    _subject.require(actor)
     with transaction.atomic():
-        row = _locked(endpoint_id)
+        row = _subject.locked(endpoint_id)
         if row.is_default:
             raise InUse
-        _note("endpoint.removed", row, actor, _recorded(row), {})
+        _subject.note_removed(row, actor)
         ModelEndpoint.objects.filter(pk=row.pk).update(removed_at=timezone.now(), enabled=False, key="")
-
-
-def _locked(endpoint_id: UUID) -> ModelEndpoint:
-    row = standing().select_for_update().filter(pk=endpoint_id).first()
-    if row is None:
-        raise NotFound(gettext_noop("This model endpoint was removed."))
-    return row
 
 
 def _columns(draft: Draft, row: ModelEndpoint | None = None) -> dict[str, Any]:
@@ -281,32 +287,3 @@ def _columns(draft: Draft, row: ModelEndpoint | None = None) -> dict[str, Any]:
     if key is None:
         return found
     return found | {"key": key if not key or any(references.names(key)) else sealing.seal(key, PURPOSE)}
-
-
-def _write(row: ModelEndpoint, actor: Actor, **columns: Any) -> None:
-    """Write what differs to a row that is locked, and put that on record."""
-    before = _recorded(row)
-    if differing := administering.write(row, columns):
-        also = sorted(differing & {"key", "base_url"})
-        _note("endpoint.changed", row, actor, before, _recorded(row), also=also)
-
-
-def _recorded(row: ModelEndpoint) -> dict[str, Any]:
-    """Return what the record keeps: where it is without the query, which may be anybody's."""
-    plain = {name: getattr(row, name) for name in RECORDED}
-    prices = {
-        name: None if (price := plain[name]) is None else f"{price:f}" for name in ("input_price", "output_price")
-    }
-    return plain | prices | {"address": Endpoint(row.base_url, "", row.model).shown_url}
-
-
-def _note(
-    name: str,
-    row: ModelEndpoint,
-    actor: Actor,
-    before: dict[str, Any],
-    after: dict[str, Any],
-    *,
-    also: Iterable[str] = (),
-) -> None:
-    administering.note_change(name, {"endpoint": row.name}, actor, (before, after), also=also)

@@ -8,18 +8,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import administering, limits, routes, tool_sets
+from hitlchat.agent import limits, routes, tool_sets
+from hitlchat.agent.administering import Subject
 from hitlchat.agent.endpoints import ENVIRONMENT, LONGEST_MODEL
 from hitlchat.agent.models import Preset
 from hitlchat.agent.routes import NotOffered
 from hitlchat.agent.tool_sets import BAD_DESCRIPTION, BAD_NAME, BadTools, is_line, is_name
 from hitlchat.base.canonical import storable
-from hitlchat.base.problems import Invalid, NotFound
+from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Asks
@@ -158,16 +158,27 @@ def _tool_set(draft: Mapping[str, Any]) -> dict[str, Any]:
 # -- Changes -----------------------------------------------------------------------------------------------------------
 
 
+def _recorded(row: Preset) -> dict[str, Any]:
+    return asdict(draft_of(row)) | {"starters": list(starters(row))}
+
+
+_subject = Subject[Preset](
+    word="preset",
+    rows=rows,
+    recorded=_recorded,
+    only_people=ONLY_PEOPLE,
+    gone=gettext_noop("This preset was deleted."),
+    name_taken=NameTaken,
+)
+
+
 def create(draft: Draft, actor: Actor) -> Preset:
     """Add a preset; on record. Raises: BadPreset, NameTaken, OnlyPeople."""
-    administering.require(actor, ONLY_PEOPLE)
+    _subject.require(actor)
     columns = _columns(draft)
-    try:
-        with transaction.atomic():
-            row = Preset.objects.create(**columns)
-            _note("preset.added", row.name, actor, {}, _recorded(row))
-    except IntegrityError as error:
-        raise NameTaken from error
+    with _subject.naming():
+        row = Preset.objects.create(**columns)
+        _subject.note_added(row, actor)
     return row
 
 
@@ -176,34 +187,21 @@ def change(preset_id: UUID, draft: Draft, actor: Actor) -> Preset:
 
     Raises: BadPreset, NameTaken, OnlyPeople, NotFound.
     """
-    administering.require(actor, ONLY_PEOPLE)
+    _subject.require(actor)
     columns = _columns(draft)
-    try:
-        with transaction.atomic():
-            before = _recorded(_locked(preset_id))
-            Preset.objects.filter(pk=preset_id).update(**columns, updated_at=timezone.now())
-            row = rows().get(pk=preset_id)
-            if (after := _recorded(row)) != before:
-                _note("preset.changed", row.name, actor, before, after)
-    except IntegrityError as error:
-        raise NameTaken from error
+    with _subject.naming():
+        row = _subject.locked(preset_id)
+        _subject.write(row, actor, **columns)
     return row
 
 
 def remove(preset_id: UUID, actor: Actor) -> None:
     """Delete a preset; on record. Conversations that began with it stay as they are. Raises: OnlyPeople, NotFound."""
-    administering.require(actor, ONLY_PEOPLE)
+    _subject.require(actor)
     with transaction.atomic():
-        row = _locked(preset_id)
-        _note("preset.removed", row.name, actor, _recorded(row), {})
+        row = _subject.locked(preset_id)
+        _subject.note_removed(row, actor)
         row.delete()
-
-
-def _locked(preset_id: UUID) -> Preset:
-    row = rows().select_for_update(of=("self",)).filter(pk=preset_id).first()
-    if row is None:
-        raise NotFound(gettext_noop("This preset was deleted."))
-    return row
 
 
 def _columns(draft: Draft) -> dict[str, Any]:
@@ -211,14 +209,6 @@ def _columns(draft: Draft) -> dict[str, Any]:
         raise BadPreset(errors)
     given = asdict(draft)
     return given | _route(given) | _tool_set(given) | {"starters": list(draft.starters)}
-
-
-def _recorded(row: Preset) -> dict[str, Any]:
-    return asdict(draft_of(row)) | {"starters": list(starters(row))}
-
-
-def _note(name: str, preset: str, actor: Actor, before: dict[str, Any], after: dict[str, Any]) -> None:
-    administering.note_change(name, {"preset": preset}, actor, (before, after))
 
 
 # -- What a conversation takes over ------------------------------------------------------------------------------------

@@ -10,15 +10,16 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import administering, asking
+from hitlchat.agent import asking
+from hitlchat.agent.administering import Subject
 from hitlchat.agent.models import Conversation, OwnDefaults, ToolSet
 from hitlchat.base.canonical import storable
-from hitlchat.base.problems import Conflict, Invalid, NotFound
+from hitlchat.base.problems import Conflict, Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor, Caller
@@ -130,21 +131,32 @@ def _of_tools(draft: Draft, row: ToolSet | None) -> str:
 # -- Changes -----------------------------------------------------------------------------------------------------------
 
 
+def _recorded(row: ToolSet) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in RECORDED}
+
+
+_subject = Subject[ToolSet](
+    word="tool_set",
+    rows=standing,
+    recorded=_recorded,
+    only_people=ONLY_PEOPLE,
+    gone=gettext_noop("This tool set was removed."),
+    name_taken=NameTaken,
+)
+
+
 def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ToolSet:
     """Add a set; on record. `begins`: new conversations begin with it.
 
     Raises: BadToolSet, NameTaken, OnlyPeople.
     """
-    administering.require(actor, ONLY_PEOPLE)
+    _subject.require(actor)
     columns = _columns(draft)
-    try:
-        with transaction.atomic():
-            row = ToolSet.objects.create(**columns)
-            _note("tool_set.added", row, actor, {}, _recorded(row))
-            if begins:
-                begin_with(row.pk, actor)
-    except IntegrityError as error:
-        raise NameTaken from error
+    with _subject.naming():
+        row = ToolSet.objects.create(**columns)
+        _subject.note_added(row, actor)
+        if begins:
+            begin_with(row.pk, actor)
     row.refresh_from_db()
     return row
 
@@ -154,26 +166,22 @@ def change(set_id: UUID, draft: Draft, actor: Actor) -> ToolSet:
 
     Raises: BadToolSet, NameTaken, OnlyPeople, NotFound.
     """
-    administering.require(actor, ONLY_PEOPLE)
-    try:
-        with transaction.atomic():
-            row = _locked(set_id)
-            _write(row, actor, **_columns(draft, row))
-    except IntegrityError as error:
-        raise NameTaken from error
+    _subject.require(actor)
+    with _subject.naming():
+        row = _subject.locked(set_id)
+        _subject.write(row, actor, **_columns(draft, row))
     _withdraw_rest(row, actor)
     return row
 
 
 def begin_with(set_id: UUID | None, actor: Actor) -> None:
     """Have new conversations begin with this set; None: with all tools. On record. Raises: OnlyPeople, NotFound."""
-    administering.require(actor, ONLY_PEOPLE)
+    _subject.require(actor)
     with transaction.atomic():
         for other in standing().select_for_update().filter(is_default=True):
-            if other.pk != set_id:
-                _write(other, actor, is_default=False)
+            _subject.write(other, actor, is_default=other.pk == set_id)
         if set_id is not None:
-            _write(_locked(set_id), actor, is_default=True)
+            _subject.write(_subject.locked(set_id), actor, is_default=True)
 
 
 def remove(set_id: UUID, actor: Actor) -> None:
@@ -181,50 +189,28 @@ def remove(set_id: UUID, actor: Actor) -> None:
 
     Raises: OnlyPeople, InUse, NotFound.
     """
-    administering.require(actor, ONLY_PEOPLE)
+    _subject.require(actor)
     with transaction.atomic():
-        row = _locked(set_id)
+        row = _subject.locked(set_id)
         if row.is_default:
             raise InUse(gettext_noop("New conversations begin with it: choose another one for that first."))
         if (preset := row.presets.first()) is not None:
             raise InUse(f"The preset “{preset.name}” has it: choose another one there first.")
-        _note("tool_set.removed", row, actor, _recorded(row), {})
+        _subject.note_removed(row, actor)
         ToolSet.objects.filter(pk=row.pk).update(removed_at=timezone.now())
     _withdraw_rest(row, actor)
 
 
 def _withdraw_rest(row: ToolSet, actor: Actor) -> None:
     """Withdraw what has not started and is not in the set now; what this misses, the gate withdraws at its start."""
-    held = Conversation.objects.filter(tool_set=row, deleted_at=None)
-    stopping.withdraw_out_of_reach(held.values("pk"), actor=actor)
-
-
-def _locked(set_id: UUID) -> ToolSet:
-    row = standing().select_for_update().filter(pk=set_id).first()
-    if row is None:
-        raise NotFound(gettext_noop("This tool set was removed."))
-    return row
+    bound = Conversation.objects.filter(tool_set=row, deleted_at=None)
+    stopping.withdraw_out_of_reach(bound.values("pk"), actor=actor)
 
 
 def _columns(draft: Draft, row: ToolSet | None = None) -> dict[str, Any]:
     if errors := problems(draft, row):
         raise BadToolSet(errors)
     return asdict(draft) | {"tools": sorted(set(draft.tools))}
-
-
-def _write(row: ToolSet, actor: Actor, **columns: Any) -> None:
-    """Write what differs to a row that is locked, and put that on record."""
-    before = _recorded(row)
-    if administering.write(row, columns):
-        _note("tool_set.changed", row, actor, before, _recorded(row))
-
-
-def _recorded(row: ToolSet) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in RECORDED}
-
-
-def _note(name: str, row: ToolSet, actor: Actor, before: dict[str, Any], after: dict[str, Any]) -> None:
-    administering.note_change(name, {"tool_set": row.name}, actor, (before, after))
 
 
 # -- What a conversation may use ---------------------------------------------------------------------------------------
