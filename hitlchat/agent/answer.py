@@ -208,9 +208,9 @@ class Reading:
         """Return the calls. Some servers tell the first of them in the old way, too."""
         return self._calls.found or self._function.found
 
-    def _note_reason(self, told: Any) -> None:
+    def _note_reason(self, given: Any) -> None:
         """Note how the answer ended. One that is not whole does not become so."""
-        reason = _reason(told)
+        reason = _reason(given)
         if reason and (not self._reason or Answer(finish_reason=self._reason).is_whole):
             self._reason = reason
 
@@ -227,9 +227,9 @@ class Reading:
         return text
 
     def _read_calls(self, delta: dict[str, Any]) -> None:
-        told = delta.get("tool_calls") or ()
+        given = delta.get("tool_calls") or ()
         try:
-            for place, part in enumerate([told] if isinstance(told, dict) else told):
+            for place, part in enumerate([given] if isinstance(given, dict) else given):
                 call, size = self._calls.feed(part, is_next=place > 0)
                 self._size += size + _keep(call.extra, part, OF_A_CALL)
             if function := delta.get("function_call"):
@@ -284,10 +284,10 @@ def _is_readable(call: ModelCall) -> bool:
     return object_in(call.arguments or "{}") is not None
 
 
-def _reason(told: Any) -> str:
+def _reason(given: Any) -> str:
     """Return why an answer ended, of any shape, or nothing while it goes on."""
-    told = told.get("type") if isinstance(told, dict) else told
-    reason = storable(str(told or ""))[:LONGEST_REASON]
+    given = given.get("type") if isinstance(given, dict) else given
+    reason = storable(str(given or ""))[:LONGEST_REASON]
     return "" if reason.lower() in NO_REASON else reason
 
 

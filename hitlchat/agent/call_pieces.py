@@ -63,7 +63,7 @@ class Calls:
         """
         # Some servers leave one level out.
         function = part.get("function") or part
-        index, call_id, name = _index(part.get("index")), _id(part.get("id")), _text(function.get("name"))
+        index, call_id, name = _index(part.get("index")), _id(part.get("id")), plain_text(function.get("name"))
         arguments = _arguments(function.get("arguments", function.get("parameters")))
         call = self._current(index, call_id)
         is_apart = is_next and index is None and not call_id and bool(name)
@@ -117,24 +117,24 @@ def object_in(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _index(told: Any) -> int | None:
-    if told is None or isinstance(told, int):
-        return told
-    return int(told)
-
-
-def _id(told: Any) -> str:
-    """Return the id; of some servers it is a number."""
-    return str(told) if isinstance(told, int) else _text(told)
-
-
-def _text(told: Any) -> str:
+def plain_text(given: Any) -> str:
     """Return a text that may be missing. Raises: TypeError, if it is something else."""
-    if not isinstance(told, str | None):
-        raise TypeError(f"expected a text, not {type(told).__name__}")
-    return told or ""
+    if not isinstance(given, str | None):
+        raise TypeError(f"expected a text, not {type(given).__name__}")
+    return given or ""
 
 
-def _arguments(told: Any) -> str:
+def _index(given: Any) -> int | None:
+    if given is None or isinstance(given, int):
+        return given
+    return int(given)
+
+
+def _id(given: Any) -> str:
+    """Return the id; of some servers it is a number."""
+    return str(given) if isinstance(given, int) else plain_text(given)
+
+
+def _arguments(given: Any) -> str:
     """Return the arguments as text; some servers send the object itself."""
-    return canonical.pretty(told) if isinstance(told, dict) else _text(told)
+    return canonical.pretty(given) if isinstance(given, dict) else plain_text(given)

@@ -372,13 +372,13 @@ def _wait(error: "APIError", made: int) -> float | None:
     wished = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
     if not (wished if wished is not None else status in PASSING or status >= 500):
         return None
-    told = _seconds(headers.get("retry-after-ms"), 1000) or _seconds(headers.get("retry-after"), 1) or usual
-    return told if told <= LONGEST_WAIT else None
+    seconds = _seconds(headers.get("retry-after-ms"), 1000) or _seconds(headers.get("retry-after"), 1) or usual
+    return seconds if seconds <= LONGEST_WAIT else None
 
 
-def _seconds(told: str | None, of_a_second: int) -> float:
+def _seconds(given: str | None, of_a_second: int) -> float:
     try:
-        found = float(told or "") / of_a_second
+        found = float(given or "") / of_a_second
     except ValueError:
         return 0
     return found if math.isfinite(found) and found > 0 else 0

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hitlchat.agent.call_pieces import plain_text
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
@@ -56,11 +57,11 @@ def body(endpoint: Endpoint, messages: Iterable[str], tools: Iterable[str], **mo
     The server is to keep nothing of it: each request carries all that was said.
     """
     read = [canonical.loads(each) for each in messages]
-    told = BETWEEN.join(message["content"] for message in read if message["role"] == "system")
+    instructions = BETWEEN.join(message["content"] for message in read if message["role"] == "system")
     items = [item for message in read if message["role"] != "system" for item in _items(message)]
     summary = SUMMARY if endpoint.may_think else ""
     written = f'{{"model":{json.dumps(endpoint.model)},"stream":true,"store":false{INCLUDE}{summary}'
-    written += f',"instructions":{canonical.pretty(told)}' if told else ""
+    written += f',"instructions":{canonical.pretty(instructions)}' if instructions else ""
     written += f',"input":{canonical.pretty(items)}'
     # Strict is the default of this API, and changes what a schema may say.
     if defined := [{"type": "function", **canonical.loads(each)["function"], "strict": False} for each in tools]:
@@ -159,21 +160,21 @@ def _short(call_id: str) -> str:
 class Failed(Exception):
     """The server tells of a failure in the midst of its answer, or at its end: in `body` by code and message."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.body = {name: told.get(name) for name in ("code", "message")}
+    def __init__(self, given: dict[str, Any]) -> None:
+        self.body = {name: given.get(name) for name in ("code", "message")}
         super().__init__(str(self.body["message"] or "It does not say why."))
 
 
 @dataclass(eq=False)
 class _Item:
-    """An item of the output while it is read. `length`: of its text, `told`: whether its thoughts were."""
+    """An item of the output while it is read. `length`: of its text, `has_thoughts`: whether any were shown."""
 
     kind: str
     place: int
     name: str = ""
     arguments: list[str] = field(default_factory=list)
     length: int = 0
-    told: bool = False
+    has_thoughts: bool = False
     phase: str = ""
     half: str = ""
     is_done: bool = False
@@ -212,7 +213,7 @@ class Events:
 
     def _piece(self, kind: str, item: _Item, event: dict[str, Any]) -> Iterator[Chunk]:
         if kind.endswith("arguments.done"):
-            return self._argued(item, _string(event.get("arguments")))
+            return self._argued(item, plain_text(event.get("arguments")))
         match item.kind:
             case "message":
                 return self._text(item, event.get("delta"))
@@ -237,28 +238,28 @@ class Events:
             self._by_index[index] = item
         return item
 
-    def _begin(self, index: int | None, told: dict[str, Any]) -> Iterator[Chunk]:
-        item = self._new(index, _string(told.get("type")))
+    def _begin(self, index: int | None, given: dict[str, Any]) -> Iterator[Chunk]:
+        item = self._new(index, plain_text(given.get("type")))
         if item.kind == "function_call":
-            yield from self._named(item, told)
+            yield from self._named(item, given)
 
-    def _named(self, item: _Item, told: dict[str, Any]) -> Iterator[Chunk]:
+    def _named(self, item: _Item, given: dict[str, Any]) -> Iterator[Chunk]:
         """Tell id and name of a call, once; two names of one call are none."""
-        name = _string(told.get("name"))
+        name = plain_text(given.get("name"))
         if item.name and name and name != item.name:
             raise ValueError("a call has two names")
         # Also without a name, since calls count in the order in which they begin.
         if not item.name:
             item.name = name
-            yield _part_of_call(item, id=_string(told.get("call_id")), name=name)
+            yield _part_of_call(item, id=plain_text(given.get("call_id")), name=name)
 
     def _argue(self, item: _Item, piece: Any) -> Iterator[Chunk]:
-        item.arguments.append(_string(piece))
+        item.arguments.append(plain_text(piece))
         yield _part_of_call(item, arguments=item.arguments[-1])
 
     def _text(self, item: _Item, piece: Any) -> Iterator[Chunk]:
-        told, item.half = canonical.without_half(item.half + _string(piece))
-        if not (text := storable(told)):
+        given, item.half = canonical.without_half(item.half + plain_text(piece))
+        if not (text := storable(given)):
             return
         apart = BETWEEN if self._spoke not in (None, item) else ""
         self._spoke = item
@@ -266,33 +267,33 @@ class Events:
         yield _delta(content=apart + text)
 
     def _think(self, item: _Item, part: tuple[object, ...], piece: Any) -> Iterator[Chunk]:
-        if not (text := _string(piece)):
+        if not (text := plain_text(piece)):
             return
         now = (item.place, *part)
         apart = BETWEEN if self._thought not in ((), now) else ""
-        self._thought, item.told = now, True
+        self._thought, item.has_thoughts = now, True
         yield _delta(reasoning_content=apart + text)
 
-    def _done(self, index: int | None, told: Any) -> Iterator[Chunk]:
-        kind = _string(told.get("type"))
+    def _done(self, index: int | None, given: Any) -> Iterator[Chunk]:
+        kind = plain_text(given.get("type"))
         item = self._by_index.get(index) if index is not None else self._open(kind)
         if item is None or item.is_done or item.kind != kind:
             item = self._new(index, kind)
         item.is_done = True
         match kind:
             case "message":
-                item.phase = _string(told.get("phase"))[:LONGEST_PHASE]
+                item.phase = plain_text(given.get("phase"))[:LONGEST_PHASE]
                 self._keeps = self._keeps or bool(item.phase)
                 if not item.length:
-                    yield from self._text(item, _texts(told.get("content")))
+                    yield from self._text(item, _texts(given.get("content")))
             case "function_call":
-                yield from self._named(item, told)
-                yield from self._argued(item, _string(told.get("arguments")))
+                yield from self._named(item, given)
+                yield from self._argued(item, plain_text(given.get("arguments")))
             case "reasoning":
-                if not item.told:
-                    thoughts = map(_texts, (told.get("summary"), told.get("content")))
+                if not item.has_thoughts:
+                    thoughts = map(_texts, (given.get("summary"), given.get("content")))
                     yield from self._think(item, (), BETWEEN.join(filter(None, thoughts)))
-                yield from self._kept(item, told)
+                yield from self._kept(item, given)
 
     def _open(self, kind: str) -> _Item | None:
         return next((item for item in self._items if item.kind == kind and not item.is_done), None)
@@ -305,15 +306,15 @@ class Events:
         elif whole not in ("", pieces) and _same(whole) != _same(pieces):
             raise ValueError("the arguments of a call are not those of its pieces")
 
-    def _kept(self, item: _Item, told: dict[str, Any]) -> Iterator[Chunk]:
+    def _kept(self, item: _Item, given: dict[str, Any]) -> Iterator[Chunk]:
         """Keep reasoning that the server can read again; the rest it would not find."""
-        secret = _string(told.get("encrypted_content"))
-        found: Item = {"type": "reasoning", "id": _string(told.get("id"))}
-        found["summary"] = [{"type": "summary_text", "text": storable(text)} for text in _each(told.get("summary"))]
+        secret = plain_text(given.get("encrypted_content"))
+        found: Item = {"type": "reasoning", "id": plain_text(given.get("id"))}
+        found["summary"] = [{"type": "summary_text", "text": storable(text)} for text in _each(given.get("summary"))]
         if secret:
             found["encrypted_content"] = secret
-        elif told.get("content"):
-            found["content"] = [{"type": "reasoning_text", "text": storable(text)} for text in _each(told["content"])]
+        elif given.get("content"):
+            found["content"] = [{"type": "reasoning_text", "text": storable(text)} for text in _each(given["content"])]
         else:
             return
         self._keeps = True
@@ -324,8 +325,8 @@ class Events:
         response = response or {}
         output = response.get("output") or []
         if not self._items:
-            for place, told in enumerate(output):
-                yield from self._done(place, told)
+            for place, given in enumerate(output):
+                yield from self._done(place, given)
         yield {"usage": _usage(response.get("usage"))}
         if how not in ("completed", "incomplete"):
             raise Failed(response.get("error") or {"message": f"the response is {how}"})
@@ -355,22 +356,13 @@ def _same(written: str) -> str:
     return canonical.dumps(canonical.loads(written))
 
 
-def _string(value: Any) -> str:
-    """Return a text that may be missing. Raises: TypeError, if it is something else."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise TypeError(f"expected a text, not {type(value).__name__}")
-    return value
-
-
 def _texts(parts: Any) -> str:
     return BETWEEN.join(filter(None, _each(parts)))
 
 
 def _each(parts: Any) -> list[str]:
     """Return the texts of parts, or why the model refuses."""
-    return [_string(part.get("text", part.get("refusal"))) for part in parts or ()]
+    return [plain_text(part.get("text", part.get("refusal"))) for part in parts or ()]
 
 
 def _delta(reason: str | None = None, **delta: Any) -> Chunk:

@@ -47,7 +47,7 @@ def say(conversation: Conversation, content: str, key: str = "", attached: Seque
 
 
 def queue(conversation: Conversation, content: str, attached: Sequence[UUID] = ()) -> None:
-    """Have it said once the run that goes on is done. Raises: QueueFull, Gone, BadAttachments."""
+    """Queue a message for after the current run. Raises: QueueFull, Gone, BadAttachments."""
     queued.add(conversation.pk, content, attached)
     # The run may have ended just before.
     if not go_on(conversation.pk):
@@ -55,7 +55,7 @@ def queue(conversation: Conversation, content: str, attached: Sequence[UUID] = (
 
 
 def go_on(conversation_id: UUID, *, whatever: bool = False) -> bool:
-    """Begin with what was said meanwhile, if the run before is done, or after `whatever` run; False: with nothing."""
+    """Start the next queued message once the last run is done, or after `whatever` run; False if there is none."""
     found = queued.begin_next(conversation_id, whatever=whatever)
     if found is None:
         return False

@@ -31,17 +31,17 @@ async def events(response: httpx2.Response) -> AsyncGenerator[Any, None]:
 
     Raises: Failure; httpx2.RequestError, if the connection fails; what Python raises of text or JSON that is none.
     """
-    async with aclosing(response.aiter_bytes()) as read, aclosing(_told(read)) as told:
-        async for name, data, is_closed in told:
-            for held in _held(data, is_closed=is_closed):
-                if held is DONE:
+    async with aclosing(response.aiter_bytes()) as read, aclosing(_blocks(read)) as blocks:
+        async for name, data, is_closed in blocks:
+            for value in _values(data, is_closed=is_closed):
+                if value is DONE:
                     yield DONE
                     await _drain(read)
                     return
-                if (body := _failure(name, held)) is not None:
+                if (body := _failure(name, value)) is not None:
                     raise Failure(body)
-                if isinstance(held, dict | list):
-                    yield held
+                if isinstance(value, dict | list):
+                    yield value
 
 
 async def _drain(read: AsyncIterator[bytes]) -> None:
@@ -51,7 +51,7 @@ async def _drain(read: AsyncIterator[bytes]) -> None:
                 pass
 
 
-async def _told(read: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, list[str], bool], None]:
+async def _blocks(read: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, list[str], bool], None]:
     """Yield the name and the lines of data of each event, and whether its end came: some servers leave it out."""
     name, data = "", list[str]()
     async with aclosing(_lines(read)) as lines:
@@ -85,7 +85,7 @@ async def _lines(read: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
         yield last.decode()
 
 
-def _held(data: list[str], *, is_closed: bool) -> Iterator[Any]:
+def _values(data: list[str], *, is_closed: bool) -> Iterator[Any]:
     """Yield what the data of one event is, as JSON; of a server that leaves no line between events there is more."""
     text = "\n".join(data).strip()
     if text.lstrip('"').startswith(_SAYS_DONE):
@@ -100,7 +100,7 @@ def _held(data: list[str], *, is_closed: bool) -> Iterator[Any]:
     except ValueError:
         if len(data) > 1:
             for each in data:
-                yield from _held([each], is_closed=is_closed)
+                yield from _values([each], is_closed=is_closed)
             return
         if is_closed:
             raise
@@ -110,9 +110,11 @@ def _held(data: list[str], *, is_closed: bool) -> Iterator[Any]:
     yield from found if is_several else [found]
 
 
-def _failure(name: str, held: Any) -> Any:
+def _failure(name: str, value: Any) -> Any:
     """Return what the server says of a failure; None if this is none."""
-    if isinstance(held, dict) and held.get("error"):
-        return held if isinstance(held["error"], bool) else held["error"]
-    is_said = isinstance(held, dict) and "choices" not in held and (held.get("object") == "error" or "detail" in held)
-    return held if held and (is_said or name == "error") else None
+    if isinstance(value, dict) and value.get("error"):
+        return value if isinstance(value["error"], bool) else value["error"]
+    is_said = (
+        isinstance(value, dict) and "choices" not in value and (value.get("object") == "error" or "detail" in value)
+    )
+    return value if value and (is_said or name == "error") else None

@@ -25,7 +25,17 @@ R = TypeVar("R", bound=Model)
 ROUTE: Final = ("endpoint", "model")
 
 
-class DraftForm(forms.Form):
+class ChoosingForm(forms.Form):
+    """A form whose choices are known only when it is shown."""
+
+    def choose_from(self, name: str, choices: list[Any]) -> None:
+        """Offer these choices in a field."""
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+
+class DraftForm(ChoosingForm):
     """A draft as it is typed. `row`: what is changed, None for something new."""
 
     row: Any = None
@@ -51,12 +61,6 @@ class DraftForm(forms.Form):
             field = name if name in self.fields else "route" if name in ROUTE else None
             if field not in self.errors:
                 self.add_error(field, said)
-
-    def choose_from(self, name: str, choices: list[Any]) -> None:
-        """Offer these choices in a field."""
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = choices
 
     def given(self, names: tuple[str, ...]) -> dict[str, Any]:
         """Return what is typed under these names."""

@@ -176,22 +176,35 @@ def messages(conversation_id: UUID, before: int | None = None) -> tuple[list[Mes
     rows = rows.prefetch_related("attachments")
     found = list((rows if before is None else rows.filter(seq__lt=before))[: MOST_MESSAGES + 1])
     shown = found[:MOST_MESSAGES][::-1]
-    calls = _calls(Q(turn_id__in=[message.pk for message in shown]))
-    earlier = shown[0].seq if len(found) > MOST_MESSAGES else 0
-    versions = branches.versions(shown)
-    unsent = _unsent_images(conversation_id, shown)
-    used = usage.of_messages(conversation_id, [each.pk for each in shown if each.role == Role.ASSISTANT])
-    views = [_message(each, calls.get(each.pk, []), versions.get(each.pk), unsent) for each in shown]
-    return [replace(view, used=used.get(view.message.pk)) for view in views], earlier
+    return _views(conversation_id, shown), shown[0].seq if len(found) > MOST_MESSAGES else 0
 
 
 def message(conversation_id: UUID, message_id: UUID) -> MessageView | None:
     row = Message.objects.shown().filter(pk=message_id, conversation_id=conversation_id).first()
-    if row is None:
-        return None
-    unsent = _unsent_images(conversation_id, [row])
-    view = _message(row, _calls(Q(turn_id=row.pk)).get(row.pk, []), branches.versions([row]).get(row.pk), unsent)
-    return replace(view, used=usage.of_messages(conversation_id, [row.pk]).get(row.pk))
+    return None if row is None else _views(conversation_id, [row])[0]
+
+
+def _views(conversation_id: UUID, shown: list[Message]) -> list[MessageView]:
+    calls = _calls(Q(turn_id__in=[each.pk for each in shown]))
+    versions, unsent = branches.versions(shown), _unsent_images(conversation_id, shown)
+    used = usage.of_messages(conversation_id, [each.pk for each in shown if each.role == Role.ASSISTANT])
+    return [
+        MessageView(
+            message=row,
+            html=_source(row),
+            calls=calls.get(row.pk, []),
+            versions=versions.get(row.pk),
+            files=[_file(each, unsent) for each in row.attachments.all()] if row.role == Role.USER else [],
+            used=used.get(row.pk),
+        )
+        for row in shown
+    ]
+
+
+def _source(row: Message) -> str:
+    """Return the text as it was written. What a person said stands there twice: to be read, and to be changed."""
+    is_long = row.role == Role.USER and len(escape(row.content)) > LONG_AS_HTML
+    return _beginning(row.content, SHOWN_OF_THOUGHTS) if is_long else row.content
 
 
 def _unsent_images(conversation_id: UUID, shown: list[Message]) -> set[UUID]:
@@ -330,14 +343,6 @@ def run(conversation_id: UUID) -> RunView:
 def _waits_for_owner(conversation_id: UUID, family: list[UUID]) -> bool:
     owner = Conversation.objects.values_list("owner_id", flat=True).get(pk=conversation_id)
     return any(deciders.waits_in(each, owner) for each in family)
-
-
-def _message(row: Message, calls: list[CallView], versions: Versions | None, unsent: set[UUID]) -> MessageView:
-    files = [_file(each, unsent) for each in row.attachments.all()] if row.role == Role.USER else []
-    # It stands there twice: to be read, and to be changed.
-    is_long = row.role == Role.USER and len(escape(row.content)) > LONG_AS_HTML
-    html = _beginning(row.content, SHOWN_OF_THOUGHTS) if is_long else row.content
-    return MessageView(row, html, calls, versions, files)
 
 
 def _file(row: Attachment, unsent: set[UUID]) -> FileView:

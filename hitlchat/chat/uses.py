@@ -22,6 +22,7 @@ from hitlchat.agent.limits import MOST_TEMPERATURE, MOST_TOKENS, MOST_TURNS, Bad
 from hitlchat.agent.models import Conversation
 from hitlchat.agent.tool_sets import LONGEST_TOOL_NAME, BadTools
 from hitlchat.base.sentences import translatable
+from hitlchat.chat.drafts import ChoosingForm
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import Asks, Tool
 from hitlchat.gate.policies import strictness
@@ -30,8 +31,6 @@ from hitlchat.gate.tools import tools_for
 FIELDS: Final = ("instructions", *limits.NAMES)
 SAVED: Final = gettext_noop("Saved. It holds from the next answer on.")
 SAVED_FOR_ALL: Final = gettext_noop("Saved. It holds from the next answer on, and new conversations begin so.")
-
-
 # Before the name of a tool set, among the choices of tools.
 SET: Final = "set/"
 
@@ -63,7 +62,7 @@ def asks_labels(words: Iterable[str]) -> list[tuple[str, str]]:
     return [(word, _(Asks(word).label)) for word in words]
 
 
-class LimitsForm(forms.Form):
+class LimitsForm(ChoosingForm):
     """Limits as they are typed; empty fields leave them open."""
 
     temperature = forms.FloatField(
@@ -114,11 +113,8 @@ class UsesForm(LimitsForm):
         asks = word if word in Asks.values else Asks.EVERY.value
         initial = {"asks": asks, "which": _which(conversation)}
         super().__init__(data, initial=initial | {name: getattr(conversation, name) for name in FIELDS})
-        held, told = self.fields["which"], self.fields["asks"]
-        assert isinstance(held, forms.ChoiceField)
-        assert isinstance(told, forms.ChoiceField)
-        held.choices = _choices(conversation)
-        told.choices = asks_labels(conversations.asks_choices(conversation))
+        self.choose_from("which", _choices(conversation))
+        self.choose_from("asks", asks_labels(conversations.asks_choices(conversation)))
         # Those that are not there at the moment may stay.
         self.before = tool_sets.names(conversation.tools) or []
         self.tools = self.before if data is None else [*dict.fromkeys(data.getlist("tools"))]
@@ -150,16 +146,16 @@ class UsesForm(LimitsForm):
 
 def _which(conversation: Conversation) -> str:
     """Return the choice that stands for what the conversation has now."""
-    if (held := conversation.tool_set) is not None:
-        return Which.GONE if held.removed_at is not None else SET + held.name
+    if (chosen := conversation.tool_set) is not None:
+        return Which.GONE if chosen.removed_at is not None else SET + chosen.name
     return Which.ALL if conversation.tools is None else Which.PICKED
 
 
 def _choices(conversation: Conversation) -> list[tuple[str, str]]:
     found = [(each.value, _(str(each.label))) for each in (Which.ALL, Which.PICKED)]
     found += [(SET + row.name, row.name) for row in tool_sets.standing()]
-    if (held := conversation.tool_set) is not None and held.removed_at is not None:
-        found.append((Which.GONE.value, _("{name} (removed)").format(name=held.name)))
+    if (chosen := conversation.tool_set) is not None and chosen.removed_at is not None:
+        found.append((Which.GONE.value, _("{name} (removed)").format(name=chosen.name)))
     return found
 
 
