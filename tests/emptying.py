@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.db import connection, transaction
+from django.db import close_old_connections, connection, transaction
 from django.db.models import Model
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
@@ -26,6 +26,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _test: emptying.empty())
         patch.setattr(TransactionTestCase, "_should_reload_connections", _is_spent)
+        patch.setattr("channels.db.close_old_connections", _close_old_connections)
         yield
     with django_db_blocker.unblock():
         _end_sessions()
@@ -39,6 +40,12 @@ def _end_sessions() -> None:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
+
+
+def _close_old_connections() -> None:
+    """Close what is too old, as Channels does, but not the one transaction of a test that is rolled back."""
+    if not connection.in_atomic_block:
+        close_old_connections()
 
 
 def _is_spent(_test: TransactionTestCase) -> bool:

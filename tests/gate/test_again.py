@@ -19,9 +19,7 @@ from tests.gate.sources_for_tests import looked
 from tests.gate.test_sweep import later
 from tests.waiting import stored
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-]
+pytestmark = pytest.mark.django_db
 
 BEFORE, NOW = Preview(text="Refunds 1 EUR of 9"), Preview(text="Refunds 1 EUR of 1")
 
@@ -73,7 +71,6 @@ def test_a_call_that_would_do_something_else_does_not_run_and_asks_again(
 
 
 @pytest.mark.guarantee("gate:same-call")
-@pytest.mark.servers("what a killed process leaves is what was committed")
 def test_the_second_yes_is_for_what_is_shown_then_and_runs_once(
     bob: User, asked_again: ToolCall, entered: list[ToolCall]
 ) -> None:
@@ -85,7 +82,6 @@ def test_the_second_yes_is_for_what_is_shown_then_and_runs_once(
 
 
 @pytest.mark.guarantee("audit:complete")
-@pytest.mark.servers("what a killed process leaves is what was committed")
 def test_the_record_keeps_what_was_shown_before(bob: User, tool: Tool) -> None:
     call = approved(bob, tool)
     before = approval_of(call)
@@ -214,7 +210,7 @@ def test_a_persons_own_edits_do_not_count_as_changes(bob: User, tool: Tool, prev
 # -- In a server ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.servers("what a killed process leaves is what was committed")
+@pytest.mark.django_db(transaction=True)
 async def test_in_a_server_it_asks_again_by_itself_and_runs_on_the_second_yes(
     server_loop: None, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:
@@ -227,7 +223,7 @@ async def test_in_a_server_it_asks_again_by_itself_and_runs_on_the_second_yes(
     assert len(entered) == 1
 
 
-@pytest.mark.servers("what a killed process leaves is what was committed")
+@pytest.mark.django_db(transaction=True)
 async def test_what_was_approved_but_not_looked_at_again_is_started_by_a_sweeper(
     server_loop: None, bob: User, tool: Tool, previews: list[Any], entered: list[ToolCall]
 ) -> None:

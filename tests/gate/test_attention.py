@@ -19,7 +19,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, status
 from tests.gate.deciding_people import members, rule
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def shown(call: ToolCall, user: User, ago: float = 0.0) -> Approval:
@@ -56,6 +56,7 @@ def test_the_first_display_is_kept_once_per_person_and_round(bob: User, waiting:
     assert AuditEvent.objects.filter(call=waiting, name="call.shown").count() == 2
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.servers("the SQL differs between the databases")
 def test_many_displays_at_once_are_one(bob: User, waiting: ToolCall) -> None:
     def show(_: int) -> None:
@@ -179,6 +180,7 @@ def test_several_answered_together_are_timed_over_all_that_was_listed(bob: User,
         assert {(each.hurried, each.opened) for each in decisions} == {(is_hurried, True)}
 
 
+@pytest.mark.django_db(transaction=True)
 def test_identical_calls_declined_with_the_card_carry_its_time(bob: User, tool: Tool) -> None:
     conversation = UUID(int=7)
     first, second = (ask(bob, tool, conversation_id=conversation) for _ in range(2))

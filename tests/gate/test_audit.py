@@ -15,11 +15,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import database_fails_at
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.guarantee("audit:complete"),
-    pytest.mark.servers("each database has triggers of its own"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.guarantee("audit:complete")]
 
 NOBODY = 10**6
 
@@ -53,6 +49,7 @@ def test_what_ends_an_unknown_outcome_is_on_record(bob: User, tool: Tool) -> Non
     assert event.data["by"] == {"id": bob.pk, "name": "bob"}
 
 
+@pytest.mark.django_db(transaction=True)
 def test_an_event_is_neither_changed_nor_deleted(waiting: ToolCall) -> None:
     rows = AuditEvent.objects.filter(call=waiting)
     (event,) = rows
@@ -78,7 +75,9 @@ def test_what_has_events_cannot_be_deleted(bob: User, tool: Tool, waiting: ToolC
     assert events(waiting) == ["call.waiting", "call.approved"]
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.servers("PostgreSQL checks references at another moment")
 def test_a_move_whose_event_is_refused_by_the_database_is_not_made(waiting: ToolCall) -> None:
     with pytest.raises(IntegrityError):
         move(fresh(waiting), Status.APPROVED, actor=Actor(NOBODY, "session"))
@@ -102,6 +101,7 @@ def test_a_yes_that_cannot_be_recorded_whole_is_none(
     assert entered == []
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:fail-closed", "SR-17")
 @pytest.mark.parametrize("table", ["gate_toolcall", "gate_approval", "gate_auditevent"])
 def test_a_question_that_cannot_be_recorded_whole_is_not_asked(table: str, bob: User, tool: Tool) -> None:

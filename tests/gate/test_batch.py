@@ -18,7 +18,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, recording, run, say_yes, status
 from tests.gate.racing import together
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db
 
 
 def item(call: ToolCall) -> Item:
@@ -57,6 +57,8 @@ def test_what_was_settled_meanwhile_or_is_another_call_now_is_told_and_the_rest_
     assert [status(call) for call in three] == [Status.DECLINED, Status.WAITING, Status.APPROVED]
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:one-outcome")
 def test_of_two_batches_at_once_each_call_has_one_outcome(bob: User, three: list[ToolCall]) -> None:
     items = [item(call) for call in three]

@@ -77,7 +77,7 @@ def test_big_and_odd_numbers_keep_every_digit(subtests: pytest.Subtests) -> None
 
 
 @pytest.mark.guarantee("gate:same-call")
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.parametrize("text", ["\x00", "\U0010ffff", "\u00e9", "e\u0301", "\u2028", "{}", "a" * 100_000])
 @pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
 def test_the_database_gives_back_what_it_was_given(text: str, bob: User, tool: Tool) -> None:

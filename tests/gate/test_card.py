@@ -17,7 +17,7 @@ from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 HOSTILE = {
     "html": "<img src=x onerror=alert(1)><script>alert(1)</script><b>bold</b>",

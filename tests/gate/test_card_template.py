@@ -7,7 +7,7 @@ from django.template.loader import render_to_string
 from hitlchat.gate import card
 from tests.gate.asking import approval_of, ask, recording
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 TEMPLATES = {
     "nothing": "",

@@ -24,7 +24,7 @@ from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, ask, say_yes
 from tests.gate.deciding_people import approver, members, rule
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
+pytestmark = [pytest.mark.django_db, pytest.mark.servers("the SQL differs between the databases")]
 
 
 def waiting(user_id: Any) -> QuerySet[ToolCall, Any]:

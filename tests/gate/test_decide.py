@@ -20,7 +20,7 @@ from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db
 
 EDITS: dict[str, Any] = {
     "wrong type": {"text": 5},
@@ -129,6 +129,7 @@ def test_a_late_answer_is_refused_without_any_sweeper(
     assert entered == []
 
 
+@pytest.mark.servers("PostgreSQL has a clock of its own, and takes text in another way")
 @pytest.mark.guarantee("gate:fail-closed", "SR-17")
 def test_the_databases_clock_judges_and_not_that_of_the_process(bob: User, waiting: ToolCall) -> None:
     overdue(waiting)
@@ -208,6 +209,7 @@ def test_a_call_of_a_deleted_tool_cannot_be_edited(bob: User, waiting: ToolCall)
         say_yes(bob, waiting, edited={"text": "other"})
 
 
+@pytest.mark.servers("PostgreSQL has a clock of its own, and takes text in another way")
 @pytest.mark.parametrize("reason", ["\x00", "half \ud800", "x" * 10_000, "<b>no</b>", ""])
 def test_no_reason_keeps_a_decline_from_counting(reason: str, bob: User, waiting: ToolCall) -> None:
     decide.decline(approval_of(waiting).pk, signed_in(bob), reason=reason)

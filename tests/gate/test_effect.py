@@ -15,7 +15,7 @@ from hitlchat.gate.sources import Preview
 from tests.gate.asking import approval_of, approved, ask, recording, run, say_yes
 from tests.gate.test_card import CLAIM, HOSTILE, Elements
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def table(*rows: tuple[str, ...], columns: tuple[str, ...] = ()) -> Preview:

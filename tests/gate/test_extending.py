@@ -15,7 +15,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, fresh, run, say_yes, status
 from tests.gate.racing import meanwhile, together
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db
 
 MORE = timedelta(minutes=5)
 
@@ -74,6 +74,7 @@ def test_after_the_deadline_it_is_over(bob: User, waiting: ToolCall) -> None:
     assert status(waiting) == Status.EXPIRED
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_the_databases_clock_judges_and_not_that_of_the_process(bob: User, waiting: ToolCall) -> None:
     deadline = left(waiting, 300)
     with time_machine.travel(timezone.now() + timedelta(seconds=280)), pytest.raises(editing.NotNow):
@@ -90,6 +91,8 @@ def test_a_question_is_open_for_thirty_days_at_most(bob: User, waiting: ToolCall
     assert extend(bob, waiting).deadline == deadline + MORE
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_two_clicks_on_what_was_seen_add_five_minutes_once(bob: User, waiting: ToolCall) -> None:
     deadline = left(waiting, 30)
     approval = approval_of(waiting).pk
@@ -102,6 +105,8 @@ def test_two_clicks_on_what_was_seen_add_five_minutes_once(bob: User, waiting: T
     assert AuditEvent.objects.filter(name="call.extended").count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:one-outcome")
 def test_an_answer_in_the_same_moment_stands(bob: User, waiting: ToolCall) -> None:
     left(waiting, 30)

@@ -15,11 +15,7 @@ from hitlchat.gate.status import Status
 from tests.gate.asking import approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import database_fails_at
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.guarantee("gate:fail-closed"),
-    pytest.mark.servers("what a killed process leaves is what was committed"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.guarantee("gate:fail-closed")]
 
 SELECT_CALL = 'SELECT "gate_toolcall"'
 
@@ -72,6 +68,7 @@ def test_a_result_that_cannot_be_kept_is_told_as_one(bob: User, entered: list[To
     assert fresh(call).output == "half a character \ufffd and NUL \ufffd"
 
 
+@pytest.mark.servers("what a killed process leaves is what was committed")
 @pytest.mark.parametrize("statement", ["SELECT", 'UPDATE "gate_toolcall"', 'INSERT INTO "gate_auditevent"'])
 @pytest.mark.guarantee("SR-17")
 def test_a_database_that_goes_away_before_the_start_keeps_the_tool_from_running(
@@ -85,6 +82,7 @@ def test_a_database_that_goes_away_before_the_start_keeps_the_tool_from_running(
     assert len(entered) == 1
 
 
+@pytest.mark.servers("what a killed process leaves is what was committed")
 @pytest.mark.guarantee("gate:at-most-once")
 def test_a_database_that_goes_away_after_the_tool_ran_leaves_an_unknown_outcome(
     bob: User, tool: Tool, entered: list[ToolCall]

@@ -25,7 +25,7 @@ from tests.gate.asking import approval_of, ask, events, fresh, recording, run, s
 from tests.gate.granting import HERE, again, conditional, covered, granted, runs
 from tests.gate.policy_rules import ASKS, REFUSES
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def named(name: str) -> list[AuditEvent]:
@@ -33,7 +33,6 @@ def named(name: str) -> list[AuditEvent]:
 
 
 @pytest.mark.guarantee("audit:complete")
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_so_many_calls_run_unasked_and_then_it_asks_again(bob: User, entered: list[ToolCall]) -> None:
     tool = conditional()
     grant = granted(bob, tool, calls=2)
@@ -236,7 +235,6 @@ CHANGES: dict[str, tuple[Callable[[Tool], Any], str]] = {
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:fail-closed", "SR-14", "SR-28", "SR-43")
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded(
     change: str, bob: User, entered: list[ToolCall]
 ) -> None:
@@ -267,7 +265,6 @@ def test_a_tool_that_is_back_as_it_was_is_asked_about_again(bob: User) -> None:
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_revoking_ends_it_and_fences_what_has_not_started(bob: User, entered: list[ToolCall]) -> None:
     tool = conditional()
     grant = granted(bob, tool, calls=5)
@@ -314,7 +311,7 @@ def end_now(grant: Grant) -> None:
 
 @pytest.mark.guarantee("gate:fail-closed")
 @pytest.mark.parametrize("shift", [timedelta(days=-365), timedelta(days=365)], ids=["back", "forward"])
-@pytest.mark.servers("row locks tell two at a time apart")
+@pytest.mark.servers("each database has a clock of its own")
 def test_the_databases_clock_says_until_when_whatever_that_of_the_process(shift: timedelta, bob: User) -> None:
     first, second = conditional(), conditional(name="second")
     call = ask(bob, first)
@@ -329,7 +326,6 @@ def test_the_databases_clock_says_until_when_whatever_that_of_the_process(shift:
         assert [async_to_sync(submit)(each).status for each in asked] == [Status.ALLOWED, Status.WAITING]
 
 
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_what_it_let_in_does_not_start_once_its_time_is_over(bob: User, entered: list[ToolCall]) -> None:
     tool = conditional()
     grant = granted(bob, tool, minutes=60)
@@ -340,7 +336,6 @@ def test_what_it_let_in_does_not_start_once_its_time_is_over(bob: User, entered:
     assert entered == []
 
 
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_the_sweeper_looks_at_all_grants_with_one_query(bob: User, django_assert_num_queries: Any) -> None:
     for name in ("refund", "remind", "retry"):
         granted(bob, conditional(name=name), calls=5)

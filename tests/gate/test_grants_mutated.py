@@ -62,7 +62,7 @@ def test_a_grant_covers_nothing_any_more_once_any_column_says_something_else(bob
     assert runs(bob, tool)
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 def test_a_grant_with_another_number_of_uses_than_there_are_calls_covers_nothing(bob: User) -> None:
     tool = conditional()
     grant = granted(bob, tool, calls=3)
@@ -72,7 +72,7 @@ def test_a_grant_with_another_number_of_uses_than_there_are_calls_covers_nothing
     assert Grant.objects.get().why == "the record of the grant was changed"
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 def test_a_grant_of_someone_who_never_said_yes_covers_nothing(bob: User) -> None:
     tool = conditional()
     grant = granted(bob, tool, calls=3)

@@ -22,7 +22,7 @@ from tests.gate.asking import approval_of, approved, ask, fresh, recording
 from tests.gate.deciding_people import approver, escalated, members, rule
 from tests.gate.granting import conditional, granted
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
+pytestmark = pytest.mark.django_db
 
 # PostgreSQL reads small tables whole.
 SQLITE = pytest.mark.embedded
@@ -78,6 +78,7 @@ def test_someone_deactivated_who_is_let_in_nowhere_finds_others_calls_nowhere(bo
     assert found(ann) == []
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_every_filter_finds_its_calls_and_no_others(alice: User, bob: User, charlie: User, tool: Tool) -> None:
     declined, quick = ask(bob, tool), approved(bob, tool)
     decide.decline(approval_of(declined).pk, signed_in(bob))
@@ -114,6 +115,7 @@ def test_every_filter_finds_its_calls_and_no_others(alice: User, bob: User, char
     assert finding.count(finding.ways(bob), Wanted()) == 3
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_each_call_has_exactly_one_outcome_and_is_found_by_it(
     alice: User, bob: User, tool: Tool, settings: Settings
 ) -> None:
@@ -139,6 +141,7 @@ def test_what_runs_on_a_grant_ran_unasked_and_what_was_refused_did_not_run(alice
     assert found(alice, outcome=UNASKED) == [covered]
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_pages_follow_each_other_without_a_gap_also_where_moments_are_equal(alice: User, bob: User, tool: Tool) -> None:
     for _ in range(7):
         ask(bob, tool)
@@ -190,6 +193,7 @@ def test_each_way_to_see_a_call_is_found_by_its_own_index(bob: User, waiting: To
         assert index in plan
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_those_with_an_answer_are_found_alike_whether_they_are_few_or_most(bob: User, tool: Tool) -> None:
     calls = [approved(bob, tool) for _ in range(3)]
     ask(bob, tool)

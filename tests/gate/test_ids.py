@@ -11,7 +11,7 @@ pytestmark = pytest.mark.servers("the SQL differs between the databases")
 LAST_32_BITS = 0xFFFFFFFF
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.guarantee("SR-16")
 def test_ids_of_questions_are_random_and_say_nothing_of_each_other(bob: User, tool: Tool) -> None:
     tails = {new_id().int & LAST_32_BITS for _ in range(1000)}

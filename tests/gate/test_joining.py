@@ -15,7 +15,8 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
 from tests.gate.racing import together
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+# Identical calls are joined once the answer is committed.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -121,6 +122,7 @@ def test_calls_outside_of_conversations_are_never_joined(bob: User, tool: Tool) 
     assert status(second) == Status.WAITING
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:one-outcome")
 def test_two_answers_at_once_leave_each_with_one_outcome(bob: User, twins: list[ToolCall]) -> None:
     yes = [lambda call=call: say_yes(bob, call) for call in twins]

@@ -16,7 +16,7 @@ from tests.conftest import caller
 from tests.gate.asking import ask, recording, say_yes
 from tests.gate.racing import together
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("kind", ["studio", "api", "mcp", "chat"])
@@ -51,6 +51,8 @@ def test_a_conversation_has_a_limit_of_its_own(bob: User, tool: Tool, settings: 
     assert ask(bob, tool, conversation_id=new_id()).status == Status.WAITING
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("SR-41")
 def test_many_at_once_do_not_pass_the_limit_by_one(bob: User, tool: Tool, settings: Settings) -> None:
     settings.HITL_MAX_WAITING_PER_CALLER = 5

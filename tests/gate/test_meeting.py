@@ -20,7 +20,7 @@ from tests.gate.asking import approval_of, ask, events, fresh, recording, run, s
 from tests.gate.deciding_people import escalated, members, rule
 from tests.gate.granting import HERE, runs
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
@@ -43,6 +43,7 @@ def test_a_no_to_what_is_asked_again_ends_the_grant_given_with_the_yes_before(
     assert entered == []
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:truth")
 def test_a_no_is_one_to_identical_calls_too_when_a_yes_bears_a_later_time(
     alice: User, bob: User, finance: Group, tool: Tool
@@ -59,6 +60,7 @@ def test_a_no_is_one_to_identical_calls_too_when_a_yes_bears_a_later_time(
         assert decide.given(approval_of(call).decisions.all()) == "Too risky"
 
 
+@pytest.mark.django_db(transaction=True)
 def test_identical_calls_that_others_may_decide_later_are_joined_too(
     alice: User, bob: User, finance: Group, tool: Tool
 ) -> None:

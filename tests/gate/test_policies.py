@@ -14,7 +14,7 @@ from hitlchat.gate.status import Status
 from tests.gate.asking import ask, recording
 from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, FINANCE, FROM_MCP, NAMES, REFUSES, all_of, any_of
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("finance")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("finance")]
 
 # What the rules say about a call of `refund` with these arguments, where policies decide.
 CASES: dict[str, tuple[list[Any], dict[str, Any], Status]] = {

@@ -19,7 +19,7 @@ from tests.gate import own_policies
 from tests.gate.asking import ask, fresh, recording, run
 from tests.gate.policy_rules import ALL, ALLOWS, AMOUNT, FINANCE, all_of, any_of
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("finance")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("finance")]
 
 # None of these is a plain number, and most are far more than any limit.
 ODD_AMOUNTS = [
@@ -64,6 +64,7 @@ def test_a_policy_that_gives_no_answer_asks(
     assert "olicy" in caplog.text
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_who_stops_waiting_for_the_policies_is_not_held_by_one(bob: User, settings: Settings, soon: None) -> None:
     settings.HITL_POLICIES, settings.HITL_POLICY_SECONDS = [own_policies.HANGING[1]], 60
     tool = await in_db(recording)(mode="CONDITIONAL")
@@ -146,6 +147,7 @@ def test_what_would_be_refused_over_a_limit_is_asked_about_when_it_is_no_number(
     assert ask(bob, tool, {"amount": {"value": "9.5"}}).status == Status.ALLOWED
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:fail-closed", "SR-17")
 def test_a_policy_that_deletes_its_tool_runs_nothing(bob: User, settings: Settings, entered: list[ToolCall]) -> None:
     settings.HITL_POLICIES = [{"policy": "tests.gate.own_policies.Deletes"}]
@@ -163,6 +165,7 @@ def test_what_a_policy_does_to_its_arguments_stays_with_it(bob: User, settings: 
     assert (call.status, fresh(call).arguments) == (Status.WAITING, {"text": "hello", "amount": 99})
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:fail-closed", "SR-15")
 @pytest.mark.parametrize("mode", ["CONDITIONAL", "DISABLED"])
 def test_rules_that_do_not_load_ask_about_everything(mode: str, bob: User, settings: Settings) -> None:

@@ -12,7 +12,7 @@ from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes
 from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, REFUSES
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-14")

@@ -134,7 +134,7 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @pytest.mark.guarantee("gate:fail-closed", "SR-15")
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 def test_no_field_that_is_changed_turns_a_stored_policy_into_leave(bob: User) -> None:
     """Beside a rule that would let the call run, and of a tool that policies decide about."""
     tool = recording(mode="CONDITIONAL")

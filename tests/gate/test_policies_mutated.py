@@ -87,7 +87,7 @@ def field_of(path: tuple[Any, ...]) -> str:
 
 
 @pytest.mark.guarantee("gate:fail-closed", "SR-15")
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 def test_no_value_in_any_field_makes_a_stored_policy_milder_than_it_says(bob: User) -> None:
     tool = recording(mode="CONDITIONAL")
 

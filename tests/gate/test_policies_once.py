@@ -11,7 +11,7 @@ from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, recording, run, say_yes
 from tests.gate.policy_rules import ALL, ALLOWS
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
+pytestmark = pytest.mark.django_db
 
 ONCE = [{"policy": "ask_once", **ALL}]
 
@@ -33,6 +33,7 @@ def test_the_same_arguments_are_asked_about_once(once: Tool, bob: User) -> None:
     assert "approved exactly these arguments" in call.reason
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_a_number_is_the_same_however_it_is_written(once: Tool, bob: User) -> None:
     assert ask(bob, once, {"amount": 1.0, "text": "a"}).status == Status.ALLOWED
 

@@ -62,7 +62,7 @@ async def test_a_condition_decides(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.guarantee("gate:fail-closed")
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     "condition, kind, expected",
     [
@@ -119,7 +119,7 @@ async def test_the_master_switch_allows_everything_and_says_so(mode: str, settin
 
 
 @pytest.mark.guarantee("audit:complete")
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 def test_what_is_not_asked_about_is_on_record_with_the_reason(bob: User) -> None:
     call = ask(bob, recording(mode="CONDITIONAL", condition='args["amount"] > 10'), {"text": "a", "amount": 3})
     event = AuditEvent.objects.get(call=call)

@@ -17,7 +17,7 @@ from tests.conftest import caller
 from tests.gate.asking import approval_of, ask, leap, recording, run, say_yes, status
 from tests.gate.sources_for_tests import looked
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 TABLE = {"columns": ["order", "paid"], "rows": [["4711", "143.00"], ["4712", ""]]}
 

@@ -27,7 +27,7 @@ from tests.gate.racing import database_fails_at, meanwhile
 from tests.gate.sources_for_tests import looked
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.guarantee("gate:fail-closed", "gate:no-yes-no-run", "gate:one-funnel"),
 ]
 
@@ -180,6 +180,7 @@ def test_what_is_judged_before_and_recorded_after_is_rejected(
     assert (status(call), entered) == (Status.REJECTED, [])
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_start_that_read_the_set_before_it_changed_does_not_happen(
     bob: User, alice: User, here: Conversation, refund: Tool, entered: list[ToolCall]
 ) -> None:

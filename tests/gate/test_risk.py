@@ -15,7 +15,7 @@ from hitlchat.mcp_server import question
 from hitlchat.notices.wording import facts
 from tests.gate.asking import approval_of, approved, fresh, recording, run
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> Any:

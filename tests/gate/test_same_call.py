@@ -17,11 +17,7 @@ from tests.gate.asking import approval_of, approved, ask, events, fresh, recordi
 from tools_studio import authoring
 from tools_studio.spec import Draft
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.guarantee("gate:same-call"),
-    pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.guarantee("gate:same-call")]
 
 OTHER_CODE = 'def run(text: str = "hello") -> str:\n    """Say something else."""\n    return text * 2\n'
 

@@ -19,7 +19,7 @@ from tests.conftest import MakeTool, caller, signed_in
 from tests.gate.asking import events, fresh
 from tests.waiting import stored
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db
 
 SLOW = 'import time\n\n\ndef run() -> str:\n    """Take its time."""\n    time.sleep(9)\n    return "slept"\n'
 
@@ -38,6 +38,7 @@ async def executing(make_tool: MakeTool, bob: User) -> AsyncIterator[ToolCall]:
     await in_db(connections.close_all)()
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:truth")
 async def test_an_authored_tool_is_ended_and_has_failed(bob: User, executing: ToolCall) -> None:
     assert await in_db(stopping.request)(executing.pk, signed_in(bob))
@@ -49,6 +50,7 @@ async def test_an_authored_tool_is_ended_and_has_failed(bob: User, executing: To
     assert ended.duration_ms < 8000
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("audit:complete")
 async def test_who_told_it_to_stop_is_on_record_once(bob: User, executing: ToolCall) -> None:
     for _ in range(2):
@@ -58,6 +60,7 @@ async def test_who_told_it_to_stop_is_on_record_once(bob: User, executing: ToolC
     assert await in_db(stopping.requested_by)(executing) == "bob"
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_what_another_process_was_told_is_heard_with_the_next_look(bob: User, executing: ToolCall) -> None:
     await in_db(note)(executing.pk, stopping.REQUESTED, actor=signed_in(bob))
     await in_db(stopping.look)()
@@ -65,6 +68,7 @@ async def test_what_another_process_was_told_is_heard_with_the_next_look(bob: Us
     assert (await in_db(fresh)(executing)).status == Status.FAILED
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_the_wish_is_forgotten_with_the_call(bob: User, executing: ToolCall) -> None:
     await in_db(stopping.request)(executing.pk, signed_in(bob))
     await stored(lambda: fresh(executing).settled, "it has ended")

@@ -28,7 +28,7 @@ from tests.gate.policy_rules import ALLOWS, REFUSES
 from tests.gate.racing import meanwhile, together
 from tests.waiting import stored
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 FREE = "DISABLED"
 
@@ -98,6 +98,7 @@ def test_calls_of_mcp_clients_are_of_no_conversation_and_asked_about_as_the_tool
     assert not asks(bob, recording(mode=FREE), conversation_id=None, kind="mcp")
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:fail-closed")
 def test_a_word_that_cannot_be_read_asks(bob: User) -> None:
     tool = recording(mode=FREE)
@@ -160,6 +161,7 @@ def test_a_word_that_somebody_else_stored_keeps_it_from_starting(bob: User, ente
     assert (status(call), fresh(call).reason, entered) == (Status.WAITING, strictness.UNKNOWN, [])
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_what_was_made_stricter_between_the_look_and_the_start_does_not_start(
     bob: User, entered: list[ToolCall]
@@ -172,6 +174,7 @@ def test_what_was_made_stricter_between_the_look_and_the_start_does_not_start(
     assert status(call) == Status.WAITING
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_a_start_that_read_the_word_before_it_changed_finds_the_mark_of_the_change(
     bob: User, entered: list[ToolCall]
@@ -195,6 +198,7 @@ def below(bob: User) -> UUID:
     return child
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_a_word_that_is_stored_above_between_the_look_and_the_start_keeps_a_call_below_from_starting(
     bob: User, entered: list[ToolCall]
@@ -205,6 +209,7 @@ def test_a_word_that_is_stored_above_between_the_look_and_the_start_keeps_a_call
     assert (status(call), entered) == (Status.ALLOWED, [])
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_the_mark_of_a_change_above_stops_a_start_below_that_read_the_word_before(
     bob: User, entered: list[ToolCall]
@@ -220,6 +225,7 @@ def test_the_mark_of_a_change_above_stops_a_start_below_that_read_the_word_befor
     assert (status(call), entered) == (Status.ALLOWED, [])
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-outcome")
 def test_of_a_start_and_a_stricter_word_at_a_time_exactly_one_comes_first(bob: User) -> None:
     tool = recording(mode=FREE)
@@ -244,6 +250,7 @@ def test_what_is_judged_before_and_recorded_after_is_asked_about(bob: User, ente
     assert (status(call), entered) == (Status.WAITING, [])
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_a_server_asks_about_it_at_once(bob: User, server_loop: None, entered: list[ToolCall]) -> None:
     tool = await in_db(recording)(mode=FREE)
     judged = await prepare(CallRequest(tool.name, {"text": "a"}, caller(bob), conversation_id=HERE))

@@ -11,9 +11,7 @@ from hitlchat.gate.models import Approval, AuditEvent, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-]
+pytestmark = pytest.mark.django_db
 
 DEEP = "[" * 500 + "]" * 500
 ODD = {

@@ -22,7 +22,7 @@ from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import meanwhile
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db
 
 
 def later(call: ToolCall, **columns: Any) -> None:
@@ -39,6 +39,7 @@ def lost(user: User, tool: Tool) -> ToolCall:
     return fresh(call)
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_what_nobody_answered_in_time_expires(bob: User, tool: Tool) -> None:
     overdue, in_time = ask(bob, tool), ask(bob, tool)
     later(overdue, deadline=True)
@@ -111,6 +112,8 @@ def test_nobody_else_says_what_happened(bob: User, charlie: User, tool: Tool) ->
     assert status(call) == Status.UNKNOWN
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:one-outcome")
 def test_of_two_who_say_what_happened_one_is_told_so(bob: User, tool: Tool) -> None:
     call = lost(bob, tool)
@@ -151,6 +154,7 @@ def test_an_allowed_call_whose_caller_has_gone_is_withdrawn(bob: User, entered: 
     assert entered == []
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_what_was_approved_but_not_started_is_started(
     server_loop: None, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:
@@ -163,6 +167,7 @@ async def test_what_was_approved_but_not_started_is_started(
     assert await crossing(status)(waiting) == Status.WAITING
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:no-yes-no-run")
 async def test_a_yes_starts_the_call_by_itself_and_once(
     server_loop: None, bob: User, waiting: ToolCall, entered: list[ToolCall]
@@ -173,6 +178,7 @@ async def test_a_yes_starts_the_call_by_itself_and_once(
     assert len(entered) == 1
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:no-yes-no-run")
 async def test_a_no_starts_nothing(server_loop: None, bob: User, waiting: ToolCall, entered: list[ToolCall]) -> None:
     approval = await crossing(approval_of)(waiting)
@@ -183,6 +189,7 @@ async def test_a_no_starts_nothing(server_loop: None, bob: User, waiting: ToolCa
     assert entered == []
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:truth")
 async def test_a_server_that_stops_while_a_tool_runs_leaves_an_unknown_outcome(
     server_loop: None, bob: User, entered: list[ToolCall]

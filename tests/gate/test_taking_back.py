@@ -15,7 +15,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, run, status
 from tests.gate.racing import meanwhile, together
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.guarantee("gate:truth")
@@ -33,6 +33,8 @@ def test_what_was_approved_and_has_not_started_is_withdrawn_and_the_model_told(
     assert "taken back" in told["reason"]
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:one-outcome")
 @pytest.mark.parametrize("round_", range(5))
 def test_of_taking_back_and_starting_exactly_one_happens(
@@ -48,6 +50,8 @@ def test_of_taking_back_and_starting_exactly_one_happens(
     assert status(call) == (Status.EXECUTING if started else Status.WITHDRAWN)
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:truth")
 def test_whoever_is_too_late_is_told_that_the_call_started(bob: User, tool: Tool) -> None:
     call = approved(bob, tool)

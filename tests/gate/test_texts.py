@@ -14,7 +14,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import recording
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
 ]
 
 FACTS = {

@@ -10,7 +10,7 @@ from pytest_django import Settings
 from hitlchat.gate.models import Tool
 from tests.gate.asking import ask, recording
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def is_open_for(seconds: int, user: User, tool: Tool, patience: int | None = None) -> bool:

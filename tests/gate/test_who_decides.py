@@ -26,7 +26,7 @@ from tests.gate.asking import approval_of, ask, events, fresh, recording, run, s
 from tests.gate.deciding_people import approver, escalated, members, rule
 from tests.gate.racing import meanwhile, together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -67,6 +67,7 @@ def test_an_approver_decides_for_the_requester_who_only_sees_it(
     assert status(call) == Status.SUCCEEDED
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_people_of_a_group_decide_and_who_left_it_does_not(
     alice: User, bob: User, dora: User, finance: Group, tool: Tool
 ) -> None:
@@ -203,6 +204,7 @@ def test_it_runs_with_the_last_of_the_yeses_and_not_before(
     assert AuditEvent.objects.get(name="call.counted").data["yes"] == 1
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:one-outcome", "gate:at-most-once", "SR-25")
 @pytest.mark.parametrize("round_", range(3))
 def test_of_two_last_yeses_at_once_none_is_lost_and_it_starts_once(
@@ -252,6 +254,7 @@ def test_the_yes_of_someone_who_may_not_decide_any_more_does_not_count(
     assert status(call) == Status.APPROVED
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("run:survives")
 def test_between_two_yeses_nothing_is_kept_but_in_the_database(
     bob: User, dora: User, erik: User, by_two: Tool, entered: list[ToolCall]
@@ -323,6 +326,7 @@ def test_other_rules_void_what_waits_and_what_was_approved_before(
     assert entered == []
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:same-call", "gate:fail-closed")
 def test_rules_changed_by_whatever_way_void_a_yes_in_that_moment_and_right_before_it_runs(
     alice: User, bob: User, dora: User, tool: Tool, entered: list[ToolCall]
@@ -466,6 +470,7 @@ def test_a_no_to_the_highest_risk_needs_no_fresh_sign_in(bob: User) -> None:
     assert status(call) == Status.DECLINED
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:same-call")
 def test_a_tool_that_becomes_of_the_highest_risk_meanwhile_needs_it_too(bob: User, tool: Tool) -> None:
     call = ask(bob, tool)
