@@ -3,9 +3,11 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pytest
+from django.db import connection, transaction
 
 Test = Callable[..., Any]
 
@@ -14,7 +16,10 @@ SUBTESTS: Final = inspect.Parameter("subtests", inspect.Parameter.KEYWORD_ONLY)
 
 
 def each_row(names: str, rows: Iterable[Any], ids: Any = None) -> Callable[[Test], Test]:
-    """Like `pytest.mark.parametrize`, but all rows share one test with its fixtures."""
+    """Like `pytest.mark.parametrize`, but all rows share one test with its fixtures.
+
+    In a test that is rolled back at its end, so is each row.
+    """
     keys = [name.strip() for name in names.split(",")]
     listed = [*rows]
     words = [*map(ids or repr, listed)] if ids is None or callable(ids) else [*map(str, ids)]
@@ -32,7 +37,7 @@ def each_row(names: str, rows: Iterable[Any], ids: Any = None) -> Callable[[Test
         def every(subtests: pytest.Subtests, **fixtures: Any) -> None:
             more = {"subtests": subtests} if is_nested else {}
             for word, row in arguments():
-                with subtests.test(msg=word):
+                with subtests.test(msg=word), _rolled_back():
                     test(**fixtures, **row, **more)
 
         @functools.wraps(test)
@@ -47,3 +52,16 @@ def each_row(names: str, rows: Iterable[Any], ids: Any = None) -> Callable[[Test
         return made  # type: ignore[no-any-return]
 
     return decorated
+
+
+@contextmanager
+def _rolled_back() -> Iterator[None]:
+    if not connection.in_atomic_block:
+        yield
+        return
+    row: Any = transaction.atomic()
+    # As Django marks its own: the test is no transaction that a durable one could be inside of.
+    row._from_testcase = True
+    with row:
+        yield
+        transaction.set_rollback(True)

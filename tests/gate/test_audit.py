@@ -14,6 +14,7 @@ from hitlchat.gate.transition import move
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import database_fails_at
+from tests.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.guarantee("audit:complete")]
 
@@ -86,9 +87,7 @@ def test_a_move_whose_event_is_refused_by_the_database_is_not_made(waiting: Tool
 
 
 @pytest.mark.guarantee("gate:fail-closed", "SR-17")
-@pytest.mark.parametrize(
-    "statement", ['INSERT INTO "gate_auditevent"', 'INSERT INTO "gate_decision"', 'UPDATE "gate_toolcall"']
-)
+@each_row("statement", ['INSERT INTO "gate_auditevent"', 'INSERT INTO "gate_decision"', 'UPDATE "gate_toolcall"'])
 def test_a_yes_that_cannot_be_recorded_whole_is_none(
     statement: str, bob: User, waiting: ToolCall, entered: list[ToolCall]
 ) -> None:
@@ -103,7 +102,7 @@ def test_a_yes_that_cannot_be_recorded_whole_is_none(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:fail-closed", "SR-17")
-@pytest.mark.parametrize("table", ["gate_toolcall", "gate_approval", "gate_auditevent"])
+@each_row("table", ["gate_toolcall", "gate_approval", "gate_auditevent"])
 def test_a_question_that_cannot_be_recorded_whole_is_not_asked(table: str, bob: User, tool: Tool) -> None:
     with database_fails_at(f'INSERT INTO "{table}"'), pytest.raises(DatabaseError):
         ask(bob, tool)
@@ -111,7 +110,7 @@ def test_a_question_that_cannot_be_recorded_whole_is_not_asked(table: str, bob: 
     assert not AuditEvent.objects.exists()
 
 
-@pytest.mark.parametrize("start", ["BEGIN", 'UPDATE "gate_toolcall"', 'INSERT INTO "gate_auditevent"'])
+@each_row("start", ["BEGIN", 'UPDATE "gate_toolcall"', 'INSERT INTO "gate_auditevent"'])
 def test_a_decline_that_cannot_be_recorded_leaves_the_question_open(start: str, bob: User, waiting: ToolCall) -> None:
     with database_fails_at('UPDATE "gate_toolcall"' if start == "BEGIN" else start), pytest.raises(OperationalError):
         decide.decline(approval_of(waiting).pk, signed_in(bob))

@@ -17,6 +17,7 @@ from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, recording, run, say_yes, status
 from tests.gate.racing import together
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +33,7 @@ def three(bob: User, tool: Tool) -> list[ToolCall]:
 
 
 @pytest.mark.guarantee("gate:same-call")
-@pytest.mark.parametrize("verdict,end", [("approve", Status.APPROVED), ("decline", Status.DECLINED)])
+@each_row("verdict,end", [("approve", Status.APPROVED), ("decline", Status.DECLINED)])
 def test_each_call_gets_a_decision_of_its_own_on_what_was_shown(
     verdict: Any, end: Status, bob: User, three: list[ToolCall]
 ) -> None:
@@ -82,7 +83,7 @@ def test_calls_of_different_tools_are_not_answered_together(bob: User, tool: Too
     assert undecided(calls)
 
 
-@pytest.mark.parametrize("raised", ["before", "after"])
+@each_row("raised", ["before", "after"])
 def test_calls_of_high_risk_are_not_answered_together(raised: str, bob: User, tool: Tool) -> None:
     if raised == "before":
         Tool.objects.update(risk_level=4)
@@ -111,7 +112,7 @@ def test_a_batch_with_a_call_that_is_someone_elses_or_nowhere_decides_nothing(
 
 
 @pytest.mark.guarantee("gate:same-call")
-@pytest.mark.parametrize("verdict", ["approve", "decline"])
+@each_row("verdict", ["approve", "decline"])
 def test_what_is_asked_about_again_is_not_answered_together(verdict: Any, bob: User, previews: list[Any]) -> None:
     previews[:] = [Preview(text="Refunds 1 EUR")]
     tool = recording("previewing", source="previewing")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hitlchat.base import canonical
 from hitlchat.gate.models import Tool
 from tests.gate.asking import ask, fresh
+from tests.tables import each_row
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates, NUL and all
 ATOMS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ANY_TEXT
@@ -78,7 +79,7 @@ def test_big_and_odd_numbers_keep_every_digit(subtests: pytest.Subtests) -> None
 
 @pytest.mark.guarantee("gate:same-call")
 @pytest.mark.django_db
-@pytest.mark.parametrize("text", ["\x00", "\U0010ffff", "\u00e9", "e\u0301", "\u2028", "{}", "a" * 100_000])
+@each_row("text", ["\x00", "\U0010ffff", "\u00e9", "e\u0301", "\u2028", "{}", "a" * 100_000])
 @pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
 def test_the_database_gives_back_what_it_was_given(text: str, bob: User, tool: Tool) -> None:
     arguments = {"text": text, "amount": 2**70}

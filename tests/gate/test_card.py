@@ -16,6 +16,7 @@ from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -73,7 +74,7 @@ def test_of_many_facts_the_first_are_in_sight_and_the_others_counted(bob: User) 
     assert approval_of(call).disclosure["facts"] == [*many[:6], "Fact 6\u200b."]
 
 
-@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+@each_row("value", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.guarantee("SR-2")
 def test_no_argument_becomes_an_element_or_an_attribute(value: str, bob: User, free: Tool) -> None:
     plain, hostile = rendered(ask(bob, free, {"key": "plain"})), rendered(ask(bob, free, {value: value}))
@@ -81,7 +82,7 @@ def test_no_argument_becomes_an_element_or_an_attribute(value: str, bob: User, f
     assert value in hostile.text
 
 
-@pytest.mark.parametrize("field", ["name", "origin", "facts", "prompt_template"])
+@each_row("field", ["name", "origin", "facts", "prompt_template"])
 @pytest.mark.guarantee("SR-2", "SR-8")
 def test_nothing_of_the_tool_becomes_an_element(field: str, bob: User) -> None:
     value: Any = ["<b>Approve</b>"] if field == "facts" else "<b>Approve</b>"
@@ -166,9 +167,7 @@ def test_a_later_change_of_the_tool_does_not_change_the_card(waiting: ToolCall) 
 
 
 @pytest.mark.guarantee("gate:fail-closed", "SR-6")
-@pytest.mark.parametrize(
-    "part", ["prompt", "tool", "caller", "arguments", "risk", "reason", "facts", "deadline", "fields"]
-)
+@each_row("part", ["prompt", "tool", "caller", "arguments", "risk", "reason", "facts", "deadline", "fields"])
 def test_a_card_with_a_part_missing_is_no_card(part: str, waiting: ToolCall) -> None:
     approval = approval_of(waiting)
     del approval.disclosure[part]
@@ -177,7 +176,7 @@ def test_a_card_with_a_part_missing_is_no_card(part: str, waiting: ToolCall) -> 
 
 
 @pytest.mark.guarantee("gate:fail-closed", "SR-6")
-@pytest.mark.parametrize(
+@each_row(
     "part, value",
     [("tool", None), ("arguments", 1), ("facts", 5), ("deadline", "soon"), ("caller", {})],
 )
@@ -207,7 +206,7 @@ def damaged(call: ToolCall, part: str, value: object) -> None:
     Approval.objects.filter(pk=approval.pk).update(disclosure=shown)
 
 
-@pytest.mark.parametrize("risk", range(6))
+@each_row("risk", range(6))
 @pytest.mark.guarantee("SR-5")
 def test_approve_is_out_of_reach_until_the_script_of_the_page_has_looked(risk: int, bob: User) -> None:
     tool = recording(risk_level=risk, input_schema={"type": "object"})
@@ -270,7 +269,7 @@ def test_both_parts_of_a_folded_value_are_shown_in_the_same_order(bob: User, fre
     assert any("right-to-left" in warning for warning in row.warnings)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value,folded",
     [
         ("x" * 600, None),
@@ -298,7 +297,7 @@ def test_forty_thousand_hidden_characters_make_a_small_card(bob: User, free: Too
     assert "40,000 characters that cannot be seen" in html
 
 
-@pytest.mark.parametrize("became", ["succeeded", "failed", "unknown", "executing"])
+@each_row("became", ["succeeded", "failed", "unknown", "executing"])
 def test_a_card_says_that_the_same_call_ran_lately(bob: User, became: str) -> None:
     tool = recording()
     first = approved(bob, tool, {"text": "hello", "amount": 3})

@@ -6,6 +6,7 @@ from django.template.loader import render_to_string
 
 from hitlchat.gate import card
 from tests.gate.asking import approval_of, ask, recording
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +24,7 @@ TEMPLATES = {
 }
 
 
-@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
+@each_row("template", TEMPLATES.values(), ids=TEMPLATES)
 @pytest.mark.guarantee("SR-8")
 def test_no_template_hides_name_origin_arguments_or_risk(template: str, bob: User) -> None:
     tool = recording("drop_table", origin="The Warehouse", prompt_template=template, risk_level=4)

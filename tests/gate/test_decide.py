@@ -19,6 +19,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +48,7 @@ def test_an_approved_call_runs_once_and_a_declined_one_never(bob: User, tool: To
 
 
 @pytest.mark.guarantee("gate:only-people")
-@pytest.mark.parametrize("means", ["system", "mcp", "api", "", "Session", "elicitation"])
+@each_row("means", ["system", "mcp", "api", "", "Session", "elicitation"])
 def test_only_a_person_known_as_one_can_decide(means: Any, bob: User, waiting: ToolCall) -> None:
     for answer in (decide.approve, decide.decline):
         with pytest.raises(NoSuchApproval):
@@ -57,7 +58,7 @@ def test_only_a_person_known_as_one_can_decide(means: Any, bob: User, waiting: T
 
 
 @pytest.mark.guarantee("gate:only-people", "SR-18")
-@pytest.mark.parametrize("kind", ["chat", "studio", "api", "mcp"])
+@each_row("kind", ["chat", "studio", "api", "mcp"])
 def test_neither_the_agent_nor_the_system_can_decide(kind: str, bob: User, waiting: ToolCall) -> None:
     for actor in (SYSTEM, caller(bob, kind).actor, Actor(None, "session")):
         with pytest.raises(NoSuchApproval):
@@ -93,7 +94,7 @@ def test_the_person_asked_sees_what_waits_and_what_waited(bob: User, tool: Tool)
 
 
 @pytest.mark.guarantee("gate:one-outcome")
-@pytest.mark.parametrize("first", ["approve", "decline", "expire", "withdraw"])
+@each_row("first", ["approve", "decline", "expire", "withdraw"])
 def test_a_second_answer_is_told_the_first(first: str, bob: User, tool: Tool, waiting: ToolCall) -> None:
     approval, bobs = approval_of(waiting).pk, signed_in(bob)
     match first:
@@ -115,7 +116,7 @@ def test_a_second_answer_is_told_the_first(first: str, bob: User, tool: Tool, wa
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize("answer", [decide.approve, decide.decline])
+@each_row("answer", [decide.approve, decide.decline])
 def test_a_late_answer_is_refused_without_any_sweeper(
     answer: Any, bob: User, waiting: ToolCall, entered: list[ToolCall]
 ) -> None:
@@ -210,7 +211,7 @@ def test_a_call_of_a_deleted_tool_cannot_be_edited(bob: User, waiting: ToolCall)
 
 
 @pytest.mark.servers("PostgreSQL has a clock of its own, and takes text in another way")
-@pytest.mark.parametrize("reason", ["\x00", "half \ud800", "x" * 10_000, "<b>no</b>", ""])
+@each_row("reason", ["\x00", "half \ud800", "x" * 10_000, "<b>no</b>", ""])
 def test_no_reason_keeps_a_decline_from_counting(reason: str, bob: User, waiting: ToolCall) -> None:
     decide.decline(approval_of(waiting).pk, signed_in(bob), reason=reason)
     assert status(waiting) == Status.DECLINED

@@ -14,6 +14,7 @@ from hitlchat.gate.preview import frozen
 from hitlchat.gate.sources import Preview
 from tests.gate.asking import approval_of, approved, ask, recording, run, say_yes
 from tests.gate.test_card import CLAIM, HOSTILE, Elements
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -58,7 +59,7 @@ def test_a_table_is_a_table_and_an_object_has_a_row_for_each_name(bob: User, pre
     assert re.findall(r"<(t[hd])\b[^>]*>([^<]*)", html) == [("th", "order"), ("td", "4711"), ("th", "paid"), ("td", "")]
 
 
-@pytest.mark.parametrize("kind", ["text", "error", "cell", "column"])
+@each_row("kind", ["text", "error", "cell", "column"])
 def test_nothing_in_a_preview_becomes_an_element(
     subtests: pytest.Subtests, kind: str, bob: User, previews: list[Any]
 ) -> None:
@@ -75,7 +76,7 @@ def test_nothing_in_a_preview_becomes_an_element(
             assert value in hostile.text
 
 
-@pytest.mark.parametrize("kind", ["text", "error", "cell", "column"])
+@each_row("kind", ["text", "error", "cell", "column"])
 def test_hidden_characters_are_shown_with_a_warning(kind: str, bob: User, previews: list[Any]) -> None:
     odd = "to\u202eyou\x00\u200b"
     said = {
@@ -90,7 +91,7 @@ def test_hidden_characters_are_shown_with_a_warning(kind: str, bob: User, previe
     assert not {"\u202e", "\x00", "\u200b"} & set(html)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "said,hidden,what",
     [
         (Preview(text="x" * 1000), 600, "600 characters"),

@@ -14,13 +14,14 @@ from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import Status
 from tests.gate.asking import approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import database_fails_at
+from tests.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.guarantee("gate:fail-closed")]
 
 SELECT_CALL = 'SELECT "gate_toolcall"'
 
 
-@pytest.mark.parametrize("condition", ["1 +", 'args["no"]', '"false"', "[x for x in range(10**12)]"])
+@each_row("condition", ["1 +", 'args["no"]', '"false"', "[x for x in range(10**12)]"])
 @pytest.mark.guarantee("SR-17")
 def test_a_policy_that_fails_asks(condition: str, bob: User, entered: list[ToolCall]) -> None:
     call = ask(bob, recording(mode="CONDITIONAL", condition=condition))
@@ -29,7 +30,7 @@ def test_a_policy_that_fails_asks(condition: str, bob: User, entered: list[ToolC
     assert entered == []
 
 
-@pytest.mark.parametrize("source", ["missing", "nowhere", "unmakeable"])
+@each_row("source", ["missing", "nowhere", "unmakeable"])
 def test_a_source_that_is_not_there_makes_the_call_fail(
     source: str, bob: User, entered: list[ToolCall], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -100,7 +101,7 @@ def test_a_database_that_goes_away_after_the_tool_ran_leaves_an_unknown_outcome(
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize("state", ["waiting", "approved", "executed"])
+@each_row("state", ["waiting", "approved", "executed"])
 def test_nothing_is_executed_that_was_not_claimed_for_it(
     state: str, bob: User, waiting: ToolCall, entered: list[ToolCall]
 ) -> None:

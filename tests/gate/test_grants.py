@@ -24,6 +24,7 @@ from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.granting import HERE, again, conditional, covered, granted, runs
 from tests.gate.policy_rules import ASKS, REFUSES
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -95,7 +96,7 @@ def test_each_part_of_a_scope_narrows_it(bob: User) -> None:
     assert not runs(bob, tool, {"text": "same", "amount": 2})
 
 
-@pytest.mark.parametrize("given, wanted", [(5, 5.0), (5.0, 5), ([1, {"a": 2.0}], [1.0, {"a": 2}])])
+@each_row("given, wanted", [(5, 5.0), (5.0, 5), ([1, {"a": 2.0}], [1.0, {"a": 2}])])
 def test_the_same_arguments_are_the_same_however_numbers_are_written(bob: User, given: Any, wanted: Any) -> None:
     tool = conditional(input_schema={"type": "object", "properties": {"n": {}}})
     granted(bob, tool, {"n": given}, same_arguments=True, calls=5)
@@ -160,7 +161,7 @@ def test_of_an_mcp_client_only_calls_with_the_same_token_are_covered_as_long_as_
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-43")
-@pytest.mark.parametrize(
+@each_row(
     "columns,why",
     [({"mode": "REQUIRED"}, "asks every time"), ({"risk_level": 5, "mode": "CONDITIONAL"}, "L5")],
     ids=["REQUIRED", "L5"],
@@ -195,7 +196,7 @@ def test_a_condition_of_the_tool_that_gives_no_answer_is_asked_about_by_itself(b
 
 
 @pytest.mark.guarantee("gate:only-people", "SR-27")
-@pytest.mark.parametrize("means", ["elicitation", "system", "console", "api", ""])
+@each_row("means", ["elicitation", "system", "console", "api", ""])
 def test_only_a_signed_in_person_or_their_token_gives_one(means: Any, bob: User) -> None:
     call = ask(bob, conditional(), kind="mcp")
     with pytest.raises((BadGrant, decide.NoSuchApproval)):
@@ -234,7 +235,7 @@ CHANGES: dict[str, tuple[Callable[[Tool], Any], str]] = {
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:fail-closed", "SR-14", "SR-28", "SR-43")
-@pytest.mark.parametrize("change", CHANGES)
+@each_row("change", CHANGES)
 def test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded(
     change: str, bob: User, entered: list[ToolCall]
 ) -> None:
@@ -310,7 +311,7 @@ def end_now(grant: Grant) -> None:
 
 
 @pytest.mark.guarantee("gate:fail-closed")
-@pytest.mark.parametrize("shift", [timedelta(days=-365), timedelta(days=365)], ids=["back", "forward"])
+@each_row("shift", [timedelta(days=-365), timedelta(days=365)], ids=["back", "forward"])
 @pytest.mark.servers("each database has a clock of its own")
 def test_the_databases_clock_says_until_when_whatever_that_of_the_process(shift: timedelta, bob: User) -> None:
     first, second = conditional(), conditional(name="second")

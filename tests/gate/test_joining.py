@@ -14,6 +14,7 @@ from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
 from tests.gate.racing import together
+from tests.tables import each_row
 
 # Identical calls are joined once the answer is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -98,7 +99,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("differs", OTHERS.values(), ids=OTHERS)
+@each_row("differs", OTHERS.values(), ids=OTHERS)
 def test_what_differs_in_anything_that_is_shown_is_asked_about_by_itself(
     differs: dict[str, Any], bob: User, tool: Tool
 ) -> None:

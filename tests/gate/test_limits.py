@@ -15,11 +15,12 @@ from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import caller
 from tests.gate.asking import ask, recording, say_yes
 from tests.gate.racing import together
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("kind", ["studio", "api", "mcp", "chat"])
+@each_row("kind", ["studio", "api", "mcp", "chat"])
 @pytest.mark.guarantee("SR-41")
 def test_beyond_the_limit_of_a_person_every_kind_of_caller_is_refused_in_plain_words(
     kind: str, bob: User, charlie: User, tool: Tool, settings: Settings

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from tests.architecture.source import program_files, tree
+from tests.tables import each_row
 
 pytestmark = pytest.mark.guarantee("gate:one-funnel")
 
@@ -100,9 +101,7 @@ def test_only_the_gate_makes_decisions_and_approvals() -> None:
     assert created == {("hitlchat/gate/transition.py", "AuditEvent.objects.create")}
 
 
-@pytest.mark.parametrize(
-    "code", ["source('studio').execute(call)", "run = StudioSource().execute", "await anything.execute(x)"]
-)
+@each_row("code", ["source('studio').execute(call)", "run = StudioSource().execute", "await anything.execute(x)"])
 @pytest.mark.guarantee("SR-32")
 def test_a_second_way_in_would_be_seen(code: str) -> None:
     found = [node for node in ast.walk(ast.parse(code)) if attribute("execute", "cursor")(node)]

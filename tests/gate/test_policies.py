@@ -5,17 +5,23 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group, User
 from pytest_django import Settings
 
 from hitlchat.gate import results
 from hitlchat.gate.models import AuditEvent
+from hitlchat.gate.policies import Allow, Ask, Refuse
+from hitlchat.gate.policy import judge
 from hitlchat.gate.status import Status
+from tests.conftest import caller
 from tests.gate.asking import ask, recording
 from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, FINANCE, FROM_MCP, NAMES, REFUSES, all_of, any_of
+from tests.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("finance")]
 
+VERDICTS = {Status.WAITING: Ask, Status.ALLOWED: Allow, Status.REFUSED: Refuse}
 # What the rules say about a call of `refund` with these arguments, where policies decide.
 CASES: dict[str, tuple[list[Any], dict[str, Any], Status]] = {
     "no rule at all": ([], {}, Status.WAITING),
@@ -70,15 +76,12 @@ def test_what_the_rules_say(subtests: pytest.Subtests, bob: User, settings: Sett
     for case, (policies, arguments, expected) in CASES.items():
         with subtests.test(case=case):
             settings.HITL_POLICIES = policies
-            call = ask(bob, tool, {"text": "hello", **arguments})
-            assert call.status == expected
-            assert call.reason
-            event = AuditEvent.objects.get(call=call)
-            assert event.data["isAutomatic"] is (expected == Status.ALLOWED)
-            assert all(set(spoke) == {"policy", "verdict", "reason", "source"} for spoke in event.data["spoke"])
+            judgement = async_to_sync(judge)(tool, {"text": "hello", "amount": 1, **arguments}, caller(bob))
+            assert isinstance(judgement.verdict, VERDICTS[expected])
+            assert judgement.verdict.reason
 
 
-@pytest.mark.parametrize("inside", [lambda rule: rule, any_of], ids=["alone", "in another"])
+@each_row("inside", [lambda rule: rule, any_of], ids=["alone", "in another"])
 def test_what_a_rule_adds_for_programs_is_on_the_record_and_the_model_does_not_read_it(
     inside: Callable[[Any], Any], bob: User, settings: Settings
 ) -> None:
@@ -91,13 +94,13 @@ def test_what_a_rule_adds_for_programs_is_on_the_record_and_the_model_does_not_r
     assert "H-7" not in str(told)
 
 
-@pytest.mark.parametrize("policies", [[ALLOWS], [any_of(ALLOWS)], [AMOUNT, ALLOWS]], ids=range(3))
+@each_row("policies", [[ALLOWS], [any_of(ALLOWS)], [AMOUNT, ALLOWS]], ids=range(3))
 def test_a_tool_that_asks_every_time_cannot_be_loosened(policies: list[Any], bob: User, settings: Settings) -> None:
     settings.HITL_POLICIES = policies
     assert ask(bob, recording(mode="REQUIRED")).status == Status.WAITING
 
 
-@pytest.mark.parametrize("mode", ["REQUIRED", "DISABLED", "CONDITIONAL"])
+@each_row("mode", ["REQUIRED", "DISABLED", "CONDITIONAL"])
 def test_a_refusal_counts_in_every_mode(mode: str, bob: User, settings: Settings) -> None:
     settings.HITL_POLICIES = [REFUSES]
     call = ask(bob, recording(mode=mode))
@@ -117,7 +120,9 @@ def test_a_condition_and_a_rule_are_heard_both(bob: User, settings: Settings) ->
     assert ask(bob, tool, {"text": "a", "amount": 6}).status == Status.WAITING
     call = ask(bob, tool)
     assert call.status == Status.ALLOWED
-    spoke = AuditEvent.objects.get(call=call).data["spoke"]
+    data = AuditEvent.objects.get(call=call).data
+    spoke = data["spoke"]
+    assert (data["isAutomatic"], set(spoke[0])) == (True, {"policy", "verdict", "reason", "source"})
     assert [(said["policy"], said["source"]) for said in spoke] == [("never_ask", "settings"), ("condition", "tool")]
 
 
@@ -133,7 +138,7 @@ def test_people_of_a_group_are_told_apart(bob: User, charlie: User, finance: Gro
     assert [ask(person, tool).status for person in (bob, charlie)] == [Status.ALLOWED, Status.REFUSED]
 
 
-@pytest.mark.parametrize("kind,expected", [("chat", Status.ALLOWED), ("mcp", Status.REFUSED), ("api", Status.REFUSED)])
+@each_row("kind,expected", [("chat", Status.ALLOWED), ("mcp", Status.REFUSED), ("api", Status.REFUSED)])
 def test_callers_are_told_apart(kind: str, expected: Status, bob: User, settings: Settings) -> None:
     settings.HITL_POLICIES = [FROM_MCP, ALLOWS]
     assert ask(bob, recording(mode="CONDITIONAL"), kind=kind).status == expected

@@ -11,6 +11,7 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes
 from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, REFUSES
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +28,7 @@ def test_a_later_loosening_frees_no_waiting_call(bob: User, settings: Settings, 
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-14")
-@pytest.mark.parametrize("later", [[ASKS], [REFUSES], [], [ALLOWS, {"policy": "broken"}]], ids=range(4))
+@each_row("later", [[ASKS], [REFUSES], [], [ALLOWS, {"policy": "broken"}]], ids=range(4))
 def test_what_was_allowed_does_not_run_by_other_rules(
     later: list[Any], bob: User, settings: Settings, entered: list[ToolCall]
 ) -> None:

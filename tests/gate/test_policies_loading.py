@@ -10,10 +10,12 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings as django_settings
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import ImproperlyConfigured
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from hitlchat.base import environment
 from hitlchat.checks import check_settings
 from hitlchat.gate.policies.loading import Unloadable, load
 from hitlchat.gate.policy import Ask, Refuse, judge
@@ -155,23 +157,30 @@ def test_no_field_that_is_changed_turns_a_stored_policy_into_leave(bob: User) ->
 
 
 @pytest.mark.guarantee("SR-15")
-def test_the_program_does_not_start_with_rules_that_do_not_parse(subtests: pytest.Subtests) -> None:
+def test_what_is_no_list_as_json_is_no_setting(subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch) -> None:
     for value, told in [
         ("{", "HITL_POLICIES is no JSON"),
         ("{}", "HITL_POLICIES must be a list"),
         ('[{"policy": "never_ask", "policy": "always_ask"}]', "one stands twice"),
-        ('[{"policy": "never_ask", "tools": ["*"], "not": 1}]', "hitlchat.E003"),
     ]:
-        with subtests.test(value=value):
-            kept = {name: text for name, text in os.environ.items() if not OURS.match(name)}
-            done = subprocess.run(
-                [sys.executable, "manage.py", "policy", "list"],
-                cwd=ROOT,
-                env={**kept, "HITL_POLICIES": value},
-                capture_output=True,
-                text=True,
-                timeout=200,
-                check=False,
-            )
-            assert done.returncode != 0
-            assert told in done.stderr
+        monkeypatch.setenv("HITL_POLICIES", value)
+        with subtests.test(value=value), pytest.raises(ImproperlyConfigured, match=told):
+            environment.entries("HITL_POLICIES")
+
+
+@pytest.mark.guarantee("SR-15")
+def test_the_program_does_not_start_with_rules_that_do_not_parse() -> None:
+    kept = {name: text for name, text in os.environ.items() if not OURS.match(name)}
+    rules = '[{"policy": "never_ask", "tools": ["*"], "not": 1}]'
+    command = [sys.executable, "manage.py", "policy", "list"]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**kept, "HITL_POLICIES": rules},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "hitlchat.E003" in done.stderr

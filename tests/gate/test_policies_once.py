@@ -1,15 +1,17 @@
 """Asking once: which earlier yes counts, and which does not."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
-from tests.gate.asking import approval_of, ask, recording, run, say_yes
+from tests.gate.asking import ask, recording, run, say_yes
 from tests.gate.policy_rules import ALL, ALLOWS
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -27,47 +29,40 @@ def once(bob: User, settings: Settings) -> Tool:
     return tool
 
 
-def test_the_same_arguments_are_asked_about_once(once: Tool, bob: User) -> None:
-    call = ask(bob, once, {"amount": 1, "text": "a"})
-    assert call.status == Status.ALLOWED
-    assert "approved exactly these arguments" in call.reason
-
-
 @pytest.mark.servers("the SQL differs between the databases")
-def test_a_number_is_the_same_however_it_is_written(once: Tool, bob: User) -> None:
-    assert ask(bob, once, {"amount": 1.0, "text": "a"}).status == Status.ALLOWED
+def test_exactly_the_same_arguments_of_the_same_person_are_asked_about_once(
+    once: Tool, bob: User, charlie: User
+) -> None:
+    # A number is the same however it is written.
+    for amount in (1, 1.0):
+        call = ask(bob, once, {"amount": amount, "text": "a"})
+        assert call.status == Status.ALLOWED
+        assert "approved exactly these arguments" in call.reason
+    others = [(bob, {"text": "b"}), (bob, {"text": "a", "amount": 2}), (charlie, {"text": "a"})]
+    assert [ask(person, once, arguments).status for person, arguments in others] == [Status.WAITING] * 3
 
 
-@pytest.mark.parametrize("arguments", [{"text": "b"}, {"text": "a", "amount": 2}], ids=["another", "one more"])
-def test_other_arguments_are_asked_about(arguments: dict[str, Any], once: Tool, bob: User) -> None:
-    assert ask(bob, once, arguments).status == Status.WAITING
+CHANGES: dict[str, Callable[[], object]] = {
+    "definition": partial(Tool.objects.update, definition_hash="e" * 64),
+    "source": partial(Tool.objects.update, source="failing"),
+    "origin": partial(Tool.objects.update, origin="Elsewhere"),
+    "risk": partial(Tool.objects.update, risk_level=5),
+    "name": partial(Tool.objects.update, name="b"),
+    "the word of a client": partial(Decision.objects.update, means="elicitation"),
+    "nobody's word": partial(Decision.objects.update, means="system"),
+    **{
+        each: partial(ToolCall.objects.update, status=each)
+        for each in (Status.FAILED, Status.UNKNOWN, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN)
+    },
+}
 
 
-def test_the_yes_of_one_person_is_none_of_another(once: Tool, charlie: User) -> None:
-    assert ask(charlie, once, {"text": "a"}).status == Status.WAITING
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [{"definition_hash": "e" * 64}, {"source": "failing"}, {"origin": "Elsewhere"}, {"risk_level": 5}, {"name": "b"}],
-    ids=["definition", "source", "origin", "risk", "name"],
-)
-def test_another_tool_is_asked_about_again(columns: dict[str, Any], once: Tool, bob: User) -> None:
-    Tool.objects.filter(pk=once.pk).update(**columns)
+@each_row("change", CHANGES.values(), CHANGES)
+def test_only_a_persons_yes_to_this_very_tool_that_succeeded_counts(
+    change: Callable[[], object], once: Tool, bob: User
+) -> None:
+    change()
     once.refresh_from_db()
-    assert ask(bob, once, {"text": "a"}).status == Status.WAITING
-
-
-@pytest.mark.parametrize("means", ["elicitation", "system"])
-def test_the_word_of_a_client_is_no_earlier_yes(means: str, once: Tool, bob: User) -> None:
-    approval = approval_of(ToolCall.objects.get())
-    approval.decisions.update(means=means)
-    assert ask(bob, once, {"text": "a"}).status == Status.WAITING
-
-
-@pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN])
-def test_only_what_succeeded_counts_as_approved_before(status: Status, once: Tool, bob: User) -> None:
-    ToolCall.objects.update(status=status)
     assert ask(bob, once, {"text": "a"}).status == Status.WAITING
 
 

@@ -11,6 +11,7 @@ from hitlchat.gate.models import AuditEvent, Tool
 from hitlchat.gate.policy import Allow, Ask, Verdict, judge
 from hitlchat.gate.status import Status
 from tests.gate.asking import ask, recording
+from tests.tables import each_row
 
 BROKEN = {
     "does not parse": "args[",
@@ -63,7 +64,7 @@ async def test_a_condition_decides(subtests: pytest.Subtests) -> None:
 
 @pytest.mark.guarantee("gate:fail-closed")
 @pytest.mark.django_db
-@pytest.mark.parametrize(
+@each_row(
     "condition, kind, expected",
     [
         ('"finance" not in caller["groups"]', "chat", Status.ALLOWED),
@@ -110,7 +111,7 @@ async def test_an_argument_in_an_error_cannot_fill_the_card() -> None:
     assert len(judgement.reason) < 300
 
 
-@pytest.mark.parametrize("mode", ["REQUIRED", "CONDITIONAL", "DISABLED"])
+@each_row("mode", ["REQUIRED", "CONDITIONAL", "DISABLED"])
 async def test_the_master_switch_allows_everything_and_says_so(mode: str, settings: Settings) -> None:
     settings.HITL_ENABLED = False
     judgement = await judged(mode, "True")

@@ -16,6 +16,7 @@ from hitlchat.gate.submit import CallRequest, prepare
 from tests.conftest import caller
 from tests.gate.asking import approval_of, ask, leap, recording, run, say_yes, status
 from tests.gate.sources_for_tests import looked
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +40,7 @@ def test_a_tool_without_a_preview_is_asked_about_as_ever(bob: User, previews: li
     assert "preview" not in approval_of(ask(bob, recording("other"))).disclosure
 
 
-@pytest.mark.parametrize("mode,arguments", [("DISABLED", {"text": "a"}), ("REQUIRED", {"text": 1})])
+@each_row("mode,arguments", [("DISABLED", {"text": "a"}), ("REQUIRED", {"text": 1})])
 def test_nothing_is_looked_at_when_nobody_is_asked(mode: str, arguments: Any, bob: User, previews: list[Any]) -> None:
     previews.append(Preview(text="x"))
     ask(bob, recording(source="previewing", mode=mode), arguments)
@@ -94,7 +95,7 @@ def test_a_preview_that_fails_says_so_and_the_person_is_asked(
             assert status(call) == Status.WAITING
 
 
-@pytest.mark.parametrize("source", ["missing", "nowhere", "unmakeable"])
+@each_row("source", ["missing", "nowhere", "unmakeable"])
 def test_a_source_that_is_not_there_has_failed_previews(source: str, bob: User) -> None:
     assert approval_of(ask(bob, recording(source=source))).disclosure["preview"]["error"]
 
@@ -213,7 +214,7 @@ def test_a_preview_within_the_limits_is_kept_whole() -> None:
     assert preview.frozen(Preview(table=TABLE)) == {"text": None, "table": TABLE, "error": None, "cut": []}
 
 
-@pytest.mark.parametrize("value", ["\x00\u202e\ud800", "x" * 300_000], ids=["odd characters", "huge"])
+@each_row("value", ["\x00\u202e\ud800", "x" * 300_000], ids=["odd characters", "huge"])
 def test_no_text_keeps_the_call_from_being_asked_about_and_run(value: str, bob: User, previews: list[Any]) -> None:
     assert shown(bob, previews, Preview(text=value))["text"] == value[:8000]
     call = ToolCall.objects.get()

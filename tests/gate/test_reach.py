@@ -1,6 +1,7 @@
 """Conversations that are held to some tools: a call of any other is never run, whenever the others were taken away."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -25,6 +26,7 @@ from tests.conftest import caller, signed_in
 from tests.gate.asking import approved, ask, fresh, recording, run, say_yes, status
 from tests.gate.racing import database_fails_at, meanwhile
 from tests.gate.sources_for_tests import looked
+from tests.tables import each_row
 
 pytestmark = [
     pytest.mark.django_db,
@@ -53,9 +55,6 @@ def here(bob: User, orders: ToolSet) -> Conversation:
 @pytest.fixture
 def refund(orders: ToolSet) -> Tool:
     return Tool.objects.get(name="refund")
-
-
-TakeAway = Callable[[], None]
 
 
 def set_of(here: Conversation) -> UUID:
@@ -96,13 +95,8 @@ def unreadable_in_part(_: User, here: Conversation) -> None:
     ToolSet.objects.filter(pk=set_of(here)).update(tools=["refund", 1])
 
 
+TakeAway = Callable[[User, Conversation], None]
 WAYS = (narrowed, removed, exchanged, picked, picked_none, written_by_hand, unreadable, unreadable_in_part)
-
-
-@pytest.fixture(params=WAYS)
-def take_away(request: pytest.FixtureRequest, alice: User, here: Conversation) -> TakeAway:
-    """Try each way in which the conversation loses the tool refund."""
-    return partial(request.param, alice, here)
 
 
 def test_what_it_is_held_to_runs_and_nothing_else(bob: User, here: Conversation, entered: list[ToolCall]) -> None:
@@ -125,24 +119,27 @@ def test_nobody_is_asked_and_nothing_looked_at_for_a_call_that_is_out(bob: User,
     assert looked == []
 
 
-def test_a_call_that_was_let_run_does_not_start_once_its_tool_was_taken_away(
-    bob: User, here: Conversation, refund: Tool, take_away: TakeAway, entered: list[ToolCall]
+@each_row("take_away", WAYS, [way.__name__ for way in WAYS])
+def test_no_call_of_a_tool_that_was_taken_away_starts_however_far_it_had_come(
+    take_away: TakeAway, alice: User, bob: User, here: Conversation, refund: Tool, entered: list[ToolCall]
 ) -> None:
-    call = ask(bob, refund, conversation_id=here.pk)
-    assert call.status == Status.ALLOWED
-    take_away()
-    assert not run(call)
-    assert (status(call), fresh(call).reason, entered) == (Status.WITHDRAWN, TAKEN_AWAY, [])
-
-
-def test_a_call_that_a_person_approved_does_not_start_once_its_tool_was_taken_away(
-    bob: User, here: Conversation, refund: Tool, take_away: TakeAway, entered: list[ToolCall]
-) -> None:
+    here.refresh_from_db()
     Tool.objects.filter(pk=refund.pk).update(hitl_mode="REQUIRED")
-    call = approved(bob, refund, conversation_id=here.pk)
-    take_away()
-    assert not run(call)
-    assert (status(call), fresh(call).reason, entered) == (Status.WITHDRAWN, TAKEN_AWAY, [])
+    yes = approved(bob, refund, conversation_id=here.pk)
+    Tool.objects.filter(pk=refund.pk).update(hitl_mode=FREE)
+    let_run, unknown = (ask(bob, refund, conversation_id=here.pk) for _ in range(2))
+    ToolCall.objects.filter(pk=unknown.pk).update(status=Status.UNKNOWN)
+    judged = async_to_sync(prepare)(CallRequest("refund", {"text": "a"}, caller(bob), conversation_id=here.pk))
+    assert (let_run.status, judged.status) == (Status.ALLOWED, Status.ALLOWED)
+    take_away(alice, here)
+    for call in (yes, let_run):
+        assert not run(call)
+        assert (status(call), fresh(call).reason) == (Status.WITHDRAWN, TAKEN_AWAY)
+    rejected = [admit(judged)]
+    with suppress(NotAgain):
+        rejected.append(again(fresh(unknown), signed_in(bob), "bob"))
+    assert [(run(call), status(call)) for call in rejected] == [(False, Status.REJECTED)] * len(rejected)
+    assert entered == []
 
 
 def test_a_yes_to_a_question_about_a_tool_that_was_taken_away_runs_nothing(
@@ -167,17 +164,6 @@ def test_a_question_about_a_tool_that_was_taken_away_is_withdrawn_at_once_and_ot
     narrowed(alice, here)
     assert (status(call), fresh(call).reason) == (Status.WITHDRAWN, TAKEN_AWAY)
     assert (status(other), status(elsewhere)) == (Status.WAITING, Status.WAITING)
-
-
-def test_what_is_judged_before_and_recorded_after_is_rejected(
-    bob: User, here: Conversation, refund: Tool, take_away: TakeAway, entered: list[ToolCall]
-) -> None:
-    judged = async_to_sync(prepare)(CallRequest("refund", {"text": "a"}, caller(bob), conversation_id=here.pk))
-    assert judged.status == Status.ALLOWED
-    take_away()
-    call = admit(judged)
-    assert not run(call)
-    assert (status(call), entered) == (Status.REJECTED, [])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -219,20 +205,6 @@ def test_a_tool_that_was_renamed_is_out(bob: User, alice: User, here: Conversati
     tools.change(refund.pk, {"name": "pay_back"}, signed_in(alice))
     assert not run(call)
     assert ask(bob, Tool.objects.get(name="pay_back"), conversation_id=here.pk).status == Status.REJECTED
-
-
-def test_a_call_with_unknown_outcome_is_not_run_again_once_its_tool_was_taken_away(
-    bob: User, here: Conversation, refund: Tool, take_away: TakeAway, entered: list[ToolCall]
-) -> None:
-    call = ask(bob, refund, conversation_id=here.pk)
-    ToolCall.objects.filter(pk=call.pk).update(status=Status.UNKNOWN)
-    take_away()
-    try:
-        once_more = again(fresh(call), signed_in(bob), "bob")
-    except NotAgain:
-        return
-    assert not run(once_more)
-    assert (status(once_more), entered) == (Status.REJECTED, [])
 
 
 def test_a_set_that_cannot_be_read_for_now_lets_nothing_start(

@@ -14,6 +14,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import MakeTool, caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes
+from tests.tables import each_row
 from tools_studio import authoring
 from tools_studio.spec import Draft
 
@@ -94,7 +95,7 @@ CHANGES: dict[str, tuple[Callable[[ToolCall], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("change,why", CHANGES.values(), ids=CHANGES)
+@each_row("change,why", CHANGES.values(), ids=CHANGES)
 @pytest.mark.guarantee("SR-9")
 def test_a_yes_is_void_once_anything_is_changed(
     change: Callable[[ToolCall], object], why: str, bob: User, tool: Tool, entered: list[ToolCall]
@@ -120,7 +121,7 @@ def test_a_yes_moved_to_another_call_is_void(bob: User, tool: Tool, entered: lis
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize("forged", [Status.APPROVED, Status.ALLOWED])
+@each_row("forged", [Status.APPROVED, Status.ALLOWED])
 def test_a_status_alone_is_no_yes(forged: Status, waiting: ToolCall, entered: list[ToolCall]) -> None:
     ToolCall.objects.filter(pk=waiting.pk).update(status=forged)
     assert not run(waiting)
@@ -143,9 +144,7 @@ def test_nothing_changed_is_nothing_void(bob: User, tool: Tool, entered: list[To
     assert len(entered) == 1
 
 
-@pytest.mark.parametrize(
-    "change", [of_tool(definition_hash="e" * 64), of_tool(name="x"), of_tool(hitl_mode="REQUIRED")], ids=range(3)
-)
+@each_row("change", [of_tool(definition_hash="e" * 64), of_tool(name="x"), of_tool(hitl_mode="REQUIRED")], ids=range(3))
 def test_a_permission_is_void_too_once_the_tool_is_another(
     change: Callable[[ToolCall], object], bob: User, entered: list[ToolCall]
 ) -> None:
@@ -156,8 +155,8 @@ def test_a_permission_is_void_too_once_the_tool_is_another(
     assert entered == []
 
 
-@pytest.mark.parametrize("act", ["change", "delete", "unpublish"])
-@pytest.mark.parametrize("answered", [False, True], ids=["waiting", "approved"])
+@each_row("act", ["change", "delete", "unpublish"])
+@each_row("answered", [False, True], ids=["waiting", "approved"])
 @pytest.mark.guarantee("SR-14")
 def test_what_waits_is_withdrawn_when_its_author_touches_the_tool(
     act: str, answered: bool, alice: User, bob: User, make_tool: MakeTool

@@ -63,11 +63,8 @@ def test_of_three_calls_killed_after_their_effect_none_happens_twice(bob: User, 
     assert events(calls[0])[-1] == "call.unknown"
 
 
-@pytest.mark.parametrize(
-    "where,happened",
-    [("after the claim", False), pytest.param("while recording the result", True, marks=KILLS)],
-    ids=["claim", "result"],
-)
+@KILLS
+@pytest.mark.parametrize("where,happened", [("after the claim", False), ("while recording the result", True)])
 @pytest.mark.guarantee("SR-12")
 def test_a_process_killed_around_the_tool_leaves_an_unknown_outcome(
     where: str, happened: bool, bob: User, tmp_path: Path
@@ -92,12 +89,9 @@ def test_a_process_killed_while_recording_the_yes_has_recorded_none(bob: User, t
     assert done(tmp_path / "effects") == []
 
 
+@KILLS
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize(
-    "where, yes",
-    [("after the answer", 1), pytest.param("while answering", 0, marks=KILLS)],
-    ids=["counted", "counting"],
-)
+@pytest.mark.parametrize("where, yes", [("after the answer", 1), ("while answering", 0)])
 def test_a_process_killed_around_the_first_of_two_yeses_leaves_what_was_counted_and_nothing_runs(
     where: str, yes: int, alice: User, bob: User, tmp_path: Path
 ) -> None:
@@ -114,10 +108,8 @@ def test_a_process_killed_around_the_first_of_two_yeses_leaves_what_was_counted_
     assert (status(call), done(tmp_path / "effects")) == (Status.APPROVED, [])
 
 
-@pytest.mark.parametrize(
-    "where",
-    ["in the preview", *(pytest.param(each, marks=KILLS) for each in ("between preview and claim", "while claiming"))],
-)
+@KILLS
+@pytest.mark.parametrize("where", ["in the preview", "between preview and claim", "while claiming"])
 def test_a_process_killed_around_the_second_preview_leaves_the_call_to_another(
     where: str, bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +125,8 @@ def test_a_process_killed_around_the_second_preview_leaves_the_call_to_another(
     assert done(tmp_path / "effects") == [str(call.pk)]
 
 
-@pytest.mark.parametrize("where", ["after the answer", pytest.param("while claiming", marks=KILLS)])
+@KILLS
+@pytest.mark.parametrize("where", ["after the answer", "while claiming"])
 def test_a_process_killed_before_the_claim_leaves_the_call_to_another(where: str, bob: User, tmp_path: Path) -> None:
     call = ask(bob, recording(source="appending"))
     die(where, call, tmp_path / "effects")

@@ -26,6 +26,7 @@ from tests.gate.asking import approval_of, ask, events, fresh, recording, run, s
 from tests.gate.granting import HERE, again, conditional, covered, granted, runs
 from tests.gate.policy_rules import ALLOWS, REFUSES
 from tests.gate.racing import meanwhile, together
+from tests.tables import each_row
 from tests.waiting import stored
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +53,7 @@ def unasked(bob: User, tool: Tool) -> ToolCall:
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize(
+@each_row(
     "word,asked",
     [("tools", []), ("risky", [2, 3]), ("every", [0, 1, 2, 3]), ("sometimes", [0, 1, 2, 3]), ("", [0, 1, 2, 3])],
 )
@@ -386,7 +387,7 @@ def test_the_same_word_once_more_is_no_change(bob: User) -> None:
     assert AuditEvent.objects.filter(name=stricter.CHANGED).count() == 1
 
 
-@pytest.mark.parametrize("word", ["", "never", "TOOLS", "every "])
+@each_row("word", ["", "never", "TOOLS", "every "])
 def test_a_word_that_there_is_not_cannot_be_set(word: str, bob: User) -> None:
     with pytest.raises(stricter.BadWord, match="tools, risky, every"):
         make(bob, word)

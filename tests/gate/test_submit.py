@@ -10,6 +10,7 @@ from hitlchat.base import canonical
 from hitlchat.gate.models import Approval, AuditEvent, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -62,29 +63,25 @@ def test_an_unknown_tool_is_rejected_by_its_exact_name(subtests: pytest.Subtests
             assert len(call.reason) < 200
 
 
-@pytest.mark.parametrize("request_", [{"among": []}, {"among": ["other"]}])
+@each_row("request_", [{"among": []}, {"among": ["other"]}])
 def test_a_tool_out_of_the_callers_reach_is_unknown_to_it(request_: dict[str, Any], bob: User, tool: Tool) -> None:
     assert ask(bob, tool, **request_).status == Status.REJECTED
 
 
-@pytest.mark.parametrize(
-    "kind,expected", [("chat", "rejected"), ("api", "rejected"), ("mcp", "rejected"), ("studio", "waiting")]
-)
+@each_row("kind,expected", [("chat", "rejected"), ("api", "rejected"), ("mcp", "rejected"), ("studio", "waiting")])
 def test_a_draft_is_there_for_its_author_alone(kind: str, expected: str, bob: User) -> None:
     assert ask(bob, recording(published=False), kind=kind).status == expected
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize("kind", ["chat", "studio", "api", "mcp"])
+@each_row("kind", ["chat", "studio", "api", "mcp"])
 def test_whoever_calls_a_gated_tool_waits(kind: str, bob: User, tool: Tool) -> None:
     call = ask(bob, tool, kind=kind)
     assert call.status == Status.WAITING
     assert approval_of(call).disclosure["caller"] == {"kind": kind, "user": bob.pk, "name": "bob"}
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"text": "\ud800"}, {"a": [{"b": "x\udfff"}]}, {"\ud800": 1}, '{"a": "\\ud83d"}']
-)
+@each_row("arguments", [{"text": "\ud800"}, {"a": [{"b": "x\udfff"}]}, {"\ud800": 1}, '{"a": "\\ud83d"}'])
 @pytest.mark.servers("SQLite enforces no limits of columns and numbers")
 def test_half_a_character_is_refused_before_anybody_is_asked(arguments: Any, bob: User) -> None:
     call = ask(bob, recording(input_schema={"type": "object"}), arguments)
@@ -92,7 +89,7 @@ def test_half_a_character_is_refused_before_anybody_is_asked(arguments: Any, bob
     assert "Expected whole characters" in call.reason
 
 
-@pytest.mark.parametrize("value", ["\x00", "\u202e"])
+@each_row("value", ["\x00", "\u202e"])
 @pytest.mark.servers("SQLite enforces no limits of columns and numbers")
 def test_text_that_a_database_cannot_keep_is_asked_about_all_the_same(value: str, bob: User) -> None:
     tool = recording(prompt_template="Say {args.text}?", input_schema={"type": "object"})
@@ -109,7 +106,7 @@ def test_what_a_rejected_call_brought_is_kept_for_the_record(bob: User, tool: To
 
 
 @pytest.mark.guarantee("audit:complete")
-@pytest.mark.parametrize("mode,name", [("REQUIRED", "call.waiting"), ("DISABLED", "call.allowed")])
+@each_row("mode,name", [("REQUIRED", "call.waiting"), ("DISABLED", "call.allowed")])
 def test_every_call_enters_the_record_with_one_event(mode: str, name: str, bob: User) -> None:
     call = ask(bob, recording(mode=mode))
     event = AuditEvent.objects.get(call=call)

@@ -21,6 +21,7 @@ from hitlchat.gate.stopping import withdraw_turn
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import meanwhile
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +70,7 @@ def test_a_call_whose_process_lives_is_not_lost(bob: User, tool: Tool) -> None:
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize(
+@each_row(
     "result,outcome",
     [(ToolResult(value="late"), Status.SUCCEEDED), (ToolResult.failure("error", "no"), Status.FAILED)],
     ids=["result", "error"],
@@ -89,7 +90,7 @@ def test_another_process_cannot_report_in_its_place(bob: User, tool: Tool) -> No
     assert (status(call), fresh(call).result) == (Status.UNKNOWN, None)
 
 
-@pytest.mark.parametrize("outcome,end", [("done", Status.SUCCEEDED), ("failed", Status.FAILED)])
+@each_row("outcome,end", [("done", Status.SUCCEEDED), ("failed", Status.FAILED)])
 def test_a_person_who_found_out_says_what_happened(
     outcome: Literal["done", "failed"], end: Status, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:

@@ -14,6 +14,7 @@ from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, run, status
 from tests.gate.racing import meanwhile, together
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ def test_what_was_approved_and_has_not_started_is_withdrawn_and_the_model_told(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:one-outcome")
-@pytest.mark.parametrize("round_", range(5))
+@each_row("round_", range(5))
 def test_of_taking_back_and_starting_exactly_one_happens(
     round_: int, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:

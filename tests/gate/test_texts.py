@@ -12,6 +12,7 @@ from hitlchat.gate.models import AuditEvent, ModelText, Outcome, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import recording
+from tests.tables import each_row
 
 pytestmark = [
     pytest.mark.django_db,
@@ -147,7 +148,7 @@ def test_every_change_is_on_record_and_saving_the_same_is_none(alice: User, tool
     assert (event.data["tool"], event.data["weaker"]) == ("refund", [results.OTHER_WORDS])
 
 
-@pytest.mark.parametrize("outcome", Outcome.values)
+@each_row("outcome", Outcome.values)
 def test_an_unknown_placeholder_is_refused_at_its_field_with_those_that_are_known(outcome: str, alice: User) -> None:
     found = refusal({outcome: "Hello {userName}", "expired" if outcome != "expired" else "declined": "Fine."}, alice)
     assert found.keys() == {outcome}

@@ -25,6 +25,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.deciding_people import approver, escalated, members, rule
 from tests.gate.racing import meanwhile, together
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -238,7 +239,7 @@ def test_one_no_declines_whoever_said_yes_before(bob: User, dora: User, erik: Us
 
 
 @pytest.mark.guarantee("gate:only-people")
-@pytest.mark.parametrize("loses", ["role", "account"])
+@each_row("loses", ["role", "account"])
 def test_the_yes_of_someone_who_may_not_decide_any_more_does_not_count(
     loses: str, alice: User, bob: User, dora: User, erik: User, by_two: Tool
 ) -> None:
@@ -302,7 +303,7 @@ def test_a_call_moved_past_its_yeses_does_not_run(bob: User, dora: User, by_two:
 
 
 @pytest.mark.guarantee("gate:same-call")
-@pytest.mark.parametrize("change", ["set", "dropped", "another", "group deleted"])
+@each_row("change", ["set", "dropped", "another", "group deleted"])
 def test_other_rules_void_what_waits_and_what_was_approved_before(
     change: str, alice: User, bob: User, dora: User, finance: Group, tool: Tool, entered: list[ToolCall]
 ) -> None:
@@ -376,7 +377,7 @@ def test_a_change_of_rules_is_on_record_with_what_was_before(alice: User, tool: 
     assert (event.data["after"]["decidedBy"], event.data["after"]["quorum"]) == ("approvers", 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rules,field",
     [
         ({"quorum": 2}, "quorum"),
@@ -453,7 +454,7 @@ def test_the_highest_risk_is_approved_only_shortly_after_signing_in(bob: User) -
     assert status(call) == Status.APPROVED
 
 
-@pytest.mark.parametrize("minutes,told", [(1, "the last minute."), (15, "the last 15 minutes.")])
+@each_row("minutes,told", [(1, "the last minute."), (15, "the last 15 minutes.")])
 def test_how_fresh_a_sign_in_has_to_be_is_said_in_plain_words(
     bob: User, settings: Settings, minutes: int, told: str
 ) -> None:
