@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database, lease
-from hitlchat.base.background import background, me
+from hitlchat.base.background import Waker, background, me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db, only
 from hitlchat.gate import contents, placing, staleness, stopping, submit
@@ -26,26 +26,7 @@ from hitlchat.gate.sources import CannotBegin, DelegatingSource, OutcomeUnknown,
 from hitlchat.gate.staleness import Look, LookFirst
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move
-
-_calls: set[UUID] = set()
-
-
-def begins(call_id: UUID) -> None:
-    _calls.add(call_id)
-
-
-def is_underway(call_id: UUID) -> bool:
-    return call_id in _calls
-
-
-@contextmanager
-def ends(call_id: UUID) -> Iterator[None]:
-    """End a call's work with this block."""
-    try:
-        yield
-    finally:
-        _calls.discard(call_id)
-
+from hitlchat.gate.underway import Work, executing, works
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +38,6 @@ NOT_BEGUN: Final = gettext_noop("an error in hitlchat kept it from beginning")
 # Gives a call a place to run in. NoPlace.
 Admit = Callable[[ToolCall], Place]
 
-# Of this process: what waits for its turn or is looked at once more, and what `claim` gave out, each good for one
-# `execute`, with its place and when its lease was taken, by a clock that nobody sets.
-_looking: set[UUID] = set()
-_claimed: dict[UUID, tuple[Place, float]] = {}
 _leases = lease.Leases()
 
 
@@ -119,15 +96,16 @@ async def _execute_in_turn(call: ToolCall) -> None:
 
 
 async def _claim_in_turn(call: ToolCall, seconds: float | None) -> ToolCall | None:
-    if call.pk in _looking:
+    if call.pk in works:
         return None
-    _looking.add(call.pk)
+    works[call.pk] = waiting = Work()
     try:
         if (place := await placing.turn(_source(call), call, seconds)) is None:
             return None
         return await _look_and_claim(call, place)
     finally:
-        _looking.discard(call.pk)
+        if works.get(call.pk) is waiting:
+            del works[call.pk]
 
 
 async def _look_and_claim(call: ToolCall, place: Place) -> ToolCall | None:
@@ -228,8 +206,7 @@ def _taken(call: ToolCall, place: Place) -> ToolCall:
     except BaseException:
         place.leave()
         raise
-    _claimed[call.pk] = place, lease.uptime()
-    begins(call.pk)
+    works[call.pk] = Work(place, lease.uptime())
     return call
 
 
@@ -244,21 +221,21 @@ def _stands(call: ToolCall, seen: Look | None) -> bool:
 
 async def execute(call: ToolCall) -> None:
     """Execute a call that `claim` returned, once, and record what happened. NotClaimed for any other call."""
-    if call.pk not in _claimed:
+    work = works.get(call.pk)
+    if work is None or work.place is None or work.stop is not None:
         raise NotClaimed(f"call {call.pk} was not claimed for execution")
-    place, since = _claimed.pop(call.pk)
-    with stopping.hearing(call.pk):
-        try:
-            with ends(call.pk):
-                result = await _enter(call, place, since)
-            await in_db(_record)(call, result)
-        except OutcomeUnknown as unknown:
-            await in_db(_lost)(call.pk, str(unknown))
-
-
-async def _enter(call: ToolCall, place: Place, since: float) -> ToolResult:
+    work.stop = Waker()
     try:
-        if not (lease.is_young(since) or await in_db(_is_in_time)(call)):
+        await in_db(_record)(call, await _enter(call, work, work.place))
+    except OutcomeUnknown as unknown:
+        await in_db(_lost)(call.pk, str(unknown))
+    finally:
+        del works[call.pk]
+
+
+async def _enter(call: ToolCall, work: Work, place: Place) -> ToolResult:
+    try:
+        if not (lease.is_young(work.since) or await in_db(_is_in_time)(call)):
             # Others may count it as lost by now, and act on that.
             return ToolResult.failure("late", "It was not run: it could not be started in time.")
         with place.used():
@@ -272,6 +249,7 @@ async def _enter(call: ToolCall, place: Place, since: float) -> ToolResult:
         logger.exception("Tool %s failed outside the tool itself, call %s", call.tool_name, call.pk)
         return ToolResult.failure("internal", "An error in hitlchat, not in the tool, ended the call.")
     finally:
+        work.has_returned = True
         place.leave()
 
 
@@ -325,7 +303,7 @@ def _keepable(result: ToolResult) -> ToolResult:
 def lose_overdue() -> list[UUID]:
     """Calls whose process fell silent while executing: their outcome is unknown. Never run again by itself."""
     # Of what this process executes it knows better, whatever happened to the clock.
-    rows = ToolCall.objects.filter(status=Status.EXECUTING).exclude(pk__in=stopping.executing())
+    rows = ToolCall.objects.filter(status=Status.EXECUTING).exclude(pk__in=executing())
     for call_id, silent in (found := _leases.lapsed(rows, 100)):
         _lost(call_id, "the process that was executing it stopped", only_if=silent)
     return [call_id for call_id, _ in found]
@@ -333,7 +311,7 @@ def lose_overdue() -> list[UUID]:
 
 def beat() -> None:
     """Renew the leases of everything this process executes; not of a call whose result it could not record."""
-    rows = ToolCall.objects.filter(pk__in=stopping.executing(), owner=me(), status=Status.EXECUTING)
+    rows = ToolCall.objects.filter(pk__in=executing(), owner=me(), status=Status.EXECUTING)
     rows.update(lease_until=lease.renewed())
 
 

@@ -5,8 +5,8 @@ Deadlines that pass, processes that die, and unknown outcomes that a person sett
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, Literal
@@ -19,7 +19,7 @@ from hitlchat.base import lease
 from hitlchat.base.background import Waker
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
-from hitlchat.gate import decide, perform, placing, stopping
+from hitlchat.gate import decide, perform, placing, stopping, underway
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.grants import giving
@@ -34,52 +34,49 @@ _waiters: dict[UUID, set[Waker]] = defaultdict(set)
 
 async def settled(call_id: UUID, seconds: float) -> ToolCall:
     """The call once it is settled, or as it is after `seconds`. Starts it if no server loop has."""
-    event = Waker()
-    _waiters[call_id].add(event)
-    try:
+    with _waiting(call_id) as event:
         if (claimed := await perform.start(call_id, seconds)) is not None:
             await perform.execute(claimed)
         return await _wait(call_id, event, seconds, _read)
-    finally:
-        _forget(call_id, event)
 
 
 async def watched(call_id: UUID, seconds: float, *related: str) -> ToolCall:
-    """Wait as `settled` does, for callers that may be cancelled.
-
-    They may be: a task of the server's loop executes the call, never theirs.
+    """Wait as `settled` does, for callers that may be cancelled: a task of the server's loop executes the call.
 
     `related`: what is to be read along with it.
     """
+    with _waiting(call_id) as event:
+        return await _wait(call_id, event, seconds, partial(_begun, related))
+
+
+@contextmanager
+def _waiting(call_id: UUID) -> Iterator[Waker]:
+    """Give an event that is set once the call is settled."""
     event = Waker()
     _waiters[call_id].add(event)
     try:
-        return await _wait(call_id, event, seconds, partial(_begun, related))
+        yield event
     finally:
-        _forget(call_id, event)
-
-
-def _forget(call_id: UUID, event: Waker) -> None:
-    _waiters[call_id].discard(event)
-    if not _waiters[call_id]:
-        del _waiters[call_id]
+        _waiters[call_id].discard(event)
+        if not _waiters[call_id]:
+            del _waiters[call_id]
 
 
 async def _wait(call_id: UUID, event: asyncio.Event, seconds: float, read: Callable[[UUID], ToolCall]) -> ToolCall:
     now = asyncio.get_running_loop().time
     deadline = now() + seconds
     # What is underway here is not over before the event tells.
-    if perform.is_underway(call_id):
-        await _told(event, seconds)
+    if underway.is_running(call_id):
+        await _woken(event, seconds)
     while True:
         call = await in_db(read)(call_id)
         left = deadline - now()
         if call.settled or left <= 0:
             return call
-        await _told(event, left)
+        await _woken(event, left)
 
 
-async def _told(event: asyncio.Event, seconds: float) -> None:
+async def _woken(event: asyncio.Event, seconds: float) -> None:
     # Another process may settle it, which no event of this one tells.
     with suppress(TimeoutError):
         async with asyncio.timeout(min(seconds, LOOK_AGAIN_SECONDS)):

@@ -6,8 +6,8 @@ started is withdrawn.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.dispatch import Signal
 from django.utils.translation import gettext_noop
 
-from hitlchat.base.background import Waker, attempt
+from hitlchat.base.background import attempt
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import oversight, reach
@@ -26,6 +26,7 @@ from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.sources import DelegatingSource, delegating, hears_of_stopping
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move, note
+from hitlchat.gate.underway import works
 
 REQUESTED = "call.stop_requested"
 
@@ -34,31 +35,15 @@ stop_requested = Signal()
 
 T = TypeVar("T")
 
-# What this process executes.
-_executing: dict[UUID, Waker] = {}
-
 
 class NoSuchCall(NotFound):
     """No call has this id, or it is someone else's."""
 
 
-@contextmanager
-def hearing(call_id: UUID) -> Iterator[None]:
-    """While this process executes the call, it hears whether the call is to stop."""
-    _executing[call_id] = Waker()
-    try:
-        yield
-    finally:
-        del _executing[call_id]
-
-
-def executing() -> tuple[UUID, ...]:
-    return tuple(_executing)
-
-
 def wish(call: ToolCall) -> asyncio.Event:
     """Return an event, for a source, that is set once the call that it executes is to stop."""
-    return _executing.get(call.pk) or asyncio.Event()
+    work = works.get(call.pk)
+    return (work and work.stop) or asyncio.Event()
 
 
 async def unless_stopped(call: ToolCall, work: Coroutine[Any, Any, T]) -> T | None:
@@ -141,7 +126,7 @@ def _recall(call: ToolCall, agents: DelegatingSource, actor: Actor) -> None:
 
 def look() -> None:
     """Look for wishes that other processes were told, about what this one executes."""
-    unaware = [call_id for call_id, waker in list(_executing.items()) if not waker.is_set()]
+    unaware = [call_id for call_id, work in [*works.items()] if work.stop is not None and not work.stop.is_set()]
     if not unaware:
         return
     for call_id in AuditEvent.objects.filter(call_id__in=unaware, name=REQUESTED).values_list("call_id", flat=True):
@@ -154,8 +139,8 @@ def _tell(call_id: UUID, **more: Any) -> None:
 
 
 def _wake(call_id: UUID | None) -> None:
-    if call_id and (waker := _executing.get(call_id)) is not None:
-        waker.wake()
+    if call_id and (work := works.get(call_id)) is not None and work.stop is not None:
+        work.stop.wake()
 
 
 NOT_STARTED = (Status.WAITING, Status.ALLOWED, Status.APPROVED)
