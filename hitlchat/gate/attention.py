@@ -14,10 +14,10 @@ from typing import Any, Final
 from django.db import DatabaseError, transaction
 from django.utils.translation import gettext as _
 
-from hitlchat.base import canonical
 from hitlchat.base.durations import about
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import FOLD_AFTER, FOLD_AFTER_LINES, MOST_FACTS, MOST_ROWS, ROWS_SHOWN, SHOWN_OF_FOLDED
+from hitlchat.gate.contents import spelled
 from hitlchat.gate.models import Approval, Decision, Showing, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
@@ -56,7 +56,7 @@ def _texts(disclosure: dict[str, Any]) -> Iterator[str]:
     yield from _leaves(disclosure.get("facts", [])[:MOST_FACTS])
     for name, value in islice(disclosure.get("arguments", {}).items(), MOST_ROWS):
         yield name
-        yield _before_fold(value if isinstance(value, str) else canonical.pretty(value, indent=2))
+        yield _before_fold(spelled(value))
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -18,6 +18,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate import disclosure, question
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.contents import spelled
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.question import Asking, asking_of
 from hitlchat.gate.status import Status
@@ -424,15 +425,5 @@ def _rows(shown: dict[str, Any]) -> list[Row]:
     arguments: dict[str, Any] = shown["arguments"]
     types = dict(shown["fields"])
     known = [name for name in types if name in arguments]
-    return [
-        _row(name, types.get(name, ""), arguments[name]) for name in known + [n for n in arguments if n not in types]
-    ]
-
-
-def _row(name: str, word: str, value: Any) -> Row:
-    text = (
-        value
-        if isinstance(value, str)
-        else canonical.pretty(value, indent=2 if isinstance(value, dict | list) else None)
-    )
-    return box(text, name, word)
+    names = known + [name for name in arguments if name not in types]
+    return [box(spelled(arguments[name]), name, types.get(name, "")) for name in names]

@@ -77,7 +77,7 @@ def in_words(block: Block) -> str:
 def text(call: ToolCall) -> str:
     """Return what `call` gave, for people: a text as it is, else JSON; of content blocks what can be read."""
     found = blocks(call)
-    return _spelled(call.result) if found is None else in_one_text(found, call.result.get("structured"), indent=2)
+    return spelled(call.result) if found is None else in_one_text(found, call.result.get("structured"), indent=2)
 
 
 def has_text_beside(call: ToolCall) -> bool:
@@ -93,15 +93,16 @@ def in_one_text(blocks: list[Block], structured: Any, indent: int | None = None)
     said = "\n".join(texts)
     if structured is None or (said.strip() and _is_said_by(structured, texts)):
         return said
-    return _BESIDE.join(filter(str.strip, (said, _spelled(structured, indent))))
+    return _BESIDE.join(filter(str.strip, (said, spelled(structured, indent))))
+
+
+def spelled(value: Any, indent: int | None = 2) -> str:
+    """Return a value for people: a text as it is, else JSON."""
+    return value if isinstance(value, str) else canonical.pretty(value, indent=indent)
 
 
 def _texts(blocks: list[Block]) -> list[str]:
     return [str(block["text"]) for block in blocks if "text" in block]
-
-
-def _spelled(value: Any, indent: int | None = 2) -> str:
-    return value if isinstance(value, str) else canonical.pretty(value, indent=indent)
 
 
 def _is_said_by(structured: Any, texts: list[str]) -> bool:
@@ -114,7 +115,7 @@ def _is_said_by(structured: Any, texts: list[str]) -> bool:
         spellings = texts if len(items) == len(texts) else ["\n".join(texts)]
         if all(_spells(text, item) for text, item in zip(spellings, items, strict=True)):
             return True
-    return "\n".join(texts) == _spelled(structured)
+    return "\n".join(texts) == spelled(structured)
 
 
 def _spells(text: str, value: Any) -> bool:

@@ -6,7 +6,6 @@ start, exactly one happens.
 
 import logging
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
@@ -41,7 +40,7 @@ from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, Verdict
 from hitlchat.gate.status import SETTLED, Status
-from hitlchat.gate.transition import StaleCall, move
+from hitlchat.gate.transition import StaleCall, move, withdraw
 
 PRESETS: Final = (
     gettext_noop("Not now"),
@@ -232,9 +231,7 @@ def _require_whole(approval: Approval) -> None:
         card.card(approval)
     except (LookupError, TypeError, ValueError, AttributeError):
         logger.exception("The card of call %s cannot be laid out", approval.call_id)
-        with suppress(StaleCall):
-            data = {"reason": UNSEEN}
-            move(approval.call, Status.WITHDRAWN, actor=SYSTEM, data=data, reason=f"Not run: {UNSEEN}.")
+        withdraw(approval.call, UNSEEN)
         raise AlreadySettled(ToolCall.objects.get(pk=approval.call_id)) from None
 
 
@@ -302,14 +299,7 @@ def _too_late(approval: Approval, actor: Actor) -> NoReturn:
 
 def void_if_changed(call: ToolCall) -> bool:
     """Withdraw a waiting call about which others decide by now than when it was asked; False if it stands."""
-    if not oversight.has_changed(call):
-        return False
-    try:
-        why = oversight.CHANGED
-        move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
-    except StaleCall:
-        return False
-    return True
+    return oversight.has_changed(call) and withdraw(call, oversight.CHANGED)
 
 
 def expire(call: ToolCall) -> bool:
@@ -352,13 +342,11 @@ def take_back(call_id: UUID, actor: Actor) -> ToolCall:
     call.refresh_from_db()
     if call.status != Status.APPROVED:
         raise TooLate(call)
-    try:
-        with durable():
-            move(call, Status.WITHDRAWN, actor=actor, data={"reason": TAKEN_BACK}, reason=f"Not run: {TAKEN_BACK}.")
+    with durable():
+        if withdraw(call, TAKEN_BACK, actor=actor):
             giving.revoke_given_with(call_id, actor)
-    except StaleCall as stale:
-        raise TooLate(ToolCall.objects.get(pk=call_id)) from stale
-    return call
+            return call
+    raise TooLate(ToolCall.objects.get(pk=call_id))
 
 
 def take_back_approval(approval_id: UUID, actor: Actor) -> ToolCall:

@@ -298,16 +298,12 @@ def still(actor: Actor) -> Q:
     mild = Q(risk_level__lt=HIGHEST_RISK) & ~Q(tool_id__in=risky)
     if actor.means != "session" or actor.signed_in_at is None:
         return mild
-    until, since = (_value(actor.signed_in_at + by) for by in (lasts(), -SLACK))
+    until, since = (Value(actor.signed_in_at + by, output_field=DateTimeField()) for by in (lasts(), -SLACK))
     return mild | Q(GreaterThan(until, Now()), LessThan(since, Now()))
 
 
 def lasts() -> timedelta:
     return timedelta(minutes=settings.HITL_FRESH_SIGN_IN_MINUTES)
-
-
-def _value(at: object) -> Value:
-    return Value(at, output_field=DateTimeField())
 
 
 COUNTED = "call.counted"

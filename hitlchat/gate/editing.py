@@ -25,6 +25,7 @@ from hitlchat.gate import batch, decide, disclosure, schema
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.card import Effect, Row, TitlePiece, again, box
+from hitlchat.gate.contents import spelled
 from hitlchat.gate.decide import BadEdit, checked
 from hitlchat.gate.deciders import may_answer, still_may_answer
 from hitlchat.gate.models import LONGEST_DEADLINE, Approval, ToolCall
@@ -137,7 +138,7 @@ def _differs(name: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> Change:
-    was, now = (_text(values[name]) if name in values else None for values in (old, new))
+    was, now = (spelled(values[name]) if name in values else None for values in (old, new))
     marked = again({"before": _as_preview(was), "why": ""}, _as_preview(now))
     is_short = max(len(was or ""), len(now or "")) <= SHORT
     boxed = box(now, name, word) if now is not None else None
@@ -165,12 +166,6 @@ def _kind(value: Any) -> str:
 def _as_preview(text: str | None) -> dict[str, Any]:
     """Return a value as `changes` compares it."""
     return {"text": text or "", "table": None, "cut": [], "error": None}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return canonical.pretty(value, indent=2 if isinstance(value, dict | list) else None)
 
 
 MORE = timedelta(minutes=5)

@@ -22,10 +22,10 @@ from hitlchat.gate.grants import scope
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.placing import ANYWHERE, READY, NoPlace, Place
 from hitlchat.gate.policies import Ask, strictness
-from hitlchat.gate.sources import CannotBegin, DelegatingSource, OutcomeUnknown, Source, ToolResult, delegating, source
+from hitlchat.gate.sources import CannotBegin, DelegatingSource, OutcomeUnknown, Source, ToolResult, source
 from hitlchat.gate.staleness import Look, LookFirst
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import StaleCall, move
+from hitlchat.gate.transition import StaleCall, move, withdraw
 from hitlchat.gate.underway import Work, executing, works
 
 logger = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ def _place(call: ToolCall) -> Place:
 
 
 def _source(call: ToolCall) -> Source | None:
-    """None if it can't be had: the call fails when it is entered."""
+    """Return the source; None if it can't be had: the call fails when it is entered."""
     try:
         return source(call.source)
     except Exception:
@@ -152,26 +152,18 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
         return None
     try:
         if why := staleness.reason(call):
-            move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
+            withdraw(call, why)
             return None
         if said := strictness.about_call(call):
             raise AskFirst(call, said)
         if staleness.is_due(call) and not _stands(call, seen):
             return None
-        if (agents := _delegating(call)) is not None:
+        agents: object = _source(call)
+        if isinstance(agents, DelegatingSource):
             _delegated(call, agents)
             return None
         return _taken(call, admit(call))
     except StaleCall:
-        return None
-
-
-def _delegating(call: ToolCall) -> DelegatingSource | None:
-    """Return the source, if the call is to be work of its own; one that cannot be had fails when it is entered."""
-    try:
-        return delegating(call.source)
-    except Exception:
-        logger.exception("The source of tool %s is missing, call %s", call.tool_name, call.pk)
         return None
 
 

@@ -20,7 +20,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import StaleCall, move, remark
+from hitlchat.gate.transition import remark, withdraw
 
 QUEUED: Final = "call.queued"
 BEGINNINGS: Final = ("call.allowed", "call.approved")
@@ -98,7 +98,7 @@ async def turn(source: object, call: ToolCall, seconds: float | None) -> Place |
         if (place := await source.next_place(call, min(remaining, SLICE_SECONDS), since)) is not None:
             return place
     if seconds is None and not background.leaving:
-        await in_db(_give_up)(call)
+        await in_db(withdraw)(call, translatable(f"no worker was free for {span(settings.TOOL_QUEUE_SECONDS)}"))
     return None
 
 
@@ -122,11 +122,3 @@ def _queued(call: ToolCall) -> float:
         remark(call, QUEUED, actor=SYSTEM)
         since = timezone.now()
     return max(LEAST_SECONDS, (since + timedelta(seconds=settings.TOOL_QUEUE_SECONDS) - timezone.now()).total_seconds())
-
-
-def _give_up(call: ToolCall) -> None:
-    why = translatable(f"no worker was free for {span(settings.TOOL_QUEUE_SECONDS)}")
-    try:
-        move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
-    except StaleCall:
-        return

@@ -20,12 +20,12 @@ from hitlchat.base.background import Waker
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.gate import decide, perform, placing, stopping, underway
-from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.grants import giving
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED, Status
-from hitlchat.gate.transition import StaleCall, move
+from hitlchat.gate.transition import StaleCall, move, withdraw
 
 LOOK_AGAIN_SECONDS = 1.0
 
@@ -170,8 +170,4 @@ def _begin_what_was_left() -> None:
 def _withdraw_abandoned() -> None:
     gone = ToolCall.objects.filter(lease.is_older(ABANDONED), status=Status.ALLOWED, turn_id=None)
     for call in gone[:100]:
-        try:
-            why = NO_WORKER if placing.queued_since(call) else GONE
-            move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
-        except StaleCall:
-            continue
+        withdraw(call, NO_WORKER if placing.queued_since(call) else GONE)

@@ -19,7 +19,7 @@ from hitlchat.gate.grants import scope
 from hitlchat.gate.models import Approval, CallerKind, HitlMode, Tool, ToolCall
 from hitlchat.gate.preview import Shown
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import move
+from hitlchat.gate.transition import move, withdraw
 
 NOT_ON_RECORD = gettext_noop("the record does not say that it was approved or allowed")
 NO_AUTHOR = gettext_noop("the person it was called for may not test tools any more")
@@ -140,13 +140,7 @@ def ask(call: ToolCall, seen: Look) -> None:
     unedited = approval.decisions.filter(verdict="approve", edited_arguments=None)
     if unedited.order_by().values("round").distinct().count() >= MOST_CHANGES:
         void = translatable(f"what it would do kept changing, each of the {MOST_CHANGES} times that it was approved")
-        move(
-            call,
-            Status.WITHDRAWN,
-            actor=SYSTEM,
-            data={"reason": void, "seen": seen.preview},
-            reason=f"Not run: {void}.",
-        )
+        withdraw(call, void, seen=seen.preview)
         return
     before, call.deadline = approval.disclosure, disclosure.deadline_of(tool)
     why = EDITED if _edited(call) else FAILED if seen.preview["error"] is not None else CHANGED

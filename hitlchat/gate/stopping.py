@@ -7,7 +7,6 @@ started is withdrawn.
 
 import asyncio
 from collections.abc import Coroutine, Iterable
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
@@ -19,13 +18,12 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.base.background import attempt
 from hitlchat.base.problems import NotFound
-from hitlchat.base.sentences import translatable
 from hitlchat.gate import oversight, reach
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.sources import DelegatingSource, delegating, hears_of_stopping
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import StaleCall, move, note
+from hitlchat.gate.transition import note, withdraw
 from hitlchat.gate.underway import works
 
 REQUESTED = "call.stop_requested"
@@ -188,8 +186,7 @@ def withdraw_question(call_id: UUID, round: int, *, actor: Actor, why: str) -> N
     """Withdraw one call if it waits in this round; what it was answered otherwise stands."""
     call = ToolCall.objects.filter(pk=call_id, status=Status.WAITING, round=round).first()
     if call is not None:
-        with suppress(StaleCall):
-            move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=translatable(f"Not run: {why}."))
+        withdraw(call, why, actor=actor)
 
 
 def _withdraw_each(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
@@ -200,8 +197,6 @@ def _withdraw_each(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
 
 def _withdraw(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
     for call in calls.filter(status__in=NOT_STARTED):
-        try:
-            move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=translatable(f"Not run: {why}."))
-        except StaleCall:
+        if not withdraw(call, why, actor=actor):
             # Answered just then. Not if it was asked about again: then nothing has come of it yet.
             _withdraw(ToolCall.objects.filter(pk=call.pk, round__gt=call.round), actor, why)

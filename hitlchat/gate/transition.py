@@ -23,7 +23,8 @@ from django.db.models import Q
 from django.dispatch import Signal
 
 from hitlchat.base import canonical, database
-from hitlchat.gate.actor import Actor, Caller
+from hitlchat.base.sentences import translatable
+from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.models import AuditEvent, Decision, ToolCall, delegation
 from hitlchat.gate.status import ENTRIES, MOVES, SETTLED, Status
 
@@ -142,6 +143,16 @@ def move(
             setattr(call, name, value)
         _record(call, actor, data, asked_late=to == Status.WAITING)
     return call
+
+
+def withdraw(call: ToolCall, why: str, *, actor: Actor = SYSTEM, **data: Any) -> bool:
+    """Move `call` to withdrawn because of `why`, the end of a sentence; False if somebody else moved it first."""
+    reason = translatable(f"Not run: {why}.")
+    try:
+        move(call, Status.WITHDRAWN, actor=actor, data={"reason": why, **data}, reason=reason)
+    except StaleCall:
+        return False
+    return True
 
 
 def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> AuditEvent:

@@ -32,7 +32,7 @@ from hitlchat.gate.models.calls import End
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.policies import strictness
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import StaleCall, move, note
+from hitlchat.gate.transition import note, withdraw
 
 # Sent after the commit with grant_id and conversation_id: at the top of that of a call it was given with or used for,
 # or None.
@@ -122,11 +122,8 @@ def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
 def _fence(grant: Grant, why: str, actor: Actor) -> None:
     """Withdraw or stop what a grant let in, all of which is on record: counting holds the grant's row until then."""
     for call in ToolCall.objects.filter(grant_id=grant.pk, status=Status.ALLOWED):
-        try:
-            move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=f"Not run: {why}.")
-        except StaleCall:
-            # It started just then: among those that execute.
-            continue
+        # One that started just then is among those that execute.
+        withdraw(call, why, actor=actor)
     stopping.request_grant(grant.pk, actor)
 
 
@@ -226,12 +223,14 @@ def meant(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, A
 def planned(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, Any]) -> Grant:
     """The grant, not yet given. BadGrant."""
     exactly, call = meant(approval, scope, actor, arguments), approval.call
+    here = call.conversation_id
     grant = Grant(
         approval=approval,
         **fixed(call),
         token_id=call.token_id,
         arguments_digest=canonical.sha256(canonical.alike(arguments)) if exactly.same_arguments else "",
-        conversation_id=_seen(call.conversation_id) if exactly.this_conversation else None,
+        # The one that a person sees, whose agents' calls a grant for it covers, too.
+        conversation_id=delegation.root(here) if exactly.this_conversation and here else None,
         calls=exactly.calls,
         until=exactly.until,
         condition=exactly.condition,
@@ -239,11 +238,6 @@ def planned(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str,
     )
     grant.seal = seal(grant)
     return grant
-
-
-def _seen(conversation_id: UUID | None) -> UUID | None:
-    """Return the conversation that a person sees, whose agents' calls a grant for it covers, too."""
-    return conversation_id and delegation.root(conversation_id)
 
 
 def give(grant: Grant, actor: Actor) -> None:
