@@ -22,6 +22,8 @@ from hitlchat.gate.models import Approval, Decision, Showing, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
 
+logger = logging.getLogger("hitlchat.gate")
+
 # Silent reading of non-fiction in English, and the mean length of its words with the space after each: M. Brysbaert,
 # “How many words do we read per minute?”, Journal of Memory and Language 109 (2019), 104047.
 WORDS_A_MINUTE: Final = 238
@@ -34,47 +36,6 @@ MOST_SECONDS: Final = 30.0
 
 # What a card shows without a click, besides the arguments, of a stored disclosure.
 _SHOWN: Final = ("prompt", "reason", "preview", "again")
-
-
-def seconds_to_read(disclosure: dict[str, Any]) -> float:
-    """Return the time to read all that the card of `disclosure` shows folded. What is missing takes no time."""
-    texts = list(_texts(disclosure))
-    # Of an id or a key each by itself nobody reads every letter, and not all languages have spaces: the less counts.
-    words = min(sum(len(text.split()) for text in texts), sum(map(len, texts)) / CHARACTERS_A_WORD)
-    return words / WORDS_A_MINUTE * 60
-
-
-def least_seconds(reading: float) -> float:
-    """Seconds below which an answer to what takes `reading` seconds was hurried."""
-    return min(MOST_SECONDS, max(FLOOR_SECONDS, FRACTION * reading))
-
-
-def _texts(disclosure: dict[str, Any]) -> Iterator[str]:
-    for name in _SHOWN:
-        yield from _leaves(disclosure.get(name))
-    yield from _leaves([disclosure.get("tool", {}).get(name) for name in ("name", "origin")])
-    yield from _leaves(disclosure.get("facts", [])[:MOST_FACTS])
-    for name, value in islice(disclosure.get("arguments", {}).items(), MOST_ROWS):
-        yield name
-        yield _before_fold(spelled(value))
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    """Every text and number in JSON; of what folds, the part before the fold."""
-    if isinstance(value, dict | list):
-        parts: Iterable[Any] = value.values() if isinstance(value, dict) else value[: ROWS_SHOWN + 2]
-        for part in parts:
-            yield from _leaves(part)
-    elif value is not None and not isinstance(value, bool):
-        yield _before_fold(str(value))
-
-
-def _before_fold(text: str) -> str:
-    folds = len(text) > FOLD_AFTER or text.count("\n") >= FOLD_AFTER_LINES
-    return text[:SHOWN_OF_FOLDED] if folds else text
-
-
-logger = logging.getLogger("hitlchat.gate")
 
 SHOWN: Final = "call.shown"
 # Whether folded text was opened, as a page says it of its own person. Anything else says nothing.
@@ -103,6 +64,19 @@ class Looked:
 NOTHING_KNOWN: Final = Looked()
 
 
+def seconds_to_read(disclosure: dict[str, Any]) -> float:
+    """Return the time to read all that the card of `disclosure` shows folded. What is missing takes no time."""
+    texts = list(_texts(disclosure))
+    # Of an id or a key each by itself nobody reads every letter, and not all languages have spaces: the less counts.
+    words = min(sum(len(text.split()) for text in texts), sum(map(len, texts)) / CHARACTERS_A_WORD)
+    return words / WORDS_A_MINUTE * 60
+
+
+def least_seconds(reading: float) -> float:
+    """Seconds below which an answer to what takes `reading` seconds was hurried."""
+    return min(MOST_SECONDS, max(FLOOR_SECONDS, FRACTION * reading))
+
+
 def shown(approval: Approval, actor: Actor) -> None:
     """Keep that `actor`, who may see it, has the card of `approval` before them now; the first time in a round counts.
 
@@ -118,15 +92,6 @@ def shown(approval: Approval, actor: Actor) -> None:
             _keep(approval, actor, first)
     except DatabaseError:
         logger.exception("That approval %s was shown could not be recorded", approval.pk)
-
-
-def _keep(approval: Approval, actor: Actor, first: dict[str, Any]) -> None:
-    with transaction.atomic():
-        more = {"means": actor.means, "digest": approval.digest}
-        _, is_first = Showing.objects.get_or_create(**first, defaults=more)
-        if is_first:
-            data = {"approval": str(approval.pk), "digest": approval.digest, "round": approval.call.round}
-            note(approval.call_id, SHOWN, actor=actor, data=data)
 
 
 def claimed(said: object) -> bool | None:
@@ -159,11 +124,6 @@ def weigh(decision: Decision, looked: Looked) -> Decision:
     return decision
 
 
-def _first_shown(decision: Decision) -> datetime | None:
-    rows = Showing.objects.filter(approval_id=decision.approval_id, person_id=decision.person_id, round=decision.round)
-    return rows.values_list("at", flat=True).first()
-
-
 def shown_for(decision: Decision) -> timedelta | None:
     """Return the time from first display to the answer; None if hitlchat knows of no display."""
     if decision.first_shown_at is None:
@@ -194,3 +154,42 @@ def words(decision: Decision, disclosure: dict[str, Any]) -> str:
     else:
         said = _("Answered {after} after it was shown.").format(after=after)
     return said if decision.opened is not False else said + " " + _("Not all of its folded text was opened.")
+
+
+def _texts(disclosure: dict[str, Any]) -> Iterator[str]:
+    for name in _SHOWN:
+        yield from _leaves(disclosure.get(name))
+    yield from _leaves([disclosure.get("tool", {}).get(name) for name in ("name", "origin")])
+    yield from _leaves(disclosure.get("facts", [])[:MOST_FACTS])
+    for name, value in islice(disclosure.get("arguments", {}).items(), MOST_ROWS):
+        yield name
+        yield _before_fold(spelled(value))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Every text and number in JSON; of what folds, the part before the fold."""
+    if isinstance(value, dict | list):
+        parts: Iterable[Any] = value.values() if isinstance(value, dict) else value[: ROWS_SHOWN + 2]
+        for part in parts:
+            yield from _leaves(part)
+    elif value is not None and not isinstance(value, bool):
+        yield _before_fold(str(value))
+
+
+def _before_fold(text: str) -> str:
+    folds = len(text) > FOLD_AFTER or text.count("\n") >= FOLD_AFTER_LINES
+    return text[:SHOWN_OF_FOLDED] if folds else text
+
+
+def _keep(approval: Approval, actor: Actor, first: dict[str, Any]) -> None:
+    with transaction.atomic():
+        more = {"means": actor.means, "digest": approval.digest}
+        _, is_first = Showing.objects.get_or_create(**first, defaults=more)
+        if is_first:
+            data = {"approval": str(approval.pk), "digest": approval.digest, "round": approval.call.round}
+            note(approval.call_id, SHOWN, actor=actor, data=data)
+
+
+def _first_shown(decision: Decision) -> datetime | None:
+    rows = Showing.objects.filter(approval_id=decision.approval_id, person_id=decision.person_id, round=decision.round)
+    return rows.values_list("at", flat=True).first()

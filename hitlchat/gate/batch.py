@@ -93,6 +93,51 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     return [Group(tuple(group[:MOST_TOGETHER])) for group in found.values() if len(group) > 1]
 
 
+def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
+    """Return the waiting approvals that get a card: of identical ones the first, with how many there are."""
+    found: dict[str, list[Approval]] = {}
+    for row in rows:
+        found.setdefault(row.same or str(row.pk), []).append(row)
+    return [(same[0], len(same)) for same in found.values()]
+
+
+def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
+    """Return how often the call of each of these, which wait, is asked about; in one query for all of them."""
+    rows = list(waiting)
+    joined = Approval.objects.filter(
+        same__in={row.same for row in rows if row.same},
+        call__conversation_id__in={row.call.conversation_id for row in rows},
+        call__status=Status.WAITING,
+    )
+    counts = dict(joined.order_by().values_list("same").annotate(Count("pk")))
+    return {row.pk: counts.get(row.same, 1) for row in rows}
+
+
+def twins(approval: Approval) -> list[Approval]:
+    """The other waiting ones that are identical to this one, whatever became of it."""
+    if not approval.same or approval.call.conversation_id is None:
+        return []
+    rows: QuerySet[Approval] = Approval.objects.select_related("call").filter(
+        same=approval.same,
+        call__caller_id=approval.call.caller_id,
+        call__conversation_id=approval.call.conversation_id,
+        call__status=Status.WAITING,
+    )
+    return list(rows.exclude(pk=approval.pk))
+
+
+def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
+    if status not in (Status.APPROVED, Status.DECLINED):
+        return
+    approval = Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="").first()
+    others = twins(approval) if approval else []
+    decision = _answer_to(approval, status) if approval and others else None
+    if approval is None or decision is None:
+        return
+    for other in others:
+        _answer(other, approval, decision)
+
+
 def _definition(approval: Approval) -> str:
     """Return what calls must have in common to be answered together."""
     tool = approval.disclosure["tool"]
@@ -150,51 +195,6 @@ def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str,
         gettext_noop("Approved.") if verdict == "approve" else gettext_noop("Declined."),
         counted=True,
     )
-
-
-def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
-    """Return the waiting approvals that get a card: of identical ones the first, with how many there are."""
-    found: dict[str, list[Approval]] = {}
-    for row in rows:
-        found.setdefault(row.same or str(row.pk), []).append(row)
-    return [(same[0], len(same)) for same in found.values()]
-
-
-def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
-    """Return how often the call of each of these, which wait, is asked about; in one query for all of them."""
-    rows = list(waiting)
-    joined = Approval.objects.filter(
-        same__in={row.same for row in rows if row.same},
-        call__conversation_id__in={row.call.conversation_id for row in rows},
-        call__status=Status.WAITING,
-    )
-    counts = dict(joined.order_by().values_list("same").annotate(Count("pk")))
-    return {row.pk: counts.get(row.same, 1) for row in rows}
-
-
-def twins(approval: Approval) -> list[Approval]:
-    """The other waiting ones that are identical to this one, whatever became of it."""
-    if not approval.same or approval.call.conversation_id is None:
-        return []
-    rows: QuerySet[Approval] = Approval.objects.select_related("call").filter(
-        same=approval.same,
-        call__caller_id=approval.call.caller_id,
-        call__conversation_id=approval.call.conversation_id,
-        call__status=Status.WAITING,
-    )
-    return list(rows.exclude(pk=approval.pk))
-
-
-def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
-    if status not in (Status.APPROVED, Status.DECLINED):
-        return
-    approval = Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="").first()
-    others = twins(approval) if approval else []
-    decision = _answer_to(approval, status) if approval and others else None
-    if approval is None or decision is None:
-        return
-    for other in others:
-        _answer(other, approval, decision)
 
 
 def _answer_to(approval: Approval, status: Status) -> Decision | None:

@@ -29,6 +29,27 @@ FOLD_AFTER_LINES = 12
 SHOWN_OF_FOLDED = 400
 SHOWN_LINES_OF_FOLDED = 8
 
+ROWS_SHOWN = 8
+
+# Around what is different.
+CONTEXT = 160
+MOST_OF_DIFFERENCE = 600
+OUT_OF_SIGHT = gettext_noop("What differs is in the part that is left out.")
+_WORD_OR_SPACE = re.compile(r"\s+|\S+")
+
+Preview = dict[str, Any]
+
+RISK_LABELS = (
+    gettext_noop("Verified"),
+    gettext_noop("Safe"),
+    gettext_noop("Low"),
+    gettext_noop("Moderate"),
+    gettext_noop("High"),
+    gettext_noop("Critical"),
+)
+MOST_ROWS = 20
+MOST_FACTS = 3
+
 
 @dataclass(frozen=True)
 class Row:
@@ -58,30 +79,6 @@ class Row:
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about the whole value and the name, each sentence once."""
         return tuple(dict.fromkeys((*self.name.warnings, *self.value_warnings)))
-
-
-def box(text: str, name: str = "", word: str = "") -> Row:
-    """`text` in a box, under `name` with its type in one `word`."""
-    whole = see(text)
-    if len(text) <= FOLD_AFTER and text.count("\n") < FOLD_AFTER_LINES:
-        return Row(see(name), word, whole, length=len(text), value_warnings=whole.warnings)
-    at = _fold(text)
-    shown, rest = (see(part, stored=whole.stored) for part in (text[:at], text[at:]))
-    hidden, lines = len(text) - at, text.count("\n", at) + (not text.endswith("\n"))
-    return Row(see(name), word, shown, rest, hidden, lines, len(text), whole.warnings)
-
-
-def _fold(text: str) -> int:
-    """Return where `text` folds: after some characters or some lines, whatever comes first."""
-    at = -1
-    for _ in range(SHOWN_LINES_OF_FOLDED):
-        at = text.find("\n", at + 1, SHOWN_OF_FOLDED)
-        if at < 0:
-            return SHOWN_OF_FOLDED
-    return at + 1
-
-
-ROWS_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -136,39 +133,6 @@ class Effect:
         return tuple(dict.fromkeys([*found, *(self.table.warnings if self.table else ())]))
 
 
-def effect(shown: dict[str, Any]) -> Effect:
-    """A stored preview. KeyError when it lacks a part."""
-    cut = tuple(shown["cut"])
-    if shown["error"] is not None:
-        return Effect(error=box(shown["error"]), notes=cut)
-    if shown["table"] is not None:
-        return Effect(text=box(shown["text"]) if shown["text"] else None, table=_table(shown["table"]), notes=cut)
-    return Effect(text=box(shown["text"]), notes=cut)
-
-
-def folded(columns: Sequence[str], rows: Sequence[Line]) -> Table:
-    at = len(rows) if is_short(rows) else ROWS_SHOWN
-    return Table(tuple(map(see, columns)), tuple(rows[:at]), tuple(rows[at:]))
-
-
-def is_short(rows: Sequence[object]) -> bool:
-    # One or two more are not worth a fold.
-    return len(rows) <= ROWS_SHOWN + 2
-
-
-def _table(table: dict[str, Any]) -> Table:
-    return folded(table["columns"], [tuple(Part(see(cell)) for cell in row) for row in table["rows"]])
-
-
-# Around what is different.
-CONTEXT = 160
-MOST_OF_DIFFERENCE = 600
-OUT_OF_SIGHT = gettext_noop("What differs is in the part that is left out.")
-_WORD_OR_SPACE = re.compile(r"\s+|\S+")
-
-Preview = dict[str, Any]
-
-
 @dataclass(frozen=True)
 class Again:
     """The reason to ask again, and what is different; `whole` when that is all there is to see."""
@@ -181,107 +145,6 @@ class Again:
     @property
     def hidden(self) -> int:
         return self.before.hidden + self.now.hidden
-
-
-def again(asked: dict[str, Any], shown: Preview) -> Again:
-    """`asked` is the disclosure's note on asking again, `shown` the preview as it is now. KeyError: it lacks a part."""
-    before, why = asked["before"], see(asked["why"])
-    pair = _texts(before, shown) if _is_text(before) and _is_text(shown) else _tables(before, shown)
-    if pair is None:
-        now = effect(shown)
-        unseen = (OUT_OF_SIGHT,) if {**before, "whole": ""} == {**shown, "whole": ""} else ()
-        return Again(why, effect(before), replace(now, notes=now.notes + unseen), whole=True)
-    return Again(why, *pair, whole=not pair[1].notes)
-
-
-def _is_text(shown: Preview) -> bool:
-    return shown["text"] is not None and shown["table"] is None and not shown["cut"]
-
-
-def _texts(before: Preview, now: Preview) -> tuple[Effect, Effect]:
-    """Return both with their difference marked, and with what stands around it."""
-    old, new = (_WORD_OR_SPACE.findall(shown["text"]) for shown in (before, now))
-    same, end = diff.shared(old, new)
-    other, others = old[same : len(old) - end], new[same : len(new) - end]
-    return _excerpt(old, same, end, others), _excerpt(new, same, end, other)
-
-
-def _excerpt(words: list[str], same: int, end: int, others: list[str]) -> Effect:
-    middle = words[same : len(words) - end]
-    head, tail = "".join(words[:same]), "".join(words[len(words) - end :])
-    before, more, after = len(head) - CONTEXT, sum(map(len, middle)) - MOST_OF_DIFFERENCE, len(tail) - CONTEXT
-    stretches = [(head[max(0, before) :], False), *_marked(middle, others), (tail[:CONTEXT], False)]
-    stored = see("".join(words)).stored
-    notes = [
-        *([translatable(f"{before:,} characters before it are the same.")] if before > 0 else []),
-        *([translatable(f"{more:,} more characters of it are different.")] if more > 0 else []),
-        *([translatable(f"{after:,} characters after it are the same.")] if after > 0 else []),
-    ]
-    parts = tuple(Part(see(text, stored=stored), changed) for text, changed in stretches if text)
-    return Effect(parts=parts, notes=tuple(notes))
-
-
-def _marked(words: list[str], others: list[str]) -> Iterator[tuple[str, bool]]:
-    """Stretches of `words`, and whether they are missing in `others`; what is long is marked as a whole, and cut."""
-    # Comparing takes the product of both lengths.
-    if max(sum(map(len, words)), sum(map(len, others))) > MOST_OF_DIFFERENCE:
-        yield "".join(words)[:MOST_OF_DIFFERENCE], True
-        return
-    marked = ""
-    for tag, start, end, *_ in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
-        text = "".join(words[start:end])
-        # That two texts have spaces in common says nothing.
-        if tag != "equal" or not text.strip():
-            marked += text
-            continue
-        yield marked, True
-        yield text, False
-        marked = ""
-    yield marked, True
-
-
-def _tables(before: Preview, now: Preview) -> tuple[Effect, Effect] | None:
-    """Return both with their difference marked; None if they are no two tables of the same columns, both complete."""
-    old, new = before["table"], now["table"]
-    if old is None or new is None or old["columns"] != new["columns"] or before["text"] != now["text"]:
-        return None
-    if before["cut"] or now["cut"]:
-        return None
-    same, end = diff.shared(old["rows"], new["rows"])
-    other, others = (table["rows"][same : len(table["rows"]) - end] for table in (old, new))
-    return _differing(old, same, other, others), _differing(new, same, others, other)
-
-
-def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: list[list[str]]) -> Effect:
-    """`rows` of the table, which begin behind as many as are the `same`, with the cells marked that are other ones in
-    `others`; of a short table, all of it.
-    """
-    # Of more rows or fewer, nobody can say which was which.
-    pairs = zip(rows, others, strict=True) if len(rows) == len(others) else ((row, [None] * len(row)) for row in rows)
-    marked = [tuple(Part(see(cell), cell != was) for cell, was in zip(row, other, strict=True)) for row, other in pairs]
-    if is_short(table["rows"]):
-        lines = [_plain(row) for row in table["rows"]]
-        lines[same : same + len(rows)] = marked
-        return Effect(table=folded(table["columns"], lines))
-    left = len(table["rows"]) - len(rows)
-    note = gettext_noop("1 row is the same.") if left == 1 else translatable(f"{left:,} rows are the same.")
-    return Effect(table=folded(table["columns"], marked), notes=(note,) if left else ())
-
-
-def _plain(row: list[str]) -> Line:
-    return tuple(Part(see(cell)) for cell in row)
-
-
-RISK_LABELS = (
-    gettext_noop("Verified"),
-    gettext_noop("Safe"),
-    gettext_noop("Low"),
-    gettext_noop("Moderate"),
-    gettext_noop("High"),
-    gettext_noop("Critical"),
-)
-MOST_ROWS = 20
-MOST_FACTS = 3
 
 
 @dataclass(frozen=True)
@@ -363,6 +226,48 @@ class Card:
         return self.risk >= 4
 
 
+def box(text: str, name: str = "", word: str = "") -> Row:
+    """`text` in a box, under `name` with its type in one `word`."""
+    whole = see(text)
+    if len(text) <= FOLD_AFTER and text.count("\n") < FOLD_AFTER_LINES:
+        return Row(see(name), word, whole, length=len(text), value_warnings=whole.warnings)
+    at = _fold(text)
+    shown, rest = (see(part, stored=whole.stored) for part in (text[:at], text[at:]))
+    hidden, lines = len(text) - at, text.count("\n", at) + (not text.endswith("\n"))
+    return Row(see(name), word, shown, rest, hidden, lines, len(text), whole.warnings)
+
+
+def effect(shown: dict[str, Any]) -> Effect:
+    """A stored preview. KeyError when it lacks a part."""
+    cut = tuple(shown["cut"])
+    if shown["error"] is not None:
+        return Effect(error=box(shown["error"]), notes=cut)
+    if shown["table"] is not None:
+        return Effect(text=box(shown["text"]) if shown["text"] else None, table=_table(shown["table"]), notes=cut)
+    return Effect(text=box(shown["text"]), notes=cut)
+
+
+def folded(columns: Sequence[str], rows: Sequence[Line]) -> Table:
+    at = len(rows) if is_short(rows) else ROWS_SHOWN
+    return Table(tuple(map(see, columns)), tuple(rows[:at]), tuple(rows[at:]))
+
+
+def is_short(rows: Sequence[object]) -> bool:
+    # One or two more are not worth a fold.
+    return len(rows) <= ROWS_SHOWN + 2
+
+
+def again(asked: dict[str, Any], shown: Preview) -> Again:
+    """`asked` is the disclosure's note on asking again, `shown` the preview as it is now. KeyError: it lacks a part."""
+    before, why = asked["before"], see(asked["why"])
+    pair = _texts(before, shown) if _is_text(before) and _is_text(shown) else _tables(before, shown)
+    if pair is None:
+        now = effect(shown)
+        unseen = (OUT_OF_SIGHT,) if {**before, "whole": ""} == {**shown, "whole": ""} else ()
+        return Again(why, effect(before), replace(now, notes=now.notes + unseen), whole=True)
+    return Again(why, *pair, whole=not pair[1].notes)
+
+
 def key(approval_id: object, round: int) -> str:  # noqa: A002
     return f"{approval_id}-{round}" if round > 1 else str(approval_id)
 
@@ -413,6 +318,98 @@ def as_shown(approval: Approval) -> Card | None:
         return card(approval)
     except KeyError:
         return None
+
+
+def _fold(text: str) -> int:
+    """Return where `text` folds: after some characters or some lines, whatever comes first."""
+    at = -1
+    for _ in range(SHOWN_LINES_OF_FOLDED):
+        at = text.find("\n", at + 1, SHOWN_OF_FOLDED)
+        if at < 0:
+            return SHOWN_OF_FOLDED
+    return at + 1
+
+
+def _table(table: dict[str, Any]) -> Table:
+    return folded(table["columns"], [tuple(Part(see(cell)) for cell in row) for row in table["rows"]])
+
+
+def _is_text(shown: Preview) -> bool:
+    return shown["text"] is not None and shown["table"] is None and not shown["cut"]
+
+
+def _texts(before: Preview, now: Preview) -> tuple[Effect, Effect]:
+    """Return both with their difference marked, and with what stands around it."""
+    old, new = (_WORD_OR_SPACE.findall(shown["text"]) for shown in (before, now))
+    same, end = diff.shared(old, new)
+    other, others = old[same : len(old) - end], new[same : len(new) - end]
+    return _excerpt(old, same, end, others), _excerpt(new, same, end, other)
+
+
+def _excerpt(words: list[str], same: int, end: int, others: list[str]) -> Effect:
+    middle = words[same : len(words) - end]
+    head, tail = "".join(words[:same]), "".join(words[len(words) - end :])
+    before, more, after = len(head) - CONTEXT, sum(map(len, middle)) - MOST_OF_DIFFERENCE, len(tail) - CONTEXT
+    stretches = [(head[max(0, before) :], False), *_marked(middle, others), (tail[:CONTEXT], False)]
+    stored = see("".join(words)).stored
+    notes = [
+        *([translatable(f"{before:,} characters before it are the same.")] if before > 0 else []),
+        *([translatable(f"{more:,} more characters of it are different.")] if more > 0 else []),
+        *([translatable(f"{after:,} characters after it are the same.")] if after > 0 else []),
+    ]
+    parts = tuple(Part(see(text, stored=stored), changed) for text, changed in stretches if text)
+    return Effect(parts=parts, notes=tuple(notes))
+
+
+def _marked(words: list[str], others: list[str]) -> Iterator[tuple[str, bool]]:
+    """Stretches of `words`, and whether they are missing in `others`; what is long is marked as a whole, and cut."""
+    # Comparing takes the product of both lengths.
+    if max(sum(map(len, words)), sum(map(len, others))) > MOST_OF_DIFFERENCE:
+        yield "".join(words)[:MOST_OF_DIFFERENCE], True
+        return
+    marked = ""
+    for tag, start, end, *_ in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
+        text = "".join(words[start:end])
+        # That two texts have spaces in common says nothing.
+        if tag != "equal" or not text.strip():
+            marked += text
+            continue
+        yield marked, True
+        yield text, False
+        marked = ""
+    yield marked, True
+
+
+def _tables(before: Preview, now: Preview) -> tuple[Effect, Effect] | None:
+    """Return both with their difference marked; None if they are no two tables of the same columns, both complete."""
+    old, new = before["table"], now["table"]
+    if old is None or new is None or old["columns"] != new["columns"] or before["text"] != now["text"]:
+        return None
+    if before["cut"] or now["cut"]:
+        return None
+    same, end = diff.shared(old["rows"], new["rows"])
+    other, others = (table["rows"][same : len(table["rows"]) - end] for table in (old, new))
+    return _differing(old, same, other, others), _differing(new, same, others, other)
+
+
+def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: list[list[str]]) -> Effect:
+    """`rows` of the table, which begin behind as many as are the `same`, with the cells marked that are other ones in
+    `others`; of a short table, all of it.
+    """
+    # Of more rows or fewer, nobody can say which was which.
+    pairs = zip(rows, others, strict=True) if len(rows) == len(others) else ((row, [None] * len(row)) for row in rows)
+    marked = [tuple(Part(see(cell), cell != was) for cell, was in zip(row, other, strict=True)) for row, other in pairs]
+    if is_short(table["rows"]):
+        lines = [_plain(row) for row in table["rows"]]
+        lines[same : same + len(rows)] = marked
+        return Effect(table=folded(table["columns"], lines))
+    left = len(table["rows"]) - len(rows)
+    note = gettext_noop("1 row is the same.") if left == 1 else translatable(f"{left:,} rows are the same.")
+    return Effect(table=folded(table["columns"], marked), notes=(note,) if left else ())
+
+
+def _plain(row: list[str]) -> Line:
+    return tuple(Part(see(cell)) for cell in row)
 
 
 def _title(shown: dict[str, Any]) -> tuple[TitlePiece, ...]:

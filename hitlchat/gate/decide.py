@@ -42,6 +42,8 @@ from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, Verdict
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.transition import StaleCall, move, withdraw
 
+logger = logging.getLogger(__name__)
+
 PRESETS: Final = (
     gettext_noop("Not now"),
     gettext_noop("Wrong arguments"),
@@ -49,9 +51,60 @@ PRESETS: Final = (
     gettext_noop("Not what I asked for"),
 )
 
+LONGEST_REASON = 500
+UNSEEN = gettext_noop("it could not be fully inspected")
+NOT_YOURS = gettext_noop("There is no approval with this id for you to decide.")
+LOOK_AGAIN = gettext_noop("The call that is waiting is not the one that was shown. Reload and look again.")
+UNANSWERED = "nobody answered in time"
+# The database's clock judges, so that a late yes is refused even if no sweeper ran and clocks differ.
+IN_TIME = Q(deadline__gt=Now())
+
+TAKEN_BACK = gettext_noop("the approval was taken back before the call started")
+
 
 class BadReason(ValueError):
     """The reason cannot reach the model as it was written; the message says why."""
+
+
+class BadEdit(Invalid):
+    """The edited arguments can't be approved; the message says why."""
+
+    field = "modified_arguments"
+
+
+class BadAnswer(BadEdit):
+    """The answer to a call's question does not fit, or is missing; `errors` by the names of fields."""
+
+    within = "modifiedArguments.answer"
+
+    def __init__(self, errors: Mapping[str, str]) -> None:
+        super().__init__({name or self.within: said for name, said in errors.items()})
+
+
+class NoSuchApproval(NotFound):
+    """No approval has this id, or it is not this person's to decide: both look the same from outside."""
+
+
+class AlreadySettled(Conflict):
+    """The question has its outcome; `call` holds it."""
+
+    code = "already_completed"
+
+    def __init__(self, call: ToolCall) -> None:
+        super().__init__(f"This call has its outcome already: {Status(call.status).label.lower()}.")
+        self.call = call
+
+
+class OtherDigest(Conflict, ValueError):
+    """The person consented to something else than what is waiting."""
+
+
+class TooLate(AlreadySettled):
+    """The call started, or came to nothing, before that; `call` holds it, and the message says which."""
+
+    def __init__(self, call: ToolCall) -> None:
+        super().__init__(call)
+        self.args = (_sentence(call),)
 
 
 def given(decisions: Iterable[Decision]) -> str:
@@ -76,21 +129,6 @@ def checked_reason(reason: str) -> str:
     if reason != storable(reason):
         raise BadReason(gettext_noop("The reason has a character that cannot be kept, such as U+0000."))
     return reason
-
-
-class BadEdit(Invalid):
-    """The edited arguments can't be approved; the message says why."""
-
-    field = "modified_arguments"
-
-
-class BadAnswer(BadEdit):
-    """The answer to a call's question does not fit, or is missing; `errors` by the names of fields."""
-
-    within = "modifiedArguments.answer"
-
-    def __init__(self, errors: Mapping[str, str]) -> None:
-        super().__init__({name or self.within: said for name, said in errors.items()})
 
 
 def is_same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
@@ -125,43 +163,6 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
 def require_answer(call: ToolCall, edited: dict[str, Any]) -> None:
     """Require that a question is answered so that each field has what fits. Raises: BadAnswer"""
     _answered(call, edited)
-
-
-def _answered(call: ToolCall, edited: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what runs of a question: as it was asked, with the answer. Raises: BadAnswer"""
-    try:
-        return question.answered(call.arguments, edited)
-    except forms.BadAnswer as error:
-        raise BadAnswer(error.errors) from error
-
-
-logger = logging.getLogger(__name__)
-
-LONGEST_REASON = 500
-UNSEEN = gettext_noop("it could not be fully inspected")
-NOT_YOURS = gettext_noop("There is no approval with this id for you to decide.")
-LOOK_AGAIN = gettext_noop("The call that is waiting is not the one that was shown. Reload and look again.")
-UNANSWERED = "nobody answered in time"
-# The database's clock judges, so that a late yes is refused even if no sweeper ran and clocks differ.
-IN_TIME = Q(deadline__gt=Now())
-
-
-class NoSuchApproval(NotFound):
-    """No approval has this id, or it is not this person's to decide: both look the same from outside."""
-
-
-class AlreadySettled(Conflict):
-    """The question has its outcome; `call` holds it."""
-
-    code = "already_completed"
-
-    def __init__(self, call: ToolCall) -> None:
-        super().__init__(f"This call has its outcome already: {Status(call.status).label.lower()}.")
-        self.call = call
-
-
-class OtherDigest(Conflict, ValueError):
-    """The person consented to something else than what is waiting."""
 
 
 def approve(
@@ -215,6 +216,71 @@ def decline(approval_id: UUID, actor: Actor, *, reason: str = "", looked: Looked
     return _decide(decision, Status.DECLINED, actor, IN_TIME & still_may_answer(actor, approval.call), {})
 
 
+def require(actor: Actor, approval: Approval) -> None:
+    """Require that `actor` may answer. Raises: NoSuchApproval; NotEntitled, where they see it and others decide."""
+    if not sees(actor, approval):
+        raise NoSuchApproval(NOT_YOURS)
+    if not may_answer(actor, approval):
+        raise NotEntitled(f"You cannot decide this call. {who.sentences(approval)}")
+
+
+def void_if_changed(call: ToolCall) -> bool:
+    """Withdraw a waiting call about which others decide by now than when it was asked; False if it stands."""
+    return oversight.has_changed(call) and withdraw(call, oversight.CHANGED)
+
+
+def expire(call: ToolCall) -> bool:
+    """Close a waiting call whose deadline has passed by the database's clock; False if it was closed otherwise."""
+    try:
+        data = {"reason": UNANSWERED, "deadline": call.deadline.isoformat() if call.deadline else None}
+        move(call, Status.EXPIRED, actor=SYSTEM, only_if=~IN_TIME, data=data)
+    except StaleCall:
+        return False
+    return True
+
+
+def expire_overdue() -> int:
+    """Close what nobody answered in time; at most 500 at once."""
+    overdue = ToolCall.objects.filter(status=Status.WAITING, deadline__lte=Now())[:500]
+    return sum(expire(call) for call in overdue)
+
+
+def take_back(call_id: UUID, actor: Actor) -> ToolCall:
+    """Withdraw a call that `actor` approved and that has not started, and any grant given with it; one that waits for
+    more people's yes goes on to wait, without theirs. NoSuchApproval, TooLate.
+    """
+    call = ToolCall.objects.filter(pk=call_id).first()
+    if call is None or not _approved_by(call, actor):
+        raise NoSuchApproval(NOT_YOURS)
+    if deciders.take_back_yes(call, actor):
+        return call
+    # The last yes may have come just then.
+    call.refresh_from_db()
+    if call.status != Status.APPROVED:
+        raise TooLate(call)
+    with durable():
+        if withdraw(call, TAKEN_BACK, actor=actor):
+            giving.revoke_given_with(call_id, actor)
+            return call
+    raise TooLate(ToolCall.objects.get(pk=call_id))
+
+
+def take_back_approval(approval_id: UUID, actor: Actor) -> ToolCall:
+    """The same, by the id of the approval."""
+    found = Approval.objects.filter(pk=approval_id).values_list("call_id", flat=True).first()
+    if found is None:
+        raise NoSuchApproval(NOT_YOURS)
+    return take_back(found, actor)
+
+
+def _answered(call: ToolCall, edited: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what runs of a question: as it was asked, with the answer. Raises: BadAnswer"""
+    try:
+        return question.answered(call.arguments, edited)
+    except forms.BadAnswer as error:
+        raise BadAnswer(error.errors) from error
+
+
 def _theirs(approval_id: UUID, actor: Actor) -> Approval:
     found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
     if found is None or not sees(actor, found):
@@ -233,14 +299,6 @@ def _require_whole(approval: Approval) -> None:
         logger.exception("The card of call %s cannot be laid out", approval.call_id)
         withdraw(approval.call, UNSEEN)
         raise AlreadySettled(ToolCall.objects.get(pk=approval.call_id)) from None
-
-
-def require(actor: Actor, approval: Approval) -> None:
-    """Require that `actor` may answer. Raises: NoSuchApproval; NotEntitled, where they see it and others decide."""
-    if not sees(actor, approval):
-        raise NoSuchApproval(NOT_YOURS)
-    if not may_answer(actor, approval):
-        raise NotEntitled(f"You cannot decide this call. {who.sentences(approval)}")
 
 
 def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked) -> Decision:
@@ -295,66 +353,6 @@ def _too_late(approval: Approval, actor: Actor) -> NoReturn:
         deciders.require(actor, _theirs(approval.pk, actor))
         raise OtherDigest(LOOK_AGAIN)
     raise AlreadySettled(ToolCall.objects.get(pk=call.pk))
-
-
-def void_if_changed(call: ToolCall) -> bool:
-    """Withdraw a waiting call about which others decide by now than when it was asked; False if it stands."""
-    return oversight.has_changed(call) and withdraw(call, oversight.CHANGED)
-
-
-def expire(call: ToolCall) -> bool:
-    """Close a waiting call whose deadline has passed by the database's clock; False if it was closed otherwise."""
-    try:
-        data = {"reason": UNANSWERED, "deadline": call.deadline.isoformat() if call.deadline else None}
-        move(call, Status.EXPIRED, actor=SYSTEM, only_if=~IN_TIME, data=data)
-    except StaleCall:
-        return False
-    return True
-
-
-def expire_overdue() -> int:
-    """Close what nobody answered in time; at most 500 at once."""
-    overdue = ToolCall.objects.filter(status=Status.WAITING, deadline__lte=Now())[:500]
-    return sum(expire(call) for call in overdue)
-
-
-TAKEN_BACK = gettext_noop("the approval was taken back before the call started")
-
-
-class TooLate(AlreadySettled):
-    """The call started, or came to nothing, before that; `call` holds it, and the message says which."""
-
-    def __init__(self, call: ToolCall) -> None:
-        super().__init__(call)
-        self.args = (_sentence(call),)
-
-
-def take_back(call_id: UUID, actor: Actor) -> ToolCall:
-    """Withdraw a call that `actor` approved and that has not started, and any grant given with it; one that waits for
-    more people's yes goes on to wait, without theirs. NoSuchApproval, TooLate.
-    """
-    call = ToolCall.objects.filter(pk=call_id).first()
-    if call is None or not _approved_by(call, actor):
-        raise NoSuchApproval(NOT_YOURS)
-    if deciders.take_back_yes(call, actor):
-        return call
-    # The last yes may have come just then.
-    call.refresh_from_db()
-    if call.status != Status.APPROVED:
-        raise TooLate(call)
-    with durable():
-        if withdraw(call, TAKEN_BACK, actor=actor):
-            giving.revoke_given_with(call_id, actor)
-            return call
-    raise TooLate(ToolCall.objects.get(pk=call_id))
-
-
-def take_back_approval(approval_id: UUID, actor: Actor) -> ToolCall:
-    """The same, by the id of the approval."""
-    found = Approval.objects.filter(pk=approval_id).values_list("call_id", flat=True).first()
-    if found is None:
-        raise NoSuchApproval(NOT_YOURS)
-    return take_back(found, actor)
 
 
 def _approved_by(call: ToolCall, actor: Actor) -> bool:

@@ -32,9 +32,55 @@ from hitlchat.gate.transition import StaleCall, remark
 
 Membership = User.groups.through
 
+# A person in statements that are compiled once.
+PERSON: Final = Given("person", IntegerField())
+
+_IN_CONVERSATION: Final = Compiled(
+    lambda: waiting_for(PERSON, Q(conversation_id=Given("conversation", UUIDField()))).values_list("pk")[:1]
+)
+_BY_CONVERSATION: Final = Compiled(
+    lambda: (
+        waiting_for(PERSON, Q(caller_id=PERSON, conversation_id__isnull=False))
+        .order_by()
+        .values("call__conversation_id")
+        .annotate(times=Count("pk"))
+        .values_list("call__conversation_id", "times")
+    )
+)
+
+# The clocks of this server and of its database may differ by so much.
+SLACK = timedelta(minutes=1)
+
+COUNTED = "call.counted"
+TAKEN_BACK = "call.yes_taken_back"
+
 
 class NotEntitled(Forbidden):
     """The person sees the approval, and others decide it; the message says who."""
+
+
+class SignInAgain(NotEntitled):
+    """The person may decide, once they have signed in again."""
+
+    def __init__(self) -> None:
+        within = last_minutes(settings.HITL_FRESH_SIGN_IN_MINUTES)
+        super().__init__(f"To approve a call of risk L{HIGHEST_RISK} you must have signed in within {within}.")
+
+
+class OnlySignedIn(NotEntitled):
+    """However they are known, it is not by having signed in."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"Only a person who has just signed in on a page here can approve a call of risk L{HIGHEST_RISK}."
+        )
+
+
+class AlreadyCounted(Conflict):
+    """The same person said yes to this before."""
+
+    def __init__(self, yes: int, quorum: int) -> None:
+        super().__init__(f"You approved this already: {yes} of {quorum} people have. It needs somebody else's yes too.")
 
 
 def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) -> Q:
@@ -47,10 +93,6 @@ def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) 
     return ways[0] | ways[1] | ways[2] | ways[3]
 
 
-# A person in statements that are compiled once.
-PERSON: Final = Given("person", IntegerField())
-
-
 def waiting_ways(user_id: Any) -> tuple[Q, Q, Q, Q]:
     """Return conditions on a ToolCall that this person may decide it.
 
@@ -59,27 +101,6 @@ def waiting_ways(user_id: Any) -> tuple[Q, Q, Q, Q]:
     """
     waits = Q(status=Status.WAITING)
     first, second, third, fourth = (way & waits for way in _ways(user_id, user_id, "", Now()))
-    return first, second, third, fourth
-
-
-def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, Q, Q, Q]:
-    """Return the ways in which somebody may come to decide: each has an index of its own."""
-    groups = Membership.objects.filter(user_id=inner).values("group_id")
-    active = User.objects.filter(pk=inner, is_active=True)
-
-    def of(**columns: Any) -> Q:
-        return Q(**{f"{call}{name}": value for name, value in columns.items()})
-
-    # Said again, since an index is for these alone.
-    others = ~of(decided_by=DecidedBy.REQUESTER)
-    ways = (
-        of(decided_by=DecidedBy.REQUESTER, caller_id=person),
-        of(decided_by=DecidedBy.APPROVERS, decider_group__isnull=True) & others & Q(Exists(roles.deciding(active))),
-        of(decided_by=DecidedBy.GROUP, decider_group__in=groups) & others,
-        of(escalates_to__in=groups, escalates_to__isnull=False, escalates_at__lte=by),
-    )
-    allowed = Q(Exists(active)) & ~of(not_the_requester=True, caller_id=person)
-    first, second, third, fourth = (way & allowed for way in ways)
     return first, second, third, fourth
 
 
@@ -198,26 +219,6 @@ def waiting_by_conversation(user_id: int) -> dict[UUID, int]:
     return dict(_BY_CONVERSATION.rows(person=user_id))
 
 
-_IN_CONVERSATION: Final = Compiled(
-    lambda: waiting_for(PERSON, Q(conversation_id=Given("conversation", UUIDField()))).values_list("pk")[:1]
-)
-_BY_CONVERSATION: Final = Compiled(
-    lambda: (
-        waiting_for(PERSON, Q(caller_id=PERSON, conversation_id__isnull=False))
-        .order_by()
-        .values("call__conversation_id")
-        .annotate(times=Count("pk"))
-        .values_list("call__conversation_id", "times")
-    )
-)
-
-
-def _approvals_of(*ways: Q) -> QuerySet[Approval]:
-    """Return approvals of the calls that `ways` lead to, as a union: of alternatives no database uses the indexes."""
-    first, *rest = (ToolCall.objects.filter(way).order_by().values("pk") for way in ways)
-    return Approval.objects.select_related("call").filter(call__in=first.union(*rest))
-
-
 def counted(**which: Any) -> QuerySet[Decision]:
     """The yeses to the questions that are open (`which` of them, as fields of decisions) that count: of people who may
     decide still, to what is asked now.
@@ -238,34 +239,8 @@ def people(call: ToolCall, *, by: Any = None) -> QuerySet[User]:
     return User.objects.filter(Exists(rows))
 
 
-def _is_plain(call: ToolCall) -> bool:
-    """Asked about under no rules of its tool's own: the person it is called for decides."""
-    return call.oversight_digest == ""
-
-
-# The clocks of this server and of its database may differ by so much.
-SLACK = timedelta(minutes=1)
-
-
 def last_minutes(minutes: int) -> str:
     return gettext_noop("the last minute") if minutes == 1 else translatable(f"the last {minutes} minutes")
-
-
-class SignInAgain(NotEntitled):
-    """The person may decide, once they have signed in again."""
-
-    def __init__(self) -> None:
-        within = last_minutes(settings.HITL_FRESH_SIGN_IN_MINUTES)
-        super().__init__(f"To approve a call of risk L{HIGHEST_RISK} you must have signed in within {within}.")
-
-
-class OnlySignedIn(NotEntitled):
-    """However they are known, it is not by having signed in."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"Only a person who has just signed in on a page here can approve a call of risk L{HIGHEST_RISK}."
-        )
 
 
 def require(actor: Actor, approval: Approval) -> None:
@@ -304,17 +279,6 @@ def still(actor: Actor) -> Q:
 
 def lasts() -> timedelta:
     return timedelta(minutes=settings.HITL_FRESH_SIGN_IN_MINUTES)
-
-
-COUNTED = "call.counted"
-TAKEN_BACK = "call.yes_taken_back"
-
-
-class AlreadyCounted(Conflict):
-    """The same person said yes to this before."""
-
-    def __init__(self, yes: int, quorum: int) -> None:
-        super().__init__(f"You approved this already: {yes} of {quorum} people have. It needs somebody else's yes too.")
 
 
 def add_yes(decision: Decision, actor: Actor, *, only_if: Q, data: dict[str, Any]) -> bool:
@@ -368,6 +332,38 @@ def quorum_is_reached(approval: Approval, call: ToolCall) -> bool:
     shown = approval.disclosure.get("whoDecides") or {}
     yes = approval.decisions.filter(verdict=Verdict.APPROVE, round=call.round)
     return yes.count() >= max(call.quorum, int(shown.get("quorum", 1)))
+
+
+def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, Q, Q, Q]:
+    """Return the ways in which somebody may come to decide: each has an index of its own."""
+    groups = Membership.objects.filter(user_id=inner).values("group_id")
+    active = User.objects.filter(pk=inner, is_active=True)
+
+    def of(**columns: Any) -> Q:
+        return Q(**{f"{call}{name}": value for name, value in columns.items()})
+
+    # Said again, since an index is for these alone.
+    others = ~of(decided_by=DecidedBy.REQUESTER)
+    ways = (
+        of(decided_by=DecidedBy.REQUESTER, caller_id=person),
+        of(decided_by=DecidedBy.APPROVERS, decider_group__isnull=True) & others & Q(Exists(roles.deciding(active))),
+        of(decided_by=DecidedBy.GROUP, decider_group__in=groups) & others,
+        of(escalates_to__in=groups, escalates_to__isnull=False, escalates_at__lte=by),
+    )
+    allowed = Q(Exists(active)) & ~of(not_the_requester=True, caller_id=person)
+    first, second, third, fourth = (way & allowed for way in ways)
+    return first, second, third, fourth
+
+
+def _approvals_of(*ways: Q) -> QuerySet[Approval]:
+    """Return approvals of the calls that `ways` lead to, as a union: of alternatives no database uses the indexes."""
+    first, *rest = (ToolCall.objects.filter(way).order_by().values("pk") for way in ways)
+    return Approval.objects.select_related("call").filter(call__in=first.union(*rest))
+
+
+def _is_plain(call: ToolCall) -> bool:
+    """Asked about under no rules of its tool's own: the person it is called for decides."""
+    return call.oversight_digest == ""
 
 
 def _own(call: ToolCall, user_id: int) -> QuerySet[Decision]:

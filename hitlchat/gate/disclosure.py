@@ -16,17 +16,6 @@ from hitlchat.gate.models import DEFAULT_PROMPT, Approval, Tool, ToolCall, deleg
 from hitlchat.gate.prompt import pieces, render
 from hitlchat.gate.status import Status
 
-
-def said(approval: Approval) -> int:
-    """The level, as it was frozen when the question was asked last.
-
-    Of a row that was read without its disclosure it is the call's own, which is written together with that one.
-    """
-    if "disclosure" in approval.get_deferred_fields():
-        return approval.call.risk_level
-    return int(approval.disclosure["risk"])
-
-
 Disclosure = dict[str, Any]
 
 LONGEST_USER_PROMPT = 2000
@@ -42,6 +31,16 @@ HOW_IT_RAN = {
     Status.FAILED: gettext_noop("and failed"),
     Status.UNKNOWN: gettext_noop("and nobody knows what became of it"),
 }
+
+
+def said(approval: Approval) -> int:
+    """The level, as it was frozen when the question was asked last.
+
+    Of a row that was read without its disclosure it is the call's own, which is written together with that one.
+    """
+    if "disclosure" in approval.get_deferred_fields():
+        return approval.call.risk_level
+    return int(approval.disclosure["risk"])
 
 
 def deadline_of(tool: Tool, at_most: int | None = None) -> datetime:
@@ -95,19 +94,6 @@ def disclose(
     return shown | {name: part for name, part in more.items() if part}
 
 
-def _ran_before(call: ToolCall) -> str:
-    """Say that the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more."""
-    now = database.now()
-    rows = ToolCall.objects.filter(tool_name=call.tool_name, caller_id=call.caller_id, created_at__gt=now - ASKED)
-    ran = rows.filter(started_at__gt=now - REPEATED, status__in=HOW_IT_RAN).exclude(pk=call.pk)
-    latest = ran.order_by("-started_at").values_list("started_at", "status", "arguments")[:LOOKED_THROUGH]
-    last = next((row for row in latest if canonical.are_alike(row[2], call.arguments)), None)
-    if last is None:
-        return ""
-    at = timezone.localtime(last[0], timezone.get_default_timezone())
-    return translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}.")
-
-
 def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
     """Disclose `call` as it is now, to ask again: what it would do, why it asks, and what was shown before."""
     decides = oversight.again(before.get("whoDecides"), call)
@@ -153,6 +139,19 @@ def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | N
     if digest(shown) != decision.digest:
         return gettext_noop("the approval was given for something else")
     return next((words for words, is_same in _comparisons(shown, call, tool) if not is_same), None)
+
+
+def _ran_before(call: ToolCall) -> str:
+    """Say that the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more."""
+    now = database.now()
+    rows = ToolCall.objects.filter(tool_name=call.tool_name, caller_id=call.caller_id, created_at__gt=now - ASKED)
+    ran = rows.filter(started_at__gt=now - REPEATED, status__in=HOW_IT_RAN).exclude(pk=call.pk)
+    latest = ran.order_by("-started_at").values_list("started_at", "status", "arguments")[:LOOKED_THROUGH]
+    last = next((row for row in latest if canonical.are_alike(row[2], call.arguments)), None)
+    if last is None:
+        return ""
+    at = timezone.localtime(last[0], timezone.get_default_timezone())
+    return translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}.")
 
 
 def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[str, bool]]:

@@ -46,6 +46,15 @@ KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (object, "null"),
 )
 
+MORE = timedelta(minutes=5)
+LAST = timedelta(minutes=1)
+LONGEST = timedelta(seconds=LONGEST_DEADLINE)
+# By the database's clock, as is expiry itself.
+IN_LAST_MINUTE = Q(deadline__gt=Now(), deadline__lte=Now() + LAST)
+
+TOO_EARLY = gettext_noop("Five minutes can be added in the last minute of a question, and not before.")
+TOO_LONG = gettext_noop("No time can be added: a question is open for at most 30 days after its call was made.")
+
 
 @dataclass(frozen=True)
 class Change:
@@ -78,6 +87,10 @@ class Review:
     def hidden(self) -> int:
         """Characters that are folded away."""
         return sum(change.whole.hidden for change in self.changes if change.whole)
+
+
+class NotNow(Conflict):
+    """The deadline stays as it is; the message says why."""
 
 
 def review(approval: Approval, edited: dict[str, Any]) -> Review:
@@ -132,6 +145,25 @@ def approve(
     return decide.approve(approval_id, actor, digest=digest, edited=arguments, looked=looked)
 
 
+def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> ToolCall:
+    """Put the deadline off by five minutes, also that of identical calls; the call as it stands then.
+
+    `seen`: the deadline as the person saw it. If it was put off since then nothing more happens, so that two clicks
+    add five minutes once. NotNow, AlreadySettled, NoSuchApproval: also for a client's word, which cannot buy time.
+    """
+    call = _theirs(approval_id, actor)
+    if seen is not None and not _is_same(call, seen):
+        return call
+    assert call.deadline is not None
+    until = call.deadline + MORE
+    if not _put_off(call, approval_id, actor, until, IN_LAST_MINUTE):
+        return _standing(call)
+    for twin in batch.twins(call.approval):
+        # On the same card, which has one deadline.
+        _put_off(twin.call, twin.pk, actor, until, Q(deadline__gt=Now(), deadline__lt=until))
+    return ToolCall.objects.get(pk=call.pk)
+
+
 def _differs(name: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
     # As text: to Python, `1`, `1.0` and `True` would be equal.
     return name not in old or name not in new or canonical.dumps(old[name]) != canonical.dumps(new[name])
@@ -166,39 +198,6 @@ def _kind(value: Any) -> str:
 def _as_preview(text: str | None) -> dict[str, Any]:
     """Return a value as `changes` compares it."""
     return {"text": text or "", "table": None, "cut": [], "error": None}
-
-
-MORE = timedelta(minutes=5)
-LAST = timedelta(minutes=1)
-LONGEST = timedelta(seconds=LONGEST_DEADLINE)
-# By the database's clock, as is expiry itself.
-IN_LAST_MINUTE = Q(deadline__gt=Now(), deadline__lte=Now() + LAST)
-
-TOO_EARLY = gettext_noop("Five minutes can be added in the last minute of a question, and not before.")
-TOO_LONG = gettext_noop("No time can be added: a question is open for at most 30 days after its call was made.")
-
-
-class NotNow(Conflict):
-    """The deadline stays as it is; the message says why."""
-
-
-def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> ToolCall:
-    """Put the deadline off by five minutes, also that of identical calls; the call as it stands then.
-
-    `seen`: the deadline as the person saw it. If it was put off since then nothing more happens, so that two clicks
-    add five minutes once. NotNow, AlreadySettled, NoSuchApproval: also for a client's word, which cannot buy time.
-    """
-    call = _theirs(approval_id, actor)
-    if seen is not None and not _is_same(call, seen):
-        return call
-    assert call.deadline is not None
-    until = call.deadline + MORE
-    if not _put_off(call, approval_id, actor, until, IN_LAST_MINUTE):
-        return _standing(call)
-    for twin in batch.twins(call.approval):
-        # On the same card, which has one deadline.
-        _put_off(twin.call, twin.pk, actor, until, Q(deadline__gt=Now(), deadline__lt=until))
-    return ToolCall.objects.get(pk=call.pk)
 
 
 def _theirs(approval_id: UUID, actor: Actor) -> ToolCall:

@@ -84,6 +84,91 @@ async def start(call_id: UUID, seconds: float | None = None) -> ToolCall | None:
         return await _claim_in_turn(later.call, seconds)
 
 
+def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: ANYWHERE) -> ToolCall | None:
+    """Move a ready call to executing, for this process alone; None when it is not ready or no longer what was shown.
+
+    The move is on the disk before the tool is entered: a crash or power cut after it leaves the outcome unknown, never
+    a second run.
+    AskFirst: it was to run unasked, and its conversation asks about it by now.
+    LookFirst: it was approved with a preview, and `seen` does not say how that looks now. If it looks different, the
+    call is asked about again. NoPlace, from `admit`: it stays as it is until there is one.
+    """
+    rows = ToolCall.objects.select_related("tool", "approval", "caller")
+    call = only(rows.filter(pk=call_id, status__in=READY))
+    if call is None:
+        return None
+    try:
+        if why := staleness.reason(call):
+            withdraw(call, why)
+            return None
+        if said := strictness.about_call(call):
+            raise AskFirst(call, said)
+        if staleness.is_due(call) and not _stands(call, seen):
+            return None
+        agents: object = _source(call)
+        if isinstance(agents, DelegatingSource):
+            _delegated(call, agents)
+            return None
+        return _taken(call, admit(call))
+    except StaleCall:
+        return None
+
+
+async def execute(call: ToolCall) -> None:
+    """Execute a call that `claim` returned, once, and record what happened. NotClaimed for any other call."""
+    work = works.get(call.pk)
+    if work is None or work.place is None or work.stop is not None:
+        raise NotClaimed(f"call {call.pk} was not claimed for execution")
+    work.stop = Waker()
+    try:
+        await in_db(_record)(call, await _enter(call, work, work.place))
+    except OutcomeUnknown as unknown:
+        await in_db(_lost)(call.pk, str(unknown))
+    finally:
+        del works[call.pk]
+
+
+def settle(call_id: UUID, result: ToolResult) -> None:
+    """Record what came back, once; also when the call had been given up for lost meanwhile."""
+    while call := ToolCall.objects.filter(LEAVES_RESULT, pk=call_id, owner=me()).first():
+        # Not recorded: given up for lost, or marked by a person, since it was read.
+        if _recorded(call, result):
+            return
+    logger.warning("Call %s has no one waiting for its result", call_id)
+
+
+def conclude(call_id: UUID, result: ToolResult) -> bool:
+    """Record the end of a call that is work of its own, within the transaction that ends that; False: it was over."""
+    rows = ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING, owner=NOBODY)
+    call = rows.first()
+    return call is not None and _recorded(call, result, NOBODY)
+
+
+def lose_overdue() -> list[UUID]:
+    """Calls whose process fell silent while executing: their outcome is unknown. Never run again by itself."""
+    # Of what this process executes it knows better, whatever happened to the clock.
+    rows = ToolCall.objects.filter(status=Status.EXECUTING).exclude(pk__in=executing())
+    for call_id, silent in (found := _leases.lapsed(rows, 100)):
+        _lost(call_id, "the process that was executing it stopped", only_if=silent)
+    return [call_id for call_id, _ in found]
+
+
+def beat() -> None:
+    """Renew the leases of everything this process executes; not of a call whose result it could not record."""
+    rows = ToolCall.objects.filter(pk__in=executing(), owner=me(), status=Status.EXECUTING)
+    rows.update(lease_until=lease.renewed())
+
+
+async def give_up(call_id: UUID, why: str) -> None:
+    """Give up, for a source whose work goes on beyond its control: the outcome is unknown until it comes back."""
+    await in_db(_lost)(call_id, why)
+
+
+def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
+    if status in READY:
+        begin(call_id)
+
+
 async def _ask(first: AskFirst) -> None:
     shown = await submit.look_first(first.call)
     with suppress(StaleCall):
@@ -137,36 +222,6 @@ def _source(call: ToolCall) -> Source | None:
         return None
 
 
-def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: ANYWHERE) -> ToolCall | None:
-    """Move a ready call to executing, for this process alone; None when it is not ready or no longer what was shown.
-
-    The move is on the disk before the tool is entered: a crash or power cut after it leaves the outcome unknown, never
-    a second run.
-    AskFirst: it was to run unasked, and its conversation asks about it by now.
-    LookFirst: it was approved with a preview, and `seen` does not say how that looks now. If it looks different, the
-    call is asked about again. NoPlace, from `admit`: it stays as it is until there is one.
-    """
-    rows = ToolCall.objects.select_related("tool", "approval", "caller")
-    call = only(rows.filter(pk=call_id, status__in=READY))
-    if call is None:
-        return None
-    try:
-        if why := staleness.reason(call):
-            withdraw(call, why)
-            return None
-        if said := strictness.about_call(call):
-            raise AskFirst(call, said)
-        if staleness.is_due(call) and not _stands(call, seen):
-            return None
-        agents: object = _source(call)
-        if isinstance(agents, DelegatingSource):
-            _delegated(call, agents)
-            return None
-        return _taken(call, admit(call))
-    except StaleCall:
-        return None
-
-
 def _delegated(call: ToolCall, agents: DelegatingSource) -> None:
     """Start the call and begin its work in one transaction: there is never one without the other, nor any of it twice.
 
@@ -211,20 +266,6 @@ def _stands(call: ToolCall, seen: Look | None) -> bool:
     return False
 
 
-async def execute(call: ToolCall) -> None:
-    """Execute a call that `claim` returned, once, and record what happened. NotClaimed for any other call."""
-    work = works.get(call.pk)
-    if work is None or work.place is None or work.stop is not None:
-        raise NotClaimed(f"call {call.pk} was not claimed for execution")
-    work.stop = Waker()
-    try:
-        await in_db(_record)(call, await _enter(call, work, work.place))
-    except OutcomeUnknown as unknown:
-        await in_db(_lost)(call.pk, str(unknown))
-    finally:
-        del works[call.pk]
-
-
 async def _enter(call: ToolCall, work: Work, place: Place) -> ToolResult:
     try:
         if not (lease.is_young(work.since) or await in_db(_is_in_time)(call)):
@@ -249,26 +290,10 @@ def _is_in_time(call: ToolCall) -> bool:
     return ToolCall.objects.filter(pk=call.pk, owner=me(), status=Status.EXECUTING, lease_until__gt=Now()).exists()
 
 
-def settle(call_id: UUID, result: ToolResult) -> None:
-    """Record what came back, once; also when the call had been given up for lost meanwhile."""
-    while call := ToolCall.objects.filter(LEAVES_RESULT, pk=call_id, owner=me()).first():
-        # Not recorded: given up for lost, or marked by a person, since it was read.
-        if _recorded(call, result):
-            return
-    logger.warning("Call %s has no one waiting for its result", call_id)
-
-
 def _record(call: ToolCall, result: ToolResult) -> None:
     """Record the call as it was when claimed, which it nearly always still is; else as it is now."""
     if not _recorded(call, result):
         settle(call.pk, result)
-
-
-def conclude(call_id: UUID, result: ToolResult) -> bool:
-    """Record the end of a call that is work of its own, within the transaction that ends that; False: it was over."""
-    rows = ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING, owner=NOBODY)
-    call = rows.first()
-    return call is not None and _recorded(call, result, NOBODY)
 
 
 def _recorded(call: ToolCall, result: ToolResult, owner: str | None = None) -> bool:
@@ -292,26 +317,6 @@ def _keepable(result: ToolResult) -> ToolResult:
     return result
 
 
-def lose_overdue() -> list[UUID]:
-    """Calls whose process fell silent while executing: their outcome is unknown. Never run again by itself."""
-    # Of what this process executes it knows better, whatever happened to the clock.
-    rows = ToolCall.objects.filter(status=Status.EXECUTING).exclude(pk__in=executing())
-    for call_id, silent in (found := _leases.lapsed(rows, 100)):
-        _lost(call_id, "the process that was executing it stopped", only_if=silent)
-    return [call_id for call_id, _ in found]
-
-
-def beat() -> None:
-    """Renew the leases of everything this process executes; not of a call whose result it could not record."""
-    rows = ToolCall.objects.filter(pk__in=executing(), owner=me(), status=Status.EXECUTING)
-    rows.update(lease_until=lease.renewed())
-
-
-async def give_up(call_id: UUID, why: str) -> None:
-    """Give up, for a source whose work goes on beyond its control: the outcome is unknown until it comes back."""
-    await in_db(_lost)(call_id, why)
-
-
 def _lost(call_id: UUID, why: str, only_if: Q | None = None) -> None:
     call = ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING).first()
     if call is None:
@@ -320,8 +325,3 @@ def _lost(call_id: UUID, why: str, only_if: Q | None = None) -> None:
         move(call, Status.UNKNOWN, actor=SYSTEM, only_if=only_if, data={"reason": why}, lease_until=None)
     except StaleCall:
         logger.info("Call %s was settled, or its process spoke up, after all", call_id)
-
-
-def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
-    if status in READY:
-        begin(call_id)

@@ -27,6 +27,20 @@ LONGEST_TABLE = 20_000
 # then `whole` is the SHA-256 of all of it, so that a change of what is left out is a change too.
 Shown = dict[str, Any]
 
+# What `_left_out` says.
+LEFT_OUT: Final = said_elsewhere(
+    "1 more row is left out.",
+    "{count} more rows are left out.",
+    "1 more column is left out.",
+    "{count} more columns are left out.",
+    "1 more character of the text is left out.",
+    "{count} more characters of the text are left out.",
+    "1 more character of the message is left out.",
+    "{count} more characters of the message are left out.",
+    "1 more character of long values is left out.",
+    "{count} more characters of long values are left out.",
+)
+
 
 class TooLong(Exception):
     """The preview was not there in time."""
@@ -49,20 +63,6 @@ async def make(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Shown |
         return failed("An error in hitlchat, not in the tool, kept it from being made.")
 
 
-async def _in_time(work: Coroutine[Any, Any, Preview | None]) -> Preview | None:
-    task = asyncio.ensure_future(work)
-    try:
-        # Not asyncio.timeout: that waits for the end of what was cancelled, and so for what doesn't end.
-        done, _ = await asyncio.wait([task], timeout=SECONDS)
-    finally:
-        task.cancel()
-    if not done:
-        raise TooLong
-    if task.cancelled():
-        raise RuntimeError("the preview gave itself up")
-    return task.result()
-
-
 def failed(error: str) -> Shown:
     return frozen(Preview(error=error))
 
@@ -79,6 +79,20 @@ def frozen(preview: Preview) -> Shown:
         table, error = preview.table and _cut_table(preview.table, cut), None
     shown: Shown = {"text": text, "table": table, "error": error, "cut": cut}
     return {**shown, "whole": canonical.sha256([preview.text, preview.table, preview.error])} if cut else shown
+
+
+async def _in_time(work: Coroutine[Any, Any, Preview | None]) -> Preview | None:
+    task = asyncio.ensure_future(work)
+    try:
+        # Not asyncio.timeout: that waits for the end of what was cancelled, and so for what doesn't end.
+        done, _ = await asyncio.wait([task], timeout=SECONDS)
+    finally:
+        task.cancel()
+    if not done:
+        raise TooLong
+    if task.cancelled():
+        raise RuntimeError("the preview gave itself up")
+    return task.result()
 
 
 def _is_sound(preview: Preview) -> bool:
@@ -128,21 +142,6 @@ def _cuts(table: dict[str, Any], rows: list[list[str]]) -> list[str]:
     more_rows = len(table["rows"]) - len(rows)
     found = (more_rows, "row", ""), (more_columns, "column", ""), (characters, "character", " of long values")
     return [_left_out(number, word, of) for number, word, of in found if number > 0]
-
-
-# What `_left_out` says.
-LEFT_OUT: Final = said_elsewhere(
-    "1 more row is left out.",
-    "{count} more rows are left out.",
-    "1 more column is left out.",
-    "{count} more columns are left out.",
-    "1 more character of the text is left out.",
-    "{count} more characters of the text are left out.",
-    "1 more character of the message is left out.",
-    "{count} more characters of the message are left out.",
-    "1 more character of long values is left out.",
-    "{count} more characters of long values are left out.",
-)
 
 
 def _left_out(number: int, word: str, of: str = "") -> str:

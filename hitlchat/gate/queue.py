@@ -22,6 +22,33 @@ from hitlchat.gate.status import Status
 
 ORDER = ("deadline", "created_at", "pk")
 
+# So many can be asked about at once.
+MOST_AMONG: Final = 100
+
+_AMONG: Final = Compiled(
+    lambda: deciders.waiting_for(
+        deciders.PERSON, Q(pk__in=[Given(_name(place), UUIDField()) for place in range(MOST_AMONG)])
+    ).values_list("pk", "call_id", "call__tool_name", "call__round", "call__created_at")
+)
+
+TOO_MANY_HERE = "As many questions are open in this conversation as may be. Let some of them be answered first."
+TOO_MANY = "As many questions are open for this person as may be. Let some of them be answered first."
+# With these a call is refused by no policy.
+REASONS = (TOO_MANY_HERE, TOO_MANY)
+# Tells its locks from those of others in the database.
+LOCKS = 0x6869746C
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A call that waits, as far as a page is told of it."""
+
+    approval_id: UUID
+    call_id: UUID
+    tool_name: str
+    round: int
+    called_at: datetime
+
 
 def first(user_id: int, most: int, only: Q | None = None) -> list[UUID]:
     """Ids of the calls, at most so many, that wait for this person; `only`: what else is asked of a ToolCall."""
@@ -39,21 +66,6 @@ def count(user_id: int, most: int, only: Q | None = None) -> int:
     return min(most, found)
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """A call that waits, as far as a page is told of it."""
-
-    approval_id: UUID
-    call_id: UUID
-    tool_name: str
-    round: int
-    called_at: datetime
-
-
-# So many can be asked about at once.
-MOST_AMONG: Final = 100
-
-
 def among(user_id: int, call_ids: Collection[UUID]) -> list[Waiting]:
     """Return which of these calls wait for this person; nothing is asked about none."""
     if not call_ids:
@@ -61,48 +73,6 @@ def among(user_id: int, call_ids: Collection[UUID]) -> list[Waiting]:
     # One statement for any number of them: the last one fills it up.
     given = [*call_ids, *[[*call_ids][-1]] * (MOST_AMONG - len(call_ids))]
     return [Waiting(*row) for row in _AMONG.rows(person=user_id, **{_name(at): one for at, one in enumerate(given)})]
-
-
-def _name(place: int) -> str:
-    return f"call{place}"
-
-
-_AMONG: Final = Compiled(
-    lambda: deciders.waiting_for(
-        deciders.PERSON, Q(pk__in=[Given(_name(place), UUIDField()) for place in range(MOST_AMONG)])
-    ).values_list("pk", "call_id", "call__tool_name", "call__round", "call__created_at")
-)
-
-
-@cache
-def _all(most: int) -> Compiled:
-    return Compiled(partial(_every, deciders.PERSON, most))
-
-
-def _every(user_id: Any, most: int, only: Q | None = None) -> QuerySet[ToolCall, Any]:
-    """Return at least `most` of what waits for this person, if there is as much."""
-    rows = [_waiting(user_id, way, only).order_by() for way in deciders.waiting_ways(user_id)]
-    return _either(rows, most)
-
-
-def _waiting(user_id: Any, way: Q, only: Q | None) -> QuerySet[ToolCall]:
-    """Return the calls that wait for them and that they have not said yes to already."""
-    said = Decision.objects.filter(approval__call=OuterRef("pk"), person_id=user_id, round=OuterRef("round"))
-    return ToolCall.objects.filter(way, only or Q()).exclude(Exists(said))
-
-
-def _either(ways: list[QuerySet[ToolCall]], most: int) -> QuerySet[ToolCall, Any]:
-    """Cut short one by one before, as no database knows how to stop early in a union."""
-    cut = [ToolCall.objects.filter(pk__in=way.values("pk")[:most]).order_by().values_list(*ORDER) for way in ways]
-    return cut[0].union(*cut[1:])
-
-
-TOO_MANY_HERE = "As many questions are open in this conversation as may be. Let some of them be answered first."
-TOO_MANY = "As many questions are open for this person as may be. Let some of them be answered first."
-# With these a call is refused by no policy.
-REASONS = (TOO_MANY_HERE, TOO_MANY)
-# Tells its locks from those of others in the database.
-LOCKS = 0x6869746C
 
 
 def reason(caller_id: int, conversation_id: UUID | None) -> str:
@@ -134,6 +104,33 @@ def room(caller_id: int, conversation_id: UUID | None) -> int:
         return 1
     most = settings.HITL_MAX_WAITING_PER_CONVERSATION
     return _left(most, caller_id=caller_id, conversation_id=conversation_id)
+
+
+def _name(place: int) -> str:
+    return f"call{place}"
+
+
+@cache
+def _all(most: int) -> Compiled:
+    return Compiled(partial(_every, deciders.PERSON, most))
+
+
+def _every(user_id: Any, most: int, only: Q | None = None) -> QuerySet[ToolCall, Any]:
+    """Return at least `most` of what waits for this person, if there is as much."""
+    rows = [_waiting(user_id, way, only).order_by() for way in deciders.waiting_ways(user_id)]
+    return _either(rows, most)
+
+
+def _waiting(user_id: Any, way: Q, only: Q | None) -> QuerySet[ToolCall]:
+    """Return the calls that wait for them and that they have not said yes to already."""
+    said = Decision.objects.filter(approval__call=OuterRef("pk"), person_id=user_id, round=OuterRef("round"))
+    return ToolCall.objects.filter(way, only or Q()).exclude(Exists(said))
+
+
+def _either(ways: list[QuerySet[ToolCall]], most: int) -> QuerySet[ToolCall, Any]:
+    """Cut short one by one before, as no database knows how to stop early in a union."""
+    cut = [ToolCall.objects.filter(pk__in=way.values("pk")[:most]).order_by().values_list(*ORDER) for way in ways]
+    return cut[0].union(*cut[1:])
 
 
 def _left(most: int, **whose: object) -> int:

@@ -23,24 +23,6 @@ from hitlchat.gate.models.tools import LONGEST_TEXT
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
 
-
-class Told(Protocol):
-    """The subject of a text: a call, or one that is made up for an example."""
-
-    @property
-    def status(self) -> str: ...
-    @property
-    def tool_name(self) -> str: ...
-    @property
-    def arguments(self) -> Any: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def result(self) -> Any: ...
-    @property
-    def error(self) -> Any: ...
-
-
 # By outcome, as they are to be used; an empty one has none.
 Texts = Mapping[str, str]
 
@@ -65,12 +47,122 @@ _OUTCOMES: Mapping[str, str] = {
     Status.REFUSED: Outcome.REFUSED,
 }
 
+# Provably not entered, or not sent.
+_KINDS_BEFORE_A_RUN = frozenset(
+    {"arguments", "busy", "changed", "gone", "late", "syntax", "unavailable", "unreachable", "unsent"}
+)
+# By what came back.
+RAN = frozenset({"error", "result", "timeout", "tool"})
+_NOT_RUN = "It was not run"
+
+NEVER_RAN = "The call failed before it was run. It was not executed."
+NOBODY_ASKED = "Nobody was asked about this call, since enough other calls wait. It was not executed."
+NOBODY_ASKED_STATUS = "nobody_asked"
+STILL_RUNNING = "It was still executing when the run ended; its outcome is not known yet. Do not repeat it."
+
+MESSAGES = {
+    Status.DECLINED: "The user declined this call. It was not executed. Do not call it again for this request.",
+    Status.EXPIRED: "Nobody answered the approval in time. It was not executed.",
+    Status.WITHDRAWN: "The call was withdrawn before it started. It was not executed.",
+    Status.REFUSED: "A policy refused this call. It was not executed.",
+    Status.REJECTED: "The call was rejected. It was not executed and nobody was asked.",
+    Status.FAILED: "The call failed.",
+    Status.UNKNOWN: "The outcome is unknown: it may or may not have happened. Do not repeat it.",
+    Status.EXECUTING: STILL_RUNNING,
+}
+EDITED = "The user changed the arguments before approving."
+NOT_EXECUTED = (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED, Status.REJECTED)
+# Without templates: all words are ours.
+OURS: Texts = {}
+
+SAMPLE_TOOL = "refund_order"
+SAMPLE_ARGUMENTS = {"order": "4711", "amount": 12.5}
+SAMPLE_FEEDBACK = "Wrong arguments"
+SAMPLE_REASON = "Refunds are not made on Sundays."
+SAMPLE_RESULT = "done"
+
+# What holds without a template.
+DEFAULTS: Mapping[str, str] = {
+    Outcome.DECLINED: MESSAGES[Status.DECLINED],
+    Outcome.FEEDBACK: "",
+    Outcome.EDITED: EDITED,
+    Outcome.EXPIRED: MESSAGES[Status.EXPIRED],
+    Outcome.REFUSED: MESSAGES[Status.REFUSED],
+}
+_STATUSES = {
+    Outcome.DECLINED: Status.DECLINED,
+    Outcome.FEEDBACK: Status.DECLINED,
+    Outcome.EDITED: Status.SUCCEEDED,
+    Outcome.EXPIRED: Status.EXPIRED,
+    Outcome.REFUSED: Status.REFUSED,
+}
+
+
+class Told(Protocol):
+    """The subject of a text: a call, or one that is made up for an example."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def tool_name(self) -> str: ...
+    @property
+    def arguments(self) -> Any: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def result(self) -> Any: ...
+    @property
+    def error(self) -> Any: ...
+
 
 class BadTexts(Invalid):
     """Nothing was saved: `errors` has what was expected, by outcome."""
 
     def __str__(self) -> str:
         return " ".join(f"{name}: {said}" for name, said in self.errors.items())
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The limit of a text in characters, and the setting that says so, if there is one."""
+
+    characters: int
+    setting: str = ""
+
+    def cut(self, text: str) -> str:
+        hidden = len(text) - self.characters
+        by = f" by {self.setting}" if self.setting else ""
+        told = f"\n[cut here{by}: {hidden:,} more characters are kept in the record]"
+        return text if hidden <= 0 else text[: self.characters] + told
+
+
+# What a model in the chat reads of a result.
+IN_CHAT = Bound(16_000)
+
+
+@dataclass(frozen=True)
+class TextField:
+    """`text` is the template itself, `instead` what holds while it is empty; `problem` says what is wrong with it."""
+
+    outcome: str
+    label: str
+    text: str
+    instead: str
+    placeholders: tuple[str, ...]
+    example: str
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """A call for an example: no row, and never one."""
+
+    tool_name: str
+    arguments: dict[str, Any]
+    status: str
+    reason: str = SAMPLE_REASON
+    result: str = SAMPLE_RESULT
+    error: None = None
 
 
 def own_words(tool: Tool | None) -> dict[str, str]:
@@ -168,20 +260,6 @@ def placeholders(outcome: str) -> list[str]:
     return [f"{{{name}}}" for name in KNOWN[outcome]]
 
 
-def _short(text: str, longest: int) -> str:
-    hidden = len(text) - longest
-    return text if hidden <= 0 else f"{text[:longest]}… (and {hidden:,} more characters)"
-
-
-# Provably not entered, or not sent.
-_KINDS_BEFORE_A_RUN = frozenset(
-    {"arguments", "busy", "changed", "gone", "late", "syntax", "unavailable", "unreachable", "unsent"}
-)
-# By what came back.
-RAN = frozenset({"error", "result", "timeout", "tool"})
-_NOT_RUN = "It was not run"
-
-
 def ran(error: dict[str, Any]) -> bool | None:
     """None: its kind does not tell."""
     kind = error.get("kind")
@@ -193,45 +271,6 @@ def sentence(error: dict[str, Any]) -> str:
     line = f" (line {error['line']})" if error.get("line") else ""
     lead = {True: "It was run and failed", False: _NOT_RUN, None: "It failed"}[ran(error)]
     return f"{lead}{line}: {str(error.get('message', '')).removeprefix(f'{_NOT_RUN}: ')}"
-
-
-NEVER_RAN = "The call failed before it was run. It was not executed."
-NOBODY_ASKED = "Nobody was asked about this call, since enough other calls wait. It was not executed."
-NOBODY_ASKED_STATUS = "nobody_asked"
-STILL_RUNNING = "It was still executing when the run ended; its outcome is not known yet. Do not repeat it."
-
-MESSAGES = {
-    Status.DECLINED: "The user declined this call. It was not executed. Do not call it again for this request.",
-    Status.EXPIRED: "Nobody answered the approval in time. It was not executed.",
-    Status.WITHDRAWN: "The call was withdrawn before it started. It was not executed.",
-    Status.REFUSED: "A policy refused this call. It was not executed.",
-    Status.REJECTED: "The call was rejected. It was not executed and nobody was asked.",
-    Status.FAILED: "The call failed.",
-    Status.UNKNOWN: "The outcome is unknown: it may or may not have happened. Do not repeat it.",
-    Status.EXECUTING: STILL_RUNNING,
-}
-EDITED = "The user changed the arguments before approving."
-NOT_EXECUTED = (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED, Status.REJECTED)
-# Without templates: all words are ours.
-OURS: Texts = {}
-
-
-@dataclass(frozen=True)
-class Bound:
-    """The limit of a text in characters, and the setting that says so, if there is one."""
-
-    characters: int
-    setting: str = ""
-
-    def cut(self, text: str) -> str:
-        hidden = len(text) - self.characters
-        by = f" by {self.setting}" if self.setting else ""
-        told = f"\n[cut here{by}: {hidden:,} more characters are kept in the record]"
-        return text if hidden <= 0 else text[: self.characters] + told
-
-
-# What a model in the chat reads of a result.
-IN_CHAT = Bound(16_000)
 
 
 def for_model(
@@ -260,75 +299,6 @@ def for_model(
     if status == Status.FAILED and call.error:
         facts |= _failed(call.error)
     return bound.cut(canonical.pretty({name: fact for name, fact in facts.items() if fact is not None}))
-
-
-def _failed(error: dict[str, Any]) -> dict[str, object]:
-    has_run = ran(error)
-    told = {} if has_run is not False else {"message": NEVER_RAN}
-    return {**told, "executed": has_run, "error": error.get("message"), "line": error.get("line")}
-
-
-def _success(call: Told, edited: bool, templates: Texts) -> str:
-    if edited:
-        words = fill(templates.get(Outcome.EDITED, ""), call)
-        return canonical.pretty(
-            {
-                "status": "succeeded",
-                **({"fact": EDITED} if words else {}),
-                "message": words or EDITED,
-                "arguments": call.arguments,
-                "result": call.result,
-            }
-        )
-    return call.result if isinstance(call.result, str) else canonical.pretty(call.result)
-
-
-SAMPLE_TOOL = "refund_order"
-SAMPLE_ARGUMENTS = {"order": "4711", "amount": 12.5}
-SAMPLE_FEEDBACK = "Wrong arguments"
-SAMPLE_REASON = "Refunds are not made on Sundays."
-SAMPLE_RESULT = "done"
-
-# What holds without a template.
-DEFAULTS: Mapping[str, str] = {
-    Outcome.DECLINED: MESSAGES[Status.DECLINED],
-    Outcome.FEEDBACK: "",
-    Outcome.EDITED: EDITED,
-    Outcome.EXPIRED: MESSAGES[Status.EXPIRED],
-    Outcome.REFUSED: MESSAGES[Status.REFUSED],
-}
-_STATUSES = {
-    Outcome.DECLINED: Status.DECLINED,
-    Outcome.FEEDBACK: Status.DECLINED,
-    Outcome.EDITED: Status.SUCCEEDED,
-    Outcome.EXPIRED: Status.EXPIRED,
-    Outcome.REFUSED: Status.REFUSED,
-}
-
-
-@dataclass(frozen=True)
-class TextField:
-    """`text` is the template itself, `instead` what holds while it is empty; `problem` says what is wrong with it."""
-
-    outcome: str
-    label: str
-    text: str
-    instead: str
-    placeholders: tuple[str, ...]
-    example: str
-    problem: str = ""
-
-
-@dataclass(frozen=True)
-class MadeUp:
-    """A call for an example: no row, and never one."""
-
-    tool_name: str
-    arguments: dict[str, Any]
-    status: str
-    reason: str = SAMPLE_REASON
-    result: str = SAMPLE_RESULT
-    error: None = None
 
 
 def fields(tool: Tool | None, typed: Texts | None = None) -> list[TextField]:
@@ -360,3 +330,29 @@ def example(outcome: Outcome, tool: Tool | None, templates: Texts) -> str:
     )
     feedback = SAMPLE_FEEDBACK if outcome == Outcome.FEEDBACK else ""
     return for_model(call, decline_reason=feedback, edited=outcome == Outcome.EDITED, templates=templates)
+
+
+def _short(text: str, longest: int) -> str:
+    hidden = len(text) - longest
+    return text if hidden <= 0 else f"{text[:longest]}… (and {hidden:,} more characters)"
+
+
+def _failed(error: dict[str, Any]) -> dict[str, object]:
+    has_run = ran(error)
+    told = {} if has_run is not False else {"message": NEVER_RAN}
+    return {**told, "executed": has_run, "error": error.get("message"), "line": error.get("line")}
+
+
+def _success(call: Told, edited: bool, templates: Texts) -> str:
+    if edited:
+        words = fill(templates.get(Outcome.EDITED, ""), call)
+        return canonical.pretty(
+            {
+                "status": "succeeded",
+                **({"fact": EDITED} if words else {}),
+                "message": words or EDITED,
+                "arguments": call.arguments,
+                "result": call.result,
+            }
+        )
+    return call.result if isinstance(call.result, str) else canonical.pretty(call.result)

@@ -35,6 +35,107 @@ SAID: Final = said_elsewhere(
 Errors = Iterator[ValidationError]
 _TOO_COSTLY: Final = "too costly"
 
+MOST_PROBLEMS = 10
+LONGEST_PROBLEM = 300
+# Arguments up to this many characters are checked at once; what is longer must not keep the others waiting.
+SMALL = 16 * 1024
+
+
+class BadArguments(ValueError):
+    """The arguments don't fit; the message names each field and what was expected."""
+
+
+class BadSchema(ValueError):
+    """The schema itself is not valid JSON Schema."""
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """The JSON object a model wrote. Empty text means no arguments, as several model servers send it.
+
+    BadArguments: malformed JSON, not an object, or over the size limit.
+    """
+    most = canonical.most_argument_bytes()
+    if len(text) > most:
+        raise BadArguments(f"The arguments are {len(text):,} characters long; at most {most:,} are accepted.")
+    try:
+        value = canonical.loads(text or "{}")
+    except canonical.NotJson as error:
+        raise BadArguments(f"The arguments are not valid JSON: {error}.") from error
+    if not isinstance(value, dict):
+        json_types = schema_words.kind_of(value)
+        raise BadArguments(f"The arguments must be a JSON object, not {json_types}.")
+    return value
+
+
+def check_schema(schema: dict[str, Any]) -> None:
+    """BadSchema if `schema` is no JSON Schema (draft 2020-12); it names the place.
+
+    A pattern may be in any dialect: JSON Schema's is that of ECMAScript, which nothing here reads whole.
+    """
+    try:
+        Draft202012Validator.check_schema(schema, format_checker=FORMATS)
+    except SchemaError as error:
+        raise BadSchema(_sentence(error).removesuffix(".")) from error
+    except RecursionError as error:
+        raise BadSchema("it is nested too deeply") from error
+    for part in subschemas(schema):
+        for place, pattern in _patterns(part):
+            if why := expressions.broken(pattern):
+                raise BadSchema(f"{_cut(dotted(place))}: it is no regular expression, since it {why}")
+
+
+def check_patterns(schema: dict[str, Any]) -> None:
+    """BadSchema if its patterns take too long to be compiled; it names the first of them and the limit."""
+    for where, why in expressions.costly_patterns(schema):
+        raise BadSchema(f"{_cut(where)}: {why}")
+
+
+def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """BadArguments unless `arguments` fit `schema`; at most ten problems are looked for and spelled out."""
+    try:
+        size = len(canonical.dumps(arguments))
+    except canonical.NotJson as error:
+        raise BadArguments(f"The arguments are not valid JSON: {_cut(str(error))}.") from error
+    if size > (most := canonical.most_argument_bytes()):
+        raise BadArguments(f"The arguments are {size:,} bytes long; at most {most:,} are accepted.")
+    if (where := next(_halves(arguments), None)) is not None:
+        field = _cut(canonical.whole(".".join(where)))
+        raise BadArguments(f"{field}: Expected whole characters, and not half of one (a lone surrogate).")
+    try:
+        errors = _validator(canonical.dumps(schema)).iter_errors(arguments)
+        problems = [_sentence(error) for error in islice(errors, MOST_PROBLEMS + 1)]
+    except RecursionError as error:
+        raise BadArguments("The arguments are nested too deeply.") from error
+    except Unresolvable as error:
+        raise BadArguments("The tool's schema refers to something outside of it, so nothing fits it.") from error
+    if problems:
+        more = " And more problems." if len(problems) > MOST_PROBLEMS else ""
+        raise BadArguments(" ".join(problems[:MOST_PROBLEMS]) + more)
+
+
+async def accepted(schema: dict[str, Any], given: str | dict[str, Any]) -> dict[str, Any]:
+    """Return what will run: `given`, as a model wrote it or as an object, checked and with the defaults.
+
+    BadArguments.
+    """
+    if canonical.is_short(given, SMALL):
+        return _accepted(schema, given)
+    return await asyncio.to_thread(_accepted, schema, given)
+
+
+def with_defaults(schema: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Everything that will run: `arguments` in the schema's order, with its defaults for what is missing.
+
+    Also inside objects and lists of them, where the schema says plainly which object it is.
+    """
+    properties: dict[str, Any] = schema.get("properties", {})
+    filled = {
+        name: _filled(part, arguments[name]) if name in arguments else copy.deepcopy(part["default"])
+        for name, part in properties.items()
+        if name in arguments or (isinstance(part, dict) and "default" in part)
+    }
+    return filled | {name: value for name, value in arguments.items() if name not in properties}
+
 
 def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Errors:
     if not isinstance(instance, str):
@@ -134,78 +235,10 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-Validator: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator,
-    {
-        "pattern": _pattern,
-        "patternProperties": _pattern_properties,
-        "additionalProperties": _additional_properties,
-        "required": _required,
-        "dependentRequired": _dependent_required,
-        "uniqueItems": _unique_items,
-        "anyOf": _any_of,
-        "oneOf": _one_of,
-    },
-)
-
-
-MOST_PROBLEMS = 10
-LONGEST_PROBLEM = 300
-# Arguments up to this many characters are checked at once; what is longer must not keep the others waiting.
-SMALL = 16 * 1024
-
-
 def _without(checker: FormatChecker, name: str) -> FormatChecker:
     found = FormatChecker(())
     found.checkers = {each: how for each, how in checker.checkers.items() if each != name}
     return found
-
-
-# Not of regular expressions: those of Python are another dialect.
-FORMATS: Final = _without(Draft202012Validator.FORMAT_CHECKER, "regex")
-
-
-class BadArguments(ValueError):
-    """The arguments don't fit; the message names each field and what was expected."""
-
-
-class BadSchema(ValueError):
-    """The schema itself is not valid JSON Schema."""
-
-
-def parse_arguments(text: str) -> dict[str, Any]:
-    """The JSON object a model wrote. Empty text means no arguments, as several model servers send it.
-
-    BadArguments: malformed JSON, not an object, or over the size limit.
-    """
-    most = canonical.most_argument_bytes()
-    if len(text) > most:
-        raise BadArguments(f"The arguments are {len(text):,} characters long; at most {most:,} are accepted.")
-    try:
-        value = canonical.loads(text or "{}")
-    except canonical.NotJson as error:
-        raise BadArguments(f"The arguments are not valid JSON: {error}.") from error
-    if not isinstance(value, dict):
-        json_types = schema_words.kind_of(value)
-        raise BadArguments(f"The arguments must be a JSON object, not {json_types}.")
-    return value
-
-
-def check_schema(schema: dict[str, Any]) -> None:
-    """BadSchema if `schema` is no JSON Schema (draft 2020-12); it names the place.
-
-    A pattern may be in any dialect: JSON Schema's is that of ECMAScript, which nothing here reads whole.
-    """
-    try:
-        Draft202012Validator.check_schema(schema, format_checker=FORMATS)
-    except SchemaError as error:
-        raise BadSchema(_sentence(error).removesuffix(".")) from error
-    except RecursionError as error:
-        raise BadSchema("it is nested too deeply") from error
-    for part in subschemas(schema):
-        for place, pattern in _patterns(part):
-            if why := expressions.broken(pattern):
-                raise BadSchema(f"{_cut(dotted(place))}: it is no regular expression, since it {why}")
 
 
 def _patterns(part: Subschema) -> Iterator[tuple[str, str]]:
@@ -213,35 +246,6 @@ def _patterns(part: Subschema) -> Iterator[tuple[str, str]]:
         yield step(part.where, "pattern"), pattern
     for pattern in part.schema.get("patternProperties", {}):
         yield step(step(part.where, "patternProperties"), pattern), pattern
-
-
-def check_patterns(schema: dict[str, Any]) -> None:
-    """BadSchema if its patterns take too long to be compiled; it names the first of them and the limit."""
-    for where, why in expressions.costly_patterns(schema):
-        raise BadSchema(f"{_cut(where)}: {why}")
-
-
-def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """BadArguments unless `arguments` fit `schema`; at most ten problems are looked for and spelled out."""
-    try:
-        size = len(canonical.dumps(arguments))
-    except canonical.NotJson as error:
-        raise BadArguments(f"The arguments are not valid JSON: {_cut(str(error))}.") from error
-    if size > (most := canonical.most_argument_bytes()):
-        raise BadArguments(f"The arguments are {size:,} bytes long; at most {most:,} are accepted.")
-    if (where := next(_halves(arguments), None)) is not None:
-        field = _cut(canonical.whole(".".join(where)))
-        raise BadArguments(f"{field}: Expected whole characters, and not half of one (a lone surrogate).")
-    try:
-        errors = _validator(canonical.dumps(schema)).iter_errors(arguments)
-        problems = [_sentence(error) for error in islice(errors, MOST_PROBLEMS + 1)]
-    except RecursionError as error:
-        raise BadArguments("The arguments are nested too deeply.") from error
-    except Unresolvable as error:
-        raise BadArguments("The tool's schema refers to something outside of it, so nothing fits it.") from error
-    if problems:
-        more = " And more problems." if len(problems) > MOST_PROBLEMS else ""
-        raise BadArguments(" ".join(problems[:MOST_PROBLEMS]) + more)
 
 
 def _halves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -259,34 +263,10 @@ def _halves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
             yield from _halves(part, (*path, str(place)))
 
 
-async def accepted(schema: dict[str, Any], given: str | dict[str, Any]) -> dict[str, Any]:
-    """Return what will run: `given`, as a model wrote it or as an object, checked and with the defaults.
-
-    BadArguments.
-    """
-    if canonical.is_short(given, SMALL):
-        return _accepted(schema, given)
-    return await asyncio.to_thread(_accepted, schema, given)
-
-
 def _accepted(schema: dict[str, Any], given: str | dict[str, Any]) -> dict[str, Any]:
     arguments = parse_arguments(given) if isinstance(given, str) else given
     validate(schema, arguments)
     return with_defaults(schema, arguments)
-
-
-def with_defaults(schema: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Everything that will run: `arguments` in the schema's order, with its defaults for what is missing.
-
-    Also inside objects and lists of them, where the schema says plainly which object it is.
-    """
-    properties: dict[str, Any] = schema.get("properties", {})
-    filled = {
-        name: _filled(part, arguments[name]) if name in arguments else copy.deepcopy(part["default"])
-        for name, part in properties.items()
-        if name in arguments or (isinstance(part, dict) and "default" in part)
-    }
-    return filled | {name: value for name, value in arguments.items() if name not in properties}
 
 
 def _filled(part: Any, value: Any) -> Any:
@@ -338,3 +318,22 @@ def _cut(text: str) -> str:
     if len(text) <= LONGEST_PROBLEM:
         return text
     return f"{text[:LONGEST_PROBLEM]}… ({len(text) - LONGEST_PROBLEM:,} more characters)"
+
+
+Validator: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "required": _required,
+        "dependentRequired": _dependent_required,
+        "uniqueItems": _unique_items,
+        "anyOf": _any_of,
+        "oneOf": _one_of,
+    },
+)
+
+
+# Not of regular expressions: those of Python are another dialect.
+FORMATS: Final = _without(Draft202012Validator.FORMAT_CHECKER, "regex")

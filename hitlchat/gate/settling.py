@@ -31,6 +31,19 @@ LOOK_AGAIN_SECONDS = 1.0
 
 _waiters: dict[UUID, set[Waker]] = defaultdict(set)
 
+LONGEST_REMARK: Final = 500
+
+# Younger ones are on their way in the process that moved them.
+GRACE = timedelta(seconds=3)
+# An allowed call that belongs to no turn has a caller waiting for it; after this long the caller is gone.
+ABANDONED = timedelta(seconds=60)
+GONE = "whoever asked for it has gone"
+NO_WORKER = "no worker was free while its caller waited"
+
+
+class BadRemark(ValueError):
+    """The remark cannot be kept as it was written; the message says why."""
+
 
 async def settled(call_id: UUID, seconds: float) -> ToolCall:
     """The call once it is settled, or as it is after `seconds`. Starts it if no server loop has."""
@@ -47,6 +60,57 @@ async def watched(call_id: UUID, seconds: float, *related: str) -> ToolCall:
     """
     with _waiting(call_id) as event:
         return await _wait(call_id, event, seconds, partial(_begun, related))
+
+
+def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
+    if status in SETTLED:
+        for event in tuple(_waiters.get(call_id, ())):
+            event.wake()
+
+
+def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, remark: str = "") -> ToolCall:
+    """Mark an unknown call as done or failed, as whom it was made for or as an administrator. `remark`: how they know,
+    for the record. NoSuchApproval: not theirs. AlreadySettled: no longer unknown. BadRemark.
+    """
+    call = ToolCall.objects.filter(pk=call_id).first()
+    if call is None or not may_resolve(actor, call):
+        raise NoSuchApproval("There is no call with this id for you to resolve.")
+    if call.status != Status.UNKNOWN:
+        raise AlreadySettled(call)
+    marked = {"kind": "marked", "message": "It did not happen, as a person found out afterwards.", "line": None}
+    said: dict[str, Any] = {"marked": outcome} | ({"remark": kept} if (kept := checked(remark)) else {})
+    try:
+        if outcome == "done":
+            return move(call, Status.SUCCEEDED, actor=actor, data=said)
+        return move(call, Status.FAILED, actor=actor, data=said, error=marked)
+    except StaleCall:
+        raise AlreadySettled(ToolCall.objects.get(pk=call_id)) from None
+
+
+def may_resolve(actor: Actor, call: ToolCall) -> bool:
+    """Return whether this person may resolve it: whom it was made for, and administrators."""
+    if not actor.is_person or actor.user_id is None:
+        return False
+    return call.caller_id == actor.user_id or may_administer(User.objects.get(pk=actor.user_id))
+
+
+def checked(remark: str) -> str:
+    """Return the remark as it is kept. Raises: BadRemark, since nothing of it is cut."""
+    remark = remark.replace("\r\n", "\n").strip()
+    if len(remark) > LONGEST_REMARK:
+        raise BadRemark(f"The note has {len(remark):,} characters; at most {LONGEST_REMARK} are kept.")
+    if remark != storable(remark):
+        raise BadRemark("The note has a character that cannot be kept, such as U+0000.")
+    return remark
+
+
+def sweep() -> None:
+    decide.expire_overdue()
+    giving.void_changed()
+    perform.lose_overdue()
+    stopping.look()
+    _begin_what_was_left()
+    _withdraw_abandoned()
 
 
 @contextmanager
@@ -93,72 +157,6 @@ def _begun(related: tuple[str, ...], call_id: UUID) -> ToolCall:
     if call.status in placing.READY:
         perform.begin(call_id)
     return call
-
-
-def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
-    if status in SETTLED:
-        for event in tuple(_waiters.get(call_id, ())):
-            event.wake()
-
-
-LONGEST_REMARK: Final = 500
-
-
-class BadRemark(ValueError):
-    """The remark cannot be kept as it was written; the message says why."""
-
-
-def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, remark: str = "") -> ToolCall:
-    """Mark an unknown call as done or failed, as whom it was made for or as an administrator. `remark`: how they know,
-    for the record. NoSuchApproval: not theirs. AlreadySettled: no longer unknown. BadRemark.
-    """
-    call = ToolCall.objects.filter(pk=call_id).first()
-    if call is None or not may_resolve(actor, call):
-        raise NoSuchApproval("There is no call with this id for you to resolve.")
-    if call.status != Status.UNKNOWN:
-        raise AlreadySettled(call)
-    marked = {"kind": "marked", "message": "It did not happen, as a person found out afterwards.", "line": None}
-    said: dict[str, Any] = {"marked": outcome} | ({"remark": kept} if (kept := checked(remark)) else {})
-    try:
-        if outcome == "done":
-            return move(call, Status.SUCCEEDED, actor=actor, data=said)
-        return move(call, Status.FAILED, actor=actor, data=said, error=marked)
-    except StaleCall:
-        raise AlreadySettled(ToolCall.objects.get(pk=call_id)) from None
-
-
-def may_resolve(actor: Actor, call: ToolCall) -> bool:
-    """Return whether this person may resolve it: whom it was made for, and administrators."""
-    if not actor.is_person or actor.user_id is None:
-        return False
-    return call.caller_id == actor.user_id or may_administer(User.objects.get(pk=actor.user_id))
-
-
-def checked(remark: str) -> str:
-    """Return the remark as it is kept. Raises: BadRemark, since nothing of it is cut."""
-    remark = remark.replace("\r\n", "\n").strip()
-    if len(remark) > LONGEST_REMARK:
-        raise BadRemark(f"The note has {len(remark):,} characters; at most {LONGEST_REMARK} are kept.")
-    if remark != storable(remark):
-        raise BadRemark("The note has a character that cannot be kept, such as U+0000.")
-    return remark
-
-
-# Younger ones are on their way in the process that moved them.
-GRACE = timedelta(seconds=3)
-# An allowed call that belongs to no turn has a caller waiting for it; after this long the caller is gone.
-ABANDONED = timedelta(seconds=60)
-GONE = "whoever asked for it has gone"
-NO_WORKER = "no worker was free while its caller waited"
-
-
-def sweep() -> None:
-    decide.expire_overdue()
-    giving.void_changed()
-    perform.lose_overdue()
-    stopping.look()
-    _begin_what_was_left()
-    _withdraw_abandoned()
 
 
 def _begin_what_was_left() -> None:

@@ -24,64 +24,6 @@ from hitlchat.gate.transition import move, withdraw
 NOT_ON_RECORD = gettext_noop("the record does not say that it was approved or allowed")
 NO_AUTHOR = gettext_noop("the person it was called for may not test tools any more")
 
-
-def reason(call: ToolCall) -> str | None:
-    """Return the reason in words; None if nothing has changed. `call` is read with its tool, approval and caller."""
-    return _changed(call) or (None if transition.is_on_record(call) else NOT_ON_RECORD)
-
-
-def _changed(call: ToolCall) -> str | None:
-    tool = call.tool
-    if lost := _person_lost(call) or scope.why_not_run(call) or reach.lost(call):
-        return lost
-    if tool is None:
-        return "the tool was deleted"
-    if not tool.published and call.caller_kind != CallerKind.STUDIO:
-        return "the tool was unpublished"
-    if call.status == Status.APPROVED:
-        try:
-            return disclosure.difference(call.approval, call, tool) or _not_decided(call) or _refused_by_now(call, tool)
-        except (ObjectDoesNotExist, LookupError, TypeError, canonical.NotJson):
-            return "the record of what was shown cannot be read"
-    if settings.HITL_ENABLED and tool.hitl_mode == HitlMode.REQUIRED:
-        return "the tool asks every time now"
-    # Also when the rule was changed while the verdict was on its way to the record.
-    if call.rule != policy.rule_of(tool):
-        return "the rule that allowed it was changed"
-    return None if _same_tool(tool, call) else "the tool's definition changed"
-
-
-def _person_lost(call: ToolCall) -> str | None:
-    """Return what the person it was called for may not do any more."""
-    if not call.caller.is_active:
-        return "the account it was called for was deactivated"
-    if call.caller_kind == CallerKind.STUDIO and not may_author(call.caller):
-        return NO_AUTHOR
-    return None
-
-
-def _not_decided(call: ToolCall) -> str | None:
-    """A yes stands when people change, but not when the rules do under which it was given."""
-    if not deciders.quorum_is_reached(call.approval, call):
-        return "fewer people approved it than have to"
-    return oversight.CHANGED if oversight.has_changed(call) else None
-
-
-def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
-    """A yes stands when the rules are others now, unless they refuse the call."""
-    if call.rule == policy.rule_of(tool):
-        return None
-    caller = disclosure.caller_of(call.approval.disclosure)
-    said = async_to_sync(policy.judge)(tool, call.arguments, caller, call.conversation_id).verdict
-    if not isinstance(said, policy.Refuse):
-        return None
-    return translatable(f"the rules were changed, and refuse it now: {said.reason.rstrip('.')}")
-
-
-def _same_tool(tool: Tool, call: ToolCall) -> bool:
-    return (tool.name, tool.source, tool.definition_hash) == (call.tool_name, call.source, call.definition_hash)
-
-
 # How often a person says yes to a call whose preview has changed by the time it is to start.
 MOST_CHANGES = 3
 
@@ -104,6 +46,11 @@ class LookFirst(Exception):
     def __init__(self, call: ToolCall) -> None:
         super().__init__(f"call {call.pk} was approved with a preview, which has to be made again first")
         self.call = call
+
+
+def reason(call: ToolCall) -> str | None:
+    """Return the reason in words; None if nothing has changed. `call` is read with its tool, approval and caller."""
+    return _changed(call) or (None if transition.is_on_record(call) else NOT_ON_RECORD)
 
 
 def is_due(call: ToolCall) -> bool:
@@ -157,6 +104,58 @@ def ask(call: ToolCall, seen: Look) -> None:
         Approval.objects.filter(pk=approval.pk).update(
             prompt=storable(shown["prompt"]), disclosure=shown, digest=digest, same=""
         )
+
+
+def _changed(call: ToolCall) -> str | None:
+    tool = call.tool
+    if lost := _person_lost(call) or scope.why_not_run(call) or reach.lost(call):
+        return lost
+    if tool is None:
+        return "the tool was deleted"
+    if not tool.published and call.caller_kind != CallerKind.STUDIO:
+        return "the tool was unpublished"
+    if call.status == Status.APPROVED:
+        try:
+            return disclosure.difference(call.approval, call, tool) or _not_decided(call) or _refused_by_now(call, tool)
+        except (ObjectDoesNotExist, LookupError, TypeError, canonical.NotJson):
+            return "the record of what was shown cannot be read"
+    if settings.HITL_ENABLED and tool.hitl_mode == HitlMode.REQUIRED:
+        return "the tool asks every time now"
+    # Also when the rule was changed while the verdict was on its way to the record.
+    if call.rule != policy.rule_of(tool):
+        return "the rule that allowed it was changed"
+    return None if _same_tool(tool, call) else "the tool's definition changed"
+
+
+def _person_lost(call: ToolCall) -> str | None:
+    """Return what the person it was called for may not do any more."""
+    if not call.caller.is_active:
+        return "the account it was called for was deactivated"
+    if call.caller_kind == CallerKind.STUDIO and not may_author(call.caller):
+        return NO_AUTHOR
+    return None
+
+
+def _not_decided(call: ToolCall) -> str | None:
+    """A yes stands when people change, but not when the rules do under which it was given."""
+    if not deciders.quorum_is_reached(call.approval, call):
+        return "fewer people approved it than have to"
+    return oversight.CHANGED if oversight.has_changed(call) else None
+
+
+def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
+    """A yes stands when the rules are others now, unless they refuse the call."""
+    if call.rule == policy.rule_of(tool):
+        return None
+    caller = disclosure.caller_of(call.approval.disclosure)
+    said = async_to_sync(policy.judge)(tool, call.arguments, caller, call.conversation_id).verdict
+    if not isinstance(said, policy.Refuse):
+        return None
+    return translatable(f"the rules were changed, and refuse it now: {said.reason.rstrip('.')}")
+
+
+def _same_tool(tool: Tool, call: ToolCall) -> bool:
+    return (tool.name, tool.source, tool.definition_hash) == (call.tool_name, call.source, call.definition_hash)
 
 
 def _edited(call: ToolCall) -> bool:

@@ -29,6 +29,12 @@ Reader = Callable[[Collection[str] | None], dict[str, Facts]]
 # A kind, a key, and the facts that are stated; None: it is gone.
 Statement = tuple[str, str, Facts | None]
 
+GUARD: Final = (*spec.INHERITED, "risk_level")
+RULES: Final = (
+    *("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest"),
+)
+FORMER: Final = (*GUARD, "rules")
+
 
 def now(kind: str, keys: Collection[str] | None = None) -> dict[str, Facts]:
     """Return what there is of a kind, as JSON has it."""
@@ -56,17 +62,6 @@ def said(name: str, data: Mapping[str, Any]) -> Iterator[Statement]:
                 yield from _of_tool(name, key, data)
 
 
-def _of_tool(name: str, key: str, data: Mapping[str, Any]) -> Iterator[Statement]:
-    if name == "tool.deleted":
-        yield from ((kind, key, None) for kind in ("tool", "rules", "texts"))
-    elif isinstance(data.get("after"), dict):
-        yield "tool", key, data["after"]
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def is_as_stated(tool: Tool) -> bool:
     """Return whether the event that the tool names, the last about it, states what has people asked about it now."""
     if tool.stated_by is None:
@@ -81,16 +76,6 @@ def is_as_stated(tool: Tool) -> bool:
     facts = _object(told.get("guard")) if told.get("id") == key else {}
     facts = facts or _object(_object(_object(told.get(STATES)).get("tool")).get(key))
     return all(facts.get(name) == getattr(tool, name) for name in GUARD)
-
-
-GUARD: Final = (*spec.INHERITED, "risk_level")
-
-# -- Kinds -------------------------------------------------------------------------------------------------------------
-
-RULES: Final = (
-    *("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest"),
-)
-FORMER: Final = (*GUARD, "rules")
 
 
 def tools(keys: Collection[str] | None) -> dict[str, Facts]:
@@ -144,3 +129,14 @@ def tokens(keys: Collection[str] | None) -> dict[str, Facts]:
         row["digest"] = canonical.sha256(row["digest"])
         found[str(row.pop("pk"))] = row
     return found
+
+
+def _of_tool(name: str, key: str, data: Mapping[str, Any]) -> Iterator[Statement]:
+    if name == "tool.deleted":
+        yield from ((kind, key, None) for kind in ("tool", "rules", "texts"))
+    elif isinstance(data.get("after"), dict):
+        yield "tool", key, data["after"]
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

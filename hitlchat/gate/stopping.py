@@ -33,6 +33,8 @@ stop_requested = Signal()
 
 T = TypeVar("T")
 
+NOT_STARTED = (Status.WAITING, Status.ALLOWED, Status.APPROVED)
+
 
 class NoSuchCall(NotFound):
     """No call has this id, or it is someone else's."""
@@ -94,34 +96,6 @@ def request_grant(grant_id: UUID, actor: Actor) -> None:
     _request(ToolCall.objects.filter(grant_id=grant_id), actor)
 
 
-def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
-    told = [call for call in calls if call.status == Status.EXECUTING]
-    for call in told:
-        if (agents := delegating(call.source)) is not None:
-            _recall(call, agents, actor)
-            continue
-        with transaction.atomic():
-            # Of two wishes at a time the second finds the first.
-            list(ToolCall.objects.select_for_update().filter(pk=call.pk))
-            if not is_requested(call):
-                note(call.pk, REQUESTED, actor=actor)
-            more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
-            transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
-    return len(told)
-
-
-def _recall(call: ToolCall, agents: DelegatingSource, actor: Actor) -> None:
-    """Have work of its own end, with all below it: when this is committed, the call has ended.
-
-    The work is locked before the call, as where the work ends by itself.
-    """
-    with transaction.atomic():
-        note(call.pk, REQUESTED, actor=actor)
-        agents.recall(call, actor)
-        more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
-        transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
-
-
 def look() -> None:
     """Look for wishes that other processes were told, about what this one executes."""
     unaware = [call_id for call_id, work in [*works.items()] if work.stop is not None and not work.stop.is_set()]
@@ -129,19 +103,6 @@ def look() -> None:
         return
     for call_id in AuditEvent.objects.filter(call_id__in=unaware, name=REQUESTED).values_list("call_id", flat=True):
         _wake(call_id)
-
-
-def _tell(call_id: UUID, **more: Any) -> None:
-    _wake(call_id)
-    stop_requested.send_robust(sender=ToolCall, call_id=call_id, **more)
-
-
-def _wake(call_id: UUID | None) -> None:
-    if call_id and (work := works.get(call_id)) is not None and work.stop is not None:
-        work.stop.wake()
-
-
-NOT_STARTED = (Status.WAITING, Status.ALLOWED, Status.APPROVED)
 
 
 def withdraw_turn(turn_id: UUID, *, actor: Actor, why: str) -> None:
@@ -187,6 +148,44 @@ def withdraw_question(call_id: UUID, round: int, *, actor: Actor, why: str) -> N
     call = ToolCall.objects.filter(pk=call_id, status=Status.WAITING, round=round).first()
     if call is not None:
         withdraw(call, why, actor=actor)
+
+
+def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
+    told = [call for call in calls if call.status == Status.EXECUTING]
+    for call in told:
+        if (agents := delegating(call.source)) is not None:
+            _recall(call, agents, actor)
+            continue
+        with transaction.atomic():
+            # Of two wishes at a time the second finds the first.
+            list(ToolCall.objects.select_for_update().filter(pk=call.pk))
+            if not is_requested(call):
+                note(call.pk, REQUESTED, actor=actor)
+            more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
+            transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
+    return len(told)
+
+
+def _recall(call: ToolCall, agents: DelegatingSource, actor: Actor) -> None:
+    """Have work of its own end, with all below it: when this is committed, the call has ended.
+
+    The work is locked before the call, as where the work ends by itself.
+    """
+    with transaction.atomic():
+        note(call.pk, REQUESTED, actor=actor)
+        agents.recall(call, actor)
+        more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
+        transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
+
+
+def _tell(call_id: UUID, **more: Any) -> None:
+    _wake(call_id)
+    stop_requested.send_robust(sender=ToolCall, call_id=call_id, **more)
+
+
+def _wake(call_id: UUID | None) -> None:
+    if call_id and (work := works.get(call_id)) is not None and work.stop is not None:
+        work.stop.wake()
 
 
 def _withdraw_each(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:

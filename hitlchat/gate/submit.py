@@ -27,19 +27,6 @@ from hitlchat.gate.transition import enter
 
 OF_ONE_CALL = ("call", "deadline", "whoDecides")
 
-
-def sameness(shown: dict[str, Any]) -> str:
-    """Return the digest of a disclosure, without which call it is of and until when, its numbers being alike.
-
-    Empty where calls are not joined.
-    """
-    if shown["conversation"] is None:
-        return ""
-    # After how long others may decide too is a rule; at what time is of the one call, like its deadline.
-    rules = {name: part for name, part in shown["whoDecides"].items() if name != "escalatesAt"}
-    return canonical.sha256({name: part for name, part in shown.items() if name not in OF_ONE_CALL} | {"rules": rules})
-
-
 AT_A_TIME = 4
 
 
@@ -75,6 +62,18 @@ class Prepared:
     # Of one that waits: whether the tool alone asks, and the grants that may cover it.
     grantable: bool = False
     grants: tuple[Grant, ...] = ()
+
+
+def sameness(shown: dict[str, Any]) -> str:
+    """Return the digest of a disclosure, without which call it is of and until when, its numbers being alike.
+
+    Empty where calls are not joined.
+    """
+    if shown["conversation"] is None:
+        return ""
+    # After how long others may decide too is a rule; at what time is of the one call, like its deadline.
+    rules = {name: part for name, part in shown["whoDecides"].items() if name != "escalatesAt"}
+    return canonical.sha256({name: part for name, part in shown.items() if name not in OF_ONE_CALL} | {"rules": rules})
 
 
 async def submit(request: CallRequest) -> ToolCall:
@@ -147,6 +146,34 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
             data = _said(prepared) | transition.undisclosed_facts(call, prepared.request.caller)
             return enter(call, prepared.status, actor=prepared.request.caller.actor, data=data)
         return _ask(call, prepared)
+
+
+async def look_first(call: ToolCall) -> Shown | None:
+    """Return what a call would do that was to run unasked, for asking about it."""
+    assert call.tool is not None
+    return await preview.make(call.tool, call.arguments, _caller(call))
+
+
+def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
+    """Ask about a call that was to run unasked and has not started, since its conversation says so by now.
+
+    What it would have used of a grant is given back. `call` is read with its tool and caller.
+    StaleCall: it started, or was withdrawn, just then.
+    """
+    tool, caller, grant_id = call.tool, _caller(call), call.grant_id
+    assert tool is not None
+    call.reason, call.deadline, call.grantable, call.grant_id = said.reason, disclosure.deadline_of(tool), False, None
+    decides = oversight.freeze(call, tool)
+    asked = disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides)
+    approval = _approval(call, tool, asked)
+    spoke = [Spoke.of("conversation", said, "conversation").as_json]
+    data = {"spoke": spoke, "isAutomatic": False, **_asked(approval, caller)}
+    columns = {name: getattr(call, name) for name in ("reason", "deadline", "grantable", "grant_id", *oversight.FROZEN)}
+    with transaction.atomic():
+        transition.move(call, Status.WAITING, actor=SYSTEM, data=data, **columns)
+        approval.save(force_insert=True)
+        if grant_id is not None:
+            giving.give_back(grant_id, call)
 
 
 def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
@@ -224,34 +251,6 @@ def _asked(approval: Approval, caller: Caller) -> dict[str, Any]:
     call = approval.call
     said = {"approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
     return said | transition.origin_facts(call, caller)
-
-
-async def look_first(call: ToolCall) -> Shown | None:
-    """Return what a call would do that was to run unasked, for asking about it."""
-    assert call.tool is not None
-    return await preview.make(call.tool, call.arguments, _caller(call))
-
-
-def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
-    """Ask about a call that was to run unasked and has not started, since its conversation says so by now.
-
-    What it would have used of a grant is given back. `call` is read with its tool and caller.
-    StaleCall: it started, or was withdrawn, just then.
-    """
-    tool, caller, grant_id = call.tool, _caller(call), call.grant_id
-    assert tool is not None
-    call.reason, call.deadline, call.grantable, call.grant_id = said.reason, disclosure.deadline_of(tool), False, None
-    decides = oversight.freeze(call, tool)
-    asked = disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides)
-    approval = _approval(call, tool, asked)
-    spoke = [Spoke.of("conversation", said, "conversation").as_json]
-    data = {"spoke": spoke, "isAutomatic": False, **_asked(approval, caller)}
-    columns = {name: getattr(call, name) for name in ("reason", "deadline", "grantable", "grant_id", *oversight.FROZEN)}
-    with transaction.atomic():
-        transition.move(call, Status.WAITING, actor=SYSTEM, data=data, **columns)
-        approval.save(force_insert=True)
-        if grant_id is not None:
-            giving.give_back(grant_id, call)
 
 
 def _caller(call: ToolCall) -> Caller:

@@ -47,6 +47,54 @@ CRASHES: Final = frozenset({"crash", "internal"})
 
 Fields = dict[str, Any]
 
+AT_A_TIME = 500
+
+# Sent after the commit with call_id, status, conversation_id and turn_id, and with whether it was asked about again, or
+# first after it was let run: ids only. Who listens reads the row again.
+call_moved = Signal()
+
+RETURNED = frozenset({Status.SUCCEEDED, Status.FAILED})
+
+STATUS_NAMES: Final = tuple(f"call.{status.value}" for status in Status)
+
+FACTS_VERSION: Final = 1
+# A call's columns, save for its lease and its deadline, which change without a move, and for whether its tool is still
+# there.
+_CALL: Final = (
+    *("id", "tool_name", "source", "definition_hash", "risk_level", "arguments", "status", "round", "caller_kind"),
+    *(
+        "caller_id",
+        "conversation_id",
+        "turn_id",
+        "position",
+        "model_call_id",
+        "rule",
+        "reason",
+        "grantable",
+        "grant_id",
+    ),
+    *("token_id", "result", "error", "output", "decided_by", "decider_group", "quorum", "not_the_requester"),
+    *("escalates_to", "escalates_at", "oversight_digest", "created_at", "started_at", "settled_at"),
+)
+_DECISION: Final = (
+    *("id", "approval_id", "person_id", "round", "verdict", "means", "client", "token_name", "reason"),
+    *("edited_arguments", "digest", "first_shown_at", "opened", "hurried", "decided_at"),
+)
+CALL_COLUMNS: Final = {FACTS_VERSION: _CALL}
+DECISION_COLUMNS: Final = {FACTS_VERSION: _DECISION}
+# What came back, and what of it a program printed.
+RESULT_COLUMNS: Final = ("result", "error", "output")
+
+Json = dict[str, Any]
+
+
+class IllegalMove(Exception):
+    """The table of moves does not have this one."""
+
+
+class StaleCall(Exception):
+    """Someone else moved the call first, or the condition for the move no longer holds."""
+
 
 def fields(call: ToolCall, name: str, actor: Actor, data: dict[str, Any] | None) -> Fields:
     """Return what is logged of `name`, an event on record, once it is committed; read from what is at hand."""
@@ -74,30 +122,6 @@ def fields(call: ToolCall, name: str, actor: Actor, data: dict[str, Any] | None)
 
 def log(found: Fields) -> None:
     logger.info("%s %s", found["event"], found["call"], extra=found)
-
-
-def _approval(call: ToolCall) -> str | None:
-    """Return where it was read along with the call; that there is none may have been read, too."""
-    asked = getattr(call, "approval", None) if ToolCall.approval.is_cached(call) else None
-    return str(asked.pk) if asked is not None else None
-
-
-AT_A_TIME = 500
-
-# Sent after the commit with call_id, status, conversation_id and turn_id, and with whether it was asked about again, or
-# first after it was let run: ids only. Who listens reads the row again.
-call_moved = Signal()
-
-
-RETURNED = frozenset({Status.SUCCEEDED, Status.FAILED})
-
-
-class IllegalMove(Exception):
-    """The table of moves does not have this one."""
-
-
-class StaleCall(Exception):
-    """Someone else moved the call first, or the condition for the move no longer holds."""
 
 
 def enter(call: ToolCall, status: Status, *, actor: Actor, data: dict[str, Any] | None = None) -> ToolCall:
@@ -168,14 +192,6 @@ def note_all(name: str, each: Iterable[dict[str, Any]], *, actor: Actor) -> list
     return AuditEvent.objects.bulk_create(events, batch_size=AT_A_TIME)
 
 
-def _columns(name: str, data: Mapping[str, Any], actor: Actor) -> Fields:
-    guard_of = data.get("id") if name.startswith("tool.") else None
-    return {"name": name, "actor_id": actor.user_id, "means": actor.means, "guard_of": guard_of}
-
-
-STATUS_NAMES: Final = tuple(f"call.{status.value}" for status in Status)
-
-
 def is_on_record(call: ToolCall) -> bool:
     """Return whether the last move on record is the one to the call's status."""
     moves = AuditEvent.objects.filter(call_id=call.pk, name__in=STATUS_NAMES).order_by("-pk")
@@ -194,53 +210,6 @@ def remark(
         "turn_id": call.turn_id,
     }
     transaction.on_commit(partial(_announce, call.pk, Status(call.status), logged, **more), robust=True)
-
-
-def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None, *, asked_late: bool = False) -> None:
-    status = Status(call.status)
-    # What else is known of it then, so that nobody can change the row without the record telling.
-    known = call_facts(call)
-    if status == Status.EXECUTING:
-        known |= arguments_facts(call)
-    if status in RETURNED:
-        known |= result_facts(call)
-    remark(call, f"call.{status.value}", actor=actor, data={**(data or {}), **known}, asked_late=asked_late)
-
-
-def _announce(call_id: UUID, status: Status, logged: Fields, **more: Any) -> None:
-    log(logged)
-    call_moved.send_robust(sender=ToolCall, call_id=call_id, status=status, **more)
-
-
-FACTS_VERSION: Final = 1
-# A call's columns, save for its lease and its deadline, which change without a move, and for whether its tool is still
-# there.
-_CALL: Final = (
-    *("id", "tool_name", "source", "definition_hash", "risk_level", "arguments", "status", "round", "caller_kind"),
-    *(
-        "caller_id",
-        "conversation_id",
-        "turn_id",
-        "position",
-        "model_call_id",
-        "rule",
-        "reason",
-        "grantable",
-        "grant_id",
-    ),
-    *("token_id", "result", "error", "output", "decided_by", "decider_group", "quorum", "not_the_requester"),
-    *("escalates_to", "escalates_at", "oversight_digest", "created_at", "started_at", "settled_at"),
-)
-_DECISION: Final = (
-    *("id", "approval_id", "person_id", "round", "verdict", "means", "client", "token_name", "reason"),
-    *("edited_arguments", "digest", "first_shown_at", "opened", "hurried", "decided_at"),
-)
-CALL_COLUMNS: Final = {FACTS_VERSION: _CALL}
-DECISION_COLUMNS: Final = {FACTS_VERSION: _DECISION}
-# What came back, and what of it a program printed.
-RESULT_COLUMNS: Final = ("result", "error", "output")
-
-Json = dict[str, Any]
 
 
 def actor_facts(actor: Actor) -> Json:
@@ -292,6 +261,33 @@ def are_same_facts(said: object, columns: Mapping[int, Iterable[str]], row: Mapp
 def facts_digest(values: Mapping[str, Any]) -> str:
     """SHA-256 over columns, as they are read back from the database."""
     return canonical.sha256({name: _plain(value) for name, value in values.items()})
+
+
+def _approval(call: ToolCall) -> str | None:
+    """Return where it was read along with the call; that there is none may have been read, too."""
+    asked = getattr(call, "approval", None) if ToolCall.approval.is_cached(call) else None
+    return str(asked.pk) if asked is not None else None
+
+
+def _columns(name: str, data: Mapping[str, Any], actor: Actor) -> Fields:
+    guard_of = data.get("id") if name.startswith("tool.") else None
+    return {"name": name, "actor_id": actor.user_id, "means": actor.means, "guard_of": guard_of}
+
+
+def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None, *, asked_late: bool = False) -> None:
+    status = Status(call.status)
+    # What else is known of it then, so that nobody can change the row without the record telling.
+    known = call_facts(call)
+    if status == Status.EXECUTING:
+        known |= arguments_facts(call)
+    if status in RETURNED:
+        known |= result_facts(call)
+    remark(call, f"call.{status.value}", actor=actor, data={**(data or {}), **known}, asked_late=asked_late)
+
+
+def _announce(call_id: UUID, status: Status, logged: Fields, **more: Any) -> None:
+    log(logged)
+    call_moved.send_robust(sender=ToolCall, call_id=call_id, status=status, **more)
 
 
 def _marked(made: str) -> str:

@@ -15,45 +15,6 @@ from hitlchat.gate.models import Approval, DecidedBy, Decision
 
 LONGEST_CLAIM = 100
 
-
-def claim(name: str) -> str:
-    """Return what a client calls itself, as it is kept.
-
-    At most LONGEST_CLAIM characters, of which the last says if it was cut.
-    """
-    kept = storable(name).strip()
-    return kept if len(kept) <= LONGEST_CLAIM else kept[: LONGEST_CLAIM - 1] + "…"
-
-
-def how(decision: Decision) -> str:
-    """Return how a person was known, to be read behind their name, and shown like any text of others."""
-    match decision.means:
-        case "session":
-            return gettext_noop("signed in")
-        case "token":
-            return (
-                translatable(f"with the approver token {_quoted(decision.token_name)}")
-                if decision.token_name
-                else gettext_noop("with a token")
-            )
-        case "console":
-            return gettext_noop("at the console")
-        case "elicitation":
-            return _said_so(decision)
-        case other:
-            return translatable(f"known by {_quoted(other)}")
-
-
-def _said_so(decision: Decision) -> str:
-    who = f"the MCP client that calls itself {_quoted(decision.client)}" if decision.client else "a nameless MCP client"
-    token = f" (token {_quoted(decision.token_name)})" if decision.token_name else ""
-    return f"or so says {who}{token}"
-
-
-def _quoted(text: str) -> str:
-    return canonical.pretty(text)
-
-
 # For whom a call is, where rules are spoken of and no call.
 REQUESTER = gettext_noop("the person it is called for")
 NEVER = gettext_noop("Never the person it is called for.")
@@ -88,6 +49,34 @@ class Standing:
     def mark(self) -> str:
         """Changes with what is shown of it."""
         return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}.{'again' if self.sign_in else ''}"
+
+
+def claim(name: str) -> str:
+    """Return what a client calls itself, as it is kept.
+
+    At most LONGEST_CLAIM characters, of which the last says if it was cut.
+    """
+    kept = storable(name).strip()
+    return kept if len(kept) <= LONGEST_CLAIM else kept[: LONGEST_CLAIM - 1] + "…"
+
+
+def how(decision: Decision) -> str:
+    """Return how a person was known, to be read behind their name, and shown like any text of others."""
+    match decision.means:
+        case "session":
+            return gettext_noop("signed in")
+        case "token":
+            return (
+                translatable(f"with the approver token {_quoted(decision.token_name)}")
+                if decision.token_name
+                else gettext_noop("with a token")
+            )
+        case "console":
+            return gettext_noop("at the console")
+        case "elicitation":
+            return _said_so(decision)
+        case other:
+            return translatable(f"known by {_quoted(other)}")
 
 
 def standing(approval: Approval, viewer: Actor) -> Standing:
@@ -133,6 +122,16 @@ def words(rules: dict[str, Any] | None, requester: str) -> str:
     if minutes := rules.get("freshSignInMinutes"):
         said.append(translatable(f"Whoever approves has to have signed in within {deciders.last_minutes(minutes)}."))
     return " ".join(said)
+
+
+def _said_so(decision: Decision) -> str:
+    who = f"the MCP client that calls itself {_quoted(decision.client)}" if decision.client else "a nameless MCP client"
+    token = f" (token {_quoted(decision.token_name)})" if decision.token_name else ""
+    return f"or so says {who}{token}"
+
+
+def _quoted(text: str) -> str:
+    return canonical.pretty(text)
 
 
 def _client(name: str) -> str:

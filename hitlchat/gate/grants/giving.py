@@ -38,19 +38,23 @@ from hitlchat.gate.transition import note, withdraw
 # or None.
 grant_changed = Signal()
 
-
-def tell(grant: Grant, *conversations: UUID | None) -> None:
-    where = {grant.approval.call.conversation_id, *conversations}
-    for conversation_id in {each and delegation.root(each) for each in where}:
-        transaction.on_commit(partial(_send, grant.pk, conversation_id), robust=True)
-
-
-def _send(grant_id: UUID, conversation_id: UUID | None) -> None:
-    grant_changed.send_robust(sender=Grant, grant_id=grant_id, conversation_id=conversation_id)
-
-
 MOST_AT_ONCE = 500
 DECLINED = "the call that it was given with was declined when it was asked about again"
+
+MOST_ENDED = 100
+
+State = Literal["active", "used_up", "over", "revoked", "voided"]
+STATES: Final[dict[State, str]] = {
+    "active": "Active",
+    "used_up": "Used up",
+    "over": "Its time is over",
+    "revoked": "Revoked",
+    "voided": "Void",
+}
+
+# Of so many at most, the oldest first.
+MOST_COVERING = 20
+MISCOUNTED = "the record of the grant was changed"
 
 
 class NoSuchGrant(NotFound):
@@ -58,6 +62,12 @@ class NoSuchGrant(NotFound):
 
     def __init__(self) -> None:
         super().__init__(gettext_noop("There is no grant with this id for you to revoke."))
+
+
+def tell(grant: Grant, *conversations: UUID | None) -> None:
+    where = {grant.approval.call.conversation_id, *conversations}
+    for conversation_id in {each and delegation.root(each) for each in where}:
+        transaction.on_commit(partial(_send, grant.pk, conversation_id), robust=True)
 
 
 def revoke(grant_id: UUID, actor: Actor) -> Grant:
@@ -71,15 +81,6 @@ def revoke(grant_id: UUID, actor: Actor) -> Grant:
         raise NoSuchGrant
     _end(grant, End.REVOKED, actor, f"{by} revoked it")
     return Grant.objects.get(pk=grant_id)
-
-
-def _revoker(actor: Actor, grant: Grant) -> str:
-    """Return the name of whoever may revoke it."""
-    if actor.means == "console" and actor.user_id is None:
-        return "the operator, on the console,"
-    person = actor.person
-    may = person is not None and (grant.person_id == person.pk or may_administer(person))
-    return person.get_username() if person is not None and may else ""
 
 
 def revoke_given_with(call_id: UUID, actor: Actor) -> None:
@@ -106,37 +107,6 @@ def void_changed() -> None:
     for grant in rows[:MOST_AT_ONCE]:
         if why := scope.why_void(grant):
             void(grant, why)
-
-
-def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
-    with durable():
-        rows = Grant.objects.filter(scope.NOT_ENDED, pk=grant.pk)
-        if rows.update(end=end, why=why[:300], ended_at=Now(), ended_by_id=actor.user_id) != 1:
-            return
-        data = {"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
-        note(None, f"grant.{end.value}", actor=actor, data=data)
-        _fence(grant, translatable(f"its grant was {end.label.lower()}: {why}"), actor)
-        tell(grant)
-
-
-def _fence(grant: Grant, why: str, actor: Actor) -> None:
-    """Withdraw or stop what a grant let in, all of which is on record: counting holds the grant's row until then."""
-    for call in ToolCall.objects.filter(grant_id=grant.pk, status=Status.ALLOWED):
-        # One that started just then is among those that execute.
-        withdraw(call, why, actor=actor)
-    stopping.request_grant(grant.pk, actor)
-
-
-MOST_ENDED = 100
-
-State = Literal["active", "used_up", "over", "revoked", "voided"]
-STATES: Final[dict[State, str]] = {
-    "active": "Active",
-    "used_up": "Used up",
-    "over": "Its time is over",
-    "revoked": "Revoked",
-    "voided": "Void",
-}
 
 
 def seen_by(user: User) -> QuerySet[Grant]:
@@ -190,23 +160,6 @@ def why_not(approval: Approval, actor: Actor) -> str | None:
     return _asked_by_others(call, risk) or _changed(call)
 
 
-def _asked_by_others(call: ToolCall, risk: int) -> str | None:
-    """Return why a grant could not cover the call, though its tool lets it."""
-    if strictness.about(call.conversation_id, risk):
-        return gettext_noop("This conversation asks about such calls by itself: no grant counts in it.")
-    if call.grantable:
-        return None
-    return gettext_noop("A rule of this installation asked, or a condition that gave no answer: no grant covers that.")
-
-
-def _changed(call: ToolCall) -> str | None:
-    tool = call.tool
-    assert tool is not None
-    asked = (call.tool_name, call.source, call.definition_hash, call.risk_level, call.rule)
-    now = (tool.name, tool.source, tool.definition_hash, tool.risk_level, policy.rule_of(tool))
-    return None if asked == now else "The tool or its rules changed since this was asked."
-
-
 def meant(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, Any]) -> Scope:
     """The scope that `actor` would give, with the very time until when; `arguments` are those that a yes lets run.
     BadGrant.
@@ -248,24 +201,6 @@ def give(grant: Grant, actor: Actor) -> None:
     tell(grant)
 
 
-def _database_clock(approval: Approval) -> datetime:
-    now: datetime = ToolCall.objects.filter(pk=approval.call_id).annotate(now=Now()).values_list("now", flat=True)[0]
-    return now
-
-
-def _try(condition: str, arguments: dict[str, Any]) -> None:
-    """Evaluate the grant for this very call: one that fails here would cover none."""
-    try:
-        async_to_sync(policy.holds)(condition, arguments)
-    except policy.NoAnswer as error:
-        raise BadGrant({"condition": f"For this call it {error}"}) from error
-
-
-# Of so many at most, the oldest first.
-MOST_COVERING = 20
-MISCOUNTED = "the record of the grant was changed"
-
-
 async def covering(
     tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None
 ) -> tuple[Grant, ...]:
@@ -277,34 +212,6 @@ async def covering(
         return ()
     found = await in_db(_standing)(tool, arguments, caller, conversation_id)
     return tuple([grant for grant in found if not grant.condition or await _holds(grant.condition, arguments)])
-
-
-def _standing(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> list[Grant]:
-    mine = Grant.objects.filter(scope.ACTIVE, person_id=caller.user_id, tool_id=tool.pk, caller_kind=caller.kind)
-    rows = mine.filter(scope.matching(arguments, conversation_id, caller.token_id))
-    # In one statement, and so of one moment: each use is counted twice.
-    counted = rows.select_related("tool__oversight", "person").annotate(uses=Count("covered"))
-    return [grant for grant in counted[:MOST_COVERING] if not _is_void(grant, grant.uses)]
-
-
-def _is_void(grant: Grant, uses: int) -> bool:
-    why = scope.why_void(grant) or (MISCOUNTED if grant.used != uses or not _was_given(grant) else None)
-    if why is not None:
-        void(grant, why)
-    return why is not None
-
-
-def _was_given(grant: Grant) -> bool:
-    """Return whether the grant was given with a yes of that person to that call."""
-    yes = Decision.objects.filter(approval_id=grant.approval_id, verdict=Verdict.APPROVE, means__in=scope.MEANS)
-    return yes.filter(person_id=grant.person_id).exists()
-
-
-async def _holds(condition: str, arguments: dict[str, Any]) -> bool:
-    try:
-        return await policy.holds(condition, arguments)
-    except policy.NoAnswer:
-        return False
 
 
 def hold(grants: Iterable[Grant]) -> None:
@@ -354,3 +261,93 @@ def record(grant: Grant, call: ToolCall) -> None:
     if grant.calls == grant.used:
         note(call.pk, "grant.used_up", actor=SYSTEM, data=data)
     tell(grant, call.conversation_id)
+
+
+def _send(grant_id: UUID, conversation_id: UUID | None) -> None:
+    grant_changed.send_robust(sender=Grant, grant_id=grant_id, conversation_id=conversation_id)
+
+
+def _revoker(actor: Actor, grant: Grant) -> str:
+    """Return the name of whoever may revoke it."""
+    if actor.means == "console" and actor.user_id is None:
+        return "the operator, on the console,"
+    person = actor.person
+    may = person is not None and (grant.person_id == person.pk or may_administer(person))
+    return person.get_username() if person is not None and may else ""
+
+
+def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
+    with durable():
+        rows = Grant.objects.filter(scope.NOT_ENDED, pk=grant.pk)
+        if rows.update(end=end, why=why[:300], ended_at=Now(), ended_by_id=actor.user_id) != 1:
+            return
+        data = {"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
+        note(None, f"grant.{end.value}", actor=actor, data=data)
+        _fence(grant, translatable(f"its grant was {end.label.lower()}: {why}"), actor)
+        tell(grant)
+
+
+def _fence(grant: Grant, why: str, actor: Actor) -> None:
+    """Withdraw or stop what a grant let in, all of which is on record: counting holds the grant's row until then."""
+    for call in ToolCall.objects.filter(grant_id=grant.pk, status=Status.ALLOWED):
+        # One that started just then is among those that execute.
+        withdraw(call, why, actor=actor)
+    stopping.request_grant(grant.pk, actor)
+
+
+def _asked_by_others(call: ToolCall, risk: int) -> str | None:
+    """Return why a grant could not cover the call, though its tool lets it."""
+    if strictness.about(call.conversation_id, risk):
+        return gettext_noop("This conversation asks about such calls by itself: no grant counts in it.")
+    if call.grantable:
+        return None
+    return gettext_noop("A rule of this installation asked, or a condition that gave no answer: no grant covers that.")
+
+
+def _changed(call: ToolCall) -> str | None:
+    tool = call.tool
+    assert tool is not None
+    asked = (call.tool_name, call.source, call.definition_hash, call.risk_level, call.rule)
+    now = (tool.name, tool.source, tool.definition_hash, tool.risk_level, policy.rule_of(tool))
+    return None if asked == now else "The tool or its rules changed since this was asked."
+
+
+def _database_clock(approval: Approval) -> datetime:
+    now: datetime = ToolCall.objects.filter(pk=approval.call_id).annotate(now=Now()).values_list("now", flat=True)[0]
+    return now
+
+
+def _try(condition: str, arguments: dict[str, Any]) -> None:
+    """Evaluate the grant for this very call: one that fails here would cover none."""
+    try:
+        async_to_sync(policy.holds)(condition, arguments)
+    except policy.NoAnswer as error:
+        raise BadGrant({"condition": f"For this call it {error}"}) from error
+
+
+def _standing(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> list[Grant]:
+    mine = Grant.objects.filter(scope.ACTIVE, person_id=caller.user_id, tool_id=tool.pk, caller_kind=caller.kind)
+    rows = mine.filter(scope.matching(arguments, conversation_id, caller.token_id))
+    # In one statement, and so of one moment: each use is counted twice.
+    counted = rows.select_related("tool__oversight", "person").annotate(uses=Count("covered"))
+    return [grant for grant in counted[:MOST_COVERING] if not _is_void(grant, grant.uses)]
+
+
+def _is_void(grant: Grant, uses: int) -> bool:
+    why = scope.why_void(grant) or (MISCOUNTED if grant.used != uses or not _was_given(grant) else None)
+    if why is not None:
+        void(grant, why)
+    return why is not None
+
+
+def _was_given(grant: Grant) -> bool:
+    """Return whether the grant was given with a yes of that person to that call."""
+    yes = Decision.objects.filter(approval_id=grant.approval_id, verdict=Verdict.APPROVE, means__in=scope.MEANS)
+    return yes.filter(person_id=grant.person_id).exists()
+
+
+async def _holds(condition: str, arguments: dict[str, Any]) -> bool:
+    try:
+        return await policy.holds(condition, arguments)
+    except policy.NoAnswer:
+        return False

@@ -34,6 +34,25 @@ UNBOUNDED: Final = (
     "not one by themselves."
 )
 
+# What puts a text into the language of a page; without one it is English, as it is stored.
+Say = Callable[[str], str]
+
+# By the database's clock, like a deadline; of the grant's own row alone, so that it can stand in an UPDATE of it.
+NOT_ENDED: Final = Q(end="")
+IN_TIME: Final = Q(until=None) | Q(until__gt=Now())
+ANY_LEFT: Final = Q(calls=None) | Q(used__lt=F("calls"))
+ACTIVE: Final = NOT_ENDED & IN_TIME & ANY_LEFT
+
+# Of a person who gives one: a client's word or a console is not enough.
+MEANS: Final = ("session", "token")
+ASKS_EVERY_TIME: Final = gettext_noop("the tool asks every time now")
+
+# What is frozen when it is given, but for the times.
+FROZEN: Final = (
+    *("id", "approval_id", "person_id", "tool_id", "tool_name", "source", "definition_hash", "risk_level", "rule"),
+    *("caller_kind", "token_id", "arguments_digest", "conversation_id", "calls", "condition"),
+)
+
 
 class BadGrant(Invalid):
     """No such grant can be given, so nothing was decided.
@@ -83,21 +102,6 @@ def read(text: str) -> Scope:
         raise error if isinstance(error, BadGrant) else BadGrant({"grant": f"It cannot be read: {error}."}) from error
 
 
-def _typed(found: dict[str, Any], until: datetime | None) -> Scope:
-    wrong = {
-        name: "Expected true or false."
-        for name in ("sameArguments", "thisConversation")
-        if not isinstance(found[name], bool)
-    }
-    wrong |= {} if isinstance(found["condition"], str) else {"condition": "Expected a text."}
-    numbers = ("calls", "minutes")
-    wrong |= {name: "Expected a whole number." for name in numbers if type(found[name]) not in (int, type(None))}
-    if wrong:
-        raise BadGrant(wrong)
-    same, here, calls, minutes, _, condition = (found[name] for name in NAMES)
-    return Scope(same, here, calls, minutes, until, condition)
-
-
 def checked(scope: Scope, now: datetime, *, has_conversation: bool) -> Scope:
     """Return the scope with the time as `until`, within all limits; `now` by the database's clock. Raises: BadGrant."""
     errors = dict(_errors(scope, now, has_conversation=has_conversation))
@@ -105,36 +109,6 @@ def checked(scope: Scope, now: datetime, *, has_conversation: bool) -> Scope:
         raise BadGrant(errors)
     until = scope.until if scope.minutes is None else now + timedelta(minutes=scope.minutes)
     return replace(scope, minutes=None, until=until, condition=scope.condition.strip())
-
-
-def _errors(scope: Scope, now: datetime, *, has_conversation: bool) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    if scope.calls is None and scope.minutes is None and scope.until is None and not scope.this_conversation:
-        found.append(("grant", UNBOUNDED))
-    if scope.this_conversation and not has_conversation:
-        found.append(("thisConversation", "This call belongs to no conversation."))
-    if scope.calls is not None and not 1 <= scope.calls <= MOST_CALLS:
-        found.append(("calls", translatable(f"Expected a whole number from 1 to {MOST_CALLS}.")))
-    found += _of_time(scope, now)
-    if len(scope.condition) > LONGEST_CONDITION or storable(scope.condition) != scope.condition:
-        found.append(("condition", translatable(f"Expected an expression of at most {LONGEST_CONDITION} characters.")))
-    return found
-
-
-def _of_time(scope: Scope, now: datetime) -> list[tuple[str, str]]:
-    if scope.minutes is not None and scope.until is not None:
-        return [("minutes", "Expected either “minutes” or “until”, not both.")]
-    if scope.minutes is not None and not 1 <= scope.minutes <= MOST_MINUTES:
-        return [("minutes", translatable(f"Expected a whole number from 1 to {MOST_MINUTES} (24 hours)."))]
-    if scope.until is None:
-        return []
-    if scope.until.tzinfo is None:
-        return [("until", "Expected a time with its offset, as 2026-01-31T14:30:00+00:00.")]
-    return [] if now < scope.until <= now + LONGEST else [("until", "Expected a time within the next 24 hours.")]
-
-
-# What puts a text into the language of a page; without one it is English, as it is stored.
-Say = Callable[[str], str]
 
 
 def offer(tool_name: str, scope: Scope, say: Say = str) -> str:
@@ -202,35 +176,6 @@ def clock(at: datetime) -> str:
     return f"{day}{local:%H:%M %Z}"
 
 
-def _bounds(scope: Scope, where: str) -> str:
-    words = [part("with exactly these arguments")] if scope.same_arguments else []
-    if scope.calls:
-        words.append(part("for the next call") if scope.calls == 1 else part(f"for the next {scope.calls} calls"))
-    said = [" ".join([*words, where] if scope.this_conversation else words)]
-    if scope.until:
-        said.append(part(f"until {clock(scope.until)}"))
-    if scope.condition:
-        said.append(part(f"while {scope.condition} holds"))
-    return ", ".join(filter(None, said))
-
-
-# By the database's clock, like a deadline; of the grant's own row alone, so that it can stand in an UPDATE of it.
-NOT_ENDED: Final = Q(end="")
-IN_TIME: Final = Q(until=None) | Q(until__gt=Now())
-ANY_LEFT: Final = Q(calls=None) | Q(used__lt=F("calls"))
-ACTIVE: Final = NOT_ENDED & IN_TIME & ANY_LEFT
-
-# Of a person who gives one: a client's word or a console is not enough.
-MEANS: Final = ("session", "token")
-ASKS_EVERY_TIME: Final = gettext_noop("the tool asks every time now")
-
-# What is frozen when it is given, but for the times.
-FROZEN: Final = (
-    *("id", "approval_id", "person_id", "tool_id", "tool_name", "source", "definition_hash", "risk_level", "rule"),
-    *("caller_kind", "token_id", "arguments_digest", "conversation_id", "calls", "condition"),
-)
-
-
 def may_give(actor: Actor) -> bool:
     return actor.user_id is not None and actor.means in MEANS
 
@@ -264,20 +209,6 @@ def why_void(grant: Grant) -> str | None:
     return next((words for words, is_same in _comparisons(grant, tool) if not is_same), None)
 
 
-def _comparisons(grant: Grant, tool: Tool) -> list[tuple[str, bool]]:
-    return [
-        (gettext_noop("the tool's name changed"), tool.name == grant.tool_name),
-        (gettext_noop("the tool's source changed"), tool.source == grant.source),
-        (gettext_noop("the tool's definition or connection changed"), tool.definition_hash == grant.definition_hash),
-        (gettext_noop("the tool's risk changed"), tool.risk_level == grant.risk_level),
-        (gettext_noop("the token it was given for was revoked or expired"), _has_token(grant)),
-        (gettext_noop("who decides about the tool was changed"), not hasattr(tool, "oversight")),
-        (ASKS_EVERY_TIME, tool.hitl_mode != HitlMode.REQUIRED),
-        (gettext_noop("the rules that it was given under changed"), policy.rule_of(tool) == grant.rule),
-        (gettext_noop("no call of this tool may run on a grant any more"), may_be_granted(tool)),
-    ]
-
-
 def fixed(call: ToolCall) -> dict[str, Any]:
     """Return the columns of a grant that are the same for every call it covers."""
     same = ("tool_id", "tool_name", "source", "definition_hash", "risk_level", "rule", "caller_kind")
@@ -287,10 +218,6 @@ def fixed(call: ToolCall) -> dict[str, Any]:
 def like(call: ToolCall) -> Q:
     """Return the condition on grants' own columns: those that are for calls like this one."""
     return matching(call.arguments, call.conversation_id, call.token_id) & Q(**fixed(call))
-
-
-def _has_token(grant: Grant) -> bool:
-    return grant.token_id is None or Token.valid().filter(pk=grant.token_id, user_id=grant.person_id).exists()
 
 
 def matching(arguments: dict[str, Any], conversation_id: UUID | None, token_id: int | None) -> Q:
@@ -332,3 +259,74 @@ def why_not_run(call: ToolCall) -> str | None:
     return (
         None if Grant.objects.filter(like(call), pk=grant.pk).exists() else gettext_noop("its grant is for other calls")
     )
+
+
+def _typed(found: dict[str, Any], until: datetime | None) -> Scope:
+    wrong = {
+        name: "Expected true or false."
+        for name in ("sameArguments", "thisConversation")
+        if not isinstance(found[name], bool)
+    }
+    wrong |= {} if isinstance(found["condition"], str) else {"condition": "Expected a text."}
+    numbers = ("calls", "minutes")
+    wrong |= {name: "Expected a whole number." for name in numbers if type(found[name]) not in (int, type(None))}
+    if wrong:
+        raise BadGrant(wrong)
+    same, here, calls, minutes, _, condition = (found[name] for name in NAMES)
+    return Scope(same, here, calls, minutes, until, condition)
+
+
+def _errors(scope: Scope, now: datetime, *, has_conversation: bool) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    if scope.calls is None and scope.minutes is None and scope.until is None and not scope.this_conversation:
+        found.append(("grant", UNBOUNDED))
+    if scope.this_conversation and not has_conversation:
+        found.append(("thisConversation", "This call belongs to no conversation."))
+    if scope.calls is not None and not 1 <= scope.calls <= MOST_CALLS:
+        found.append(("calls", translatable(f"Expected a whole number from 1 to {MOST_CALLS}.")))
+    found += _of_time(scope, now)
+    if len(scope.condition) > LONGEST_CONDITION or storable(scope.condition) != scope.condition:
+        found.append(("condition", translatable(f"Expected an expression of at most {LONGEST_CONDITION} characters.")))
+    return found
+
+
+def _of_time(scope: Scope, now: datetime) -> list[tuple[str, str]]:
+    if scope.minutes is not None and scope.until is not None:
+        return [("minutes", "Expected either “minutes” or “until”, not both.")]
+    if scope.minutes is not None and not 1 <= scope.minutes <= MOST_MINUTES:
+        return [("minutes", translatable(f"Expected a whole number from 1 to {MOST_MINUTES} (24 hours)."))]
+    if scope.until is None:
+        return []
+    if scope.until.tzinfo is None:
+        return [("until", "Expected a time with its offset, as 2026-01-31T14:30:00+00:00.")]
+    return [] if now < scope.until <= now + LONGEST else [("until", "Expected a time within the next 24 hours.")]
+
+
+def _bounds(scope: Scope, where: str) -> str:
+    words = [part("with exactly these arguments")] if scope.same_arguments else []
+    if scope.calls:
+        words.append(part("for the next call") if scope.calls == 1 else part(f"for the next {scope.calls} calls"))
+    said = [" ".join([*words, where] if scope.this_conversation else words)]
+    if scope.until:
+        said.append(part(f"until {clock(scope.until)}"))
+    if scope.condition:
+        said.append(part(f"while {scope.condition} holds"))
+    return ", ".join(filter(None, said))
+
+
+def _comparisons(grant: Grant, tool: Tool) -> list[tuple[str, bool]]:
+    return [
+        (gettext_noop("the tool's name changed"), tool.name == grant.tool_name),
+        (gettext_noop("the tool's source changed"), tool.source == grant.source),
+        (gettext_noop("the tool's definition or connection changed"), tool.definition_hash == grant.definition_hash),
+        (gettext_noop("the tool's risk changed"), tool.risk_level == grant.risk_level),
+        (gettext_noop("the token it was given for was revoked or expired"), _has_token(grant)),
+        (gettext_noop("who decides about the tool was changed"), not hasattr(tool, "oversight")),
+        (ASKS_EVERY_TIME, tool.hitl_mode != HitlMode.REQUIRED),
+        (gettext_noop("the rules that it was given under changed"), policy.rule_of(tool) == grant.rule),
+        (gettext_noop("no call of this tool may run on a grant any more"), may_be_granted(tool)),
+    ]
+
+
+def _has_token(grant: Grant) -> bool:
+    return grant.token_id is None or Token.valid().filter(pk=grant.token_id, user_id=grant.person_id).exists()

@@ -23,19 +23,6 @@ from hitlchat.gate.transition import note
 # Up to so many are named by their ids; of more than that, one in so many calls is found by looking at the newest ones.
 FEW: Final = 1000
 
-
-def decided(**which: Any) -> Q:
-    """Return the condition of calls with an answer like `which`, as fields of decisions. Asks how many there are."""
-    answers = Decision.objects.filter(**which).order_by()
-    calls = list(answers.values_list("approval__call", flat=True)[: FEW + 1])
-    return Q(pk__in=calls) if len(calls) <= FEW else is_decided(**which)
-
-
-def is_decided(**which: Any) -> Q:
-    """The same for calls that are few already."""
-    return Q(Exists(Decision.objects.filter(approval__call=OuterRef("pk"), **which)))
-
-
 # How whoever answered was known, in words.
 MEANS: Final[dict[str, str]] = {
     "session": gettext_noop("Signed in"),
@@ -43,6 +30,14 @@ MEANS: Final[dict[str, str]] = {
     "console": gettext_noop("At the console"),
     "elicitation": gettext_noop("By an MCP client's word"),
 }
+
+ORDER = ("-created_at", "-id")
+
+EXPORTED: Final = "history.exported"
+Format = Literal["csv", "jsonl"]
+FORMATS: Final[dict[Format, str]] = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
+# Their results may be large, and are all in memory at a time.
+AT_ONCE: Final = 200
 
 
 @dataclass(frozen=True)
@@ -98,16 +93,16 @@ class Wanted:
         return [decided(**which)] if which else []
 
 
-def _id_of(username: str) -> int:
-    """0, which is nobody's, for a name that is nobody's: filters tell nothing about who there is."""
-    return User.objects.filter(username=username).values_list("pk", flat=True).first() or 0
+def decided(**which: Any) -> Q:
+    """Return the condition of calls with an answer like `which`, as fields of decisions. Asks how many there are."""
+    answers = Decision.objects.filter(**which).order_by()
+    calls = list(answers.values_list("approval__call", flat=True)[: FEW + 1])
+    return Q(pk__in=calls) if len(calls) <= FEW else is_decided(**which)
 
 
-def _text(value: datetime | UUID) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-ORDER = ("-created_at", "-id")
+def is_decided(**which: Any) -> Q:
+    """The same for calls that are few already."""
+    return Q(Exists(Decision.objects.filter(approval__call=OuterRef("pk"), **which)))
 
 
 def ways(user: User) -> tuple[Q, ...]:
@@ -168,17 +163,6 @@ def older(call: ToolCall) -> Q:
     return Q(created_at__lte=call.created_at) & (Q(created_at__lt=call.created_at) | Q(pk__lt=call.pk))
 
 
-def _each(among: tuple[Q, ...], wanted: Wanted, rows: QuerySet[ToolCall]) -> Iterator[QuerySet[ToolCall]]:
-    return (wanted.narrowed(rows.filter(way)) for way in among)
-
-
-EXPORTED: Final = "history.exported"
-Format = Literal["csv", "jsonl"]
-FORMATS: Final[dict[Format, str]] = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
-# Their results may be large, and are all in memory at a time.
-AT_ONCE: Final = 200
-
-
 def export(among: tuple[Q, ...], wanted: Wanted, form: Format, actor: Actor) -> Iterator[str]:
     """The pieces of the file. What is raised here, before there are any, means that nothing was given away.
 
@@ -190,6 +174,19 @@ def export(among: tuple[Q, ...], wanted: Wanted, form: Format, actor: Actor) -> 
     rows = count(among, wanted)
     note(None, EXPORTED, actor=actor, data={"filter": wanted.as_json, "format": form, "rows": rows})
     return _PIECES[form](_pages(among, wanted))
+
+
+def _id_of(username: str) -> int:
+    """0, which is nobody's, for a name that is nobody's: filters tell nothing about who there is."""
+    return User.objects.filter(username=username).values_list("pk", flat=True).first() or 0
+
+
+def _text(value: datetime | UUID) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _each(among: tuple[Q, ...], wanted: Wanted, rows: QuerySet[ToolCall]) -> Iterator[QuerySet[ToolCall]]:
+    return (wanted.narrowed(rows.filter(way)) for way in among)
 
 
 def _pages(among: tuple[Q, ...], wanted: Wanted) -> Iterator[list[dict[str, Any]]]:

@@ -26,6 +26,47 @@ from hitlchat.gate.status import Status
 LOOKED_THROUGH = 1000
 SIGNED_IN = ("session", "token", "console")
 
+View = tuple[CallView, ToolView, Context]
+
+HEADINGS = {
+    "chat": gettext_noop("Assistant"),
+    "studio": gettext_noop("Studio test"),
+    "api": gettext_noop("API client"),
+    "mcp": gettext_noop("MCP client"),
+}
+State = Literal["unasked", "may", "asked", "refused"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One rule: the strictest thing that it may say, what it does, where it is set, and the tools that it is set at."""
+
+    strongest: Outcome
+    sentence: str
+    where: str
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Tools alike in this: what can become of calls for each kind of caller, and in sentences what lets them run."""
+
+    tools: tuple[Tool, ...]
+    states: dict[str, State]
+    why: tuple[str, ...]
+
+    @property
+    def can_run_unasked(self) -> bool:
+        return bool({"unasked", "may"} & set(self.states.values()))
+
+    @property
+    def cells(self) -> list[tuple[str, State]]:
+        return [(HEADINGS[kind], state) for kind, state in self.states.items()]
+
+    @property
+    def riskiest(self) -> int:
+        return max(tool.risk_level for tool in self.tools)
+
 
 def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int) -> bool:
     """Return whether that person said yes, signed in, to a call of `tool` as it is now, from where it is, with exactly
@@ -47,20 +88,6 @@ def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int) -> bool
         canonical.dumps(canonical.alike(row.arguments)) == wanted and _is_from(row, tool) and _said_yes(row, user_id)
         for row in rows.order_by("-created_at", "-id")[:LOOKED_THROUGH].iterator()
     )
-
-
-def _is_from(row: ToolCall, tool: Tool) -> bool:
-    shown: Any = row.approval.disclosure
-    asked = shown.get("tool", {})
-    return (asked.get("id"), asked.get("origin")) == (str(tool.pk), tool.origin)
-
-
-def _said_yes(row: ToolCall, user_id: int) -> bool:
-    answers = row.approval.decisions.filter(person_id=user_id, round=row.round)
-    return answers.filter(verdict=Verdict.APPROVE, means__in=SIGNED_IN).exists()
-
-
-View = tuple[CallView, ToolView, Context]
 
 
 def view(
@@ -88,22 +115,33 @@ def of_tool(tool: Tool) -> ToolView:
     return ToolView(**{field.name: getattr(tool, field.name) for field in fields(ToolView)})
 
 
-@dataclass(frozen=True)
-class Line:
-    """One rule: the strictest thing that it may say, what it does, where it is set, and the tools that it is set at."""
-
-    strongest: Outcome
-    sentence: str
-    where: str
-    tools: tuple[str, ...] = ()
-
-
 def lines(tools: Iterable[Tool]) -> list[Line]:
     """Return the rules of this installation and of `tools`. With the switch off there is only that to say."""
     if not settings.HITL_ENABLED:
         return [Line("allow", gettext_noop("Every tool runs without asking; no rule is looked at."), "HITL_ENABLED=0")]
     told = [*_of_settings(), *_of_tools(list(tools))]
     return sorted(told, key=lambda line: -ORDER.index(line.strongest))
+
+
+def coverage(tools: Iterable[Tool]) -> list[Covered]:
+    """Return the coverage of all `tools`, the riskiest first."""
+    alike: dict[tuple[Any, ...], list[Tool]] = {}
+    for tool in tools:
+        states, why = _of(tool)
+        alike.setdefault((*states.items(), why), []).append(tool)
+    found = [Covered(tuple(sorted(same, key=lambda tool: -tool.risk_level)), *_of(same[0])) for same in alike.values()]
+    return sorted(found, key=lambda each: -each.riskiest)
+
+
+def _is_from(row: ToolCall, tool: Tool) -> bool:
+    shown: Any = row.approval.disclosure
+    asked = shown.get("tool", {})
+    return (asked.get("id"), asked.get("origin")) == (str(tool.pk), tool.origin)
+
+
+def _said_yes(row: ToolCall, user_id: int) -> bool:
+    answers = row.approval.decisions.filter(person_id=user_id, round=row.round)
+    return answers.filter(verdict=Verdict.APPROVE, means__in=SIGNED_IN).exists()
 
 
 def _of_settings() -> Iterator[Line]:
@@ -146,46 +184,6 @@ def _of_tools(tools: list[Tool]) -> Iterator[Line]:
 
 def _names(tools: list[Tool]) -> tuple[str, ...]:
     return tuple(tool.name for tool in tools)
-
-
-HEADINGS = {
-    "chat": gettext_noop("Assistant"),
-    "studio": gettext_noop("Studio test"),
-    "api": gettext_noop("API client"),
-    "mcp": gettext_noop("MCP client"),
-}
-State = Literal["unasked", "may", "asked", "refused"]
-
-
-@dataclass(frozen=True)
-class Covered:
-    """Tools alike in this: what can become of calls for each kind of caller, and in sentences what lets them run."""
-
-    tools: tuple[Tool, ...]
-    states: dict[str, State]
-    why: tuple[str, ...]
-
-    @property
-    def can_run_unasked(self) -> bool:
-        return bool({"unasked", "may"} & set(self.states.values()))
-
-    @property
-    def cells(self) -> list[tuple[str, State]]:
-        return [(HEADINGS[kind], state) for kind, state in self.states.items()]
-
-    @property
-    def riskiest(self) -> int:
-        return max(tool.risk_level for tool in self.tools)
-
-
-def coverage(tools: Iterable[Tool]) -> list[Covered]:
-    """Return the coverage of all `tools`, the riskiest first."""
-    alike: dict[tuple[Any, ...], list[Tool]] = {}
-    for tool in tools:
-        states, why = _of(tool)
-        alike.setdefault((*states.items(), why), []).append(tool)
-    found = [Covered(tuple(sorted(same, key=lambda tool: -tool.risk_level)), *_of(same[0])) for same in alike.values()]
-    return sorted(found, key=lambda each: -each.riskiest)
 
 
 def _of(tool: Tool) -> tuple[dict[str, State], tuple[str, ...]]:
