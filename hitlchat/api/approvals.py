@@ -166,7 +166,7 @@ def _approval(row: gate.Approval, times: int, yes: list[gate.Decision] | None) -
         row,
         deadline=call.deadline or shown["deadline"],
         agents=shown.get("agents", []),
-        risk_level=disclosure.said(row),
+        risk_level=disclosure.shown_risk(row),
         status=QUESTION_ENDS.get(call.status, "approved"),
         preview=shown.get("preview"),
         asked_times=times,

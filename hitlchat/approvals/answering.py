@@ -32,7 +32,7 @@ from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.question import Asking
 from hitlchat.gate.status import Status
-from hitlchat.gate.who import how, standing
+from hitlchat.gate.who import how, stance_of
 
 NEITHER: Final = _("Nothing was decided: the answer was neither approve nor decline.")
 HEADINGS: Final = {
@@ -124,7 +124,7 @@ def who(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     seen, alone = request.GET.get("seen", ""), "alone" in request.GET
     if found.call.status != Status.WAITING:
         return HttpResponse(status=204) if alone else _fragment(request, found)
-    now = standing(found, actor_of(request))
+    now = stance_of(found, actor_of(request))
     if now.mark == seen:
         return HttpResponse(status=204)
     if alone:

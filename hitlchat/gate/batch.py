@@ -172,7 +172,7 @@ def _asked_again(row: Approval) -> bool:
 def _risk(row: Approval) -> int:
     """Return the risk as it was shown, or as it is by now: the higher of both."""
     now = row.call.tool.risk_level if row.call.tool else 0
-    return max(disclosure.said(row), row.call.risk_level, now)
+    return max(disclosure.shown_risk(row), row.call.risk_level, now)
 
 
 def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str, looked: Looked) -> Outcome:

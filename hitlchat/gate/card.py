@@ -22,7 +22,7 @@ from hitlchat.gate.contents import spelled
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.question import Asking, asking_of
 from hitlchat.gate.status import Status
-from hitlchat.gate.who import Standing, standing, told
+from hitlchat.gate.who import Standing, stance_of, unusual_rules
 
 FOLD_AFTER = 600
 FOLD_AFTER_LINES = 12
@@ -292,7 +292,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         origin=see(shown["tool"]["origin"]),
         asked_by=CallerKind(shown["caller"]["kind"]).label,
         for_whom=see(shown["caller"]["name"]),
-        risk=disclosure.said(approval),
+        risk=disclosure.shown_risk(approval),
         reason=see(shown["reason"]),
         facts=facts[:MOST_FACTS],
         more_facts=facts[MOST_FACTS:],
@@ -305,8 +305,8 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         deadline=approval.call.deadline or until,
         digest=approval.digest,
         grantable=approval.call.grantable and not approval.call.oversight_digest,
-        decides=told(approval),
-        who=standing(approval, viewer) if viewer else None,
+        decides=unusual_rules(approval),
+        who=stance_of(approval, viewer) if viewer else None,
         asks=asking_of(shown["arguments"]) if shown["tool"]["source"] == question.SOURCE else None,
         agents=tuple(see(each["tool"]) for each in shown.get("agents", [])),
     )

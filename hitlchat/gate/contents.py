@@ -128,7 +128,7 @@ def _spells(text: str, value: Any) -> bool:
 
 
 @contextmanager
-def kept(call: ToolCall, attachments: Mapping[str, bytes]) -> Iterator[None]:
+def with_attachments(call: ToolCall, attachments: Mapping[str, bytes]) -> Iterator[None]:
     """Keep `attachments`, by their digests, together with what is written within."""
     if not attachments:
         yield

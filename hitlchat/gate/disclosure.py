@@ -33,10 +33,10 @@ HOW_IT_RAN = {
 }
 
 
-def said(approval: Approval) -> int:
-    """The level, as it was frozen when the question was asked last.
+def shown_risk(approval: Approval) -> int:
+    """Return the risk level as it was shown when the question was asked last.
 
-    Of a row that was read without its disclosure it is the call's own, which is written together with that one.
+    Falls back to the call's own where the disclosure is deferred; both are written together.
     """
     if "disclosure" in approval.get_deferred_fields():
         return approval.call.risk_level

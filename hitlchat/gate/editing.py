@@ -157,7 +157,7 @@ def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> 
     assert call.deadline is not None
     until = call.deadline + MORE
     if not _put_off(call, approval_id, actor, until, IN_LAST_MINUTE):
-        return _standing(call)
+        return _put_off_by_another(call)
     for twin in batch.twins(call.approval):
         # On the same card, which has one deadline.
         _put_off(twin.call, twin.pk, actor, until, Q(deadline__gt=Now(), deadline__lt=until))
@@ -227,7 +227,7 @@ def _put_off(call: ToolCall, approval_id: UUID, actor: Actor, until: datetime, w
     return True
 
 
-def _standing(read: ToolCall) -> ToolCall:
+def _put_off_by_another(read: ToolCall) -> ToolCall:
     """Return the call of a question that somebody else has just put off. Raises otherwise."""
     call = ToolCall.objects.get(pk=read.pk)
     if call.status == Status.WAITING and not decide.expire(call):

@@ -109,7 +109,7 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
         if isinstance(agents, DelegatingSource):
             _delegated(call, agents)
             return None
-        return _taken(call, admit(call))
+        return _claimed(call, admit(call))
     except StaleCall:
         return None
 
@@ -245,7 +245,7 @@ def _may_start(call: ToolCall) -> Q:
     return scope.still_stands(call) & strictness.lets_start(call)
 
 
-def _taken(call: ToolCall, place: Place) -> ToolCall:
+def _claimed(call: ToolCall, place: Place) -> ToolCall:
     now = database.now()
     mine: dict[str, Any] = {"owner": me(), "started_at": now, "lease_until": now + lease.length()}
     try:
@@ -301,7 +301,7 @@ def _recorded(call: ToolCall, result: ToolResult, owner: str | None = None) -> b
     to = Status.SUCCEEDED if result.error is None else Status.FAILED
     columns: dict[str, Any] = {"result": result.value, "error": result.error, "output": storable(result.output)}
     try:
-        with contents.kept(call, result.attachments):
+        with contents.with_attachments(call, result.attachments):
             move(call, to, actor=SYSTEM, only_if=Q(owner=me() if owner is None else owner), lease_until=None, **columns)
     except StaleCall:
         return False
@@ -312,8 +312,8 @@ def _keepable(result: ToolResult) -> ToolResult:
     try:
         canonical.dumps([result.value, result.error])
     except canonical.NotJson as error:
-        told = f"It was run, but what came back can't be kept: {error}"
-        return ToolResult.failure("result", told, output=result.output)
+        message = f"It was run, but what came back can't be kept: {error}"
+        return ToolResult.failure("result", message, output=result.output)
     return result
 
 

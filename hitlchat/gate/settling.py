@@ -46,7 +46,7 @@ class BadRemark(ValueError):
 
 
 async def settled(call_id: UUID, seconds: float) -> ToolCall:
-    """The call once it is settled, or as it is after `seconds`. Starts it if no server loop has."""
+    """Wait until the call is settled, `seconds` at most, and return it. Starts it if no server loop has."""
     with _waiting(call_id) as event:
         if (claimed := await perform.start(call_id, seconds)) is not None:
             await perform.execute(claimed)

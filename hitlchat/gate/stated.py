@@ -50,7 +50,7 @@ def states(kind: str, *keys: object) -> dict[str, Any]:
     return {STATES: {kind: {key: found.get(key) for key in named}}}
 
 
-def said(name: str, data: Mapping[str, Any]) -> Iterator[Statement]:
+def statements(name: str, data: Mapping[str, Any]) -> Iterator[Statement]:
     """Yield what an event states."""
     for kind, things in _object(data.get(STATES)).items():
         for key, facts in _object(things).items():

@@ -1,8 +1,7 @@
-"""Calls are stopped or withdrawn: a person wishes it, or the caller or tool is gone.
+"""Stopping: calls that execute are asked to stop, and those that have not started are withdrawn.
 
-A call that executes is told to stop: its source hears of it, in whichever process it executes. That is a wish, and no
-outcome: a source that cannot stop goes on, and one that can says what it knows of what was done. A call that has not
-started is withdrawn.
+A stop is a request, which reaches the source in whichever process the call executes: sources that cannot stop keep
+running, and one that can says what it knows of what was done.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ class NoSuchCall(NotFound):
 
 
 def wish(call: ToolCall) -> asyncio.Event:
-    """Return an event, for a source, that is set once the call that it executes is to stop."""
+    """Return the event that is set once the call is to stop, for the source that executes it."""
     work = works.get(call.pk)
     return (work and work.stop) or asyncio.Event()
 
@@ -79,7 +78,10 @@ def requested_by(call: ToolCall) -> str:
 
 
 def request(call_id: UUID, actor: Actor) -> bool:
-    """Tell a call to stop, as the one on whose behalf it executes; False if it does not execute. NoSuchCall."""
+    """Ask a call to stop, as the person for whom it executes; False if it does not execute.
+
+    Raises: NoSuchCall
+    """
     call = ToolCall.objects.filter(pk=call_id, caller_id=actor.user_id).first()
     if call is None:
         raise NoSuchCall(gettext_noop("There is no call with this id for you to stop."))
@@ -87,17 +89,17 @@ def request(call_id: UUID, actor: Actor) -> bool:
 
 
 def request_turn(turn_id: UUID, actor: Actor) -> None:
-    """The same for all that executes of one turn."""
+    """Ask all that executes of one turn to stop."""
     _request(ToolCall.objects.filter(turn_id=turn_id), actor)
 
 
 def request_grant(grant_id: UUID, actor: Actor) -> None:
-    """The same for all that executes on a grant that was ended."""
+    """Ask all that executes on a grant that was ended to stop."""
     _request(ToolCall.objects.filter(grant_id=grant_id), actor)
 
 
 def look() -> None:
-    """Look for wishes that other processes were told, about what this one executes."""
+    """Find requests to stop that other processes recorded about calls that this one executes."""
     unaware = [call_id for call_id, work in [*works.items()] if work.stop is not None and not work.stop.is_set()]
     if not unaware:
         return
@@ -151,8 +153,8 @@ def withdraw_question(call_id: UUID, round: int, *, actor: Actor, why: str) -> N
 
 
 def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
-    told = [call for call in calls if call.status == Status.EXECUTING]
-    for call in told:
+    running = [call for call in calls if call.status == Status.EXECUTING]
+    for call in running:
         if (agents := delegating(call.source)) is not None:
             _recall(call, agents, actor)
             continue
@@ -163,7 +165,7 @@ def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
                 note(call.pk, REQUESTED, actor=actor)
             more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
             transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
-    return len(told)
+    return len(running)
 
 
 def _recall(call: ToolCall, agents: DelegatingSource, actor: Actor) -> None:

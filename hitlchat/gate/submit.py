@@ -33,7 +33,7 @@ AT_A_TIME = 4
 @dataclass(frozen=True)
 class CallRequest:
     """`arguments` is the JSON text a model wrote, or an object. `among` narrows the catalog; None means all of it.
-    `patience`: after so many seconds nobody needs the answer any more, whatever the tool's own deadline.
+    `patience`: seconds after which the caller gives up, whatever the tool's own deadline.
     """
 
     tool_name: str
@@ -143,7 +143,7 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
             prepared = _unless_full(instead or prepared)
             call = _call(prepared)
         if prepared.status != Status.WAITING:
-            data = _said(prepared) | transition.undisclosed_facts(call, prepared.request.caller)
+            data = _reasons(prepared) | transition.undisclosed_facts(call, prepared.request.caller)
             return enter(call, prepared.status, actor=prepared.request.caller.actor, data=data)
         return _ask(call, prepared)
 
@@ -167,7 +167,7 @@ def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
     asked = disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides)
     approval = _approval(call, tool, asked)
     spoke = [Spoke.of("conversation", said, "conversation").as_json]
-    data = {"spoke": spoke, "isAutomatic": False, **_asked(approval, caller)}
+    data = {"spoke": spoke, "isAutomatic": False, **_question_facts(approval, caller)}
     columns = {name: getattr(call, name) for name in ("reason", "deadline", "grantable", "grant_id", *oversight.FROZEN)}
     with transaction.atomic():
         transition.move(call, Status.WAITING, actor=SYSTEM, data=data, **columns)
@@ -178,14 +178,14 @@ def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
 
 def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
     call.grant, call.reason = grant, storable(scope.reason(grant))
-    said = {**_said(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
+    said = {**_reasons(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
     said |= transition.undisclosed_facts(call, prepared.request.caller)
     enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=said)
     giving.record(grant, call)
     return call
 
 
-def _said(prepared: Prepared) -> dict[str, Any]:
+def _reasons(prepared: Prepared) -> dict[str, Any]:
     """Return, for the record, why: every rule that spoke, and whether it runs without a person being asked."""
     spoke = [each.as_json for each in prepared.spoke]
     said = {"reason": prepared.reason, "spoke": spoke, "isAutomatic": prepared.status == Status.ALLOWED}
@@ -229,7 +229,7 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
         call, tool, request.caller, user_prompt=request.user_prompt, preview=prepared.preview, decides=decides
     )
     approval = _approval(call, tool, shown)
-    data = _said(prepared) | _asked(approval, request.caller)
+    data = _reasons(prepared) | _question_facts(approval, request.caller)
     enter(call, Status.WAITING, actor=request.caller.actor, data=data)
     approval.save(force_insert=True)
     return call
@@ -246,7 +246,7 @@ def _approval(call: ToolCall, tool: Tool, shown: disclosure.Disclosure) -> Appro
     )
 
 
-def _asked(approval: Approval, caller: Caller) -> dict[str, Any]:
+def _question_facts(approval: Approval, caller: Caller) -> dict[str, Any]:
     """Return, for the record, what was asked, of whose call of what."""
     call = approval.call
     said = {"approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}

@@ -180,7 +180,7 @@ def withdraw(call: ToolCall, why: str, *, actor: Actor = SYSTEM, **data: Any) ->
 
 
 def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> AuditEvent:
-    """Put on record what happened to a call without moving it; None: to none. With who did it, by id and name."""
+    """Record an event about a call that stays where it is, or about none; with who did it, by id and name."""
     whole = {**(data or {}), **actor.known_by, **actor_facts(actor)}
     return AuditEvent.objects.create(**_columns(name, whole, actor), call_id=call_id, data=whole)
 
@@ -201,7 +201,7 @@ def is_on_record(call: ToolCall) -> bool:
 def remark(
     call: ToolCall, name: str, *, actor: Actor, data: dict[str, Any] | None = None, asked_late: bool = False
 ) -> None:
-    """Put on record what happened to a call without moving it, and have those look again who look at it."""
+    """Record an event about a call that stays where it is, and ask open pages to redraw it."""
     note(call.pk, name, actor=actor, data=data)
     logged = fields(call, name, actor, data)
     more = {

@@ -79,10 +79,10 @@ def how(decision: Decision) -> str:
             return translatable(f"known by {_quoted(other)}")
 
 
-def standing(approval: Approval, viewer: Actor) -> Standing:
+def stance_of(approval: Approval, viewer: Actor) -> Standing:
     """Return the standing of an open question. Costs no query where the requester decides."""
     call = approval.call
-    may, said = deciders.may_decide(viewer, call), told(approval)
+    may, said = deciders.may_decide(viewer, call), unusual_rules(approval)
     sign_in = _sign_in(approval, viewer) if may else ""
     ages = may and deciders.is_asked_of(approval)
     if call.oversight_digest == "":
@@ -95,8 +95,8 @@ def standing(approval: Approval, viewer: Actor) -> Standing:
     return Standing(said, stance, call.quorum, names, _stuck(approval), sign_in, moves=True, ages=ages)
 
 
-def told(approval: Approval) -> Seen | None:
-    """The sentences, unless they would say no more than that the person decides for whom it is called."""
+def unusual_rules(approval: Approval) -> Seen | None:
+    """Return the sentences, unless they would say no more than that the person decides for whom it is called."""
     rules = approval.disclosure.get("whoDecides")
     is_plain = rules is None or (rules["digest"] == "" and rules["freshSignInMinutes"] is None)
     return None if is_plain and not deciders.was_enough(approval) else see(sentences(approval))

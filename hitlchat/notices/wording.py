@@ -96,7 +96,7 @@ def facts(approval: Approval, *, arguments: bool) -> Facts:
         source=line(shown.get("tool", {}).get("origin") or call.source),
         asked_by=CallerKind(call.caller_kind).label,
         person=line(call.caller.get_username()),
-        risk=disclosure.said(approval),
+        risk=disclosure.shown_risk(approval),
         deadline=call.deadline,
         link=link("approval", approval.pk),
         arguments=masked(call.arguments) if arguments else None,

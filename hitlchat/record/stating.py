@@ -33,7 +33,7 @@ class Stated:
         data = row["data"]
         if row["call"] is not None or not isinstance(data, dict):
             return
-        if found := list(stated.said(row["name"], data)):
+        if found := list(stated.statements(row["name"], data)):
             self.statements[row["id"]] = found
         if row["name"] == stated.BEGUN and isinstance(data.get("kinds"), list):
             self.begun |= {kind for kind in data["kinds"] if isinstance(kind, str)}

@@ -90,7 +90,7 @@ def test_a_yes_that_counts_again_since_its_person_is_back_can_be_the_last(
         say_yes(erik, call)
     finance.user_set.add(dora)
     assert status(call) == Status.WAITING
-    assert who.standing(approval_of(call), signed_in(erik)).stance == "may"
+    assert who.stance_of(approval_of(call), signed_in(erik)).stance == "may"
     say_yes(erik, call)
     assert (status(call), Decision.objects.count()) == (Status.APPROVED, 2)
     assert run(call)

@@ -416,11 +416,11 @@ def test_a_group_that_shrank_below_the_quorum_is_said_on_the_card(
     fay, _gus = members(finance, "fay", "gus")
     rule(tool, alice, group=finance, quorum=2)
     call = ask(bob, tool)
-    assert who.standing(approval_of(call), signed_in(fay)).stuck == ""
+    assert who.stance_of(approval_of(call), signed_in(fay)).stuck == ""
     finance.user_set.remove(_gus)
-    assert "needs 2 people, and 1 may decide" in who.standing(approval_of(call), signed_in(fay)).stuck
+    assert "needs 2 people, and 1 may decide" in who.stance_of(approval_of(call), signed_in(fay)).stuck
     finance.user_set.clear()
-    assert "Nobody may decide it" in who.standing(approval_of(call), signed_in(bob)).stuck
+    assert "Nobody may decide it" in who.stance_of(approval_of(call), signed_in(bob)).stuck
 
 
 def test_the_rules_are_part_of_what_is_consented_to(alice: User, bob: User, dora: User, tool: Tool) -> None:

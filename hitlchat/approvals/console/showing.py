@@ -150,7 +150,7 @@ def line(row: Approval) -> dict[str, Any]:
         "source": row.call.source,
         "requestedAt": row.created_at.isoformat(),
         "deadline": row.call.deadline.isoformat(),
-        "riskLevel": disclosure.said(row),
+        "riskLevel": disclosure.shown_risk(row),
         "caller": row.call.caller_kind,
         "requester": row.call.caller.get_username(),
         "status": ENDS.get(Status(row.call.status), "approved"),
@@ -167,7 +167,7 @@ def _cells(row: Approval) -> tuple[str, ...]:
     call = row.call
     assert call.deadline is not None
     who = f"{CallerKind(call.caller_kind).label} for {one_line(call.caller.get_username())}"
-    level = disclosure.said(row)
+    level = disclosure.shown_risk(row)
     return str(row.pk), one_line(call.tool_name), who, f"L{level} {RISK_LABELS[level]}", left(call.deadline)
 
 

@@ -166,7 +166,7 @@ class Line:
 
     @property
     def risk(self) -> int:
-        return disclosure.said(self.approval)
+        return disclosure.shown_risk(self.approval)
 
     @property
     def asks(self) -> bool:

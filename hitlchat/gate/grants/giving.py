@@ -210,7 +210,7 @@ async def covering(
     """
     if not scope.may_be_granted(tool):
         return ()
-    found = await in_db(_standing)(tool, arguments, caller, conversation_id)
+    found = await in_db(_in_force)(tool, arguments, caller, conversation_id)
     return tuple([grant for grant in found if not grant.condition or await _holds(grant.condition, arguments)])
 
 
@@ -325,7 +325,7 @@ def _try(condition: str, arguments: dict[str, Any]) -> None:
         raise BadGrant({"condition": f"For this call it {error}"}) from error
 
 
-def _standing(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> list[Grant]:
+def _in_force(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> list[Grant]:
     mine = Grant.objects.filter(scope.ACTIVE, person_id=caller.user_id, tool_id=tool.pk, caller_kind=caller.kind)
     rows = mine.filter(scope.matching(arguments, conversation_id, caller.token_id))
     # In one statement, and so of one moment: each use is counted twice.
