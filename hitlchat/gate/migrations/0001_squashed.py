@@ -836,6 +836,7 @@ class Migration(migrations.Migration):
                 fields=("approval", "person", "round"), name="shown_first_once_per_round"
             ),
         ),
+        # SQLite takes the newest of indexes that seem equal to it.
         migrations.AddIndex(
             model_name="toolcall",
             index=models.Index(fields=["turn_id", "position"], name="call_by_turn"),
@@ -858,6 +859,14 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="toolcall",
+            index=models.Index(fields=["settled_at"], name="call_by_settled_at"),
+        ),
+        migrations.AddIndex(
+            model_name="toolcall",
+            index=models.Index(condition=models.Q(("status", "waiting")), fields=["deadline"], name="call_overdue"),
+        ),
+        migrations.AddIndex(
+            model_name="toolcall",
             index=models.Index(
                 condition=models.Q(("caller_kind", "studio"), ("status", "succeeded")),
                 fields=["tool", "definition_hash"],
@@ -866,7 +875,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="toolcall",
-            index=models.Index(fields=["settled_at"], name="call_by_settled_at"),
+            index=models.Index(
+                condition=models.Q(("escalates_to__isnull", False)),
+                fields=["escalates_to", "status"],
+                name="call_by_second_group",
+            ),
         ),
         migrations.AddIndex(
             model_name="toolcall",
@@ -880,34 +893,6 @@ class Migration(migrations.Migration):
             model_name="toolcall",
             index=models.Index(
                 condition=models.Q(("status", "waiting")), fields=["caller", "deadline"], name="call_waiting"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="toolcall",
-            index=models.Index(
-                condition=models.Q(("status", "waiting"), models.Q(("decided_by", "requester"), _negated=True)),
-                fields=["decided_by", "decider_group", "deadline"],
-                name="call_by_deciders_waiting",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="toolcall",
-            index=models.Index(
-                condition=models.Q(("escalates_to__isnull", False), ("status", "waiting")),
-                fields=["escalates_to", "deadline"],
-                name="call_by_second_group_waiting",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="toolcall",
-            index=models.Index(condition=models.Q(("status", "waiting")), fields=["deadline"], name="call_overdue"),
-        ),
-        migrations.AddIndex(
-            model_name="toolcall",
-            index=models.Index(
-                condition=models.Q(("escalates_to__isnull", False)),
-                fields=["escalates_to", "status"],
-                name="call_by_second_group",
             ),
         ),
         migrations.AddIndex(
@@ -940,6 +925,22 @@ class Migration(migrations.Migration):
                 condition=models.Q(("decided_by", "requester"), _negated=True),
                 fields=["decided_by", "decider_group", "created_at"],
                 name="call_decided_by_time",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="toolcall",
+            index=models.Index(
+                condition=models.Q(("status", "waiting"), models.Q(("decided_by", "requester"), _negated=True)),
+                fields=["decided_by", "decider_group", "deadline"],
+                name="call_by_deciders_waiting",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="toolcall",
+            index=models.Index(
+                condition=models.Q(("escalates_to__isnull", False), ("status", "waiting")),
+                fields=["escalates_to", "deadline"],
+                name="call_by_second_group_waiting",
             ),
         ),
         migrations.AddConstraint(
