@@ -38,7 +38,7 @@ def measure() -> Iterator[Figure]:
     logging.getLogger("mcp").setLevel(logging.WARNING)
     tool = authoring.create(Draft("authored", TRIVIAL, hitl_mode="DISABLED"), SYSTEM)
     Tool.objects.filter(pk=tool.pk).update(published=True)
-    # At whose client a person sits, so that its word counts.
+    # Of a trusted client, whose word counts.
     alice = Actor(User.objects.create_superuser("alice", password=PASSWORD).pk, "session")
     plain = tokens.make(people.bob(), TokenKind.MCP, alice, trusted_by=alice)
     patient = tokens.make_mcp(people.bob(), without_elicitation=WithoutElicitation.INBOX)

@@ -25,7 +25,7 @@ GUARANTEES: Final[dict[str, str]] = {
     "gate:fail-closed": ('An error in policy, store, channel, renderer or clock means "not run", recorded as such'),
     "gate:only-people": (
         "No agent, tool, or MCP/API credential can decide; the decider is the signed-in person. The word of an MCP"
-        " client counts only where an administrator said that a person sits at it, and up to L1 unless set otherwise"
+        " client counts only if an administrator trusts the client, and up to L1 unless set otherwise"
     ),
     "gate:seen": (
         "No yes counts for a card whose head and unfolded arguments have not been in view of who gave it, nor one that"

@@ -74,7 +74,7 @@ class Token(models.Model):
 
     @classmethod
     def attended_now(cls) -> "QuerySet[Token]":
-        """Valid tokens at whose client a person sits, as an administrator says."""
+        """Return valid tokens of trusted clients."""
         return cls.valid().filter(attended=True, kind=TokenKind.MCP)
 
     @classmethod

@@ -156,7 +156,7 @@ def was_enough(asked: Approval) -> bool:
 
 
 def is_attended(token_id: int | None) -> bool:
-    """Return whether a person sits at the client that shows this token, as an administrator says, as of now."""
+    """Return whether an administrator trusts the client that shows this token, as of now."""
     return token_id is not None and Token.attended_now().filter(pk=token_id).exists()
 
 

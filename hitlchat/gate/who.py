@@ -135,9 +135,7 @@ def _quoted(text: str) -> str:
 
 
 def _client(name: str) -> str:
-    return translatable(
-        f"The MCP client that asks may pass on the answer of {name}: a person sits at it, an administrator says."
-    )
+    return translatable(f"{name} may also answer in the MCP client that asks: an administrator trusts it.")
 
 
 def _deciding(rules: dict[str, Any], requester: str) -> str:

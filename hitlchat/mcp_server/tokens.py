@@ -82,7 +82,7 @@ class OnlyAdministrators(Forbidden):
     """Only an administrator says which MCP clients are trusted, whoever owns their tokens."""
 
     def __init__(self) -> None:
-        super().__init__("Only an administrator says whether a person sits at an MCP client.")
+        super().__init__("Only an administrator decides which MCP clients are trusted.")
 
 
 @dataclass(frozen=True)

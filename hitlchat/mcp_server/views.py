@@ -113,8 +113,8 @@ class TokenForm(forms.Form):
 
     attended_by_person = forms.BooleanField(
         required=False,
-        label="A person sits at this client",
-        help_text="Never for a script, nor for an agent that runs without anybody.",
+        label="Trusted client",
+        help_text="Never for a script, nor for an agent that runs unattended.",
     )
 
     def __init__(self, user: User, data: Any = None, **more: Any) -> None:
@@ -228,7 +228,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     return render(request, "mcp/revoke.html", {"own": found, "waiting": tokens.waiting_calls(found.token)})
 
 
-@administrators_only("Whether a person sits at an MCP client is for administrators to say.")
+@administrators_only("Only administrators decide which MCP clients are trusted.")
 @require_http_methods(["POST"])
 def mark(request: HttpRequest, token_id: int) -> HttpResponse:
     """Mark a token, or end its mark: `attended` is 1 or 0."""
@@ -237,11 +237,7 @@ def mark(request: HttpRequest, token_id: int) -> HttpResponse:
         return HttpResponseBadRequest("attended: expected 1 or 0.")
     token = tokens.trust(token_id, Actor(person(request).pk, "session"), trusted=wanted == "1")
     name = token.name or _("Token {number}").format(number=token_id)
-    effect = (
-        _("The word of its client counts from now on.")
-        if token.attended
-        else _("The word of its client counts no more.")
-    )
+    effect = _("Its client is trusted from now on.") if token.attended else _("Its client is not trusted any more.")
     messages.success(
         request, _("{name} of {person}: {effect}").format(name=name, person=token.user.get_username(), effect=effect)
     )

@@ -141,7 +141,7 @@ def house(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
     started = Servers(copy_of(furnished, tmp_path_factory.mktemp("house") / "data"))
     # Half of the workers are one person's, and a test has three tools of one run at once.
     # They are signed in once, and the tests take longer than a sign-in is fresh for calls of L5.
-    # The word of clients at which a person sits is enough for the tools of these tests that keep something.
+    # The word of trusted clients is enough for the tools of these tests that keep something.
     settings = {"TOOL_WORKERS": "8", "HITL_ELICITATION_MAX_RISK": "2", "HITL_FRESH_SIGN_IN_MINUTES": "1440"}
     server = started.start(**model.environment, **STEADY, **settings)
     yield House(server, model, server.sign_in("bob"), server.sign_in("alice"))

@@ -38,7 +38,7 @@ def ask(user: User, tool: Tool, arguments: Any = None, **request: Any) -> ToolCa
 
 
 def ask_over_mcp(user: User, tool: Tool, *, attended: bool = True, token_name: str = "") -> ToolCall:
-    """A call with a token of its own; `attended`: at whose client a person sits, as an administrator says."""
+    """A call with a token of its own; `attended`: whose client an administrator trusts."""
     token = Token.objects.get(digest=hashed(Token.make(user, TokenKind.MCP, token_name)))
     mark(token.pk, attended=attended)
     caller = Caller("mcp", user.pk, user.get_username(), token.pk)

@@ -109,7 +109,7 @@ def more_sources(entered: list[ToolCall], settings: Settings) -> None:
 
 @pytest.fixture(autouse=True)
 def word_counts(settings: Settings) -> None:
-    """The word of clients at which a person sits is enough for most tools of these tests."""
+    """The word of trusted clients is enough for most tools of these tests."""
     settings.HITL_ELICITATION_MAX_RISK = 4
 
 
@@ -129,13 +129,13 @@ def url(transactional_db: None, entered: list[ToolCall]) -> Iterator[str]:
 
 @pytest.fixture
 def token(bob: User) -> str:
-    """Of bob, who sits at its client, with no limits of its own."""
+    """Of bob, with a trusted client and no limits of its own."""
     return attended(tokens.make_mcp(bob))
 
 
 @pytest.fixture
 def token_of() -> TokenOf:
-    """A token of someone who sits at its client, with limits: columns of McpToken."""
+    """A token of a trusted client, with limits: columns of McpToken."""
 
     def make(user: User, **limits: Any) -> str:
         return attended(tokens.make_mcp(user, **limits))

@@ -1,4 +1,4 @@
-"""Clients at which a person sits: an administrator says so of a token, and only their word may count as a yes."""
+"""Trusted clients: an administrator marks a token, and only such a client's word may count as a yes."""
 
 import asyncio
 from functools import partial
@@ -174,7 +174,7 @@ def test_the_card_and_rest_say_whether_the_client_may_pass_on_the_answer(
     client.force_login(bob)
     card = client.get(f"/approvals/{approval_of(call).pk}").content.decode()
     told = client.get(f"/api/approvals/{approval_of(call).pk}").json()["whoDecides"]
-    said = "The MCP client that asks may pass on the answer of bob"
+    said = "bob may also answer in the MCP client that asks"
     assert (said in card, said in told) == (marked, marked)
 
 
@@ -197,7 +197,7 @@ def test_an_administrator_marks_and_unmarks_on_the_page_and_both_are_on_record(
         token.refresh_from_db()
         assert token.attended is (said == "1")
     page = client.get("/mcp-access/tokens").content.decode()
-    assert "The word of its client counts no more." in page
+    assert "Its client is not trusted any more." in page
     assert marks() == [
         ("token.marked_attended", "session", alice.pk, True),
         ("token.unmarked_attended", "session", alice.pk, False),
@@ -262,7 +262,7 @@ def test_by_command_an_administrator_has_to_be_named(alice: User, bob: User, cap
     call_command(*making, "--by", "alice")
     token = Token.objects.get()
     call_command("create_token", "bob", "--list")
-    assert "a person sits at its client" in capsys.readouterr().out
+    assert "trusted client" in capsys.readouterr().out
     call_command("create_token", "bob", "--unmark", str(token.pk), "--by", "alice")
     call_command("create_token", "bob", "--mark", str(token.pk), "--by", "alice")
     assert [name for name, *_ in marks()] == [

@@ -80,7 +80,7 @@ def house(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> I
     home = copy_of(migrated, tmp_path_factory.mktemp("third") / "data")
     tokens = json.loads(home.manage("shell", "-v", "0", "-c", PREPARE.format(drafts=json.dumps(TOOLS))))
     started = Servers(home)
-    # The word of clients at which a person sits is enough for a tool that keeps something.
+    # The word of trusted clients is enough for a tool that keeps something.
     server = started.start(**STEADY, HITL_ELICITATION_MAX_RISK="2")
     yield House(server, server.sign_in("bob"), tokens)
     started.close()

@@ -33,10 +33,8 @@ class Command(BaseCommand):
         act.add_argument("--kind", choices=TokenKind.values, help="make one of this kind")
         act.add_argument("--list", action="store_true", help="list the tokens of this user, without their text")
         act.add_argument("--revoke", type=int, metavar="NUMBER", help="revoke this one; the numbers are in the list")
-        act.add_argument(
-            "--mark", type=int, metavar="NUMBER", help="a person sits at the client of this one (with --by)"
-        )
-        act.add_argument("--unmark", type=int, metavar="NUMBER", help="nobody sits there any more (with --by)")
+        act.add_argument("--mark", type=int, metavar="NUMBER", help="trust the client of this one (with --by)")
+        act.add_argument("--unmark", type=int, metavar="NUMBER", help="stop trusting it (with --by)")
         parser.add_argument("--by", metavar="ADMINISTRATOR", help="the administrator who says so")
         parser.add_argument("--name", default="", help="to know it by later")
         parser.add_argument("--expires", type=_days, metavar="DAYS", help="valid for so many days; else until revoked")
@@ -52,8 +50,8 @@ class Command(BaseCommand):
         mcp.add_argument(
             "--attended",
             action="store_true",
-            help="a person sits at this client, says the administrator named by --by: its word that its user said yes"
-            " counts, up to HITL_ELICITATION_MAX_RISK. Never for a script or an agent without a person",
+            help="trust this client, by the administrator named by --by: its word that its user said yes counts, up to"
+            " HITL_ELICITATION_MAX_RISK. Never for a script or an agent that runs unattended",
         )
 
     def handle(self, *args: Any, **options: Any) -> str:
@@ -102,13 +100,13 @@ def _mark(user: User, token_id: int, by: str | None, *, attended: bool) -> str:
     except tokens.OnlyAdministrators as error:
         raise CommandError(f"--by: {error}") from error
     if attended:
-        return f"Token {token_id} is marked: a person sits at its client, whose word may count from now on."
-    return f"Token {token_id} is not marked any more: the word of its client counts for nothing."
+        return f"Token {token_id} is marked: its client is trusted from now on."
+    return f"Token {token_id} is not marked any more: its client is not trusted."
 
 
 def _administrator(name: str | None) -> Actor:
     if name is None:
-        raise CommandError("--by: give the name of the administrator who says that a person sits at this client.")
+        raise CommandError("--by: give the name of the administrator who trusts this client.")
     found = User.objects.filter(username=name, is_active=True).first()
     if found is None:
         raise CommandError(f"--by: there is no active user named {name!r}.")
@@ -136,7 +134,7 @@ def _line(held: OwnToken) -> str:
     if limits is not None:
         tools = "all tools" if limits.tools is None else "tools " + ",".join(limits.tools)
         told += [tools, f"up to L{limits.ceiling}", f"without elicitation: {limits.without_elicitation}"]
-        told += ["a person sits at its client"] if token.attended else []
+        told += ["trusted client"] if token.attended else []
     return "\t".join(told)
 
 
