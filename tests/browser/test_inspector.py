@@ -38,6 +38,8 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
     bob.get_by_role("button", name="Connect").press("Enter")
 
     house.sits_at_his_clients()
+    empty = bob.get_by_text("The calls of this session and their results.")
+    expect(empty).to_be_visible()
     tool(bob, "echo").press("Enter")
     # Not the rest of the list: what is next is what was chosen.
     expect(bob.locator("#tool-head")).to_be_focused()
@@ -53,6 +55,7 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
     expect(bob.locator("#inspector-questions")).to_be_focused()
     calls = bob.locator("#inspector-calls article")
     expect(calls.first).to_contain_text("Error")
+    expect(empty).to_be_hidden()
 
     bob.get_by_text("Arguments as JSON", exact=True).click()
     bob.get_by_role("textbox", name="Arguments as JSON").fill("[1]")

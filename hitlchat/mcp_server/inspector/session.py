@@ -1,4 +1,4 @@
-"""Sessions of the Inspector: a client of our own server over HTTP, which connects anew for each thing that it does.
+"""Sessions of the Inspector: a client of our own server over HTTP, which opens a new connection for each request.
 
 They are in the memory of one process, with their latest messages.
 """
