@@ -22,8 +22,7 @@ from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record import exporting, verifying
 from hitlchat.record.checking import check
-from hitlchat.record.sealing import seal_all
-from hitlchat.record.worker import RecordWorker
+from hitlchat.record.sealing import RecordWorker, seal_all
 
 MANY, AT_ONCE, EVENTS, DECIDED = sizes.of((100_000, 2000, 2000, 20), (200, 100, 50, 2))
 # As the events of a call that was asked about.

@@ -1,7 +1,7 @@
 """Rows that are written once: no code changes or removes them, and triggers of the database refuse whoever tries.
 
 Triggers in the database itself: what the record holds is neither changed nor removed, whoever asks for it, save the
-events of a batch whose drop is on record (hitlchat/record/worker.py). A bolt against mistakes and other programs:
+events of a batch whose drop is on record (hitlchat/record/sealing.py). A bolt against mistakes and other programs:
 who owns the database can take it off.
 
 A migration that makes one of these tables anew (on SQLite, any change of a column) takes them off with the table: so

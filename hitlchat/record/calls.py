@@ -1,4 +1,4 @@
-"""Comparison of calls with the record: is what stands beside their events what these say?"""
+"""Comparison of the rows of calls, questions and answers with their events."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ AT_ONCE: Final = 200
 ATTEMPTS: Final = 5
 ASKED, APPROVED, DECLINED = "call.waiting", "call.approved", "call.declined"
 STATUSES: Final = {f"call.{status.value}": status for status in Status}
-# What happens to an open question alone.
+# These happen to an open question alone.
 WHILE_WAITING: Final = frozenset({"call.counted", "call.yes_taken_back", "call.extended"})
 PEOPLE: Final = frozenset({"session", "token", "console", "elicitation"})
 # Where events say until when the question was open.
@@ -37,9 +37,9 @@ Columns = dict[str, Any]
 class Story:
     """A call's row, the question and the answers, and its events in their order; `call` is empty if it cannot be read.
 
-    `dropped`: retention dropped some events of the record, so that the first ones may be gone. `agents`: through which
-    it came, as pages say it. `digests_since`: after this event each move has a digest of the row; None: none has one.
-    `attachments`: the digests by which they are named, and those of their bytes.
+    `dropped`: retention dropped some events of the record, so that the first ones may be gone. `agents`: those between
+    the call and its person, as pages name them. `digests_since`: each move after this event has a digest of the row;
+    None: none has one. `attachments`: the digests by which they are named, and those of their bytes.
     """
 
     call_id: UUID
@@ -82,8 +82,16 @@ def compare(report: Report) -> Iterator[Finding | None]:
     rest = Q()
     while ids := list(ToolCall.objects.filter(rest).order_by("pk").values_list("pk", flat=True)[:AT_ONCE]):
         rest = Q(pk__gt=ids[-1])
-        for story in _stories(ids, dropped=dropped, since=since):
-            yield from _compared(story, report)
+        for read in _stories(ids, dropped=dropped, since=since):
+            # Something may have happened to the call while it was read.
+            story = read if (wrong := first_wrong(read)) is None else _settled(read)
+            if wrong is not None and (wrong := first_wrong(story)) is not None:
+                batch = rows.batches_of([wrong.event]).get(wrong.event) if wrong.event is not None else None
+                yield replace(wrong, batch=batch)
+            elif not story.moves or "row" not in story.moves[-1]["data"]:
+                # Its events do not cover the whole row, since they are older or were dropped.
+                report.uncovered += 1
+                report.uncovered_until = max(report.uncovered_until, rows.iso(story.call["created_at"]))
         report.calls += len(ids)
         yield None
 
@@ -115,7 +123,10 @@ def _stories(ids: list[UUID], *, dropped: bool, since: int | None) -> Iterator[S
         yield Story(
             call_id=call_id,
             call=call,
-            events=[{**row, "data": _fields(row["data"])} for row in events.get(str(call_id), [])],
+            events=[
+                {**row, "data": row["data"] if isinstance(row["data"], dict) else {}}
+                for row in events.get(str(call_id), [])
+            ],
             approval=next(iter(approvals.get(call_id, [])), None),
             decisions=decisions.get(call_id, []),
             agents=agents.get(call.get("conversation_id"), []),
@@ -140,36 +151,14 @@ def _attached(ids: list[UUID]) -> dict[UUID, list[tuple[str, str]]]:
     return found
 
 
-def _fields(data: Any) -> Columns:
-    return data if isinstance(data, dict) else {}
-
-
-def _compared(story: Story, report: Report) -> Iterator[Finding]:
-    wrong = first_wrong(story)
-    if wrong is not None:
-        story = _settled(story)
-        wrong = first_wrong(story)
-    if wrong is not None:
-        batch = rows.batches_of([wrong.event]).get(wrong.event) if wrong.event is not None else None
-        yield replace(wrong, batch=batch)
-    elif not story.moves or "row" not in story.moves[-1]["data"]:
-        # Its events say not all of it, since they are older or were dropped.
-        report.uncovered += 1
-        report.uncovered_until = max(report.uncovered_until, rows.iso(story.call["created_at"]))
-
-
 def _settled(story: Story) -> Story:
     """Read again, until nothing happened to the call meanwhile."""
-    events = AuditEvent.objects.filter(call_id=story.call_id)
     for _ in range(ATTEMPTS):
-        before = rows.newest_id(events)
+        before = rows.newest_id(story.call_id)
         story = next(_stories([story.call_id], dropped=story.dropped, since=story.digests_since))
-        if before == rows.newest_id(events):
+        if before == rows.newest_id(story.call_id):
             break
     return story
-
-
-# What is compared, the first thing first -----------------------------------------------------------------------------
 
 
 def _order(story: Story) -> Iterator[Finding]:
@@ -182,7 +171,12 @@ def _order(story: Story) -> Iterator[Finding]:
         status = STATUSES.get(event["name"])
         if status is None:
             if event["name"] in WHILE_WAITING and before != Status.WAITING and story.is_whole:
-                yield _no_answer(event, story.call_id, before)
+                label = before.value if before else ""
+                words = translatable(
+                    f"Event {event['id']} ({event['name']}) says that somebody answered or extended call"
+                    f" {story.call_id}, which was {label}."
+                )
+                yield Finding("not in order", words, event=event["id"])
             continue
         if status not in (MOVES[before] if before else ENTRIES) and (before or not story.dropped):
             yield Finding("not in order", _no_move(event["id"], story.call_id, before, status), event=event["id"])
@@ -190,15 +184,6 @@ def _order(story: Story) -> Iterator[Finding]:
             words = translatable(f"Event {event['id']} says that call {story.call_id} was approved, and by no person.")
             yield Finding("not in order", words, event=event["id"])
         before = status
-
-
-def _no_answer(event: Row, call_id: UUID, status: Status | None) -> Finding:
-    label = status.value if status else ""
-    words = translatable(
-        f"Event {event['id']} ({event['name']}) says that somebody answered or extended call {call_id},"
-        f" which was {label}."
-    )
-    return Finding("not in order", words, event=event["id"])
 
 
 def _no_move(event: int, call: UUID, before: Status | None, status: Status) -> str:
@@ -220,7 +205,7 @@ def _status(story: Story) -> Iterator[Finding]:
 
 
 def _agents(story: Story) -> Iterator[Finding]:
-    """Yield that other agents stand between the call and its person than the event of its beginning names."""
+    """Compare the agents between the call and its person with those that the event of its beginning names."""
     first = story.moves[0]
     if story.is_whole and first["data"].get("agents", []) != story.agents:
         words = translatable(
@@ -281,22 +266,22 @@ def _origin(story: Story) -> Iterator[Finding]:
 
 def _arguments(story: Story) -> Iterator[Finding]:
     """Compare them with the last event that says what they were."""
-    told_by, digest = None, None
+    event_id, digest = None, None
     question = story.last(ASKED)
     for event in story.events:
         data = event["data"]
         if event is question and "arguments" in story.shown:
-            told_by, digest = event["id"], rows.digest_of(story.shown["arguments"])
+            event_id, digest = event["id"], rows.digest_of(story.shown["arguments"])
         elif event["name"] == APPROVED and "edited" in data:
-            told_by, digest = event["id"], rows.digest_of(data["edited"])
+            event_id, digest = event["id"], rows.digest_of(data["edited"])
         elif event["name"] in STATUSES and "argumentsDigest" in data:
-            told_by, digest = event["id"], data["argumentsDigest"]
+            event_id, digest = event["id"], data["argumentsDigest"]
     if digest is not None and rows.digest_of(story.call["arguments"]) != digest:
         words = translatable(
-            f"The arguments of call {story.call_id} are not those of event {told_by}, when it was shown, changed, let"
+            f"The arguments of call {story.call_id} are not those of event {event_id}, when it was shown, changed, let"
             " run or refused."
         )
-        yield Finding("not what was called", words, event=told_by)
+        yield Finding("not what was called", words, event=event_id)
 
 
 def _result(story: Story) -> Iterator[Finding]:
@@ -316,20 +301,19 @@ def _deadline(story: Story) -> Iterator[Finding]:
         extended = later["data"].get(_UNTIL.get(later["name"], ""))
         if extended is not None and later["id"] > event["id"]:
             event, until = later, extended
-    if until is not None and story.call["deadline"] != _time(until):
+    if until is None:
+        return
+    try:
+        deadline = datetime.fromisoformat(until)
+    except (TypeError, ValueError):
+        deadline = None
+    if story.call["deadline"] != deadline:
         words = translatable(f"The deadline of call {story.call_id} is not that of event {event['id']}.")
         yield Finding("not what was shown", words, event=event["id"])
 
 
-def _time(text: Any) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        return None
-
-
 def _answers(story: Story) -> Iterator[Finding]:
-    """Yield answers that no event tells of, and those that are missing."""
+    """Yield answers without an event, and those that are missing or differ from theirs."""
     if not story.is_whole:
         return
     events = _answer_events(story)
@@ -366,7 +350,7 @@ def _answer_events(story: Story) -> dict[tuple[int, int], Row]:
             case "call.counted" | "call.declined":
                 found[key] = event
             case "call.approved":
-                # Of who had said yes before, that one counts.
+                # The yes of a person who had counted before is the earlier one.
                 found.setdefault(key, event)
             case "call.yes_taken_back":
                 found.pop(key, None)

@@ -1,34 +1,91 @@
-"""Checking an exported file on any machine, without the database or settings."""
+"""An exported file, and checking one on any machine: needs neither Django's settings nor a database.
 
+It has numbered lines of JSON, each with a sum over all lines before it; and receipts of calls. A receipt is made of a
+call's events alone, so that whoever has these makes it again and compares. Only the disclosure and the arguments that
+ran stand beside the events, which name both by their digest.
+"""
+
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from hitlchat.base import canonical
 from hitlchat.base.sentences import part, translatable
 from hitlchat.record import proofs
-from hitlchat.record.file_format import DECIDED, FORMAT, OLDER, entry, receipt_of, sum_of
-from hitlchat.record.proofs import (
-    DROP,
-    EXPORT,
-    NOTHING,
-    Body,
-    PublicKey,
-    digest,
-    fault_of,
-    is_signed,
-    mark_of,
-    row_hash,
-    salts,
-    sealed_as,
-    spaced,
-    unreadable_hash,
-)
+from hitlchat.record.proofs import Body, PublicKey, spaced
 
+FORMAT: Final = "hitlchat record 2"
+# Could be made of a record that had been changed without `check` saying so.
+OLDER: Final = ("hitlchat record 1",)
+ASKED: Final = "call.waiting"
+# Put before one person for the first time.
+SEEN: Final = "call.shown"
+DECIDED: Final = frozenset({"call.approved", "call.declined", "call.counted"})
+ANSWERED: Final = DECIDED | {"call.yes_taken_back"}
+STARTED: Final = "call.executing"
+# As gate.status has them, which needs settings.
+STATUSES: Final = frozenset(
+    f"call.{status}"
+    for status in (
+        *("rejected", "refused", "allowed", "waiting", "approved", "declined", "expired", "withdrawn", "executing"),
+        *("succeeded", "failed", "unknown"),
+    )
+)
+# Fields of the data of events that go into receipts.
+_FIELDS: Final = ("digest", "argumentsDigest", "resultDigest", "tool", "caller", "by", "reason")
 MALFORMED: Final = part("is not of the form that such a line has")
 CUT_OFF: Final = part("is missing: the file was cut off before its end")
-# What comes to a receipt from beside the events, and how each is compared with its digest.
+# Parts of a receipt that come from beside the events.
 _BESIDE: Final = ("disclosure", "matches", "whole")
+
+
+class Writer:
+    """Gives each line its number and its sum."""
+
+    def __init__(self) -> None:
+        self.count, self.sum = 0, ""
+
+    def line(self, kind: str, body: Body) -> bytes:
+        self.count += 1
+        whole = {**body, "n": self.count, "kind": kind}
+        self.sum = sum_of(self.sum, whole)
+        return f"{canonical.dumps({**whole, 'sum': self.sum})}\n".encode("ascii")
+
+
+def sum_of(before: str, body: Body) -> str:
+    return hashlib.sha256(f"{before}\n{canonical.dumps(body)}".encode("ascii")).hexdigest()
+
+
+def entry(row: Body) -> Body:
+    """Return the fields of an event that go into receipts; `row` as it is in the file, with its secrets hidden."""
+    data = row["data"] if isinstance(row["data"], dict) else {}
+    columns = {name: row[name] for name in ("name", "actor", "means", "at")}
+    return {"event": row["id"], **columns, **{name: data[name] for name in _FIELDS if name in data}}
+
+
+def receipt_of(call: str, entries: list[Body]) -> Body:
+    """Return the receipt of a call from the entries of all its events, in the order of their ids."""
+    ordered = sorted(entries, key=lambda each: int(each["event"]))
+    statuses = [each["name"] for each in ordered if each["name"] in STATUSES]
+    started = [each for each in ordered if each["name"] == STARTED]
+    return {
+        "call": call,
+        "tool": _first_of(ordered, "tool"),
+        "caller": _first_of(ordered, "caller"),
+        "events": [each["event"] for each in ordered],
+        "shown": [{"event": each["event"], "digest": each.get("digest")} for each in ordered if each["name"] == ASKED],
+        "seen": [_by(each) for each in ordered if each["name"] == SEEN],
+        "said": [
+            {**_by(each), "name": each["name"], "reason": str(each.get("reason") or "")}
+            for each in ordered
+            if each["name"] in ANSWERED
+        ],
+        # None if it was not run, or its events do not state the arguments, since they are older than that.
+        "ranDigest": started[-1].get("argumentsDigest") if started else None,
+        "resultDigest": _first_of(ordered[::-1], "resultDigest"),
+        "status": statuses[-1].removeprefix("call.") if statuses else None,
+    }
 
 
 class WrongLine(ValueError):
@@ -37,7 +94,7 @@ class WrongLine(ValueError):
 
 @dataclass
 class Checked:
-    """The content of a file, and the first thing that is wrong with it: in which line, in words."""
+    """The content of a file, and its first wrong line with a sentence. `found`: how many findings the record had."""
 
     batches: int = 0
     events: int = 0
@@ -49,7 +106,6 @@ class Checked:
     key: str = ""
     line: int | None = None
     wrong: str = ""
-    # How much of the record was not as it was, when the file was written.
     found: int = 0
 
     @property
@@ -69,7 +125,7 @@ def check(lines: Iterable[bytes], noted: str = "") -> Checked:
     except WrongLine as wrong:
         checked.line, checked.wrong = file.count, str(wrong)
     except (KeyError, TypeError, ValueError, AttributeError):
-        # Somebody has made the sums anew for what they wrote.
+        # Somebody has made the sums again for their own lines.
         checked.line, checked.wrong = file.count, MALFORMED
     else:
         if not file.is_over:
@@ -78,7 +134,7 @@ def check(lines: Iterable[bytes], noted: str = "") -> Checked:
 
 
 def checked_words(found: Checked, noted: str) -> list[str]:
-    """Return what was found in English, a line each, which pages show in their language."""
+    """Return the outcome in English, a line each, which pages show in their language."""
     if found.wrong:
         fault = " ".join((part(f"line {found.line}"), found.wrong))
         return [translatable(f"Not genuine: {fault}.")]
@@ -88,8 +144,10 @@ def checked_words(found: Checked, noted: str) -> list[str]:
     lines = [translatable(f"As it was written on {found.at}: {batches}, {events}, {receipts}.")]
     if found.found:
         lines.insert(0, translatable(f"The record itself was not as it was: verifying it named {found.found} things."))
-    if found.hidden:
-        lines.append(_hidden(found.hidden))
+    if (count := found.hidden) == 1:
+        lines.append(translatable("1 value in it is kept back as secret; its hash stands for it."))
+    elif count:
+        lines.append(translatable(f"{count:,} values in it are kept back as secret; their hashes stand for them."))
     if found.unreadable:
         counted = _counted_events(found.unreadable)
         lines.append(
@@ -108,18 +166,19 @@ def checked_words(found: Checked, noted: str) -> list[str]:
     return lines
 
 
+def _first_of(ordered: list[Body], name: str) -> Any:
+    return next((each[name] for each in ordered if name in each), None)
+
+
+def _by(each: Body) -> Body:
+    by = each.get("by")
+    name = by.get("name") if isinstance(by, dict) else None
+    found = {"event": each["event"], "by": name, "person": each["actor"], "means": each["means"]}
+    return {**found, "digest": each.get("digest"), "at": each["at"]}
+
+
 def _counted_events(count: int) -> str:
     return part("1 event") if count == 1 else part(f"{count:,} events")
-
-
-def _hidden(count: int) -> str:
-    if count == 1:
-        return translatable("1 value in it is kept back as secret; its hash stands for it.")
-    return translatable(f"{count:,} values in it are kept back as secret; their hashes stand for them.")
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 class _File:
@@ -133,8 +192,8 @@ class _File:
         self._keys: dict[str, str] = {}
         self._batch: _Batch | None = None
         self._before: _Batch | None = None
-        # Of each call: what its events say, and whether a receipt of it must follow.
         self._entries: dict[str, list[Body]] = {}
+        # Calls whose receipt must follow.
         self._decided: set[str] = set()
 
     def take(self, raw: bytes) -> None:
@@ -183,7 +242,7 @@ class _File:
         chain = [PublicKey(each["id"], each["public"], each["number"], each["endorsement"]) for each in body["keys"]]
         self._header, self._keys = body, {each.id: each.public for each in chain}
         self.checked.what, self.checked.at, self.checked.key = body["what"], body["at"], body["key"]
-        # Files of before say nothing of it.
+        # The first files do not state it.
         self.checked.found = int(body.get("found", 0))
         anchor = self._noted or body["key"]
         if why := proofs.broken(chain, anchor):
@@ -246,17 +305,17 @@ class _File:
         signed = {"counts": counts, "lines": body["n"] - 1, "over": before}
         if body["counts"] != counts:
             raise WrongLine("counts something else than is there")
-        if not is_signed(self._keys[self.checked.key], body["signature"], EXPORT, signed):
+        if not proofs.is_signed(self._keys[self.checked.key], body["signature"], proofs.EXPORT, signed):
             raise WrongLine("has a signature that does not fit the file")
         self.is_over = True
 
 
 class _Batch:
-    """Takes the events of a batch as they come; WrongLine for the first that is not the one that was sealed there."""
+    """Takes the events of a batch as they come. WrongLine: an event is not the one that was sealed there."""
 
     def __init__(self, body: Body, keys: dict[str, str]) -> None:
         self.seal, self.hash = body["seal"], body["hash"]
-        match fault_of(self.seal, self.hash, body["signature"], keys.get(self.seal["key"], "")):
+        match proofs.fault_of(self.seal, self.hash, body["signature"], keys.get(self.seal["key"], "")):
             case "edited":
                 raise WrongLine(f"is the seal of batch {self.seal['number']}, and was edited")
             case "unsigned":
@@ -264,14 +323,14 @@ class _Batch:
         self._is_whole = bool(body["whole"])
         self._hashes: list[bytes] = []
         marks = body["marks"] if self._is_whole else ""
-        if self._is_whole and digest(marks) != self.seal["marks"]:
+        if self._is_whole and proofs.digest(marks) != self.seal["marks"]:
             raise WrongLine(f"is the seal of batch {self.seal['number']}, and its marks were edited")
-        # What is still to come.
-        self._expected = sealed_as(self.seal, marks)
+        # Events still to come, with their marks.
+        self._expected = proofs.sealed_as(self.seal, marks)
         if "drop" in body:
             drop = body["drop"]["drop"]
             is_of_this = (drop["number"], drop["seal"]) == (self.seal["number"], self.hash)
-            has_signature = is_signed(keys.get(drop["key"], ""), body["drop"]["signature"], DROP, drop)
+            has_signature = proofs.is_signed(keys.get(drop["key"], ""), body["drop"]["signature"], proofs.DROP, drop)
             if self._is_whole or not (is_of_this and has_signature):
                 raise WrongLine(f"says that batch {self.seal['number']} was dropped, and that is not signed")
 
@@ -295,7 +354,7 @@ class _Batch:
                 raise WrongLine(f"is event {event}, after the last one")
             if event != expected:
                 raise WrongLine(f"is event {event}, where event {expected} was sealed")
-            is_sealed = mark_of(made) == mark
+            is_sealed = proofs.mark_of(made) == mark
         if not is_sealed:
             raise WrongLine(f"is event {row['id']}, and not as it was sealed in batch {number}")
         self._hashes.append(made)
@@ -314,10 +373,10 @@ class _Batch:
 def _hash(body: Body, form: int) -> bytes:
     row = body["row"]
     if "unreadable" in body:
-        return unreadable_hash(row["id"], body["unreadable"])
+        return proofs.unreadable_hash(row["id"], body["unreadable"])
     opened: dict[str, str] = body.get("salts", {})
-    salt_of = salts(body["salt"]) if "salt" in body else (lambda path: bytes.fromhex(opened[path]))
-    return row_hash(row, salt_of, form, text=body.get("text", ""), hidden=body.get("hidden", NOTHING))
+    salt_of = proofs.salts(body["salt"]) if "salt" in body else (lambda path: bytes.fromhex(opened[path]))
+    return proofs.row_hash(row, salt_of, form, text=body.get("text", ""), hidden=body.get("hidden", proofs.NOTHING))
 
 
 def _parsed(raw: bytes) -> Body:

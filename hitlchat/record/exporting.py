@@ -1,9 +1,7 @@
 """One signed file of the record, or of a single call, which `checking` verifies without the database.
 
-Secrets in what the record exports (SR-44): secrets/detection.py finds them.
-
-A value that holds one is kept back as a whole: its hash stands for it, so that the seal still fits, with how the rest
-of it reads beside it. The record itself keeps what was said; an export goes further than that.
+A value that holds a secret (SR-44; secrets/detection.py finds them) is kept back as a whole: its hash stands for it, so
+that the seal still fits, with the masked value beside it. The record itself keeps the values.
 """
 
 import json
@@ -21,24 +19,10 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.transition import note
 from hitlchat.record import keys, proofs, rows, sealing
-from hitlchat.record.file_format import ASKED, DECIDED, FORMAT, Writer, entry, receipt_of
-from hitlchat.record.proofs import (
-    COLUMNS,
-    EXPORT,
-    Body,
-    Row,
-    SaltOf,
-    below,
-    node,
-    paths,
-    salt_of_row,
-    salts,
-    sign,
-    text_digest,
-    unreadable_inner,
-)
+from hitlchat.record.checking import ASKED, DECIDED, FORMAT, Writer, entry, receipt_of
+from hitlchat.record.proofs import Body, Row, SaltOf
 from hitlchat.record.verifying import verify
-from hitlchat.secrets.detection import Cover, told
+from hitlchat.secrets.detection import Cover, is_secret
 from hitlchat.secrets.masking import HIDDEN as DOTS
 
 EXPORTED: Final = "record.exported"
@@ -49,16 +33,16 @@ Lines = Iterator[tuple[str, Body]]
 
 
 class NothingThere(LookupError):
-    """The record has nothing of what was asked for."""
+    """The record has nothing to export."""
 
 
 def export(to: Path, actor: Actor, *, since: datetime | None = None, until: datetime | None = None) -> dict[str, int]:
-    """Write all batches with events from `since` up to `until` into the new file `to`; how much of what is in it.
+    """Write all batches with events from `since` up to `until` into the new file `to`; return its counts.
 
     That it was exported is on record before, and in the file if it goes up to now. Whole batches, so that there may be
     events from before and after. NothingThere, BadKey, OtherKey, OSError.
     """
-    span = {"from": _iso(since), "to": _iso(until)}
+    span = {name: rows.iso(at) if at is not None else None for name, at in (("from", since), ("to", until))}
     note(None, EXPORTED, actor=actor, data={"format": "file", **span})
     sealing.seal_all()
     batches = _batches(since, until)
@@ -82,17 +66,17 @@ def first_line(to: Path) -> Body:
 
 
 def _write(to: Path, about: Body, lines: Callable[["_Content"], Lines]) -> dict[str, int]:
-    """Write a file; how much of what is in it."""
+    """Write a file, and return its counts."""
     private = keys.own()
     key = keys.enrolled(private)
     if to.exists():
         raise FileExistsError(f"{to} exists: name a file that does not.")
-    # Whether the record is as it was, and the first things that are not: no values.
+    # The first findings, without values.
     found = verify().findings
     named = [{"kind": each.kind, "batch": each.batch, "event": each.event} for each in found[:MOST_FINDINGS]]
     header: Body = {
         "format": FORMAT,
-        "at": _iso(timezone.now()),
+        "at": rows.iso(timezone.now()),
         **about,
         "verified": not found,
         "found": len(found),
@@ -110,7 +94,7 @@ def _write(to: Path, about: Body, lines: Callable[["_Content"], Lines]) -> dict[
         for kind, body in lines(content):
             handle.write(writer.line(kind, body))
         signed = {"counts": content.counts, "lines": writer.count, "over": writer.sum}
-        handle.write(writer.line("trailer", {**signed, "signature": sign(private, EXPORT, signed)}))
+        handle.write(writer.line("trailer", {**signed, "signature": proofs.sign(private, proofs.EXPORT, signed)}))
     return content.counts
 
 
@@ -130,16 +114,12 @@ def _batch_of(event_id: int) -> int | None:
     return Seal.objects.filter(last__gte=event_id).order_by("last").values_list("number", flat=True).first()
 
 
-def _iso(at: datetime | None) -> str | None:
-    return rows.iso(at) if at is not None else None
-
-
 class _Content:
-    """The lines between header and trailer, each with its kind; `counts`: how much of what they have."""
+    """The lines between header and trailer, each with its kind; `counts`: how many of each there are."""
 
     def __init__(self) -> None:
         self.counts = {"batches": 0, "events": 0, "receipts": 0}
-        # The events of each call that are in the file, and the calls that were decided there, in order.
+        # Events in the file by call, and the calls that were decided there, in order.
         self._calls: dict[str, list[int]] = {}
         self._decided: dict[str, None] = {}
 
@@ -175,16 +155,16 @@ class _Content:
         return "seal", body
 
     def _events(self, seal: Seal, there: list[Row]) -> Iterator[Body]:
-        """Yield events with secrets kept back, and what it takes to hash the rest."""
+        """Yield events with secrets kept back, and the salts to hash the rest."""
         calls = {row["call"] for row in there if rows.is_readable(row) and row["call"]}
         arguments = _stored(ToolCall, [UUID(each) for each in calls], "pk", "arguments")
         for row in there:
             self.counts["events"] += 1
-            salt = salt_of_row(seal.salt, row["id"])
-            # Also one whose JSON cannot be hashed is found out by hashing it.
+            salt = proofs.salt_of_row(seal.salt, row["id"])
+            # Marks a row whose JSON cannot be hashed as unreadable.
             rows.hashed(row, seal)
             if not rows.is_readable(row):
-                inner = unreadable_inner(row[rows.RAW], salts(salt))
+                inner = proofs.unreadable_inner(row[rows.RAW], proofs.salts(salt))
                 yield {"batch": seal.number, "row": {"id": row["id"]}, "unreadable": inner}
                 continue
             if row["call"] is not None:
@@ -192,7 +172,7 @@ class _Content:
                 if row["name"] in DECIDED:
                     self._decided[row["call"]] = None
             event = _event(row, salt, arguments.get(row["call"] or ""))
-            text = {"text": text_digest(row[rows.TEXT], salts(salt))} if rows.form_of(seal) != 1 else {}
+            text = {"text": proofs.text_digest(row[rows.TEXT], proofs.salts(salt))} if rows.form_of(seal) != 1 else {}
             yield {"batch": seal.number, **event, **text}
 
     def _receipts(self) -> Lines:
@@ -210,20 +190,20 @@ class _Content:
 
 
 def _stored(model: Any, ids: list[UUID], key: str, column: str) -> dict[str, Any]:
-    """Return what is in this column, by call; nothing where it cannot be read."""
+    """Return the values of a column by call, as far as they can be read."""
     found = rows.readable_values(model.objects.filter(**{f"{key}__in": ids}), (key, column))
     return {str(row[key]): row[column] for row in found}
 
 
 def _event(row: Row, salt: str, arguments: Any) -> Body:
-    salt_of = salts(salt)
+    salt_of = proofs.salts(salt)
     hiding = Hiding(Cover(row["data"], arguments), salt_of)
     data = hiding.of(row["data"])
     opened: Body = {"salt": salt}
     if hiding.hidden:
-        left = paths(data, hiding.hidden)
+        left = proofs.paths(data, hiding.hidden)
         opened = {"salts": {path: salt_of(path).hex() for path in left}, "hidden": hiding.hidden}
-    return {"row": {**{name: row[name] for name in COLUMNS}, "data": data}, **opened}
+    return {"row": {**{name: row[name] for name in proofs.COLUMNS}, "data": data}, **opened}
 
 
 def _receipt(call_id: str, events: list[Row], arguments: Any, disclosure: Any) -> Body:
@@ -239,7 +219,7 @@ def _receipt(call_id: str, events: list[Row], arguments: Any, disclosure: Any) -
 
 
 def _shown(digest: str | None, disclosures: list[Any], cover: Cover) -> Body:
-    """Return what was shown. `whole`: nothing of it is hidden; `matches`: it was here when exported."""
+    """Return the disclosure with this digest. `whole`: no value is hidden; `matches`: it was here when exported."""
     found = next((each for each in disclosures if rows.digest_of(each) == digest), None)
     shown = cover.value(found)
     return {"matches": found is not None, "disclosure": shown, "whole": found is not None and shown == found}
@@ -253,9 +233,9 @@ class Hiding:
         self.hidden: dict[str, str] = {}
 
     def of(self, value: Any, path: str = "") -> Any:
-        """Return how `value`, which is the data of an event, reads with its secrets hidden.
+        """Return `value`, which is the data of an event, with its secrets hidden.
 
-        Its own keys, at the top, are hitlchat's, and say nothing of what is secret.
+        Its own keys, at the top, are hitlchat's, and do not mark anything as secret.
         """
         if isinstance(value, dict):
             if any(self._cover.text(key) != key for key in value):
@@ -267,9 +247,9 @@ class Hiding:
         return value if shown == value else self._keep_back(value, path, shown)
 
     def _member(self, key: str, item: Any, path: str) -> Any:
-        where = below(path, key)
-        return self._keep_back(item, where, DOTS) if path and told(key, item) else self.of(item, where)
+        where = proofs.below(path, key)
+        return self._keep_back(item, where, DOTS) if path and is_secret(key, item) else self.of(item, where)
 
     def _keep_back(self, value: Any, path: str, reads: Any) -> Any:
-        self.hidden[path] = node(value, self._salt_of, path=path).hex()
+        self.hidden[path] = proofs.node(value, self._salt_of, path=path).hex()
         return reads

@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translatable
 
-COLUMNS = ("id", "name", "call", "actor", "means", "at")
+COLUMNS: Final = ("id", "name", "call", "actor", "means", "at")
+SEAL, DROP, KEY, EXPORT = "seal", "drop", "key", "export"
 # How the events of a batch are hashed. 1: without the text of `data`, as batches were sealed once.
 FORM: Final = 2
 # The salt of the text of `data`; the paths of values begin with “/”.
@@ -30,6 +31,8 @@ MARK: Final = 16
 Row = dict[str, Any]
 Body = dict[str, Any]
 SaltOf = Callable[[str], bytes]
+Hashes = Sequence[bytes]
+Ranges = list[list[int]]
 # Hashes of values that are kept back, by path.
 Hidden = Mapping[str, str]
 NOTHING: Final[Hidden] = MappingProxyType({})
@@ -129,29 +132,23 @@ def _keyed(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
 
 
-Hashes = Sequence[bytes]
-
-
 def root(leaves: Hashes) -> bytes:
     if not leaves:
         return hashlib.sha256(b"").digest()
     level = [_leaf(each) for each in leaves]
     while len(level) > 1:
-        # The last of an odd number goes up as it is, which gives the same tree as splitting at a power of two.
-        pairs = [_inner(level[at], level[at + 1]) for at in range(0, len(level) - 1, 2)]
-        level = pairs + level[2 * len(pairs) :]
+        level = _above(level)
     return level[0]
 
 
 def proof(leaves: Hashes, index: int) -> list[bytes]:
-    """Return what it takes besides the leaf at `index` to get at the root, from below."""
+    """Return the hashes that lead from the leaf at `index` to the root, from below."""
     level, path = [_leaf(each) for each in leaves], []
     while len(level) > 1:
         beside = index ^ 1
         if beside < len(level):
             path.append(level[beside])
-        pairs = [_inner(level[at], level[at + 1]) for at in range(0, len(level) - 1, 2)]
-        level, index = pairs + level[2 * len(pairs) :], index // 2
+        level, index = _above(level), index // 2
     return path
 
 
@@ -170,21 +167,18 @@ def climbed(leaf: bytes, index: int, count: int, path: Hashes) -> bytes | None:
     return None if left else here
 
 
+def _above(level: list[bytes]) -> list[bytes]:
+    # The last of an odd number goes up as it is, which gives the same tree as splitting at a power of two.
+    pairs = [_inner(level[at], level[at + 1]) for at in range(0, len(level) - 1, 2)]
+    return pairs + level[2 * len(pairs) :]
+
+
 def _leaf(data: bytes) -> bytes:
     return hashlib.sha256(b"\0" + data).digest()
 
 
 def _inner(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\1" + left + right).digest()
-
-
-Ranges = list[list[int]]
-
-SEAL, DROP, KEY, EXPORT = "seal", "drop", "key", "export"
-
-
-def hash_of(body: Body) -> str:
-    return canonical.sha256(body)
 
 
 def digest(text: str) -> str:
@@ -262,8 +256,8 @@ def is_signed(public: str, signature: str, kind: str, body: Body) -> bool:
 
 
 def fault_of(seal: Body, made: str, signature: str, public: str) -> Literal["", "edited", "unsigned"]:
-    """Return what is wrong with a seal: it has not the hash `made`, or its signature is not that of its key."""
-    if hash_of(seal) != made:
+    """Return the fault of a seal: it has not the hash `made`, or its signature is not that of its key."""
+    if canonical.sha256(seal) != made:
         return "edited"
     return "" if is_signed(public, signature, SEAL, seal) else "unsigned"
 
@@ -290,7 +284,11 @@ class PublicKey:
 def broken(keys: Sequence[PublicKey], anchor: str) -> str:
     """Return why the last of `keys` is not to be believed, if the one with fingerprint `anchor` is; empty if it is."""
     for key in keys:
-        if not _is_own_fingerprint(key):
+        try:
+            is_own = fingerprint(key.public) == key.id
+        except ValueError:
+            is_own = False
+        if not is_own:
             return translatable(f"The key {key.id[:16]}… on record is not the one that this fingerprint belongs to.")
     places = [place for place, key in enumerate(keys) if key.id == anchor]
     if not places:
@@ -307,10 +305,3 @@ def onward(keys: Sequence[PublicKey], anchor: str) -> set[str]:
     """The anchor and the keys after it. What is chained below a seal of one of them is believed with that seal."""
     ids = [key.id for key in keys]
     return set(ids[ids.index(anchor) :]) if anchor in ids else set()
-
-
-def _is_own_fingerprint(key: PublicKey) -> bool:
-    try:
-        return fingerprint(key.public) == key.id
-    except ValueError:
-        return False

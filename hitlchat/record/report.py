@@ -1,10 +1,8 @@
-"""The report of a walk over the record: what was looked at, what is not as it was sealed, and both in words."""
+"""The report of a walk over the record: counts, findings, and both in words."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
-
-from hitlchat.record.checking import plural
 
 MOST = 50
 
@@ -48,9 +46,9 @@ class Finding:
 
 @dataclass
 class Report:
-    """The sights of a walk over the record. `tail`: events that are not sealed yet; `late`: events whose ids are below
-    others of batches before their own; `uncovered`: calls whose events do not say everything that is kept of them,
-    since they are older than that, or were dropped; `notes`: what is no break but should be known.
+    """`tail`: events that are not sealed yet; `late`: events whose ids are below others of batches before their own;
+    `uncovered`: calls whose events do not cover their whole rows, since they are older than that, or were dropped;
+    `notes`: remarks that are no findings.
     """
 
     batches: int = 0
@@ -78,7 +76,7 @@ class Report:
 
 
 def words(report: Report) -> Iterator[str]:
-    """Yield what was found, a line each."""
+    """Yield the report, a line each."""
     counts = f"{plural(report.events, 'event')} in {plural(report.batches, 'batch', 'batches')}"
     if report.is_whole:
         yield f"Whole: {counts}, as they were sealed. {plural(report.calls, 'call')}, as their events say."
@@ -100,3 +98,7 @@ def words(report: Report) -> Iterator[str]:
     yield from report.notes
     if report.last_seal:
         yield f"The last seal is {report.last_seal}: note it elsewhere, and give it to --expect later."
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

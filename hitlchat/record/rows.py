@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 from hitlchat.base import canonical
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.record import proofs
-from hitlchat.record.proofs import Body, Ranges, Row, digest, row_hash, salt_of_row, salts, within
+from hitlchat.record.proofs import Body, Row, digest, within
 
 AT_ONCE = 500
 # Beside the columns of a row: the text that its data is stored as; and of one that is no event, all that is stored.
@@ -40,14 +40,6 @@ def read(*where: Q, most: int | None = None) -> list[Row]:
         # One of them; or it is the database that fails, and does so again.
         ids = list(found.values_list("pk", flat=True)[:most])
         return [_one(event_id) for event_id in ids]
-
-
-def read_ids(ids: Iterable[int]) -> list[Row]:
-    """Return the events with these ids, however many."""
-    left, found = iter(sorted(ids)), []
-    while some := list(islice(left, AT_ONCE)):
-        found += read(Q(pk__in=some))
-    return found
 
 
 def by_call(ids: Iterable[UUID]) -> dict[str, list[Row]]:
@@ -131,10 +123,10 @@ def _row(stored: dict[str, Any]) -> Row:
 
 def hashed(row: Row, seal: Seal) -> bytes:
     """The hash of an event in the batch of this seal. It never raises for the row's sake."""
-    salt_of = salts(salt_of_row(seal.salt, row["id"]))
+    salt_of = proofs.salts(proofs.salt_of_row(seal.salt, row["id"]))
     if RAW not in row:
         try:
-            return row_hash(row, salt_of, form_of(seal), text=proofs.text_digest(row[TEXT], salt_of))
+            return proofs.row_hash(row, salt_of, form_of(seal), text=proofs.text_digest(row[TEXT], salt_of))
         except canonical.NotJson:
             row[RAW] = _raw(row["id"])
     return proofs.unreadable_hash(row["id"], proofs.unreadable_inner(row[RAW], salt_of))
@@ -147,24 +139,12 @@ def form_of(seal: Seal) -> int:
 
 def body_of(seal: Seal) -> Body:
     """Return what is hashed and signed."""
-    # Those that were sealed before there was another form say nothing of it.
+    # The first seals state no format.
     form = {"format": seal.format} if seal.format is not None else {}
-    return {
-        **form,
-        "number": seal.number,
-        "first": seal.first,
-        "last": seal.last,
-        "count": seal.count,
-        "gaps": seal.gaps,
-        "late": seal.late,
-        "watch": seal.watch,
-        "root": seal.root,
-        "marks": digest(seal.marks),
-        "salt": digest(seal.salt),
-        "previous": seal.previous,
-        "at": iso(seal.sealed_at),
-        "key": seal.key_id,
-    }
+    names = ("number", "first", "last", "count", "gaps", "late", "watch", "root", "previous")
+    columns = form | {name: getattr(seal, name) for name in names}
+    digests = {"marks": digest(seal.marks), "salt": digest(seal.salt)}
+    return {**columns, **digests, "at": iso(seal.sealed_at), "key": seal.key_id}
 
 
 def body_of_drop(drop: Drop, seal: Seal) -> Body:
@@ -180,24 +160,18 @@ def every_seal(start: int = 1, last: int | None = None) -> Iterator[Seal]:
         at = page[-1].number
 
 
-def in_ranges(ranges: Ranges) -> Iterator[Q]:
-    """Yield so many conditions that each is short enough for a statement."""
-    left = iter(ranges)
-    while some := list(islice(left, 50)):
-        found = Q()
-        for first, last in some:
-            found |= Q(pk__range=(first, last))
-        yield found
-
-
-def newest_id(rows: "QuerySet[AuditEvent] | None" = None) -> int:
-    events = AuditEvent.objects.all() if rows is None else rows
+def newest_id(call_id: UUID | None = None) -> int:
+    """Return the id of the newest event, of all or of one call; 0 if there is none."""
+    events = AuditEvent.objects.all() if call_id is None else AuditEvent.objects.filter(call_id=call_id)
     return events.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
 def stored(seal: Seal) -> list[Row]:
     """Return everything in the range of ids of a batch, and what came late."""
-    return read_ids(seal.late) + read(Q(pk__range=(seal.first, seal.last)))
+    left, found = iter(sorted(seal.late)), list[Row]()
+    while some := list(islice(left, AT_ONCE)):
+        found += read(Q(pk__in=some))
+    return found + read(Q(pk__range=(seal.first, seal.last)))
 
 
 def sealed(seal: Seal) -> list[Row]:

@@ -1,29 +1,63 @@
-"""Sealing: what is settled of the record becomes a batch with a signature, chained to the batch before.
+"""Sealing: settled events of the record become a signed batch, chained to the batch before. And dropping old batches.
 
 Events are recorded as ever; nothing here locks them. On PostgreSQL ids are handed out before commits, so an event may
 come to light below one that is sealed already: it is named as late in the next batch. Which batches that may still
 happen to is known exactly. Whoever has an id has begun a transaction before, so the gaps of a batch are final once no
 transaction is left that began before it was sealed (`watch`). Of any number of processes that seal, the one whose seal
 gets the next number is the one that has.
+
+The worker of each server seals, notes the last seal beside the database, and drops old batches.
 """
 
+import asyncio
+import json
+import logging
 import secrets
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
+from itertools import islice
+from operator import or_
+from pathlib import Path
+from typing import Final
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
-from django.db.models import Q, Subquery
+from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.db.models import Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from hitlchat.gate.models import AuditEvent, RecordKey, Seal
+from hitlchat.base import append_only, canonical
+from hitlchat.base.background import Worker
+from hitlchat.base.database import in_db
+from hitlchat.gate import tools
+from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.models import AuditEvent, Drop, Seal
+from hitlchat.gate.transition import note
 from hitlchat.record import keys, proofs, rows
-from hitlchat.record.proofs import FORM, SEAL, Row, gaps_in, hash_of, mark_of, sign
+from hitlchat.record.keys import BadKey, OtherKey
+from hitlchat.record.proofs import DROP, FORM, SEAL, Row, gaps_in, mark_of, sign, within
 
-MOST = 1000
+MOST: Final = 1000
 # By so much the clocks of a process and the database may differ.
-SLACK = timedelta(minutes=5)
+SLACK: Final = timedelta(minutes=5)
+DROPPED: Final = "record.dropped"
+RETENTION_SECONDS: Final = 3600.0
+BOLTS_OFF: Final = (
+    "Not all triggers that keep the record from being changed are on: “manage.py migrate” puts them on again."
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Mark:
+    number: int
+    hash: str
+
+
+class BadMark(ValueError):
+    """The file of the mark is there and cannot be read."""
 
 
 def seal(up_to: int | None = None) -> Seal | None:
@@ -42,7 +76,15 @@ def seal(up_to: int | None = None) -> Seal | None:
     if not (late or fresh):
         return None
     made = _made(before, late, fresh, oldest)
-    return made if _signed(made, keys.enrolled(private), private) else None
+    made.key = keys.enrolled(private)
+    body = rows.body_of(made)
+    made.hash, made.signature = canonical.sha256(body), sign(private, SEAL, body)
+    try:
+        with transaction.atomic():
+            made.save(force_insert=True)
+    except IntegrityError:
+        return None
+    return made
 
 
 def seal_all() -> int:
@@ -51,20 +93,13 @@ def seal_all() -> int:
     while True:
         if seal(up_to=last) is not None:
             count += 1
-        elif not AuditEvent.objects.filter(pk__gt=_sealed_up_to(), pk__lte=last).exists():
+        elif not _unsealed().filter(pk__lte=last).exists():
             return count
 
 
-def oldest_unsealed() -> datetime | None:
-    """Return when the first event happened that is in no batch yet; None if all are sealed."""
-    sealed = Seal.objects.order_by("-number").values("last")[:1]
-    rest = AuditEvent.objects.filter(pk__gt=Coalesce(Subquery(sealed), 0)).order_by("pk")
-    return rest.values_list("at", flat=True).first()
-
-
 def unsealed_seconds() -> float:
-    """Return how old that one is; 0 if all are sealed."""
-    at = oldest_unsealed()
+    """Return how old the oldest event is that is in no batch yet; 0 if all are sealed."""
+    at = _unsealed().order_by("pk").values_list("at", flat=True).first()
     return max(0.0, (timezone.now() - at).total_seconds()) if at is not None else 0.0
 
 
@@ -73,8 +108,119 @@ def is_overdue(seconds: float) -> bool:
     return seconds > 3 * settings.HITL_RECORD_SECONDS
 
 
-def _sealed_up_to() -> int:
-    return Seal.objects.order_by("-number").values_list("last", flat=True).first() or 0
+def mark_file() -> Path:
+    return Path(settings.DATA_DIR) / "record_mark"
+
+
+def last_mark() -> Mark | None:
+    """Return the seal that was noted last beside the database; None if none was.
+
+    Raises: BadMark
+    """
+    try:
+        mark = json.loads(mark_file().read_text(encoding="ascii"))
+        return Mark(int(mark["number"]), str(mark["hash"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadMark(f"{mark_file()} cannot be read; delete it if you know why.") from error
+
+
+def advance() -> Mark | None:
+    """Note the last seal, and return None; or return the one noted before, if it is missing in the record.
+
+    Raises: BadMark
+    """
+    before = last_mark()
+    if before is not None and mark_file().stat().st_mode & 0o077:
+        # Written by a version that let others read it.
+        mark_file().chmod(0o600)
+    if before is not None and not Seal.objects.filter(pk=before.number, hash=before.hash).exists():
+        return before
+    last = Seal.objects.order_by("-number").first()
+    if last is not None and (before is None or last.number > before.number):
+        with keys.private_file(mark_file(), replace=True) as handle:
+            handle.write(json.dumps({"number": last.number, "hash": last.hash}).encode("ascii"))
+    return None
+
+
+def drop(days: int, actor: Actor) -> int:
+    """Drop the events of all batches sealed more than `days` days ago, and return how many batches.
+
+    A batch whose gaps may still be filled stays, and so does all after it. Raises: BadKey, OtherKey
+    """
+    newest = Seal.objects.order_by("-number").first()
+    if newest is None:
+        return 0
+    old = Seal.objects.filter(drop=None, sealed_at__lt=timezone.now() - timedelta(days=days), number__lt=newest.watch)
+    numbers = list(old.order_by("number").values_list("number", flat=True))
+    late = rows.late_batches()
+    dropped = [number for number in numbers if _drop(number, late, days, actor)]
+    if dropped:
+        tools.state_again()
+        logger.warning("Batches %s to %s of the record were dropped: older than %s days", numbers[0], numbers[-1], days)
+    return len(dropped)
+
+
+class RecordWorker:
+    """Seals and drops for one process: an event is sealed once it was there at the look before."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._complaint = ""
+        self._dropped_at = -RETENTION_SECONDS
+        self._has_key = False
+
+    def look(self, now: float) -> None:
+        """Seal and drop what is due; `now`: seconds of a clock that only goes forward."""
+        try:
+            if not self._has_key:
+                # At the start, and not only once there is something to seal.
+                keys.enrolled(keys.own())
+                self._has_key = True
+                if append_only.missing():
+                    self._complain(BOLTS_OFF)
+            seen, self._seen = self._seen, rows.newest_id()
+            while _is_due(seen) and seal(up_to=seen) is not None:
+                continue
+            if lost := advance():
+                self._complain(f"Seal {lost.number} was here and is not in the record any more: see docs/record.md.")
+            elif settings.HITL_RECORD_DAYS and now - self._dropped_at >= RETENTION_SECONDS:
+                self._dropped_at = now
+                drop(settings.HITL_RECORD_DAYS, SYSTEM)
+        except (BadKey, OtherKey, BadMark) as error:
+            self._complain(str(error))
+
+    def _complain(self, words: str) -> None:
+        # Once, and not at every look.
+        if words != self._complaint:
+            self._complaint = words
+            logger.error("%s", words)
+
+
+async def work() -> None:
+    """Seal, note and drop for the server process; ends only by being cancelled."""
+    # A process before may have died and left events; and this one may die as soon.
+    await seal_rest()
+    worker, clock = RecordWorker(), asyncio.get_running_loop().time
+
+    async def look() -> None:
+        await in_db(worker.look)(clock())
+
+    await Worker("record", look, settings.HITL_RECORD_SECONDS).work()
+
+
+async def seal_rest() -> None:
+    """Seal everything at once: when a server starts, and when it has ended everything else."""
+    try:
+        await in_db(seal_all)()
+    except (BadKey, OtherKey, DatabaseError):
+        logger.exception("What was left of the record could not be sealed; it is tried again")
+
+
+def _unsealed() -> "QuerySet[AuditEvent]":
+    last = Seal.objects.order_by("-number").values("last")[:1]
+    return AuditEvent.objects.filter(pk__gt=Coalesce(Subquery(last), 0))
 
 
 def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: datetime | None) -> Seal:
@@ -97,25 +243,14 @@ def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: dateti
     return made
 
 
-def _signed(made: Seal, key: RecordKey, private: Ed25519PrivateKey) -> bool:
-    """Return whether it got its number."""
-    made.key = key
-    body = rows.body_of(made)
-    made.hash, made.signature = hash_of(body), sign(private, SEAL, body)
-    try:
-        with transaction.atomic():
-            made.save(force_insert=True)
-    except IntegrityError:
-        return False
-    return True
-
-
 def _late(before: Seal) -> list[Row]:
-    """Return what is now where there was a gap, and in no batch yet."""
+    """Return the rows that are now where there was a gap, and in no batch yet."""
     watched = list(Seal.objects.filter(number__gte=before.watch).values_list("gaps", "late"))
     sealed = {event_id for _, late in watched for event_id in late}
-    gaps = rows.in_ranges([each for gaps, _ in watched for each in gaps])
-    found = [row for where in gaps for row in rows.read(where)]
+    gaps, found = iter([each for gaps, _ in watched for each in gaps]), list[Row]()
+    # So many that they are short enough for a statement.
+    while some := list(islice(gaps, 50)):
+        found += rows.read(reduce(or_, (Q(pk__range=(first, last)) for first, last in some)))
     return sorted((row for row in found if row["id"] not in sealed), key=lambda row: int(row["id"]))
 
 
@@ -128,7 +263,7 @@ def _watch(before: Seal | None, number: int, oldest: datetime | None) -> int:
 
 
 def _oldest_transaction() -> datetime | None:
-    """Return when the oldest one began that is not over; None where no id is handed out before its turn to commit."""
+    """Return when the oldest open transaction began; None where ids are handed out in the order of commits."""
     if connection.vendor != "postgresql":
         return None
     with connection.cursor() as cursor:
@@ -138,3 +273,42 @@ def _oldest_transaction() -> datetime | None:
         )
         (oldest,) = cursor.fetchone()
     return oldest or timezone.now()
+
+
+def _drop(number: int, late: dict[int, int], days: int, actor: Actor) -> bool:
+    """Drop one batch: its events go, its drop is signed and recorded, all of it or nothing."""
+    private = keys.own()
+    key = keys.enrolled(private)
+    batch = Seal.objects.get(pk=number)
+    made = Drop(seal=batch, dropped_at=timezone.now(), key=key)
+    made.signature = sign(private, DROP, rows.body_of_drop(made, batch))
+    try:
+        with transaction.atomic():
+            # The database asks for it before it lets an event of this batch go.
+            made.save(force_insert=True)
+            _delete(batch, late)
+            data = {"batch": number, "seal": batch.hash, "first": batch.first, "last": batch.last, "days": days}
+            note(None, DROPPED, actor=actor, data={**data, "events": batch.count})
+    except IntegrityError:
+        # Another process was first.
+        return False
+    return True
+
+
+def _delete(batch: Seal, late: dict[int, int]) -> None:
+    """Delete the events of a batch, which the model cannot; those of other batches or of none stay."""
+    ids = AuditEvent.objects.filter(pk__range=(batch.first, batch.last)).values_list("pk", flat=True)
+    own = (event_id for event_id in ids if not within(event_id, batch.gaps))
+    gone = [(event_id,) for event_id in (*batch.late, *own) if late.get(event_id, batch.number) == batch.number]
+    with connection.cursor() as cursor:
+        cursor.executemany("DELETE FROM gate_auditevent WHERE id = %s", gone)
+
+
+def _is_due(seen: int) -> bool:
+    """Return whether to seal: not if another process has just sealed, unless a whole batch is there."""
+    last = Seal.objects.order_by("-number").first()
+    if last is None:
+        return seen > 0
+    pause = timedelta(seconds=settings.HITL_RECORD_SECONDS / 2)
+    # A clock that was set back makes it a time to come.
+    return bool(seen - last.last >= MOST or abs(timezone.now() - last.sealed_at) >= pause)

@@ -1,22 +1,28 @@
-"""Walking the record from its first seal to its last event, a batch at a time: is everything as it was sealed?"""
+"""Walking the record from its first seal to its last event, a batch at a time: is everything as it was sealed?
+
+Then calls are compared with their events, and the settings that make the gate ask less with the last events about them.
+"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models import Q
 from django.utils.translation import gettext_noop
 
+from hitlchat.base import canonical
 from hitlchat.base.durations import about
 from hitlchat.base.sentences import translatable
+from hitlchat.gate import stated
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.sources import altered
-from hitlchat.record import calls, keys, proofs, rows, sealing, worker
+from hitlchat.gate.stated import Facts, Statement
+from hitlchat.record import calls, keys, proofs, rows, sealing
 from hitlchat.record.proofs import DROP, PublicKey, Row, fault_of, is_signed, mark_of, sealed_as, within
 from hitlchat.record.report import Finding, Report
-from hitlchat.record.stating import Stated
 
 NOT_SEALED: Final = gettext_noop(
     "Whatever they say can still be forged: start the server, which seals them, or run “audit seal”."
@@ -24,6 +30,10 @@ NOT_SEALED: Final = gettext_noop(
 UNKNOWN: Final = (
     "Nothing here says whose key that is: give --key with the fingerprint that was noted when the record was begun."
 )
+# So often the settings are compared again, if they change meanwhile.
+ATTEMPTS: Final = 5
+LONGEST: Final = 80
+FINGERPRINTS: Final = ("reached", "headers_and_variables")
 
 
 @dataclass(frozen=True)
@@ -64,10 +74,10 @@ def steps(report: Report, noted: Noted) -> Iterator[tuple[int, int]]:
 
 
 def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int) -> Iterator[Finding]:
-    """Yield what is wrong with the events of one batch, which are `there`; nothing if they are those that were sealed.
+    """Compare the events of one batch, which are `there`, with its seal.
 
-    `late`: of ids that came late, the batch that has them. `still_open`: from this batch on, what is in a gap has come
-    late and will be sealed.
+    `late`: the batch of each id that came late. `still_open`: from this batch on, an event in a gap has come late and
+    will be sealed.
     """
     marks = dict(sealed_as(rows.body_of(seal), seal.marks))
     for row in there:
@@ -122,21 +132,20 @@ def _edited(seal: Seal, event_id: int) -> Finding:
 
 
 class _Walk:
-    """One look at the whole record; what it sees on its way goes into `report`."""
+    """One walk over the whole record; its counts go into `report`."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._public = {key.pk: key.public for key in RecordKey.objects.all()}
         self._last = Seal.objects.order_by("-number").first()
-        # Of ids that came late, the batch that has them.
         self._late = rows.late_batches()
-        self._stated = Stated()
+        self._stated = _Stated()
         self._names = dict(User.objects.values_list("pk", "username"))
         self._renamed: set[int] = set()
 
     def over(self, noted: Noted) -> Iterator[Finding | None]:
         """Yield findings, and None after each piece in which there is nothing more to find."""
-        mark = worker.last_mark()
+        mark = sealing.last_mark()
         self._report.late = len(self._late)
         yield from self._keys(noted.key)
         for event_id in AuditEvent.objects.filter(pk__lt=1).order_by("pk").values_list("pk", flat=True)[:10]:
@@ -145,7 +154,7 @@ class _Walk:
         for seal in rows.every_seal(last=self._last.number if self._last else 0):
             wrong = list(self._linked(seal, previous))
             yield from wrong
-            # Of one that was edited it cannot be told what it covers.
+            # An edited seal does not tell which events it covers.
             if not any(each.kind == "seal edited" for each in wrong):
                 yield from self._batch(seal)
             previous = seal
@@ -155,7 +164,6 @@ class _Walk:
         yield from self._tail(previous.last if previous else 0)
         yield from _cut_off(noted.seal, mark)
         yield from calls.compare(self._report)
-        # The code and texts under a definition hash, as each source of tools has them.
         yield from (Finding("not the definition", words) for words in altered())
         yield from self._stated.compare()
 
@@ -220,7 +228,6 @@ class _Walk:
         yield from compare(seal, there, self._late, self._last.watch if self._last else 0)
         for first, until in seal.gaps:
             yield from _gap(first, until, seal.number)
-        # The first event here of each call.
         first_of: dict[str, int] = {}
         for row in filter(rows.is_readable, there):
             yield from self._read(row, seal.number)
@@ -234,7 +241,7 @@ class _Walk:
 
     def _tail(self, sealed: int) -> Iterator[Finding]:
         """Yield what is not sealed yet: how much, and whether it should be by now."""
-        at, overdue, first = sealed, sealing.unsealed_seconds(), None
+        at, seconds, first = sealed, sealing.unsealed_seconds(), None
         while page := rows.read(Q(pk__gt=at), most=rows.AT_ONCE):
             self._report.tail += len(page)
             for row in page:
@@ -242,9 +249,16 @@ class _Walk:
                 yield from _gap(at + 1, row["id"] - 1, None)
                 at = row["id"]
                 yield from self._read(row, None) if rows.is_readable(row) else ()
-        if self._report.tail and sealing.is_overdue(overdue):
-            words = " ".join((_unsealed(self._report.tail, overdue), NOT_SEALED))
-            yield Finding("not sealed", words, None, first)
+        count = self._report.tail
+        if count and sealing.is_overdue(seconds):
+            words = (
+                translatable(f"The last event is not sealed, and is {about(seconds)} old.")
+                if count == 1
+                else translatable(
+                    f"The last {count:,} events are not sealed, and the first of them is {about(seconds)} old."
+                )
+            )
+            yield Finding("not sealed", " ".join((words, NOT_SEALED)), None, first)
 
     def _read(self, row: Row, batch: int | None) -> Iterator[Finding]:
         """Take in what an event states, and yield each person in it who has another name now, once."""
@@ -267,25 +281,119 @@ class _Walk:
 
 
 def _gap(first: int, until: int, batch: int | None) -> Iterator[Finding]:
-    """Yield that ids are missing. SQLite gives each id once it is kept, so that none is left out."""
+    """Yield that ids are missing: SQLite leaves none out, as it gives an id only to a row that it stores."""
     if connection.vendor == "sqlite" and until >= first:
         words = translatable(f"Events {first} to {until} are missing: ids have no gaps here.")
         yield Finding("gap", words, batch, first)
 
 
-def _unsealed(count: int, seconds: float) -> str:
-    if count == 1:
-        return translatable(f"The last event is not sealed, and is {about(seconds)} old.")
-    return translatable(f"The last {count:,} events are not sealed, and the first of them is {about(seconds)} old.")
-
-
-def _cut_off(expected: str, mark: worker.Mark | None) -> Iterator[Finding]:
+def _cut_off(expected: str, mark: sealing.Mark | None) -> Iterator[Finding]:
     """Yield seals that were there once: noted by somebody elsewhere, or beside the database."""
     if expected and not Seal.objects.filter(hash=expected).exists():
         yield Finding("truncated", f"The seal {expected[:16]}…, which was to be found, is not in the record.")
     if mark and not Seal.objects.filter(pk=mark.number, hash=mark.hash).exists():
         words = translatable(
-            f"Seal {mark.number} ({mark.hash[:16]}…) was here once, as {worker.file()} says, and is"
+            f"Seal {mark.number} ({mark.hash[:16]}…) was here once, as {sealing.mark_file()} says, and is"
             " not in the record any more."
         )
         yield Finding("truncated", words, mark.number)
+
+
+@dataclass
+class _Stated:
+    """Settings that make the gate ask less, as events state them, read in any order; `last`: the newest event read."""
+
+    statements: dict[int, list[Statement]] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    last: int = 0
+
+    def read(self, row: Row) -> None:
+        self.last = max(self.last, row["id"])
+        data = row["data"]
+        if row["call"] is not None or not isinstance(data, dict):
+            return
+        if found := list(stated.statements(row["name"], data)):
+            self.statements[row["id"]] = found
+        if row["name"] == stated.BEGUN and isinstance(data.get("kinds"), list):
+            self.begun |= {kind for kind in data["kinds"] if isinstance(kind, str)}
+
+    def compare(self) -> Iterator[Finding]:
+        """Yield each difference to the database. Changes made meanwhile have events, which are read first."""
+        found = list(self._compared())
+        for _ in range(ATTEMPTS):
+            newer = rows.read(Q(pk__gt=self.last)) if found else []
+            if not newer:
+                break
+            for row in filter(rows.is_readable, newer):
+                self.read(row)
+            found = list(self._compared())
+        yield from found
+
+    def _compared(self) -> Iterator[Finding]:
+        expected = self._folded()
+        for kind in settings.RECORD_STATES:
+            try:
+                there = stated.now(kind)
+            except rows.UNREADABLE as error:
+                words = translatable(f"What is kept of each {_word(kind)} cannot even be read: {error}.")
+                yield Finding("not as stated", words)
+                continue
+            for key, (event, facts) in expected.get(kind, {}).items():
+                yield from _differences(kind, key, event, facts, there.get(key))
+            if kind in self.begun:
+                for key in there.keys() - expected.get(kind, {}).keys():
+                    words = translatable(f"The {_word(kind)} {_label(key, there[key])} is on no record.")
+                    yield Finding("not on record", words)
+
+    def _folded(self) -> dict[str, dict[str, tuple[int, Facts | None]]]:
+        """Return the last event and facts about each key, by kind."""
+        found: dict[str, dict[str, tuple[int, Facts | None]]] = {}
+        for event in sorted(self.statements):
+            for kind, key, facts in self.statements[event]:
+                before = found.setdefault(kind, {}).get(key, (0, None))[1]
+                # Events of a tool have the fields that changed.
+                whole = {**(before or {}), **facts} if kind == "tool" and facts is not None else facts
+                found[kind][key] = event, whole
+        return found
+
+
+def _differences(kind: str, key: str, event: int, stated_facts: Facts | None, there: Facts | None) -> Iterator[Finding]:
+    if stated_facts is None or there is None:
+        if there is not None:
+            words = translatable(f"The {_word(kind)} {_label(key, there)} is there, and event {event} says it is gone.")
+            yield Finding("not as stated", words, event=event)
+        elif stated_facts is not None:
+            words = translatable(
+                f"The {_word(kind)} {_label(key, stated_facts)} is not there any more, and event {event} states it."
+            )
+            yield Finding("not as stated", words, event=event)
+        return
+    # Any text may have been put in; of other kinds, older events do not state every field.
+    names = stated_facts.keys() | there.keys() if kind == "texts" else stated_facts.keys()
+    for name in sorted(names):
+        expected, actual = stated_facts.get(name), there.get(name)
+        if name in FINGERPRINTS and isinstance(expected, dict) and isinstance(actual, dict):
+            # By the keys that made both: a fingerprint of another SECRET_KEY tells nothing.
+            is_same = all(expected[each] == actual[each] for each in expected.keys() & actual.keys())
+        else:
+            is_same = expected == actual
+        if not is_same:
+            column, word, label = name.replace("_", " "), _word(kind), _label(key, there)
+            now, before = _short(actual), _short(expected)
+            words = translatable(
+                f"The {column} of the {word} {label} is {now}, and event {event}, the last about it, says {before}."
+            )
+            yield Finding("not as stated", words, event=event)
+
+
+def _word(kind: str) -> str:
+    return {"rules": "rules of tool", "texts": "texts of tool"}.get(kind, kind)
+
+
+def _label(key: str, facts: Facts | None) -> str:
+    return repr((facts or {}).get("name", key))
+
+
+def _short(value: Any) -> str:
+    text = canonical.pretty(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

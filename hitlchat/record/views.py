@@ -28,8 +28,8 @@ from hitlchat.record.exporting import NothingThere
 from hitlchat.record.keys import BadKey, OtherKey
 from hitlchat.record.proofs import spaced, unspaced
 from hitlchat.record.report import Report
+from hitlchat.record.sealing import BadMark
 from hitlchat.record.verifying import Noted, steps
-from hitlchat.record.worker import BadMark
 
 VERIFIED: Final = "record.verified"
 LINES: Final = "application/x-ndjson"
@@ -50,7 +50,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @_administrators_only
 @require_POST
 def verify(request: HttpRequest) -> HttpResponseBase:
-    """Line by line how far it is, for the page's script; everybody else is sent back to the page once it is over."""
+    """Stream the progress, a line each, for the page's script; others are sent back to the page once it is over."""
     key, seal = (unspaced(request.POST.get(name, "")) for name in ("key", "expect"))
     pieces = _verifying(actor_of(request), Noted(key=key, seal=seal))
     if LINES in request.headers.get("Accept", ""):
@@ -112,7 +112,7 @@ def _page(request: HttpRequest, *, status: int = 200, **more: Any) -> HttpRespon
 
 
 def _verifying(actor: Actor, noted: Noted) -> Iterator[str]:
-    """Yield the progress; what was found goes on record."""
+    """Yield the progress; the findings go on record."""
     report = Report()
     try:
         for done, every in steps(report, noted):
@@ -127,29 +127,26 @@ def _verifying(actor: Actor, noted: Noted) -> Iterator[str]:
 
 
 def _file(request: HttpRequest, name: str, write: Write) -> HttpResponseBase:
-    """Return what `write` writes, as a download that is nowhere any more once it was sent."""
+    """Return the file that `write` writes, as a download that leaves nothing behind."""
     try:
-        return download(request, _read(_written(write)), name=name, kind=LINES)
+        with tempfile.TemporaryDirectory() as folder:
+            to = Path(folder) / "file"
+            write(to)
+            # Still open once its name is gone.
+            file = to.open(encoding="ascii", newline="")
     except (NothingThere, BadKey, OtherKey, OSError) as error:
         return _page(request, problem=str(error), status=422)
 
+    def pieces() -> Iterator[str]:
+        with file:
+            while piece := file.read(PIECE):
+                yield piece
 
-def _written(write: Write) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        to = Path(folder) / "file"
-        write(to)
-        # Open, and without a name.
-        return to.open(encoding="ascii", newline="")
-
-
-def _read(file: Any) -> Iterator[str]:
-    with file:
-        while piece := file.read(PIECE):
-            yield piece
+    return download(request, pieces(), name=name, kind=LINES)
 
 
 def _moment(text: str, of_day: Callable[[date], datetime]) -> datetime | None:
-    """Return the moment of the day that is written there; None for an empty text. Raises: ValueError"""
+    """Return the moment that `of_day` gives for a written day; None for an empty text. Raises: ValueError"""
     return of_day(date.fromisoformat(text.strip())) if text.strip() else None
 
 

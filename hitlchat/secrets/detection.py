@@ -1,8 +1,8 @@
-"""Detection of what looks like a secret (SR-44): the one place that decides it, for all that leaves the record.
+"""Detection of secrets by their looks (SR-44): the one place for it, for all that leaves the record.
 
-By its looks: the names that secrets have as keys and in texts, headers with credentials, addresses with a password,
-private keys, and tokens with a known beginning. What looks like none of them is not found. The record itself and the
-tools have everything as it is; secrets that are kept here are hidden by their value before that (masking.py).
+Looks are the names of secrets as keys and in texts, headers with credentials, addresses with a password, private keys,
+and tokens with a known beginning. Other secrets are not found. The record itself and the tools have everything as it
+is; secrets that are stored here are hidden by their value before that (masking.py).
 
 Every repetition in a pattern is bounded or cannot meet what follows it, so that no text takes long to be looked at.
 Needs neither Django's settings nor a database.
@@ -41,7 +41,7 @@ _BEGINNINGS: Final = (
     r"eyJ[\w-]{4,}\.[\w-]{4,}(?:\.[\w-]*)?"
 )
 _IS: Final = r"(?:=>|:=|[:=])"
-# Each with what to hide as its group `s`. Their order counts: what one hides the next does not see.
+# Each has the part to hide as its group `s`. Their order counts: the next one does not see what one hides.
 _SURE: Final = tuple(
     re.compile(pattern)
     for pattern in (
@@ -65,7 +65,7 @@ _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _IN_DOUBT: Final = tuple(
     re.compile(pattern)
     for pattern in (
-        # A whole heredoc: what a script writes may hold anything.
+        # A whole heredoc: it may hold anything.
         r"(?sm:<<-?[ \t]{0,8}(?P<q>['\"]?)(?P<end>\w{1,40})(?P=q)(?P<s>[^\n]{0,500}\n.*?)(?:^\s{0,40}(?P=end)\b|\Z))",
         r"://(?P<s>[^/\s@]{1,700})@",
         rf"(?i:\b(?:key|session|otp|pin|cvv|cvc|dsn|jwt)[\"']?\s{{0,5}}{_IS}\s{{0,5}})(?P<s>[^\s,;&]+)",
@@ -92,11 +92,8 @@ def hidden(text: str, *, in_doubt: bool = False) -> str:
     return text
 
 
-def told(key: str, item: Any, *, in_doubt: bool = False) -> bool:
-    """Return whether what stands under this key is secret, whatever it looks like.
-
-    Nothing, a switch or a count is not.
-    """
+def is_secret(key: str, item: Any, *, in_doubt: bool = False) -> bool:
+    """Return whether the value under this key is secret, by its name; an empty one, a switch or a count is not."""
     if item in (None, "", [], {}) or isinstance(item, bool) or not named(key, in_doubt=in_doubt):
         return False
     return not (isinstance(item, int | float) and key.lower().endswith("tokens"))
@@ -110,7 +107,7 @@ def named(key: str, *, in_doubt: bool = False) -> bool:
 
 
 class Cover:
-    """Hides what is secret in `values` wherever it stands: also where it is no more than a word in a sentence."""
+    """Hides the secrets of `values` wherever they stand: also where one is no more than a word in a sentence."""
 
     def __init__(self, *values: Any) -> None:
         found = {secret for value in values for secret in _secrets(value)}
@@ -121,7 +118,7 @@ class Cover:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.text(key): HIDDEN if told(key, item) else self.value(item) for key, item in value.items()}
+            return {self.text(key): HIDDEN if is_secret(key, item) else self.value(item) for key, item in value.items()}
         return [self.value(item) for item in value] if isinstance(value, list) else value
 
     def text(self, text: str) -> str:
@@ -133,19 +130,17 @@ def _secrets(value: Any, *, by_name: bool = False) -> Iterator[str]:
     """The texts in `value` that are to be hidden; with `by_name` all of them."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _secrets(item, by_name=by_name or told(key, item))
+            yield from _secrets(item, by_name=by_name or is_secret(key, item))
     elif isinstance(value, list):
         for item in value:
             yield from _secrets(item, by_name=by_name)
+    elif isinstance(value, str) and by_name:
+        yield value
     elif isinstance(value, str):
-        yield from [value] if by_name else _found(value)
-
-
-def _found(text: str) -> Iterator[str]:
-    for pattern in _patterns(text, in_doubt=False):
-        parts = list(_parts(pattern, text))
-        yield from (secret for _, secret in parts if secret)
-        text = "".join(part for part, _ in parts)
+        for pattern in _patterns(value, in_doubt=False):
+            parts = list(_parts(pattern, value))
+            yield from (secret for _, secret in parts if secret)
+            value = "".join(part for part, _ in parts)
 
 
 def _patterns(text: str, in_doubt: bool) -> tuple[re.Pattern[str], ...]:
@@ -156,7 +151,7 @@ def _patterns(text: str, in_doubt: bool) -> tuple[re.Pattern[str], ...]:
 
 
 def _parts(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
-    """Yield what there is to read, piece by piece, each with the secret for which it stands, or ""."""
+    """Yield the text piece by piece, each with the secret for which it stands, or ""."""
     at = 0
     for match in pattern.finditer(text):
         start, end = match.span("s")
@@ -176,22 +171,12 @@ def _words(key: str) -> str:
     return _HUMPS.sub("_", key).lower()
 
 
-# Below: questions that ask a person for a secret, found by their words, however these are spelt or disguised. What is
-# not found is still answered by a person, who reads whose question it is.
+# Below: questions that ask a person for a secret, found by their words, however these are spelt or disguised. Others
+# are still answered by a person, who reads whose question it is.
 # Wherever they stand, also in the middle of a word.
 _ANYWHERE = (
-    *(
-        "password",
-        "passwort",
-        "passwd",
-        "pass ?phrase",
-        "pass ?code",
-        "kennwort",
-        "mot de passe",
-        "contraseña",
-        "senha",
-    ),
-    *("wachtwoord", "пароль", "密码", "密碼", "パスワード", "비밀번호", "secret", "credential", "mnemonic"),
+    *("password", "passwort", "passwd", "pass ?phrase", "pass ?code", "kennwort", "mot de passe", "contraseña"),
+    *("senha", "wachtwoord", "пароль", "密码", "密碼", "パスワード", "비밀번호", "secret", "credential", "mnemonic"),
     *("api ?key", "access ?key", "private ?key", "ssh ?key", "signing ?key", "encryption ?key", "session ?(?:id|key)"),
     *("(?:auth|access|api|refresh|bearer|session|id) ?token", "(?:seed|recovery) ?(?:phrase|words?|codes?|key)"),
     *("card ?number", "(?:verification|security|login|sign.?in|authenticat\\w+|authoris\\w+|authoriz\\w+) ?code"),

@@ -27,7 +27,7 @@ from hitlchat.gate.models import Approval, AuditEvent, Decision, Seal, Tool, Too
 from hitlchat.record import keys, proofs, rows
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export, receipt
-from hitlchat.record.proofs import SEAL, hash_of, sign
+from hitlchat.record.proofs import SEAL, sign
 from hitlchat.record.sealing import seal, seal_all
 from hitlchat.record.verifying import compare
 from tests.conftest import signed_in
@@ -427,7 +427,7 @@ def sealed_before() -> None:
     private = keys.own()
     made.key = keys.enrolled(private)
     body = rows.body_of(made)
-    made.hash, made.signature = hash_of(body), sign(private, SEAL, body)
+    made.hash, made.signature = canonical.sha256(body), sign(private, SEAL, body)
     made.save(force_insert=True)
 
 

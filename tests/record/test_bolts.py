@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 
 from hitlchat.base import append_only
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
-from hitlchat.record import worker
+from hitlchat.record import sealing
 from tests.record.conftest import found, sealed
 
 pytestmark = [
@@ -66,8 +66,8 @@ def test_a_migration_that_takes_them_off_with_its_table_leaves_them_on(caplog: p
     for statement in append_only.off(connection.vendor)[:4]:
         _run(statement)
     assert len(append_only.missing()) == 4
-    worker.RecordWorker().look(0.0)
-    assert worker.BOLTS_OFF in caplog.messages
+    sealing.RecordWorker().look(0.0)
+    assert sealing.BOLTS_OFF in caplog.messages
     call_command("migrate", verbosity=0)
     assert append_only.missing() == []
     sealed(1)

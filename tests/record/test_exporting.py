@@ -19,10 +19,9 @@ from hitlchat.gate import attention, decide
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.decide import take_back
 from hitlchat.gate.models import AuditEvent, Oversight, Seal, ToolCall
-from hitlchat.record import keys, worker
-from hitlchat.record.checking import check
+from hitlchat.record import keys, sealing
+from hitlchat.record.checking import Writer, check
 from hitlchat.record.exporting import NothingThere, export, receipt
-from hitlchat.record.file_format import Writer
 from hitlchat.record.sealing import seal
 from tests.architecture.source import ROOT
 from tests.conftest import signed_in
@@ -207,7 +206,7 @@ def test_batches_that_were_dropped_are_in_it_with_their_seals(tmp_path: Path) ->
     with time_machine.travel(timezone.now() - timedelta(days=40)):
         sealed(2, 2)
     sealed(1, 1)
-    assert worker.drop(30, SYSTEM) == 2
+    assert sealing.drop(30, SYSTEM) == 2
     found = check(exported(tmp_path))
     assert (found.wrong, found.batches) == ("", Seal.objects.count())
 

@@ -20,13 +20,12 @@ from pytest_django import Settings
 from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Seal
-from hitlchat.record import keys, worker
+from hitlchat.record import keys, sealing
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export
 from hitlchat.record.proofs import ids_of
 from hitlchat.record.rows import batches_of, body_of
-from hitlchat.record.sealing import MOST, seal, seal_all
-from hitlchat.record.worker import RecordWorker, work
+from hitlchat.record.sealing import MOST, RecordWorker, seal, seal_all, work
 from tests.architecture.source import ROOT
 from tests.gate.racing import together
 from tests.record.conftest import found, happen, report, sealed
@@ -86,7 +85,7 @@ def test_what_commits_out_of_order_is_sealed_once_and_never_taken_for_put_in(tmp
     # Dropped with the batch that has it, and not with the one that its id is in the middle of.
     with time_machine.travel(timezone.now() + timedelta(days=3)):
         sealed(1, 1)
-        gone = worker.drop(1, SYSTEM)
+        gone = sealing.drop(1, SYSTEM)
     assert (gone, found(), AuditEvent.objects.filter(pk__in=[before, late]).count()) == (6, [], 0)
 
 

@@ -34,10 +34,9 @@ from hitlchat.gate.models import (
 from hitlchat.gate.transition import note
 from hitlchat.mcp_server import tokens
 from hitlchat.people import groups, membership
-from hitlchat.record import worker
 from hitlchat.record.checking import check, checked_words
 from hitlchat.record.exporting import export, first_line, receipt
-from hitlchat.record.sealing import seal_all
+from hitlchat.record.sealing import advance, mark_file, seal_all
 from hitlchat.secrets import sealing
 from hitlchat.secrets.values import Value
 from hitlchat.upstreams import server_draft
@@ -421,11 +420,11 @@ def test_an_export_and_a_receipt_say_on_their_first_line_what_verifying_would(
 def test_what_was_noted_beside_the_record_is_for_its_owner_alone() -> None:
     happen(1)
     seal_all()
-    worker.advance()
-    assert worker.file().stat().st_mode & 0o777 == 0o600
-    worker.file().chmod(0o644)
-    worker.advance()
-    assert worker.file().stat().st_mode & 0o777 == 0o600
+    advance()
+    assert mark_file().stat().st_mode & 0o777 == 0o600
+    mark_file().chmod(0o644)
+    advance()
+    assert mark_file().stat().st_mode & 0o777 == 0o600
 
 
 def test_another_secret_key_is_no_difference_of_servers_and_the_old_one_still_finds_one(

@@ -3,10 +3,10 @@
 import pytest
 from django.db import connection
 
+from hitlchat.base import canonical
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import RecordKey, Seal
-from hitlchat.record import keys, worker
-from hitlchat.record.proofs import hash_of
+from hitlchat.record import keys, sealing
 from hitlchat.record.rows import body_of
 from hitlchat.record.sealing import seal, seal_all
 from tests.record.conftest import Sql, found, happen, report, sealed, undone
@@ -70,7 +70,7 @@ def test_a_seal_made_anew_without_the_key_is_found(tamper: Sql) -> None:
     sealed(2, 2, 2)
     forged = Seal.objects.get(pk=2)
     forged.root = "0" * 64
-    tamper("UPDATE gate_seal SET root = %s, hash = %s WHERE number = 2", forged.root, hash_of(body_of(forged)))
+    tamper("UPDATE gate_seal SET root = %s, hash = %s WHERE number = 2", forged.root, canonical.sha256(body_of(forged)))
     kinds = [(kind, batch) for kind, batch, _ in found()]
     assert ("seal unsigned", 2) in kinds
     assert ("chain broken", 3) in kinds
@@ -86,15 +86,15 @@ def test_a_seal_that_is_gone_is_missed(tamper: Sql) -> None:
 def test_a_record_cut_off_at_its_end_is_found_by_what_was_noted_beside_it_or_elsewhere(tamper: Sql) -> None:
     _, last = sealed(2, 2)
     noted = Seal.objects.latest("number").hash
-    assert worker.advance() is None
+    assert sealing.advance() is None
     tamper("DELETE FROM gate_seal WHERE number = 2")
     tamper("DELETE FROM gate_auditevent WHERE id >= %s", last[0])
     assert found() == [("truncated", 2, None)]
     # Sealing goes on, and what was noted stays noted.
     sealed(1)
-    assert worker.advance() is not None
+    assert sealing.advance() is not None
     assert ("truncated", 2, None) in found()
-    worker.file().unlink()
+    sealing.mark_file().unlink()
     # SQLite does not give the ids of what was removed once more.
     assert [kind for kind, *_ in found()] == (["gap"] if connection.vendor == "sqlite" else [])
     assert ("truncated", None, None) in found(seal=noted)

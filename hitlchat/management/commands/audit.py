@@ -18,11 +18,12 @@ from rich.text import Text
 
 from hitlchat.base import moments
 from hitlchat.gate.actor import Actor
-from hitlchat.record import exporting, keys, report, sealing, worker
-from hitlchat.record.checking import check, checked_words, plural
+from hitlchat.record import exporting, keys, report, sealing
+from hitlchat.record.checking import check, checked_words
 from hitlchat.record.proofs import spaced, unspaced
+from hitlchat.record.report import plural
+from hitlchat.record.sealing import BadMark
 from hitlchat.record.verifying import Noted, verify
-from hitlchat.record.worker import BadMark
 
 # Whoever can run commands here is the operator, and nobody in particular.
 CONSOLE = Actor(None, "console")
@@ -104,7 +105,7 @@ class Command(BaseCommand):
         days = settings.HITL_RECORD_DAYS if options["days"] is None else options["days"]
         if days < 1:
             raise CommandError("HITL_RECORD_DAYS is not set, so that the record is kept for ever; or give --days.")
-        dropped = worker.drop(days, CONSOLE)
+        dropped = sealing.drop(days, CONSOLE)
         return f"Dropped: {plural(dropped, 'batch', 'batches')} sealed more than {plural(days, 'day')} ago."
 
     def _key(self, options: dict[str, Any]) -> str:
