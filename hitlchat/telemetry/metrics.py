@@ -1,29 +1,26 @@
-"""The numbers in the words of Prometheus, counted from the record, each decision once.
+"""`GET /metrics`: the numbers of Prometheus, counted from the record.
 
-Totals over the whole record: kept up to a mark, and counted from there.
-
-Derived from the record alone, so that every decision counts once, wherever it was made, and every process at any time
-tells the same. Events are committed in another order than their ids say: only such are folded into what is kept as are
-old enough that none can appear before them any more. What is behind the mark is counted anew each time.
+Derived from the record alone, so that every decision counts once, wherever it was made, and every process gives the
+same numbers. Totals are stored up to a mark, and events after it are counted at each reading. Transactions commit in
+another order than their ids say: only events so old that none can appear before them any more are added to the stored
+totals.
 """
 
-import json
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import timedelta
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import BooleanField, Case, Count, F, Max, Min, OuterRef, QuerySet, Subquery, When
+from django.db.models import Case, Count, Exists, Min, OuterRef, Q, QuerySet, Subquery, When
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import Metric
@@ -43,7 +40,7 @@ from hitlchat.telemetry.models import Mark, Total
 
 # Name, and the values of its labels.
 Key = tuple[str, str]
-Totals = dict[Key, float]
+Totals = defaultdict[Key, float]
 
 DECISIONS: Final = "mcp_hitl_decision_total"
 ANSWERS: Final = "hitlchat_answers_total"
@@ -53,152 +50,6 @@ GUARDS: Final = "hitlchat_loop_guard_total"
 SECONDS: Final = "hitlchat_decision_seconds"
 SUM: Final = f"{SECONDS}_sum"
 
-REFUSED: Final = f"call.{Status.REFUSED}"
-ASKED: Final = f"call.{Status.WAITING}"
-# A question ends in one of these, and what a rule refuses is decided without one.
-OUTCOMES: Final = {
-    f"call.{status}": status.value
-    for status in (Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED)
-}
-# What a person said; where several have to, `counted` is each yes but the last.
-VERDICTS: Final = {"call.approved": "approve", COUNTED: "approve", "call.declined": "decline"}
-ENDS: Final = {f"call.{status}": status.value for status in SETTLED}
-BLOCKED: Final = frozenset({"limit", "denied", "crash"})
-# From what takes no thought to what took a weekend.
-BOUNDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600, 3 * 24 * 3600)
-NAMES: Final = frozenset({*OUTCOMES, *VERDICTS, *ENDS, *GUARDED})
-
-COLUMNS: Final = (
-    "name", "means", "at", "asked_at", "call__caller_kind", "call__source", "call__risk_level", "failure",
-    "nobody_asked",
-)  # fmt: skip
-
-
-class Row(NamedTuple):
-    """An event with what is needed of its call. `asked_at`: when that was asked about, if it was, the last time."""
-
-    name: str
-    means: str
-    at: datetime
-    asked_at: datetime | None
-    kind: str
-    source: str
-    risk: int
-    failure: Any
-    nobody_asked: bool
-
-    def told(self, outcomes: Mapping[str, str]) -> str:
-        """Return what ended with this event; what no policy refused apart from what one did."""
-        return NOBODY_ASKED_STATUS if self.nobody_asked else outcomes[self.name]
-
-
-def count(events: QuerySet[AuditEvent]) -> Totals:
-    """Return what `events` add to the totals."""
-    asked = AuditEvent.objects.filter(call=OuterRef("call"), name=ASKED, pk__lt=OuterRef("pk")).order_by("-pk")
-    rows = events.filter(name__in=NAMES).annotate(
-        # In the same query, but looked for only where it says something.
-        asked_at=Case(When(name__in=[*OUTCOMES], then=Subquery(asked.values("at")[:1]))),
-        failure=Case(When(name="call.failed", then="call__error")),
-        nobody_asked=Case(
-            When(name=REFUSED, call__reason__in=queue.REASONS, then=True), default=False, output_field=BooleanField()
-        ),
-    )
-    totals: Totals = defaultdict(float)
-    for row in map(Row._make, rows.order_by().values_list(*COLUMNS).iterator(chunk_size=2000)):
-        for key in _counts(row):
-            totals[key] += 1
-        if (taken := _seconds(row)) is not None:
-            totals[SUM, OUTCOMES[row.name]] += taken
-    return totals
-
-
-def _counts(row: Row) -> Iterator[Key]:
-    if row.name in GUARDED:
-        yield GUARDS, GUARDED[row.name]
-        return
-    if row.name in OUTCOMES and (row.asked_at is not None or row.name == REFUSED):
-        yield DECISIONS, f"{_side(row.kind)} {row.told(OUTCOMES)}"
-    if (taken := _seconds(row)) is not None:
-        yield SECONDS, f"{OUTCOMES[row.name]} {bisect_left(BOUNDS, taken)}"
-    if row.name in VERDICTS:
-        yield ANSWERS, f"{VERDICTS[row.name]} {row.means}"
-    if row.name in ENDS:
-        yield CALLS, f"{row.told(ENDS)} {_known(row.source)} L{row.risk}"
-    if (why := _kind(row.failure)) in BLOCKED:
-        yield BLOCKS, why
-
-
-def _side(kind: str) -> str:
-    """Return where the question came from: people at work in the chat and the Studio, or programs."""
-    return "chat" if kind in (CallerKind.CHAT, CallerKind.STUDIO) else "server"
-
-
-def _seconds(row: Row) -> float | None:
-    """Return how long a person took, if it was one."""
-    if row.name not in ("call.approved", "call.declined") or row.asked_at is None:
-        return None
-    return max(0.0, (row.at - row.asked_at).total_seconds())
-
-
-def _known(source: str) -> str:
-    return source if is_registered(source) else "none"
-
-
-def _kind(failure: Any) -> str:
-    error = json.loads(failure) if isinstance(failure, str) else failure
-    return str(error.get("kind")) if isinstance(error, dict) else ""
-
-
-# No transaction of ours stays open for longer.
-LATE_COMMIT = timedelta(minutes=2)
-# So many events behind the mark are counted faster than folded, unless they are as old as this: old ones may be dropped
-# from the record some day, and what was counted stays.
-FEW = 1000
-OLD = timedelta(hours=1)
-
-
-def read() -> Totals:
-    """The totals as of now. Whoever reads them keeps them short, which changes nothing about what is read."""
-    with transaction.atomic():
-        mark = _locked()
-        if (until := _settled_until()) - mark.event_id > FEW or _has_old(mark):
-            _fold(mark, until)
-        totals = count(AuditEvent.objects.filter(pk__gt=mark.event_id))
-        for name, labels, value in Total.objects.values_list("name", "labels", "value"):
-            totals[name, labels] += value
-    return totals
-
-
-def _locked() -> Mark:
-    Mark.objects.get_or_create(pk=1)
-    return Mark.objects.select_for_update().get(pk=1)
-
-
-def _settled_until() -> int:
-    """The last event that nothing can appear before any more; 0 if there is none."""
-    old = AuditEvent.objects.filter(at__lt=timezone.now() - LATE_COMMIT)
-    # The latest by time are among the latest by id.
-    latest = old.order_by("-at").values("pk")[:1]
-    found: int | None = AuditEvent.objects.filter(pk__in=latest).aggregate(latest=Max("pk"))["latest"]
-    return found or 0
-
-
-def _has_old(mark: Mark) -> bool:
-    """Return whether the first event behind the mark is old."""
-    first = AuditEvent.objects.filter(pk__gt=mark.event_id).order_by("pk").values_list("at", flat=True).first()
-    return first is not None and first < timezone.now() - OLD
-
-
-def _fold(mark: Mark, until: int) -> None:
-    totals = count(AuditEvent.objects.filter(pk__gt=mark.event_id, pk__lte=until))
-    rows = [Total(name=name, labels=labels) for name, labels in totals]
-    Total.objects.bulk_create(rows, ignore_conflicts=True)
-    for (name, labels), value in totals.items():
-        Total.objects.filter(name=name, labels=labels).update(value=F("value") + value)
-    mark.event_id = until
-    mark.save(update_fields=["event_id"])
-
-
 COUNTERS: Final = {
     DECISIONS: ("Questions by what they ended in, and calls that a rule refused.", ["side", "outcome"]),
     ANSWERS: ("What people said, by how they were known.", ["verdict", "means"]),
@@ -206,61 +57,60 @@ COUNTERS: Final = {
     BLOCKS: ("Tools that the sandbox stopped: at a limit, at what was not granted, by their process ending.", ["kind"]),
     GUARDS: ("Runs that were told to wrap up, or stopped since they went round in circles.", ["guard"]),
 }
-
-
-class Numbers(Collector):
-    """Read from the database whenever they are collected: nothing is kept in this process."""
-
-    def collect(self) -> Iterator[Metric]:
-        found = read()
-        for name, (words, labels) in COUNTERS.items():
-            yield _counter(name, words, labels, found)
-        yield _taken(found)
-        yield from _waiting()
-        yield _unsealed()
-
-
-def text() -> bytes:
-    registry = CollectorRegistry(auto_describe=False)
-    # Without being asked for its numbers now, which would be a second look at the database.
-    registry.register(Numbers())
-    return generate_latest(registry)
-
-
-def _counter(name: str, words: str, labels: list[str], found: Totals) -> Metric:
-    metric = CounterMetricFamily(name, words, labels=labels)
-    for (of, values), value in sorted(found.items()):
-        if of == name:
-            metric.add_metric(values.split(" "), value)
-    return metric
-
-
-def _taken(found: Totals) -> Metric:
-    metric = HistogramMetricFamily(SECONDS, "How long people took from the question to the answer.", labels=["outcome"])
-    bounds = [*map(str, map(float, BOUNDS)), "+Inf"]
-    for outcome in ("approved", "declined"):
-        counts = accumulate(found.get((SECONDS, f"{outcome} {number}"), 0) for number in range(len(bounds)))
-        metric.add_metric([outcome], list(zip(bounds, counts, strict=True)), found.get((SUM, outcome), 0))
-    return metric
-
-
-def _waiting() -> Iterator[Metric]:
-    rows = ToolCall.objects.filter(status=Status.WAITING).order_by()
-    now = rows.aggregate(many=Count("pk"), oldest=Min("created_at"))
-    age = (timezone.now() - now["oldest"]).total_seconds() if now["oldest"] else 0.0
-    yield GaugeMetricFamily("hitlchat_approvals_waiting", "Questions that wait for an answer.", now["many"])
-    yield GaugeMetricFamily("hitlchat_approvals_oldest_seconds", "How long the oldest of them has waited.", age)
-
-
-def _unsealed() -> Metric:
-    words = "How old the oldest event is that is not sealed yet; 0 if all are."
-    return GaugeMetricFamily("hitlchat_record_oldest_unsealed_seconds", words, sealing.unsealed_seconds())
-
-
-NOT_FOR_YOU = (
+REFUSED: Final = f"call.{Status.REFUSED}"
+ASKED: Final = f"call.{Status.WAITING}"
+FAILED: Final = f"call.{Status.FAILED}"
+# A question ends in one of these; a call that a rule refuses is decided without a question.
+OUTCOMES: Final = {
+    f"call.{status}": status.value
+    for status in (Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED)
+}
+# Answers of people; where several have to say yes, `counted` is each yes but the last.
+VERDICTS: Final = {"call.approved": "approve", COUNTED: "approve", "call.declined": "decline"}
+ENDS: Final = {f"call.{status}": status.value for status in SETTLED}
+BLOCKED: Final = frozenset({"limit", "denied", "crash"})
+# The chat and the Studio, where people are at work; all other callers are programs.
+CHAT: Final = (CallerKind.CHAT, CallerKind.STUDIO)
+# From an answer without a thought to one after a weekend.
+BOUNDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600, 3 * 24 * 3600)
+# No transaction of ours stays open for longer.
+LATE_COMMIT: Final = timedelta(minutes=2)
+# So many events are counted faster than stored, unless one is as old as this: old ones may be dropped from the record
+# some day, and their numbers stay.
+FEW: Final = 1000
+OLD: Final = timedelta(hours=1)
+NOT_FOR_YOU: Final = (
     "For administrators: sign in as one, or send a personal token of one, or HITL_METRICS_TOKEN, as "
     "“Authorization: Bearer …”.\n"
 )
+
+
+def read() -> Totals:
+    """Return the totals as of now, and store those of old events."""
+    with transaction.atomic():
+        mark, _ = Mark.objects.select_for_update().get_or_create(pk=1)
+        totals: Totals = defaultdict(float)
+        for name, labels, value in Total.objects.values_list("name", "labels", "value"):
+            totals[name, labels] = value
+        later = AuditEvent.objects.filter(pk__gt=mark.event_id)
+        settled = AuditEvent.objects.filter(at__lt=timezone.now() - LATE_COMMIT).order_by("-at")
+        # The latest by time is among the latest by id.
+        until = settled.values_list("pk", flat=True).first() or 0
+        first = later.order_by("pk").values_list("at", flat=True).first()
+        is_old = first is not None and first < timezone.now() - OLD
+        if until > mark.event_id and (is_old or until - mark.event_id > FEW):
+            _add(totals, later.filter(pk__lte=until))
+            rows = [Total(name=name, labels=labels, value=value) for (name, labels), value in totals.items()]
+            unique = ["name", "labels"]
+            Total.objects.bulk_create(rows, update_conflicts=True, unique_fields=unique, update_fields=["value"])
+            mark.event_id = until
+            mark.save(update_fields=["event_id"])
+        _add(totals, AuditEvent.objects.filter(pk__gt=mark.event_id))
+    return totals
+
+
+def text() -> bytes:
+    return generate_latest(Numbers())
 
 
 @require_safe
@@ -274,6 +124,78 @@ def page(request: HttpRequest) -> HttpResponse:
         response["WWW-Authenticate"] = "Bearer"
         return response
     return HttpResponse(text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+class Numbers(Collector):
+    """Read from the database whenever they are collected: this process stores none."""
+
+    def collect(self) -> Iterator[Metric]:
+        totals = read()
+        for name, (words, labels) in COUNTERS.items():
+            counter = CounterMetricFamily(name, words, labels=labels)
+            for (of, values), value in sorted(totals.items()):
+                if of == name:
+                    counter.add_metric(values.split(" "), value)
+            yield counter
+        yield _times(totals)
+        waiting = ToolCall.objects.filter(status=Status.WAITING).order_by()
+        now = waiting.aggregate(many=Count("pk"), oldest=Min("created_at"))
+        age = (timezone.now() - now["oldest"]).total_seconds() if now["oldest"] else 0.0
+        yield GaugeMetricFamily("hitlchat_approvals_waiting", "Questions that wait for an answer.", now["many"])
+        yield GaugeMetricFamily("hitlchat_approvals_oldest_seconds", "How long the oldest of them has waited.", age)
+        words = "How old the oldest event is that is not sealed yet; 0 if all are."
+        yield GaugeMetricFamily("hitlchat_record_oldest_unsealed_seconds", words, sealing.unsealed_seconds())
+
+
+def _add(totals: Totals, events: QuerySet[AuditEvent]) -> None:
+    """Add the numbers of `events` to the totals."""
+    asked = AuditEvent.objects.filter(call=OuterRef("call"), name=ASKED, pk__lt=OuterRef("pk")).order_by("-pk")
+    groups = (
+        events.filter(name__in={*OUTCOMES, *VERDICTS, *ENDS, *GUARDED})
+        .order_by()
+        .annotate(was_asked=Case(When(name__in=OUTCOMES, then=Exists(asked)), default=False))
+        # A call that nobody could be asked about is told from one that a policy refused.
+        .annotate(unasked=Case(When(name=REFUSED, call__reason__in=queue.REASONS, then=True), default=False))
+        .values_list("name", "means", "was_asked", "unasked", "call__caller_kind", "call__source", "call__risk_level")
+        .annotate(number=Count("pk"))
+    )
+    for name, means, was_asked, unasked, kind, source, risk, number in groups:
+        if name in OUTCOMES and (was_asked or name == REFUSED):
+            outcome = NOBODY_ASKED_STATUS if unasked else OUTCOMES[name]
+            totals[DECISIONS, f"{'chat' if kind in CHAT else 'server'} {outcome}"] += number
+        if name in VERDICTS:
+            totals[ANSWERS, f"{VERDICTS[name]} {means}"] += number
+        if name in ENDS:
+            outcome = NOBODY_ASKED_STATUS if unasked else ENDS[name]
+            totals[CALLS, f"{outcome} {source if is_registered(source) else 'none'} L{risk}"] += number
+        if name in GUARDED:
+            totals[GUARDS, GUARDED[name]] += number
+    _add_times_and_blocks(totals, events, asked)
+
+
+def _add_times_and_blocks(totals: Totals, events: QuerySet[AuditEvent], asked: QuerySet[AuditEvent]) -> None:
+    rows = events.filter(name__in=("call.approved", "call.declined", FAILED)).order_by()
+    # Each in the same statement, but looked for only where it is needed.
+    asked_at = Case(When(~Q(name=FAILED), then=Subquery(asked.values("at")[:1])))
+    error = Case(When(name=FAILED, then="call__error"))
+    for name, at, begun, failure in rows.values_list("name", "at", asked_at, error).iterator(chunk_size=2000):
+        kind = failure.get("kind") if isinstance(failure, dict) else None
+        if kind in BLOCKED:
+            totals[BLOCKS, kind] += 1
+        if begun is not None:
+            seconds = max(0.0, (at - begun).total_seconds())
+            totals[SECONDS, f"{OUTCOMES[name]} {bisect_left(BOUNDS, seconds)}"] += 1
+            totals[SUM, OUTCOMES[name]] += seconds
+
+
+def _times(totals: Totals) -> Metric:
+    words = "How long people took from the question to the answer."
+    metric = HistogramMetricFamily(SECONDS, words, labels=["outcome"])
+    bounds = [*map(str, map(float, BOUNDS)), "+Inf"]
+    for outcome in ("approved", "declined"):
+        counts = accumulate(totals[SECONDS, f"{outcome} {number}"] for number in range(len(bounds)))
+        metric.add_metric([outcome], list(zip(bounds, counts, strict=True)), totals[SUM, outcome])
+    return metric
 
 
 def _may_read(request: HttpRequest) -> bool:

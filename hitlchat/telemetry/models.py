@@ -1,10 +1,10 @@
-"""Totals of what is on record, so that a look at them costs the same however long the record is."""
+"""Stored totals of the record, so that reading the numbers costs the same however long the record is."""
 
 from django.db import models
 
 
 class Mark(models.Model):
-    """The mark of the totals: every event up to this one is in them, and none behind it. One row."""
+    """The mark of the stored totals: every event up to this one is in them, and none after it. One row."""
 
     event_id = models.BigIntegerField(default=0)
 

@@ -1,5 +1,5 @@
-"""Calls as spans: how long somebody was waited for, and how long the tool took. Made from the record once it is over:
-whichever process asked, answered and performed.
+"""Spans of calls: the wait for an approval, and the execution of the tool. Made from the database once the call is
+over, whichever process asked, answered and performed.
 """
 
 from collections.abc import Iterator
@@ -28,6 +28,12 @@ from hitlchat.gate.transition import call_moved
 
 RAN: Final = frozenset({Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN})
 LARGE: Final = ("arguments", "result", "output", "approval__disclosure", "approval__prompt")
+AGENT: Final = "hitlchat"
+EXPORT_SECONDS: Final = 5
+_LOW: Final = 2**64 - 1
+
+# The trace's and the span's id that the next root gets.
+_root: ContextVar[UUID | None] = ContextVar("root", default=None)
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class FinishedSpan:
 
 
 def spans_of(*, call_id: UUID, status: Status, **_: Any) -> Iterator[FinishedSpan]:
-    """Yield what is over, now that the call has this status; nothing while it goes on, or if it never did anything."""
+    """Yield the spans of a call that is over; none while it goes on, or if it neither waited nor ran."""
     if status not in SETTLED:
         return
     call = ToolCall.objects.select_related("approval").defer(*LARGE).get(pk=call_id)
@@ -53,25 +59,25 @@ def spans_of(*, call_id: UUID, status: Status, **_: Any) -> Iterator[FinishedSpa
     if status in RAN and call.started_at and call.settled_at:
         yield _executed(call, run)
     if asked is not None and call.settled_at:
-        # Of a call of a program that did not run, it is all that there is.
+        # The only span of a call that a program made and that did not run.
         yield _waited(call, asked, run, is_root=run is None and status not in RAN)
 
 
 def _executed(call: ToolCall, run: UUID | None) -> FinishedSpan:
     assert call.started_at is not None
     assert call.settled_at is not None
-    said: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.tool_name,
         "gen_ai.tool.type": "function",
         "gen_ai.tool.call.id": str(call.pk),
         **_both(call),
     }
-    if call.status != Status.SUCCEEDED:
-        said["error.type"] = str((call.error or {}).get("kind") or call.status)
+    has_failed = call.status != Status.SUCCEEDED
+    if has_failed:
+        attributes["error.type"] = str((call.error or {}).get("kind") or call.status)
     name = f"execute_tool {call.tool_name}"
-    bad = call.status != Status.SUCCEEDED
-    return FinishedSpan(name, run or call.pk, run is None, call.started_at, call.settled_at, said, bad)
+    return FinishedSpan(name, run or call.pk, run is None, call.started_at, call.settled_at, attributes, has_failed)
 
 
 def _waited(call: ToolCall, asked: Approval, run: UUID | None, *, is_root: bool) -> FinishedSpan:
@@ -80,10 +86,9 @@ def _waited(call: ToolCall, asked: Approval, run: UUID | None, *, is_root: bool)
     end, means = last or (call.settled_at, "system")
     assert end is not None
     outcome = "approved" if call.status in RAN else call.status
-    said = {"hitlchat.approval.id": str(asked.pk), "hitlchat.outcome": outcome, "hitlchat.means": means, **_both(call)}
-    return FinishedSpan(
-        "wait_for_approval", run or call.pk, is_root, asked.created_at, max(end, asked.created_at), said
-    )
+    attributes = {"hitlchat.approval.id": str(asked.pk), "hitlchat.outcome": outcome, "hitlchat.means": means}
+    begun, end = asked.created_at, max(end, asked.created_at)
+    return FinishedSpan("wait_for_approval", run or call.pk, is_root, begun, end, attributes | _both(call))
 
 
 def _both(call: ToolCall) -> dict[str, Any]:
@@ -95,14 +100,6 @@ def _both(call: ToolCall) -> dict[str, Any]:
         "hitlchat.risk": call.risk_level,
         "hitlchat.caller": call.caller_kind,
     }
-
-
-AGENT: Final = "hitlchat"
-EXPORT_SECONDS: Final = 5
-_LOW: Final = 2**64 - 1
-
-# The trace's and the span's id that the next root gets.
-_root: ContextVar[UUID | None] = ContextVar("root", default=None)
 
 
 class Ids(RandomIdGenerator):
@@ -120,7 +117,7 @@ class Traces:
 
     def __init__(self) -> None:
         resource = Resource.create({SERVICE_NAME: settings.OTEL_SERVICE_NAME})
-        # Its own, and not the global one: of libraries nobody knows what their spans hold.
+        # Its own, and not the global one: nobody knows which data the spans of libraries hold.
         self._provider = TracerProvider(resource=resource, id_generator=Ids(), shutdown_on_exit=False)
         url = f"{settings.OTEL_EXPORTER_OTLP_ENDPOINT.rstrip('/')}/v1/traces"
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(url, timeout=EXPORT_SECONDS)))
@@ -129,41 +126,42 @@ class Traces:
         call_moved.connect(self._on_move, dispatch_uid="traces")
 
     def end(self) -> None:
-        """Send what is left. Takes as long as whoever collects it, up to its time limit."""
+        """Send the spans that are left. Takes as long as their collector, up to the time limit."""
         call_moved.disconnect(dispatch_uid="traces")
         tracing.install(None)
         self._provider.shutdown()
 
     @contextmanager
     def work(self, run: UUID, conversation: UUID, *, begins: bool) -> Iterator[tracing.Span]:
-        said = {
+        attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.provider.name": AGENT,
             "gen_ai.agent.name": AGENT,
             "gen_ai.conversation.id": str(conversation),
             "hitlchat.run.id": str(run),
         }
-        with self._watched(self._started(f"invoke_agent {AGENT}", run, is_root=begins, attributes=said)) as span:
+        with self._watched(self._started(f"invoke_agent {AGENT}", run, is_root=begins, attributes=attributes)) as span:
             yield span
 
     @contextmanager
     def ask(self, model: str, provider: str) -> Iterator[tracing.Span]:
-        said: dict[str, str | bool] = {
+        attributes: dict[str, str | bool] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": provider,
             "gen_ai.request.model": model,
             "gen_ai.request.stream": True,
         }
-        with self._watched(self._tracer.start_span(f"chat {model}", kind=SpanKind.CLIENT, attributes=said)) as span:
+        started = self._tracer.start_span(f"chat {model}", kind=SpanKind.CLIENT, attributes=attributes)
+        with self._watched(started) as span:
             yield span
 
-    def tell(self, told: FinishedSpan) -> None:
-        """Export a span of what is over, from the record."""
-        start = {"start_time": _nanoseconds(told.start)}
-        span = self._started(told.name, told.trace, is_root=told.is_root, attributes=told.attributes, **start)
-        if told.error:
-            span.set_status(StatusCode.ERROR)
-        span.end(_nanoseconds(told.end))
+    def _on_move(self, **moved: Any) -> None:
+        for each in spans_of(**moved):
+            start = {"start_time": _nanoseconds(each.start)}
+            span = self._started(each.name, each.trace, is_root=each.is_root, attributes=each.attributes, **start)
+            if each.error:
+                span.set_status(StatusCode.ERROR)
+            span.end(_nanoseconds(each.end))
 
     def _started(self, name: str, root: UUID, *, is_root: bool, **more: Any) -> trace.Span:
         """Start a span in the trace of this name: as its first one, or below that."""
@@ -175,7 +173,7 @@ class Traces:
 
     @contextmanager
     def _watched(self, started: trace.Span) -> Iterator[tracing.Span]:
-        """Make the span the current one. Only the kind of an error is told: messages may say what it was about."""
+        """Make the span the current one. Only the kind of an error is exported: messages may hold data."""
         span = tracing.Span()
         try:
             with trace.use_span(started, record_exception=False, set_status_on_exception=False):
@@ -187,10 +185,6 @@ class Traces:
         finally:
             started.set_attributes(span.attributes)
             started.end()
-
-    def _on_move(self, **moved: Any) -> None:
-        for told in spans_of(**moved):
-            self.tell(told)
 
 
 def within(root: UUID) -> Context:
