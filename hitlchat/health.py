@@ -1,4 +1,4 @@
-"""Is the process up; can it do its work, and if not, why; do the database's migrations fit the running code."""
+"""Health of the process and its database, and whether the database's migrations fit the running code."""
 
 import logging
 import os
@@ -27,8 +27,18 @@ AHEAD: Final = "migrated by a newer version"
 OLDER: Final = "older than the migrations of this version"
 # It still had the steps that the migrations of this version replace.
 LAST_WITH_STEPS: Final = "ad15939"
+# A write is tried no more often than that, however many ask; where it failed, sooner again.
+FRESH_SECONDS: Final = {True: 5.0, False: 1.0}
+# Supervisors give up soon; a database that hangs does not answer at all.
+PATIENCE_SECONDS: Final = 0.8
+LOCK_MILLISECONDS: Final = 500
+LEAST_FREE_BYTES: Final = 2**22
+AS_IT_IS: Final = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FROM django_migrations)"
 
 Name = tuple[str, str]
+Handler = Callable[[HttpRequest], HttpResponse]
+
+logger = logging.getLogger(__name__)
 
 
 @cache
@@ -68,29 +78,6 @@ def unfinished(applied: set[Name]) -> str:
     )
 
 
-def _newer(applied: set[Name]) -> list[Name]:
-    """List applied migrations that are unknown, of apps that are here: an operator's app may have been removed.
-
-    Versions before 0.1.0 squashed their migrations once before.
-    """
-    apps = {app for app, _ in known()}
-    once = frozenset[Name]().union(*known().values())
-    return sorted((app, name) for app, name in applied - {*known()} - once if app in apps and "_squashed_" not in name)
-
-
-logger = logging.getLogger(__name__)
-
-# However often it is asked, a write is tried no more often than that; where it failed, sooner again.
-FRESH_SECONDS: Final = {True: 5.0, False: 1.0}
-# What asks gives up soon itself; a database that hangs does not answer at all.
-PATIENCE_SECONDS: Final = 0.8
-LOCK_MILLISECONDS: Final = 500
-LEAST_FREE_BYTES: Final = 2**22
-AS_IT_IS: Final = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FROM django_migrations)"
-
-Handler = Callable[[HttpRequest], HttpResponse]
-
-
 def healthz(_request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok"})
 
@@ -111,12 +98,20 @@ PROBES: Final = {"/healthz": healthz, "/readyz": readyz}
 
 
 def answer_probes(get_response: Handler) -> Handler:
-    """Answer who looks after the process before anything else does: by whatever name they call it."""
+    """Answer supervisors before anything else does: by whatever name they call the server."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         return PROBES.get(request.path, get_response)(request)
 
     return middleware
+
+
+@requires_csrf_token
+def server_error(_request: HttpRequest, *_args: Any) -> HttpResponse:
+    """Say on the page what is wrong, where that is known."""
+    trouble = database.trouble(sys.exc_info()[1])
+    page = get_template("500.html").render({"trouble": database.SENTENCES.get(trouble, "")})
+    return HttpResponse(page, status=503 if trouble else 500)
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,7 @@ class Prober:
         self._found, self._at = Found(), float("-inf")
 
     def look(self) -> Found:
-        """Return in a few words what keeps the database from its work; nothing if nothing does."""
+        """Return the last look at the database, or a new one if that is old."""
         with self._lock:
             if time.monotonic() - self._at < FRESH_SECONDS[not self._found.trouble]:
                 return self._found
@@ -158,38 +153,32 @@ class Prober:
         self._found, self._at = found, time.monotonic()
 
 
+prober = Prober()
+
+
 def _find() -> Found:
-    if connection.vendor == "sqlite" and _free_bytes() < LEAST_FREE_BYTES:
+    disk = os.statvfs(settings.DATA_DIR)
+    if connection.vendor == "sqlite" and disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES:
         return Found(database.FULL)
     fault, _ = migration_fault()
     if fault:
         return Found(fault)
-    _write()
-    return Found(unsealed=sealing.unsealed_seconds())
-
-
-def _free_bytes() -> int:
-    found = os.statvfs(settings.DATA_DIR)
-    return found.f_bavail * found.f_frsize
-
-
-def _write() -> None:
-    """Write a row as it is: that takes the lock and the log of a decision, and tells nobody anything."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute(f"PRAGMA busy_timeout={LOCK_MILLISECONDS}")
         with transaction.atomic():
             if connection.vendor == "postgresql":
                 cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+            # A row as it is: that takes the lock and the log of a decision, and nobody hears of it.
             cursor.execute(AS_IT_IS)
+    return Found(unsealed=sealing.unsealed_seconds())
 
 
-prober = Prober()
+def _newer(applied: set[Name]) -> list[Name]:
+    """List applied migrations that are unknown, of apps that are here: an operator's app may have been removed.
 
-
-@requires_csrf_token
-def server_error(_request: HttpRequest, *_args: Any) -> HttpResponse:
-    """Say on the page what is wrong, where that is known."""
-    trouble = database.trouble(sys.exc_info()[1])
-    page = get_template("500.html").render({"trouble": database.SENTENCES.get(trouble, "")})
-    return HttpResponse(page, status=503 if trouble else 500)
+    Versions before 0.1.0 squashed their migrations once before.
+    """
+    apps = {app for app, _ in known()}
+    once = frozenset[Name]().union(*known().values())
+    return sorted((app, name) for app, name in applied - {*known()} - once if app in apps and "_squashed_" not in name)

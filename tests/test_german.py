@@ -298,7 +298,7 @@ def test_hints_of_forms_are_in_german() -> None:
     text = Field("t", "text", "T", required=False, most=20, format="email")
     hints = [form_views.view(0, each, (), "").hint for each in (number, text)]
     with override("de"):
-        assert [marks.translated_parts(each) for each in hints] == [
+        assert [sentences.translated_parts(each) for each in hints] == [
             "eine ganze Zahl, 1 bis 5",
             "eine E-Mail-Adresse, höchstens 20 Zeichen",
         ]

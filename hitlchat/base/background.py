@@ -13,22 +13,15 @@ from uuid import uuid4
 
 from django.db import OperationalError, transaction
 
-
-class Waker(asyncio.Event):
-    """An event that can be set from the thread in which a transaction was committed. Of the loop that makes it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._home = asyncio.get_running_loop()
-
-    def wake(self) -> None:
-        if not self._home.is_closed():
-            self._home.call_soon_threadsafe(self.set)
-
-
-logger = logging.getLogger(__name__)
+LONGEST_PAUSE = 10.0
+# The names of those workers of this process whose last try failed.
+failing: set[str] = set()
 
 Work = Callable[..., Awaitable[Any]]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 @cache
@@ -50,11 +43,23 @@ def layer_errors() -> tuple[type[Exception], ...]:
     return OSError, RedisError
 
 
+class Waker(asyncio.Event):
+    """An event that can be set from the thread in which a transaction was committed. Of the loop that makes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._home = asyncio.get_running_loop()
+
+    def wake(self) -> None:
+        if not self._home.is_closed():
+            self._home.call_soon_threadsafe(self.set)
+
+
 class Background:
     """The tasks of one process. Without an adopted loop nothing is started: a server's sweeper picks the work up."""
 
     def __init__(self) -> None:
-        # Whether the process that adopted is ending: what only begins now is for the next one.
+        # Whether the process is ending: runs that only begin now are for the next one.
         self.leaving = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,7 +74,7 @@ class Background:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The one that was adopted: what was begun on another one may never end."""
+        """The one that was adopted: work on another one may never end."""
         return self._loop
 
     def spawn(self, work: Work, *arguments: Any) -> None:
@@ -79,7 +84,13 @@ class Background:
 
     def _start(self, work: Work, arguments: tuple[Any, ...]) -> None:
         # An empty context: one inherited from a web request would tie database access to that request's thread.
-        task = asyncio.get_running_loop().create_task(_logged(work, arguments), context=contextvars.Context())
+        async def logged() -> None:
+            try:
+                await work(*arguments)
+            except Exception:
+                logger.exception("A background task failed: %s", getattr(work, "__qualname__", work))
+
+        task = asyncio.get_running_loop().create_task(logged(), context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -94,11 +105,6 @@ class Background:
             task.cancel()
         if late:
             await asyncio.wait(late, timeout=5)
-
-
-LONGEST_PAUSE = 10.0
-# The names of those workers of this process whose last try failed.
-failing: set[str] = set()
 
 
 class Worker:
@@ -150,21 +156,10 @@ class Worker:
             failing.discard(self._name)
 
 
-async def _logged(work: Work, arguments: tuple[Any, ...]) -> None:
-    try:
-        await work(*arguments)
-    except Exception:
-        logger.exception("A background task failed: %s", getattr(work, "__qualname__", work))
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
 def attempt(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-    """Return what `step` does to the database, or None if it fails, which is then undone and logged.
+    """Return the result of `step` on the database, or None if it fails, which is then undone and logged.
 
-    For what must not keep the rest of a transaction from being done. Raises: OperationalError, since the database
+    For steps that must not keep the rest of a transaction from being done. Raises: OperationalError, since the database
     itself fails and whatever comes next would.
     """
     try:

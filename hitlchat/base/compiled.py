@@ -1,7 +1,7 @@
-"""Statements that are compiled once: a QuerySet says what is asked, with names where values will be.
+"""Statements that are compiled once, from a QuerySet with names where values will be.
 
-Django builds and compiles a QuerySet each time it is asked. For a union of a few ways that costs ten times what the
-database takes to answer it, and some are asked for every page.
+Django builds and compiles a QuerySet at each use. For a union of a few parts that takes ten times as long as the
+database's answer, and some are needed for every page.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,10 @@ class Compiled:
         with connection.cursor() as cursor:
             cursor.execute(statement.sql, statement.values(given))
             found = cursor.fetchall()
-        readers = [_readers(column) for column in statement.columns]
+        readers = [
+            [*connection.ops.get_db_converters(column), *column.get_db_converters(connection)]
+            for column in statement.columns
+        ]
         return [tuple(map(_read, row, readers, statement.columns)) for row in found]
 
     def count(self, **given: Any) -> int:
@@ -76,10 +79,6 @@ class Compiled:
         sql, parameters = compiler.as_sql()
         columns = (column for column, _sql, _alias in compiler.select[: compiler.col_count])
         return _Statement(sql, tuple(parameters), tuple(columns))
-
-
-def _readers(column: Any) -> list[Callable[..., Any]]:
-    return [*connection.ops.get_db_converters(column), *column.get_db_converters(connection)]
 
 
 def _read(value: Any, readers: list[Callable[..., Any]], column: Any) -> Any:

@@ -21,7 +21,7 @@ END: Final = "end-of-export"
 def download(request: HttpRequest, pieces: Iterator[str], *, name: str, kind: str) -> StreamingHttpResponse:
     """`pieces`, each made in the thread of the database when it is its turn, as a file of this media type."""
     # Each kind of server streams one kind of iterator only, and would hold all of the other in memory.
-    streamed = _Pieces(pieces) if isinstance(request, ASGIRequest) else _whole(pieces)
+    streamed = _Pieces(pieces) if isinstance(request, ASGIRequest) else map(canonical.whole, pieces)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingHttpResponse(streamed, content_type=f"{kind}; charset=utf-8", headers=headers)
 
@@ -54,14 +54,8 @@ def cell(value: object) -> str:
     return f"'{text}" if text.startswith(("\t", "\r", "\n")) or text.lstrip()[:1] in FORMULAS else text
 
 
-def _whole(pieces: Iterator[str]) -> Iterator[str]:
-    """Yield the pieces as UTF-8 can write them, whatever a tool gave."""
-    for piece in pieces:
-        yield canonical.whole(piece)
-
-
 class _Pieces:
-    """Yields what a generator makes, each piece in the thread of the database."""
+    """Yields the pieces of a generator, each made in the thread of the database, as UTF-8 can write it."""
 
     def __init__(self, pieces: Iterator[str]) -> None:
         self._pieces = pieces

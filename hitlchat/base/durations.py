@@ -24,14 +24,14 @@ def span(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
-    said = []
+    parts = []
     for size, unit in UNITS:
         count, whole = divmod(whole, size)
         if count:
             words = unit or ngettext("day", "days", count)
-            said.append(f"{count} {words}")
-    said += [f"{whole} s"] if whole else []
-    return " ".join(said[:2])
+            parts.append(f"{count} {words}")
+    parts += [f"{whole} s"] if whole else []
+    return " ".join(parts[:2])
 
 
 def between(earlier: datetime | None, later: datetime | None) -> str:

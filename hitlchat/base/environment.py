@@ -15,14 +15,12 @@ from django.core.exceptions import ImproperlyConfigured
 
 YES = {"1", "true", "yes", "on"}
 NO = {"0", "false", "no", "off"}
-
 # The rights of everyone but the user who runs this.
 OTHERS = 0o077
-
-logger = logging.getLogger(__name__)
-
 # Every variable that was read here: hitlchat's own, some of them secret, which no tool may refer to.
 ASKED: set[str] = set()
+
+logger = logging.getLogger(__name__)
 
 
 def text(name: str, default: str = "") -> str:
@@ -59,22 +57,14 @@ def number(name: str, default: float, *, least: float, most: float) -> float:
 
 
 def entries(name: str) -> list[Any]:
-    """A list as JSON; what its entries may be is for whoever reads them to say."""
-    value = text(name)
+    """Return a list as JSON; its readers check the entries."""
     try:
-        found = json.loads(value or "[]", object_pairs_hook=_unique)
+        found = json.loads(text(name) or "[]", object_pairs_hook=_unique)
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} is no JSON: {error}") from error
     if not isinstance(found, list):
         example = '[{"policy": "always_ask", "tools": ["*"]}]'
         raise ImproperlyConfigured(f"{name} must be a list as JSON, such as {example}")
-    return found
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError(f"of the keys {', '.join(repr(key) for key, _ in pairs)}, one stands twice")
     return found
 
 
@@ -100,13 +90,21 @@ def data_dir(default: Path) -> Path:
 
 
 def keep_private(folder: Path) -> None:
-    """Take from everyone else what they may do with `folder` and whatever is directly in it; all of it, if they could
-    enter. Told in the log.
+    """Take the rights of everyone else from `folder` and whatever is directly in it, or if they could enter, from all
+    of it. The log tells of each path.
     """
     was_open = bool(folder.stat().st_mode & OTHERS)
     found = [path for path in (folder, *(folder.rglob("*") if was_open else folder.iterdir())) if _is_open(path)]
     for path in found:
-        _close(path)
+        try:
+            mode = stat.S_IMODE(path.lstat().st_mode)
+            path.chmod(mode & ~OTHERS)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            logger.warning("%s can be reached by other users, and its mode cannot be changed: %s", path, error)
+        else:
+            logger.warning("%s could be reached by other users (mode %04o): now only by this one", path, mode)
 
 
 def private_file(file: Path) -> Path:
@@ -116,36 +114,13 @@ def private_file(file: Path) -> Path:
     return file
 
 
-def _is_open(path: Path) -> bool:
-    try:
-        mode = path.lstat().st_mode
-    except OSError:  # just gone, as a journal is
-        return False
-    return bool(mode & OTHERS) and not stat.S_ISLNK(mode)
-
-
-def _close(path: Path) -> None:
-    try:
-        mode = stat.S_IMODE(path.lstat().st_mode)
-        path.chmod(mode & ~OTHERS)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        logger.warning("%s can be reached by other users, and its mode cannot be changed: %s", path, error)
-    else:
-        logger.warning("%s could be reached by other users (mode %04o): now only by this one", path, mode)
-
-
 def secret_key(folder: Path) -> str:
     """`SECRET_KEY`, or one made on the first start and kept in the data folder."""
     if value := text("SECRET_KEY"):
         return value
     file = folder / "secret_key"
-    try:
+    with suppress(FileExistsError):
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        pass
-    else:
         with os.fdopen(descriptor, "w", encoding="ascii") as handle:
             handle.write(secrets.token_urlsafe(48))
     key = file.read_text(encoding="ascii").strip()
@@ -157,3 +132,18 @@ def secret_key(folder: Path) -> str:
 def channel_prefix(redis_url: str) -> str:
     """Return the prefix of the channels of an installation, which holds the number of its Redis database."""
     return f"hitlchat{urlsplit(redis_url).path.strip('/') or '0'}"
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"of the keys {', '.join(repr(key) for key, _ in pairs)}, one stands twice")
+    return found
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:  # just gone, as a journal is
+        return False
+    return bool(mode & OTHERS) and not stat.S_ISLNK(mode)

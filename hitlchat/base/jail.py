@@ -218,18 +218,15 @@ def run(program: str, *, demanded: bool) -> None:
 
 def _put_up(those: Iterable[Callable[[], None]], *, demanded: bool) -> None:
     for raise_wall in those:
+        trouble = "it needs Linux" if sys.platform != "linux" else ""
         try:
-            _require_linux()
-            raise_wall()
+            if not trouble:
+                raise_wall()
         except OSError as error:
-            if demanded:
-                os.write(2, f"{error}\n".encode())
-                sys.exit(NO_WALL)
-
-
-def _require_linux() -> None:
-    if sys.platform != "linux":
-        raise OSError("it needs Linux")
+            trouble = str(error)
+        if trouble and demanded:
+            os.write(2, f"{trouble}\n".encode())
+            sys.exit(NO_WALL)
 
 
 if __name__ == "__main__":

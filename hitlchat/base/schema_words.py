@@ -9,28 +9,20 @@ from hitlchat.base import canonical
 from hitlchat.base.schemas import plain
 from hitlchat.base.sentences import part, said_elsewhere
 
-# So that what was expected still fits into the sentence.
+# So that the expected value still fits into the sentence.
 LONGEST_VALUE: Final = 150
 
+# The first of several types, and each that follows.
 _TYPES: Final = {
-    "string": part("a text"),
-    "integer": part("a whole number"),
-    "number": part("a number"),
-    "boolean": part("true or false"),
-    "array": part("a list"),
-    "object": part("an object"),
-    "null": part("null"),
+    "string": (part("a text"), part("or a text")),
+    "integer": (part("a whole number"), part("or a whole number")),
+    "number": (part("a number"), part("or a number")),
+    "boolean": (part("true or false"), part("or true or false")),
+    "array": (part("a list"), part("or a list")),
+    "object": (part("an object"), part("or an object")),
+    "null": (part("null"), part("or null")),
 }
-_OR_TYPES: Final = {
-    "string": part("or a text"),
-    "integer": part("or a whole number"),
-    "number": part("or a number"),
-    "boolean": part("or true or false"),
-    "array": part("or a list"),
-    "object": part("or an object"),
-    "null": part("or null"),
-}
-# What does not fit a keyword, in a sentence with the value, and with that of the keyword.
+# Why a value does not fit a keyword, with the value and that of the keyword.
 _SENTENCES: Final = dict(
     zip(
         (
@@ -64,20 +56,7 @@ _SENTENCES: Final = dict(
         strict=True,
     )
 )
-_EMPTY: Final = dict(
-    zip(
-        ("minLength", "minItems", "minProperties", "maxLength", "maxItems", "maxProperties"),
-        said_elsewhere(
-            "{instance} should be non-empty.",
-            "{instance} should be non-empty.",
-            "{instance} should be non-empty.",
-            "{instance} is expected to be empty.",
-            "{instance} is expected to be empty.",
-            "{instance} is expected to be empty.",
-        ),
-        strict=True,
-    )
-)
+_NOT_EMPTY, _EMPTY = said_elsewhere("{instance} should be non-empty.", "{instance} is expected to be empty.")
 # Texts that are no JSON: as they stand in the schema.
 _AS_THEY_ARE: Final = {"pattern", "format"}
 SAID: Final = said_elsewhere(
@@ -112,32 +91,32 @@ def kind_of(value: Any) -> str:
     """Return the type of a JSON value in words."""
     match value:
         case None:
-            return _TYPES["null"]
+            name = "null"
         case bool():
-            return _TYPES["boolean"]
+            name = "boolean"
         case int() | float():
-            return _TYPES["number"]
+            name = "number"
         case str():
-            return _TYPES["string"]
+            name = "string"
         case list():
-            return _TYPES["array"]
-    return _TYPES["object"]
+            name = "array"
+        case _:
+            name = "object"
+    return _TYPES[name][0]
 
 
 def types(names: str | Sequence[str]) -> str:
     """Return types of a schema in words: `a text or null`."""
     first, *others = [names] if isinstance(names, str) else names
-    return " ".join([_TYPES.get(first, first), *(_OR_TYPES.get(each, f"or {each}") for each in others)])
+    words = [_TYPES[first][0] if first in _TYPES else first]
+    return " ".join(words + [_TYPES[each][1] if each in _TYPES else f"or {each}" for each in others])
 
 
 def shown(value: Any) -> str:
     """Return a value as JSON in which every character can be seen, cut where it is long."""
     text = canonical.pretty(value)
-    return shortened(text, "".join(each if each.isprintable() else _escaped(each) for each in text[:LONGEST_VALUE]))
-
-
-def _escaped(character: str) -> str:
-    return canonical.dumps(character)[1:-1]
+    visible = (each if each.isprintable() else canonical.dumps(each)[1:-1] for each in text[:LONGEST_VALUE])
+    return shortened(text, "".join(visible))
 
 
 def listed(values: Sequence[Any]) -> str:
@@ -160,7 +139,7 @@ def problem(error: ValidationError | SchemaError) -> str:
     """Return why a value does not fit, in a sentence without its full stop, and without the place of the value."""
     value: Any = error.validator_value
     instance: Any = error.instance
-    # That of a schema which takes nothing has none.
+    # The error of a schema which takes nothing has no keyword.
     keyword = str(error.validator or "not")
     match keyword:
         case "type":
@@ -172,10 +151,13 @@ def problem(error: ValidationError | SchemaError) -> str:
         case "unevaluatedProperties" | "unevaluatedItems":
             # The names, as the library has them in its message.
             return unexpected([each for each in instance if repr(each) in error.message])
-    template = _EMPTY.get(keyword) if value == (1 if keyword.startswith("min") else 0) else None
-    template = template or _SENTENCES.get(keyword)
+    template = _SENTENCES.get(keyword)
     if template is None:
         return error.message
-    said = shortened(str(value)) if keyword in _AS_THEY_ARE else shown(value)
-    names = dict.fromkeys(("least", "most", "step", "pattern", "format"), said)
-    return template.format(instance=said if keyword == "const" else shown(instance), **names).removesuffix(".")
+    if keyword in ("minLength", "minItems", "minProperties") and value == 1:
+        template = _NOT_EMPTY
+    elif keyword in ("maxLength", "maxItems", "maxProperties") and value == 0:
+        template = _EMPTY
+    expected = shortened(str(value)) if keyword in _AS_THEY_ARE else shown(value)
+    names = dict.fromkeys(("least", "most", "step", "pattern", "format"), expected)
+    return template.format(instance=expected if keyword == "const" else shown(instance), **names).removesuffix(".")

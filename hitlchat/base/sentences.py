@@ -7,7 +7,6 @@ for programs and for models.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from string import Formatter
@@ -58,12 +57,12 @@ def translatable(text: str) -> str:
 
 
 def part(text: str) -> str:
-    """Return a part of a sentence as it is: it is known on pages only as a value that is made of such."""
+    """Return a part of a sentence as it is: pages translate it only as a value that is made of parts."""
     return text
 
 
 def said_elsewhere(*templates: str) -> tuple[str, ...]:
-    """Return templates of sentences that a library makes, which are known on pages like our own."""
+    """Return templates of sentences that a library makes, which pages translate like our own."""
     return templates
 
 
@@ -82,26 +81,21 @@ def translated_parts(text: str) -> str:
 
 @lru_cache(maxsize=2_048)
 def _translated(language: str, text: str) -> str:
-    whole = _known(language, text)
-    if whole is not None:
+    if (whole := _sentence(language, text)) is not None:
         return whole
-    parts = _END.split(text)
-    known = [_known(language, part) for part in parts]
-    if len(parts) == 1 or None in known:
-        return _advised(language, text) or text
-    return " ".join(each for each in known if each is not None)
-
-
-def _advised(language: str, text: str) -> str | None:
-    """Return what a program says as it is, with the advice behind it, in brackets, translated."""
-    for found in re.finditer(r" \(", text) if text.endswith(")") else ():
-        advice = _of_parts(language, text[found.end() : -1])
+    sentences = [_sentence(language, each) for each in _END.split(text)]
+    found = [each for each in sentences if each is not None]
+    if len(found) > 1 and len(found) == len(sentences):
+        return " ".join(found)
+    # What a program says stays as it is; the advice behind it, in brackets, is translated.
+    for bracket in re.finditer(r" \(", text) if text.endswith(")") else ():
+        advice = _of_parts(language, text[bracket.end() : -1])
         if advice is not None:
-            return f"{text[: found.end()]}{advice})"
-    return None
+            return f"{text[: bracket.end()]}{advice})"
+    return text
 
 
-def _known(language: str, text: str) -> str | None:
+def _sentence(language: str, text: str) -> str | None:
     """Return the translation of one sentence, if it has one."""
     plain = translation.gettext(text)
     if plain != text:
@@ -114,7 +108,7 @@ def _known(language: str, text: str) -> str | None:
 
 
 def _value(language: str, name: str, value: str) -> str:
-    """Return a value as it is, unless it says something too: a name that is also a word of ours stays a name."""
+    """Return a value, translated if it is made of words of ours; a name that is also such a word stays a name."""
     if name == LIST:
         *most, last = value.split(" and ")
         return translation.gettext("{most} and {last}").format(most=most[0], last=last) if len(most) == 1 else value
@@ -135,15 +129,15 @@ def _of_parts(language: str, text: str) -> str | None:
         for joint in (*_JOINT.finditer(text), None):
             own, rest = (text[: joint.start()], text[joint.end() :]) if joint else (text, "")
             found = template.pattern.fullmatch(own)
-            known = found and (_of_parts(language, rest) if rest else "")
-            if found is not None and known is not None:
-                return template.translation.format_map(found.groupdict()) + (joint[0] if joint else "") + known
+            others = found and (_of_parts(language, rest) if rest else "")
+            if found is not None and others is not None:
+                return template.translation.format_map(found.groupdict()) + (joint[0] if joint else "") + others
     return None
 
 
 @dataclass(frozen=True)
 class Template:
-    """A sentence with names of values in braces. `between`: what stands before, between and after the values."""
+    """A sentence with names of values in braces. `between`: the texts before, between and after the values."""
 
     between: tuple[str, ...]
     names: tuple[str, ...]
@@ -151,7 +145,7 @@ class Template:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Return the pattern of what it is made into."""
+        """Return the pattern of texts that are made of it."""
         first, *others = map(re.escape, self.between)
         values = (f"(?P<{name}>.+?){after}" for name, after in zip(self.names, others, strict=True))
         return re.compile(f"{first}{''.join(values)}", re.DOTALL)
@@ -193,24 +187,18 @@ def _from_right(text: str, parts: list[str], start: int, end: int) -> list[int] 
 @lru_cache(maxsize=8)
 def _templates(language: str, context: str) -> tuple[Template, ...]:
     """Return the templates of a language, those with the most words of their own first."""
-    found = [read(key, str(said)) for key, said in _of_catalogue(language, context)]
-    return tuple(sorted(found, key=lambda each: (-sum(map(len, each.between)), each.between)))
-
-
-def _of_catalogue(language: str, context: str) -> Iterator[tuple[str, str]]:
     head = f"{context}\x04"
     # Django has no other way to list them.
     catalogue = getattr(trans_real.translation(language), "_catalog") if language else {}  # noqa: B009
-    for key, said in catalogue.items():
-        if isinstance(key, str) and key.startswith(head):
-            yield key.removeprefix(head), said
+    texts = {key: text for key, text in catalogue.items() if isinstance(key, str) and key.startswith(head)}
+    found = [read(key.removeprefix(head), str(text)) for key, text in texts.items()]
+    return tuple(sorted(found, key=lambda each: (-sum(map(len, each.between)), each.between)))
 
 
 def read(template: str, translated: str) -> Template:
     """Read a template with its translation."""
-    parts = [(literal, name) for literal, name, _, _ in Formatter().parse(template)]
     between, names = [""], []
-    for literal, name in parts:
+    for literal, name, _, _ in Formatter().parse(template):
         between[-1] += literal
         if name is not None:
             names.append(name)

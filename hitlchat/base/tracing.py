@@ -1,9 +1,8 @@
-"""Spans of work, for whoever collects traces. Nobody does unless the composition root installs them: then nothing
-happens here, and nothing is imported.
+"""Spans of work, for a collector of traces. Unless the composition root installs one, nothing happens here, and nothing
+is imported.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -13,7 +12,7 @@ Attributes = dict[str, Any]
 
 @dataclass
 class Span:
-    """A span of work: takes what is found out meanwhile. Ids and words of our own only, never what it is about."""
+    """A span of work, to which attributes are added meanwhile: ids and words of our own only, never people's data."""
 
     attributes: Attributes = field(default_factory=dict)
 
@@ -30,23 +29,13 @@ _tracers: list[Tracer] = []
 
 
 def install(tracer: Tracer | None) -> None:
-    """Install the collector from now on; None: nobody collects any more."""
+    """Install the collector from now on; None: there is none any more."""
     _tracers[:] = [tracer] if tracer else []
 
 
-@contextmanager
-def work(run: UUID, conversation: UUID, *, begins: bool) -> Iterator[Span]:
-    if not _tracers:
-        yield Span()
-        return
-    with _tracers[0].work(run, conversation, begins=begins) as span:
-        yield span
+def work(run: UUID, conversation: UUID, *, begins: bool) -> AbstractContextManager[Span]:
+    return _tracers[0].work(run, conversation, begins=begins) if _tracers else nullcontext(Span())
 
 
-@contextmanager
-def ask(model: str, provider: str) -> Iterator[Span]:
-    if not _tracers:
-        yield Span()
-        return
-    with _tracers[0].ask(model, provider) as span:
-        yield span
+def ask(model: str, provider: str) -> AbstractContextManager[Span]:
+    return _tracers[0].ask(model, provider) if _tracers else nullcontext(Span())

@@ -68,7 +68,7 @@ def sets() -> Sets:
 MIXABLE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
 MOST_MARKS = 2
 MOST_CODES = 5
-# A page can carry this many elements for escapes; in what follows the last of them the escapes stand in the text.
+# A page can carry this many elements for escapes; behind the last of them the escapes stand in the text.
 MOST_PIECES = 1000
 LONGEST_NAMED = 60
 # Ordinary in Chinese and Japanese, so no look-alikes beside their letters.
@@ -136,7 +136,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Seen:
-    """A text ready to be shown: its pieces, and what a reader should be warned of, in sentences."""
+    """A text ready to be shown: its pieces, and warnings for a reader, in sentences."""
 
     pieces: tuple[Piece, ...]
     warnings: tuple[str, ...] = ()
@@ -161,7 +161,8 @@ def see(text: str, *, stored: bool = False) -> Seen:
         return Seen((Piece(text),), _punycode(text), stored=stored)
     runs = [match for match in _patterns().token.finditer(text) if match.lastgroup]
     right_to_left = bool(_RTL.search(text))
-    stored = stored or (right_to_left and (bool(runs) or not all(map(_reads_well, text.split("\n")))))
+    misleads = any(_RTL.search(line) and not _RTL_LINE.match(line) for line in text.split("\n"))
+    stored = stored or (right_to_left and (bool(runs) or misleads))
     warnings = (*_warnings(text, "".join(run[0] for run in runs), stored=stored and right_to_left), *_punycode(text))
     return Seen(tuple(_pieces(text, runs)), warnings, right_to_left, stored)
 
@@ -196,10 +197,6 @@ def _pieces(text: str, runs: list[re.Match[str]]) -> Iterator[Piece]:
 def _codes(run: str) -> str:
     codes = " ".join(f"U+{ord(char):04X}" for char in run[:MOST_CODES])
     return codes if len(run) <= MOST_CODES else f"{codes} +{len(run) - MOST_CODES:,} more"
-
-
-def _reads_well(line: str) -> bool:
-    return not _RTL.search(line) or bool(_RTL_LINE.match(line))
 
 
 def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[str]:
@@ -262,8 +259,8 @@ def _twin(char: str) -> str | None:
     if char in _TWINS:
         return _TWINS[char]
     plain = unicodedata.normalize("NFKC", char)
-    told_apart = unicodedata.category(char) in {"So", "No", "Lm", "Lo"} or is_hidden(char)
-    return plain if len(plain) == 1 and "!" <= plain <= "~" and not told_apart else None
+    is_distinct = unicodedata.category(char) in {"So", "No", "Lm", "Lo"} or is_hidden(char)
+    return plain if len(plain) == 1 and "!" <= plain <= "~" and not is_distinct else None
 
 
 @lru_cache(maxsize=4096)
@@ -272,9 +269,6 @@ def _script(char: str) -> str:
 
 
 def _punycode(text: str) -> tuple[str, ...]:
-    match = _PUNYCODE.search(text)
-    return (
-        (translatable(f"Contains an encoded international host name: “{match.group()[:LONGEST_NAMED]}”."),)
-        if match
-        else ()
-    )
+    if match := _PUNYCODE.search(text):
+        return (translatable(f"Contains an encoded international host name: “{match.group()[:LONGEST_NAMED]}”."),)
+    return ()

@@ -11,7 +11,7 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -23,8 +23,8 @@ SHORTEST_LINE = 16
 MOST_LINES = 64
 # Of a secret that a limit cut off, this much must be there to be known again.
 SHORTEST_BEGINNING = 4
-# How often a text may be compared with a form: so often, and so often for each character that is read. The most that a
-# text takes which consists of nothing but the forms of one secret is less; a longer form counts for several.
+# How often a text may be compared with a form: so often, and so often for each character that is read. A text of
+# nothing but the forms of one secret takes less; a longer form counts for several.
 COMPARISONS = 500_000
 COMPARISONS_PER_CHARACTER = 4
 COMPARED_AT_ONCE = 256
@@ -71,8 +71,8 @@ class Mask:
             return text
         work = _Work()
         if cut := _CUT.search(text):
-            return self._hidden(text[: cut.start()], work, self._cut) + cut[0]
-        return self._whole(text, work)
+            return self._masked(text[: cut.start()], work, is_cut=True) + cut[0]
+        return self._masked(text, work)
 
     def value(self, value: Any) -> Any:
         """The same JSON value; a number that holds a secret becomes a text, and keys stay different from each other."""
@@ -80,14 +80,14 @@ class Mask:
 
     def _value(self, value: Any, work: _Work) -> Any:
         if isinstance(value, str):
-            return self._whole(value, work)
+            return self._masked(value, work)
         if isinstance(value, dict):
             return self._members(value, work)
         if isinstance(value, list):
             return [self._value(item, work) for item in value]
         if isinstance(value, int | float) and not isinstance(value, bool):
             written = json.dumps(value)
-            masked = self._whole(written, work)
+            masked = self._masked(written, work)
             return value if masked == written else masked
         return value
 
@@ -95,25 +95,19 @@ class Mask:
         found: dict[str, Any] = {}
         names: dict[str, Iterator[str]] = {}
         for key, item in value.items():
-            masked = self._whole(key, work)
-            # Where the last one like it stopped: from the beginning, many that become the same would take for ever.
+            masked = self._masked(key, work)
+            # Numbering goes on behind the last one like it: from the beginning, many alike would take for ever.
             free = names.setdefault(masked, _numbered(masked))
             name = key if masked == key else next(name for name in free if name not in found and name not in value)
             found[name] = self._value(item, work)
         return found
 
-    def _whole(self, text: str, work: _Work) -> str:
-        return self._hidden(text, work, self._replaced)
-
-    def _hidden(self, text: str, work: _Work, hide: Callable[[str, _Work], str]) -> str:
+    def _masked(self, text: str, work: _Work, *, is_cut: bool = False) -> str:
         work.read(len(text))
         try:
-            return hide(text, work)
+            return self._replaced(self._without_beginning(text, work) if is_cut else text, work)
         except _TooMuchWork:
             return HIDDEN
-
-    def _cut(self, text: str, work: _Work) -> str:
-        return self._replaced(self._without_beginning(text, work), work)
 
     def _replaced(self, text: str, work: _Work) -> str:
         assert self._heads is not None
@@ -135,7 +129,7 @@ class Mask:
         return 0
 
     def _without_beginning(self, text: str, work: _Work) -> str:
-        """`text`, which was cut, without what a secret may have begun with at its end."""
+        """Return `text`, which was cut, without the beginning of a secret at its end."""
         every = (form for lengths in self._forms.values() for forms in lengths.values() for form in forms)
         found = [place for form in every if (place := _beginning(text, form, work)) is not None]
         return text[: min(found)] + HIDDEN if found else text
@@ -185,7 +179,7 @@ def _written(text: str) -> Iterator[str]:
 def _encoded(data: bytes) -> Iterator[str]:
     yield from (data.hex(), data.hex().upper())
     for before in range(3):
-        # What depends on nothing but the value, when `before` bytes stand between it and the last multiple of three.
+        # The part that depends on the value alone, when `before` bytes stand between it and the last multiple of three.
         begin, end = (0, 2, 3)[before], (before + len(data)) * 8 // 6
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             encoded = encode(b"\0" * before + data).decode("ascii")

@@ -41,8 +41,8 @@ def withheld(name: str) -> str | None:
 
 def value_of(name: str) -> str:
     """The variable's value, never empty. Missing."""
-    if said := withheld(name):
-        raise Missing(said)
+    if why := withheld(name):
+        raise Missing(why)
     if value := os.environ.get(name, ""):
         return value
     raise Missing(f"the environment variable {name} is not set on this server.")

@@ -13,7 +13,7 @@ from django.http import QueryDict
 from hitlchat.secrets import sealing
 from hitlchat.secrets.references import REFERENCE
 
-# Shorter ones occur by chance: masking them would garble what a tool says, and not hide them.
+# Shorter ones occur by chance: masking them would garble results, and not hide them.
 SHORTEST_SECRET = 6
 # Rows to fill in, for browsers without scripts.
 SPARE = 2
@@ -46,11 +46,11 @@ class Stored:
 
     @property
     def mark(self) -> str:
-        """Return what differs whenever the value does; of a secret, nothing that gives it away."""
+        """Return a text that differs whenever the value does, and gives no secret away."""
         return self.fingerprint or self.value
 
     def shown(self) -> Value:
-        """Return what may be seen of it again."""
+        """Return the part of it that may be seen again."""
         is_hidden = self.sealed or (self.secret and not ONLY_REFERENCE.fullmatch(self.value))
         return Value(self.name, None if is_hidden else self.value, self.secret)
 
@@ -80,7 +80,7 @@ def seal(value: Value, text: str, purpose: str) -> Stored:
 
 
 def missing_credentials(credentials: str) -> str:
-    """Return what is to follow if these name a scheme and go no further, as a preset leaves them; empty otherwise."""
+    """Return the missing part of credentials that name a scheme alone, as a preset leaves them; empty otherwise."""
     return _FOLLOWING.get(credentials.strip().lower(), "")
 
 
@@ -106,8 +106,8 @@ def rows(
 def posted(
     data: QueryDict, kind: str, stored: Iterable[Stored], user_id: int, *, spare: Row = Row(0)
 ) -> tuple[list[Row], tuple[Value, ...]]:
-    """Return what was typed: as rows to show again, and as values. A row with neither a name nor a value is none."""
-    known = {each.name for each in stored if each.sealed}
+    """Return the typed rows, to show again, and their values. A row with neither a name nor a value is left out."""
+    sealed_names = {each.name for each in stored if each.sealed}
     purpose = f"typed secret of {user_id}"
     columns = (data.getlist(f"{kind}-{part}") for part in ("row", "name", "value", "sealed"))
     secrets = set(data.getlist(f"{kind}-secret"))
@@ -117,10 +117,10 @@ def posted(
         name, secret, text = typed_name.strip(), mark in secrets, typed or _unsealed(sealed, purpose)
         if not name and not text:
             continue
-        value = Value(name, None if not text and (secret or name in known) else text, secret)
-        # Whoever types the rest has to see what stands there already.
+        value = Value(name, None if not text and (secret or name in sealed_names) else text, secret)
+        # An unfinished credential is shown, so that the rest can be typed behind it.
         is_hidden = secret and text and not ONLY_REFERENCE.fullmatch(text) and not missing_credentials(text)
-        row = Row(len(shown) + 1, name, text, secret, stored=value.value is None and name in known)
+        row = Row(len(shown) + 1, name, text, secret, stored=value.value is None and name in sealed_names)
         shown.append(replace(row, value="", sealed=sealing.seal(text, purpose)) if is_hidden else row)
         given.append(value)
     return _with_spare(shown, spare), tuple(given)

@@ -21,6 +21,9 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
 register = template.Library()
+register.filter("outlook", placing.outlook)
+register.filter("given", contents.text)
+register.filter("translated_parts", sentences.translated_parts)
 
 STATUS_ICONS = {
     Status.WAITING: "clock",
@@ -45,22 +48,14 @@ def icon(name: str, extra: str = "") -> SafeString:
 
 @register.simple_tag
 def status_chip(status: str) -> SafeString:
-    known = Status(status)
-    return format_html(
-        '<span class="status" data-status="{}">{}{}</span>',
-        known.value,
-        icon(STATUS_ICONS[known]),
-        gettext(known.label),
-    )
+    return _chip(Status(status), gettext(Status(status).label))
 
 
 @register.simple_tag
 def call_chip(call: ToolCall) -> SafeString:
     """Return the status of a call; of a question to a person that it was answered."""
-    if call.status != Status.SUCCEEDED or not question.is_one(call):
-        return status_chip(call.status)
-    words = '<span class="status" data-status="succeeded">{}{}</span>'
-    return format_html(words, icon("check"), gettext("answered"))
+    is_answered = call.status == Status.SUCCEEDED and question.is_one(call)
+    return _chip(Status.SUCCEEDED, gettext("answered")) if is_answered else status_chip(call.status)
 
 
 @register.filter
@@ -78,29 +73,18 @@ def money(amount: float) -> str:
     return f"{number_format(rounded, digits, use_l10n=True, force_grouping=True)} {settings.MODEL_CURRENCY}"
 
 
-@register.filter
-def outlook(call: ToolCall) -> str:
-    """Return when a call that may start does so."""
-    return placing.outlook(call)
-
-
 @register.inclusion_tag("history/_attached.html")
 def attachments(call: ToolCall) -> dict[str, Any]:
-    """The content blocks of what a call gave that are more than text."""
-    blocks = [block for block in contents.blocks(call) or () if block["type"] not in {"text", contents.UNREADABLE}]
-    return {"call": call, "parts": [_part(block) for block in blocks]}
-
-
-def _part(block: contents.Block) -> dict[str, Any]:
-    media_type = block.get("mimeType", "")
-    shows = "picture" if media_type in contents.PICTURES else "sound" if media_type in contents.SOUNDS else "file"
-    return {"block": block, "shows": shows, "missing": contents.in_words(block) if "omitted" in block else ""}
-
-
-@register.filter
-def given(call: ToolCall) -> str:
-    """Return what a call gave, as people read it."""
-    return contents.text(call)
+    """The content blocks of a result that are more than text."""
+    parts = []
+    for block in contents.blocks(call) or ():
+        if block["type"] in {"text", contents.UNREADABLE}:
+            continue
+        media = block.get("mimeType", "")
+        shows = "picture" if media in contents.PICTURES else "sound" if media in contents.SOUNDS else "file"
+        missing = contents.in_words(block) if "omitted" in block else ""
+        parts.append({"block": block, "shows": shows, "missing": missing})
+    return {"call": call, "parts": parts}
 
 
 @register.simple_tag
@@ -112,7 +96,7 @@ def risk_chip(level: int, extra: str = "") -> SafeString:
 
 @register.filter
 def until(moment: datetime) -> str:
-    """A deadline by the server's clock, with its zone: what a page says where no script counts down."""
+    """A deadline by the server's clock, with its zone, for pages where no script counts down."""
     local = timezone.localtime(moment)
     day = "" if local.date() == timezone.localdate() else f"{date_format(local, 'j M Y')}, "
     return gettext("until {moment}").format(moment=f"{day}{local:%H:%M:%S %Z}")
@@ -151,12 +135,6 @@ def translated(text: str | Seen) -> str | Seen:
 
 
 @register.filter
-def translated_parts(text: str) -> str:
-    """Return parts of a sentence, such as what a field of a form expects, in the language of the page."""
-    return sentences.translated_parts(text)
-
-
-@register.filter
 def pretty(value: Any) -> str:
     """A result as people read it: a lone text as itself, everything else as indented JSON."""
     return value if isinstance(value, str) else canonical.pretty(value, indent=2)
@@ -166,3 +144,8 @@ def pretty(value: Any) -> str:
 def type_word(part: dict[str, Any]) -> str:
     """An argument's type in one word, as on the approval card."""
     return schema_words.type_word(part, part)
+
+
+def _chip(status: Status, words: str) -> SafeString:
+    html = '<span class="status" data-status="{}">{}{}</span>'
+    return format_html(html, status.value, icon(STATUS_ICONS[status]), words)
