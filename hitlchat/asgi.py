@@ -1,4 +1,4 @@
-"""The composition root of the server: which protocol goes where, and the work that goes on beside requests."""
+"""The composition root of the server: the routes of protocols, and the work beside requests."""
 
 import asyncio
 import os
@@ -50,7 +50,7 @@ class Household:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[Any]] = []
         self._traces: Any = None
 
     def start(self) -> None:
@@ -62,16 +62,18 @@ class Household:
                 self._traces = import_string("hitlchat.telemetry.traces.Traces")()
             own = (runner.heartbeat(), runner.sweeper(), conversations.cleaner(), attachments.sweeper())
             workers = (*own, submissions.lease_worker())
-            work = (*(each.work for each in workers), connections.serve, notices.deliver, record.work, _swept)
+            work = (*(each.work for each in workers), connections.serve, notices.deliver, record.work)
             self._tasks = [loop.create_task(begin()) for begin in work]
+            # Folders that killed servers left.
+            self._tasks.append(loop.create_task(asyncio.to_thread(scratch.sweep)))
 
     async def end(self) -> None:
-        """Hand runs back, let executing calls end, close what runs beside. Nothing new is started afterwards."""
+        """Hand runs back, let executing calls end, close all workers. Nothing new is started afterwards."""
         for task in self._tasks:
             task.cancel()
         await runner.let_go()
         end_inspector_sessions()
-        # Else others would count what still executes here as lost.
+        # Else others would count calls that still execute here as lost.
         beating = asyncio.create_task(runner.heartbeat().work())
         await background.drain(settings.DRAIN_SECONDS)
         beating.cancel()
@@ -84,11 +86,6 @@ class Household:
         if self._traces is not None:
             await asyncio.to_thread(self._traces.end)
         self._loop, self._traces = None, None
-
-
-async def _swept() -> None:
-    """Remove what servers that were killed left in the temporary folder."""
-    await asyncio.to_thread(scratch.sweep)
 
 
 household = Household()
@@ -116,7 +113,7 @@ class Counted:
         return self._size > LARGEST_BODY
 
     async def send(self, event: Any) -> None:
-        # Nobody reads what the application says after the refusal.
+        # The application's answer is dropped after the refusal.
         if not self._is_too_large:
             await self._send(event)
 
@@ -127,7 +124,7 @@ class Counted:
         if self._is_too_large and not was_refused:
             await self._send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
             await self._send({"type": "http.response.body", "body": b""})
-        # Which ends the request for whoever reads it.
+        # This ends the request for the application.
         return {"type": "http.disconnect"} if self._is_too_large else event
 
 
@@ -152,7 +149,7 @@ async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:
             return
 
 
-# The last one refuses what is none of ours.
+# The last one refuses unknown paths.
 sockets = [*of_chat, *of_inbox, re_path("", WebsocketDenier.as_asgi())]
 pages = AuthMiddlewareStack(URLRouter(sockets))
 protocols = ProtocolTypeRouter(

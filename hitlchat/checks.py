@@ -1,5 +1,6 @@
-"""System checks: settings that parse but would not do what they seem to."""
+"""System checks of settings that parse, and would not work as they seem to."""
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,46 +13,31 @@ from hitlchat.gate.policies.loading import Unloadable, in_force
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 
 
-def check_settings(**_: Any) -> list[CheckMessage]:
-    return [*_gate(), *_policies(), *_model(), *_exposure()]
+def check_settings(**_: Any) -> Iterator[CheckMessage]:
+    yield from _check_gate()
+    url = settings.OPENAI_BASE_URL
+    if url and (urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname):
+        hint = "It looks like http://127.0.0.1:11434/v1, with the path of the API."
+        yield Error(f"OPENAI_BASE_URL is {url!r}, which is no http address.", hint=hint, id="hitlchat.E001")
+    if url and not settings.OPENAI_MODEL:
+        hint = "Set it to a model that the server offers."
+        yield Caution("OPENAI_BASE_URL is set and OPENAI_MODEL is not.", hint=hint, id="hitlchat.W002")
+    if settings.DEBUG and not set(settings.ALLOWED_HOSTS) <= LOOPBACK:
+        hint = "Unset DEBUG: its error pages show settings and code to everyone."
+        yield Error("DEBUG is on while other hosts than this machine are allowed.", hint=hint, id="hitlchat.E002")
 
 
-def _gate() -> list[CheckMessage]:
-    found: list[CheckMessage] = []
+def _check_gate() -> Iterator[CheckMessage]:
     if not settings.HITL_ENABLED:
         hint = "Unset HITL_ENABLED to have people asked again."
         words = "Approvals are switched off: every tool runs without asking."
-        found.append(Caution(words, hint=hint, id="hitlchat.W001"))
+        yield Caution(words, hint=hint, id="hitlchat.W001")
     if settings.HITL_MAX_WAITING_PER_CALLER < settings.HITL_MAX_WAITING_PER_CONVERSATION:
         hint = "A call beyond it is refused, where its run could have paused until others are answered."
         words = "HITL_MAX_WAITING_PER_CALLER is less than HITL_MAX_WAITING_PER_CONVERSATION."
-        found.append(Caution(words, hint=hint, id="hitlchat.W003"))
-    return found
-
-
-def _policies() -> list[CheckMessage]:
+        yield Caution(words, hint=hint, id="hitlchat.W003")
     try:
         in_force()
     except Unloadable as error:
         hint = "docs/policies.md has every policy with its fields. Nothing runs without asking while this is so."
-        return [Error(str(error), hint=hint, id="hitlchat.E003")]
-    return []
-
-
-def _model() -> list[CheckMessage]:
-    found: list[CheckMessage] = []
-    url = settings.OPENAI_BASE_URL
-    if url and (urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname):
-        hint = "It looks like http://127.0.0.1:11434/v1, with the path of the API."
-        found.append(Error(f"OPENAI_BASE_URL is {url!r}, which is no http address.", hint=hint, id="hitlchat.E001"))
-    if url and not settings.OPENAI_MODEL:
-        hint = "Set it to a model that the server offers."
-        found.append(Caution("OPENAI_BASE_URL is set and OPENAI_MODEL is not.", hint=hint, id="hitlchat.W002"))
-    return found
-
-
-def _exposure() -> list[CheckMessage]:
-    if set(settings.ALLOWED_HOSTS) <= LOOPBACK or not settings.DEBUG:
-        return []
-    hint = "Unset DEBUG: its error pages show settings and code to everyone."
-    return [Error("DEBUG is on while other hosts than this machine are allowed.", hint=hint, id="hitlchat.E002")]
+        yield Error(str(error), hint=hint, id="hitlchat.E003")

@@ -31,7 +31,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "model_name": settings.OPENAI_MODEL,
         "default_endpoint": routes.default,
         "gate_is_off": not settings.HITL_ENABLED,
-        # Asked only where it is shown, and of whom it is shown to.
+        # Computed only where it is shown, and for the people who see it.
         "servers_attention": summary.count if may_administer(user) else 0,
         "approvals_waiting": partial(lines.count_waiting, user.pk),
         "open_questions": partial(questions.count_open, user.pk),

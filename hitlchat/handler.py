@@ -26,12 +26,12 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
-logger = logging.getLogger(__name__)
-
 # So many wait for the next request, each with its connection; more of them are begun for a rush, and end with it.
-KEPT: Final = 8
+MOST_FREE: Final = 8
 # How long the end of the server waits for requests that are about to be over.
 PATIENCE_SECONDS: Final = 5.0
+
+logger = logging.getLogger(__name__)
 
 
 class Threads:
@@ -49,13 +49,19 @@ class Threads:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[ExitStack]:
-        """Have all that is sensitive to its thread run in one of these until the block ends; then what was pushed."""
-        thread, last = self._taken(), ExitStack()
+        """Run all thread-sensitive code of the block in one of these; at its end, in the same, the callbacks pushed."""
+        last = ExitStack()
+        try:
+            # The one that came back last: in quiet times it is always the same.
+            thread = self._free.pop()
+        except IndexError:
+            thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
+            self._ended[thread] = Future()
         try:
             async with ThreadSensitiveContext(executor=thread):
                 yield last
         finally:
-            # Behind what still runs there: a view goes on to its end though its browser is gone.
+            # Behind a view that still runs there: it goes on to its end though its browser is gone.
             thread.submit(self._give_back, thread, last).add_done_callback(_complain)
 
     async def close(self) -> None:
@@ -67,15 +73,6 @@ class Threads:
         await asyncio.to_thread(concurrent.futures.wait, [*self._ended.values()], PATIENCE_SECONDS)
         self._is_closing = False
 
-    def _taken(self) -> ThreadPoolExecutor:
-        # The one that came back last: in quiet times it is always the same.
-        try:
-            return self._free.pop()
-        except IndexError:
-            made = ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
-            self._ended[made] = Future()
-            return made
-
     def _give_back(self, thread: ThreadPoolExecutor, last: ExitStack) -> None:
         """Runs in the thread itself, as only that reaches its connection."""
         is_clean = False
@@ -83,7 +80,7 @@ class Threads:
             last.close()
             is_clean = not any(each.in_atomic_block for each in connections.all(initialized_only=True))
         finally:
-            if is_clean and not self._is_closing and len(self._free) < KEPT:
+            if is_clean and not self._is_closing and len(self._free) < MOST_FREE:
                 self._free.append(thread)
             else:
                 self._end(thread)
@@ -129,7 +126,7 @@ class Handler(ASGIHandler):
         await self.send_response(response, send)
 
     def _respond(self, scope: Scope, body: Any, last: ExitStack) -> Any:
-        """Do all that an answer takes and, unless it is still to be made, what follows it."""
+        """Make the answer and, unless it is streamed later, close it."""
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=type(self), scope=scope)
         last.callback(signals.request_finished.send, sender=type(self))
@@ -152,10 +149,7 @@ class Handler(ASGIHandler):
 
 
 def _apart(send: Send) -> Send:
-    """Return `send`, which has no thread: what the server begins as it sends would take this one for its own.
-
-    It may be the reading of the next request of the connection.
-    """
+    """Return `send` without the thread: the server may begin to read the next request of the connection as it sends."""
 
     async def sent(event: Any) -> None:
         lent = SyncToAsync.thread_sensitive_context.set(None)  # type: ignore[arg-type]

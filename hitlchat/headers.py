@@ -1,4 +1,4 @@
-"""Response headers: a page keeps to its own origin, and no cache keeps what a person saw."""
+"""Response headers: a page stays within its own origin, and no cache stores it."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ Handler = Callable[[HttpRequest], HttpResponseBase]
 
 
 def response_headers(get_response: Handler) -> Handler:
-    """Add what a view has not set itself. WhiteNoise, which stands behind this, lets caches keep static files."""
+    """Add headers that the view has not set. WhiteNoise, which stands behind this, lets caches store static files."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 @cache
-def known() -> dict[Name, frozenset[Name]]:
+def of_code() -> dict[Name, frozenset[Name]]:
     """Map each migration of the running code to those it replaces."""
     found = MigrationLoader(None, ignore_no_migrations=True).disk_migrations or {}
     return {(app, name): frozenset(found[app, name].replaces) for app, name in found}
@@ -61,15 +61,15 @@ def migration_fault() -> tuple[str, str]:
         )
     if sentence := unfinished(applied):
         return OLDER, sentence
-    if any(name not in applied and not (replaced and replaced <= applied) for name, replaced in known().items()):
+    if any(name not in applied and not (replaced and replaced <= applied) for name, replaced in of_code().items()):
         return BEHIND, "The database is not migrated. Run `manage.py migrate` first (`make run` does it by itself)."
     return "", ""
 
 
 def unfinished(applied: set[Name]) -> str:
-    """Return what to do with a database that has only some of the migrations that one of this version replaces."""
+    """Return advice for a database that has only some of the migrations that one of this version replaces."""
     if not any(
-        name not in applied and replaced & applied and not replaced <= applied for name, replaced in known().items()
+        name not in applied and replaced & applied and not replaced <= applied for name, replaced in of_code().items()
     ):
         return ""
     return (
@@ -108,7 +108,7 @@ def answer_probes(get_response: Handler) -> Handler:
 
 @requires_csrf_token
 def server_error(_request: HttpRequest, *_args: Any) -> HttpResponse:
-    """Say on the page what is wrong, where that is known."""
+    """Show the trouble of the database on the page, if it is one."""
     trouble = database.trouble(sys.exc_info()[1])
     page = get_template("500.html").render({"trouble": database.SENTENCES.get(trouble, "")})
     return HttpResponse(page, status=503 if trouble else 500)
@@ -179,6 +179,6 @@ def _newer(applied: set[Name]) -> list[Name]:
 
     Versions before 0.1.0 squashed their migrations once before.
     """
-    apps = {app for app, _ in known()}
-    once = frozenset[Name]().union(*known().values())
-    return sorted((app, name) for app, name in applied - {*known()} - once if app in apps and "_squashed_" not in name)
+    apps = {app for app, _ in of_code()}
+    unknown = applied.difference(of_code(), *of_code().values())
+    return sorted((app, name) for app, name in unknown if app in apps and "_squashed_" not in name)

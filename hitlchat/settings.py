@@ -52,7 +52,7 @@ INSTALLED_APPS = [
     "hitlchat.people",
     "hitlchat.notices",
     "hitlchat.telemetry",
-    # The operator's own: what their `tools.py` declares with @tool can be called.
+    # The operator's own: functions of their `tools.py` with @tool can be called.
     *env.words("PROJECT_APPS", []),
 ]
 MIDDLEWARE = [

@@ -1,12 +1,12 @@
-"""Listeners: who hears of which change, in the order in which they hear of it.
+"""Listeners to signals, in the order in which they are called.
 
-Listeners are named, and imported with the first change that they hear of: a console command that changes nothing
-need not load what runs beside a server. Those of hitlchat's own signals get ids after the commit, and read the rows
-again; a listener that fails is logged, and keeps the others from nothing. Sign-ins are Django's signals: a listener
-that fails there fails the request.
+Listeners are named, and imported with the first change: a console command that changes nothing need not load the
+workers of a server. Those of hitlchat's own signals get ids after the commit, and read the rows again; if one fails,
+that is logged, and the others are called. Sign-ins are Django's signals: a listener that fails there fails the request.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from django.contrib.auth.signals import user_logged_in, user_login_failed
@@ -43,11 +43,8 @@ LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
 def subscribe() -> None:
     for signal, paths in LISTENERS.items():
         for path in paths:
-            signal.connect(_named(path), weak=False, dispatch_uid=path)
+            signal.connect(partial(_listen, path), weak=False, dispatch_uid=path)
 
 
-def _named(path: str) -> Callable[..., None]:
-    def listen(**change: Any) -> None:
-        import_string(path)(**change)
-
-    return listen
+def _listen(path: str, /, **change: Any) -> None:
+    import_string(path)(**change)

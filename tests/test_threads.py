@@ -325,7 +325,7 @@ async def test_a_rush_is_answered_at_once_and_leaves_a_few_threads() -> None:
         await browser.send()
     # They meet in their views, so none waits for another one's end.
     assert {(await browser.answer())[0] for browser in browsers} == {200}
-    await soon(lambda: len(threads_left()) == handler.KEPT and not handler.threads.busy, "the rest has ended")
+    await soon(lambda: len(threads_left()) == handler.MOST_FREE and not handler.threads.busy, "the rest has ended")
     assert len(held) == RUSH
     await handler.threads.close()
     assert not threads_left()

@@ -1,11 +1,10 @@
-"""Rows that are written once: no code changes or removes them, and triggers of the database refuse whoever tries.
+"""Rows that are written once: no code changes or removes them, and triggers of the database refuse it.
 
-Triggers in the database itself: what the record holds is neither changed nor removed, whoever asks for it, save the
-events of a batch whose drop is on record (hitlchat/record/sealing.py). A bolt against mistakes and other programs:
-who owns the database can take it off.
+Only the events of a batch whose drop is on record (hitlchat/record/sealing.py) can be removed. The triggers are a bolt
+against mistakes and other programs: the owner of the database can take it off.
 
-A migration that makes one of these tables anew (on SQLite, any change of a column) takes them off with the table: so
-`migrate` puts on at its end what is missing.
+A migration that rebuilds one of these tables (on SQLite, any change of a column) takes them off with the table: so
+`migrate` puts missing ones on at its end.
 """
 
 from typing import Any, Final, NoReturn
@@ -70,15 +69,15 @@ END $$
 
 
 def on(vendor: str) -> list[str]:
-    """The statements that put them on."""
+    """Return the statements that put the triggers on."""
     return _sqlite() if vendor == "sqlite" else _postgresql()
 
 
 def off(vendor: str) -> list[str]:
     """Take the triggers off, for tests and benches, which empty the tables; the program itself never does."""
-    where = {table: "" if vendor == "sqlite" else f" ON {table}" for table in TABLES}
-    each = [(table, what) for table in TABLES for what in KINDS[vendor]]
-    return [f"DROP TRIGGER IF EXISTS {table}_{what}{where[table]}" for table, what in each]
+    on_table = "" if vendor == "sqlite" else " ON {0}"
+    drop = "DROP TRIGGER IF EXISTS {0}_{1}" + on_table
+    return [drop.format(table, kind) for table in TABLES for kind in KINDS[vendor]]
 
 
 def missing(using: str = "default") -> list[str]:
@@ -87,7 +86,7 @@ def missing(using: str = "default") -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(ON_SQLITE if connection.vendor == "sqlite" else ON_POSTGRESQL)
         there = {name for (name,) in cursor.fetchall()}
-    every = (f"{table}_{what}" for table in TABLES for what in KINDS[connection.vendor])
+    every = (f"{table}_{kind}" for table in TABLES for kind in KINDS[connection.vendor])
     return [name for name in every if name not in there]
 
 

@@ -1,30 +1,13 @@
-"""One spelling for every JSON value, so that what was shown and what runs can be compared byte for byte."""
+"""One spelling for every JSON value, so that shown and executed arguments can be compared byte for byte."""
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import models
-
-_NO_NUL = {0: "\ufffd"}
-
-
-def storable(text: str) -> str:
-    """`text` without NUL and lone surrogates, which PostgreSQL and UTF-8 have no way to keep; each becomes U+FFFD."""
-    return _whole(text.translate(_NO_NUL))
-
-
-def _whole(text: str) -> str:
-    """Return the text with halves of characters put together where both are there, and U+FFFD for each lone one."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
 
 if TYPE_CHECKING:
     TextField = models.TextField[Any, Any]
@@ -36,15 +19,21 @@ Object = dict[str, Any]
 
 # Far below where reading a value again, in a deeper stack than the one that wrote it, would fail.
 MAX_DEPTH = 200
+_NO_NUL = {0: "\ufffd"}
+
+
+class NotJson(ValueError):
+    """The text or value is not JSON by RFC 8259 and I-JSON (RFC 7493); the message says where."""
+
+
+def storable(text: str) -> str:
+    """`text` without NUL and lone surrogates, which PostgreSQL and UTF-8 cannot store; each becomes U+FFFD."""
+    return _whole(text.translate(_NO_NUL))
 
 
 def most_argument_bytes() -> int:
     """Return how large the arguments of one call may be, in canonical JSON."""
     return int(settings.TOOL_ARGUMENT_KIB) * 1024
-
-
-class NotJson(ValueError):
-    """The text or value is not JSON as RFC 8259 and I-JSON (RFC 7493) mean it; the message says where."""
 
 
 def dumps(value: Json) -> str:
@@ -53,7 +42,7 @@ def dumps(value: Json) -> str:
 
 
 def loads(text: str | bytes) -> Json:
-    """Strict: duplicate keys, NaN and Infinity are refused, since readers disagree on what they mean."""
+    """Strict: duplicate keys, NaN and Infinity are refused, since readers disagree on their meaning."""
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
@@ -86,28 +75,12 @@ def whole(value: Json) -> Json:
 
     NUL stays, since JSON has a way to write that.
     """
-    match value:
-        case str():
-            return _whole(value)
-        case dict():
-            return {whole(name): whole(part) for name, part in value.items()}
-        case list():
-            return [whole(part) for part in value]
-        case _:
-            return value
+    return _mapped(value, lambda leaf: _whole(leaf) if isinstance(leaf, str) else leaf)
 
 
 def alike(value: Json) -> Json:
     """Return the value with its numbers as JSON means them: 5 and 5.0 are one. For comparing, and never for running."""
-    match value:
-        case dict():
-            return {name: alike(part) for name, part in value.items()}
-        case list():
-            return [alike(part) for part in value]
-        case float() if value.is_integer():
-            return int(value)
-        case _:
-            return value
+    return _mapped(value, lambda leaf: int(leaf) if isinstance(leaf, float) and leaf.is_integer() else leaf)
 
 
 def are_alike(one: Json, other: Json) -> bool:
@@ -120,10 +93,7 @@ def sha256(value: Json) -> str:
 
 
 def is_short(value: Json, characters: int) -> bool:
-    """Return whether `value` is spelled in roughly so many characters at most.
-
-    What is longer takes no longer to tell.
-    """
+    """Return whether `value` is spelled in roughly so many characters at most, without looking at more of it."""
     left, parts = characters, [value]
     while parts and left >= 0:
         part = parts.pop()
@@ -139,6 +109,26 @@ def is_short(value: Json, characters: int) -> bool:
             case _:
                 left -= 8
     return left >= 0
+
+
+def _mapped(value: Json, leaf: Callable[[Json], Json]) -> Json:
+    """Return the value with `leaf` applied to its keys, texts, numbers and constants."""
+    match value:
+        case dict():
+            return {leaf(name): _mapped(part, leaf) for name, part in value.items()}
+        case list():
+            return [_mapped(part, leaf) for part in value]
+        case _:
+            return leaf(value)
+
+
+def _whole(text: str) -> str:
+    """Return the text with halves of characters put together where both are there, and U+FFFD for each lone one."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def _encode(value: Json, *, sort_keys: bool) -> str:
@@ -172,26 +162,23 @@ def _finite(digits: str) -> float:
 def _check_depth(value: Json) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in _children(parent)]
+        nested = [
+            each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list | tuple)
+        ]
+        level = [child for children in nested for child in children]
         if not level:
             return
     raise NotJson("nested too deeply")
 
 
-def _children(value: Json) -> Iterable[Json]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list | tuple) else ()
-
-
 class JSONTextField(TextField):
-    """A JSON value kept as text, its keys in the order given.
+    """A JSON value stored as text, its keys in the order given.
 
     Not the databases' own JSON types: PostgreSQL's jsonb reorders keys, rewrites large numbers and refuses NUL, so that
     a value read back could differ from the one that was approved.
     """
 
-    # What django-stubs reads; it takes every TextField for one of text.
+    # For django-stubs, which take every TextField for one of text.
     _pyi_private_set_type: Any
     _pyi_private_get_type: Any
     _pyi_lookup_exact_type: Any

@@ -55,7 +55,7 @@ def durable() -> Iterator[None]:
         with transaction.atomic(durable=True):
             if connection.vendor == "postgresql":
                 _send(WAIT_FOR_DISK)
-            # The first of what is done after the commit: all else of that is cheap again.
+            # The first step after the commit: transactions of the others are cheap again.
             transaction.on_commit(partial(_end, switches=switches))
             yield
     finally:
@@ -114,7 +114,7 @@ _SIGNS: Final = {
 
 
 def trouble(error: BaseException | None) -> str:
-    """Return in a few words what is wrong with the database itself; empty where `error` does not tell.
+    """Return the trouble of the database itself in a few words; empty where `error` does not tell.
 
     `SENTENCES` has each for a person.
     """

@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 
 from hitlchat.base.visible import Seen
 
-# Beyond these, matching takes quadratic time: what differs is then shown, or marked, as a whole.
+# Matching takes quadratic time: beyond these, the differing middle is shown, or marked, as a whole.
 MOST_MATCHED_LINES = MOST_MATCHED_WORDS = 1500
 CONTEXT_LINES = 3
 # Of a longer stretch that is the same on both sides, this many characters stay at each end.
@@ -27,7 +27,7 @@ _WORDS = re.compile(r"\s+|[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+")
 _UNSEEN = {"\n": "\u21b5", "\t": "\u21e5"}
 
 Opcode = tuple[str, int, int, int, int]
-# A word, and whether it stands for what cannot be seen.
+# A word, and whether it stands for hidden characters.
 Word = tuple[str, bool]
 
 
@@ -43,7 +43,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of one side. `escape`: it stands for what cannot be seen; a skip says what was left out."""
+    """A stretch of one side. `escape`: it stands for hidden characters; a skip counts characters left out."""
 
     text: str
     kind: Literal["same", "differs", "skip"]
@@ -121,7 +121,7 @@ def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
 
 
 def _with_context(whole: list[Line]) -> Iterator[Line]:
-    """Only what differs and the lines around it; runs of others become one line that counts them."""
+    """Yield differing lines and those around them; runs of others become one line that counts them."""
     near = [False] * len(whole)
     for at, line in enumerate(whole):
         if line.kind != "same":

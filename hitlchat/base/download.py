@@ -47,8 +47,8 @@ def csv_end(count: int, columns: Collection[str]) -> str:
 
 
 def cell(value: object) -> str:
-    """Return a cell as text. Programs for tables take what begins like a formula for one, also behind blanks, so
-    that gets a quote in front.
+    """Return a cell as text, with a quote before a text that programs for tables would take for a formula, also behind
+    blanks.
     """
     text = "" if value is None else str(value)
     return f"'{text}" if text.startswith(("\t", "\r", "\n")) or text.lstrip()[:1] in FORMULAS else text

@@ -108,7 +108,7 @@ def keep_private(folder: Path) -> None:
 
 
 def private_file(file: Path) -> Path:
-    """`file`, made empty for this user alone if it is not there: what creates it otherwise would let others read it."""
+    """Return `file`, made empty for this user alone if it is missing: SQLite would let others read it."""
     with suppress(FileExistsError, FileNotFoundError):
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     return file

@@ -1,4 +1,4 @@
-"""Server-sent events: an answer of HTTP that goes on for as long as somebody listens."""
+"""Server-sent events: an answer of HTTP that goes on for as long as its client listens."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -26,7 +26,7 @@ class EventStream(StreamingHttpResponse):
 
 
 def event(data: Any) -> bytes:
-    """Return `data` as an event: JSON on one line, in ASCII, as what a model writes may have half a character."""
+    """Return `data` as an event: JSON on one line, in ASCII, as a model may write half a character."""
     return text(json.dumps(data, separators=(",", ":")))
 
 

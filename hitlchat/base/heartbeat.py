@@ -1,4 +1,4 @@
-"""The answer to the heartbeat of pages: each has to notice by itself that its connection leads nowhere any more."""
+"""The answer to the heartbeat of pages, by which each notices that its connection is dead."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,9 +15,9 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Heartbeat:
-    """Answers each ping of a websocket at once, however long `application` takes for what was sent before.
+    """Answers each ping of a websocket at once, however long `application` takes for earlier messages.
 
-    So the answer says that what was sent before has arrived.
+    So the answer says that earlier messages have arrived.
     """
 
     def __init__(self, application: Application) -> None:

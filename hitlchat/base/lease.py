@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
-# What lies further ahead than it can was written before the clock was set back; statements take their time.
+# A time further ahead than a lease can reach was written before the clock was set back; statements take their time.
 SLACK: Final = timedelta(seconds=1)
 
 

@@ -1,4 +1,4 @@
-"""Days and moments that somebody wrote, within what can be reckoned with in any time zone."""
+"""Days and moments that somebody wrote, in a range that is safe to compute with in any time zone."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
@@ -11,7 +11,7 @@ LAST: Final = datetime(9999, 12, 29, tzinfo=UTC)
 
 
 def beginning(day: date) -> datetime:
-    """Return where the day begins in the server's time zone. Raises: ValueError, if that can't be reckoned with."""
+    """Return where the day begins in the server's time zone. Raises: ValueError, if it is out of range."""
     if not FIRST.date() < day < LAST.date():
         raise ValueError(f"{day} is too far from today")
     return timezone.make_aware(datetime.combine(day, time()))
@@ -23,7 +23,7 @@ def end(day: date) -> datetime:
 
 
 def usable(moment: datetime) -> datetime:
-    """Return the moment, which has a time zone. Raises: ValueError, if it can't be reckoned with."""
+    """Return the moment, which has a time zone. Raises: ValueError, if it is out of range."""
     if not FIRST < moment < LAST:
         raise ValueError(f"{moment} is too far from today")
     return moment

@@ -1,4 +1,4 @@
-"""Problems: what somebody asked for cannot be, for a reason that they can read and act on."""
+"""Problems: a request cannot be fulfilled, for a reason that a person can read and act on."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -8,8 +8,8 @@ from django.http import Http404
 
 
 class Problem(Exception):
-    """One sentence for whoever asked. `status`: what HTTP calls it (RFC 9110); the API answers with it, and with the
-    `code`, a word for programs, where there is one.
+    """One sentence for the caller. `status`: that of HTTP (RFC 9110); the API answers with it, and with the `code`, a
+    word for programs, where there is one.
     """
 
     status: int = 409
@@ -23,20 +23,20 @@ class NotFound(Problem, LookupError, Http404):
 
 
 class Forbidden(Problem, PermissionDenied):
-    """Others may do this, and whoever asked may not. A page says so by itself."""
+    """Others may do this, and the caller may not. A page says so by itself."""
 
     status = 403
 
 
 class Conflict(Problem):
-    """Things are otherwise by now than whoever asked takes them to be."""
+    """The state has changed since the caller looked."""
 
 
 class Invalid(Problem, ValueError):
-    """Fields of what was sent do not fit, and nothing was written. `errors`: what was expected, by their names.
+    """Fields of the request are invalid, and nothing was written. `errors`: expectations by the names of fields.
 
-    A kind of it that concerns one `field` alone is raised with a sentence; the errors of a kind that has a part of the
-    body to itself are `within` that part.
+    A subclass for one `field` is raised with a sentence; the errors of a subclass for a part of the body are `within`
+    that part.
     """
 
     status = 422

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 
 def step(where: str, key: str | int) -> str:
-    """The place of the member or element `key` of what stands at `where`."""
+    """Return the place of the member or element `key` of the value at `where`, as in a JSON pointer (RFC 6901)."""
     return f"{where}/{str(key).replace('~', '~0').replace('/', '~1')}"
 
 
@@ -40,6 +40,9 @@ _ROLES: dict[str, Role] = {
 }
 _MAPS = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
 _LISTS = {"allOf", "anyOf", "oneOf", "prefixItems"}
+_NULLS: Final = ({"type": "null"}, {"const": None}, {"enum": [None]})
+# Of references to references, and of schemas that stand alone in another.
+MOST_HOPS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Subschema:
 
 
 def subschemas(schema: Mapping[str, Any]) -> Iterator[Subschema]:
-    """`schema` itself and every schema in it, the outer ones first. What stands in `const` or `default` is none."""
+    """Yield `schema` itself and every schema in it, the outer ones first; values of `const` or `default` are none."""
     waiting = [Subschema("", dict(schema))]
     while waiting:
         part = waiting.pop()
@@ -79,23 +82,16 @@ def _child(where: str, value: object, role: Role, keyword: str, key: str) -> Sub
     return Subschema(where, value if isinstance(value, dict) else {}, role, keyword, key)
 
 
-# Of references to references, and of schemas that stand alone in another.
-MOST_HOPS: Final = 20
-_NULLS: Final = ({"type": "null"}, {"const": None}, {"enum": [None]})
-
-
 @dataclass(frozen=True)
 class Plain:
-    """A schema of one value without its references; `nullable`: null is taken beside what it says."""
+    """A schema of one value without its references; `nullable`: null is valid too."""
 
     schema: dict[str, Any]
     nullable: bool = False
 
     @property
     def choices(self) -> tuple[tuple[Any, str], ...]:
-        """Return the values of which it has to be one, each with its title, if it has any; none if there is no such
-        list.
-        """
+        """Return the allowed values, each with its title or an empty one; none if any value is allowed."""
         if isinstance(values := self.schema.get("enum"), list):
             return tuple((value, "") for value in values)
         if "const" in self.schema:
@@ -107,7 +103,7 @@ class Plain:
 
 
 def plain(part: Mapping[str, Any], root: Mapping[str, Any]) -> Plain:
-    """Return what `part` of the schema `root` says, with what it refers to and what stands in it alone."""
+    """Return `part` of the schema `root` with its references, and lone schemas in it, resolved."""
     found, nullable = dict(part), False
     for _ in range(MOST_HOPS):
         found, null_too = _without_null(found)
@@ -120,7 +116,7 @@ def plain(part: Mapping[str, Any], root: Mapping[str, Any]) -> Plain:
 
 
 def _inner(part: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the schema that `part` is, with what stands beside it; None if it is itself."""
+    """Return the schema that `part` refers to or holds alone, merged with its other keywords; None if there is none."""
     if isinstance(reference := part.get("$ref"), str):
         target = _at(root, fragment(reference))
         return None if target is None else target | {key: part[key] for key in part if key != "$ref"}
@@ -141,7 +137,7 @@ def _at(root: Mapping[str, Any], pointer: str | None) -> dict[str, Any] | None:
 
 
 def _without_null(part: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the schema for what is not null, and whether null is taken too."""
+    """Return the schema without null, and whether it allowed null."""
     match part:
         case {"enum": list(values)} if None in values and len(values) > 1:
             return part | {"enum": [value for value in values if value is not None]}, True

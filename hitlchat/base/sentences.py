@@ -17,7 +17,7 @@ from django.utils.translation import trans_real
 
 # The context of templates in catalogues: other texts with names in braces are no sentences of ours.
 CONTEXT: Final = "sentence"
-# That of what stands within sentences, several of it side by side.
+# That of parts of sentences, several of which stand side by side.
 PART: Final = "part of a sentence"
 LONGEST: Final = 4_000
 # Values that are our own words though they are few; and those that are lists, such as `a, b and c`.
@@ -46,7 +46,7 @@ _INSTANCE: Final = re.compile(
 LABEL: Final = "label"
 LIST: Final = "listed"
 FEW: Final = 2
-# What stands between parts.
+# Between parts.
 _JOINT: Final = re.compile(",? ")
 _END: Final = re.compile(r"(?<=[.!?]) ")
 
@@ -87,7 +87,7 @@ def _translated(language: str, text: str) -> str:
     found = [each for each in sentences if each is not None]
     if len(found) > 1 and len(found) == len(sentences):
         return " ".join(found)
-    # What a program says stays as it is; the advice behind it, in brackets, is translated.
+    # The output of a program stays as it is; the advice behind it, in brackets, is translated.
     for bracket in re.finditer(r" \(", text) if text.endswith(")") else ():
         advice = _of_parts(language, text[bracket.end() : -1])
         if advice is not None:

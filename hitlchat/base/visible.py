@@ -111,7 +111,7 @@ def _patterns() -> _Patterns:
     hidden, overlay, mark = sets()
     emoji = rf"(?![{hidden}])[{_EMOJI}][\ufe0e\ufe0f]?"
     unseen, rest = rf"[{hidden}{overlay}]", rf"[{hidden}{overlay}{mark}]*"
-    # Either an emoji with what belongs to it, or a run to be escaped: hidden characters, and marks that have enough of
+    # Either an emoji with its modifiers, or a run to be escaped: hidden characters, and marks that have enough of
     # their kind before them or nothing to stand on.
     token = re.compile(
         rf"{emoji}(?:\u200d{emoji})*|[0-9#*]\ufe0f\u20e3"

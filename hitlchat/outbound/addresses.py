@@ -26,7 +26,7 @@ _SPECIAL_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16",
 _NAT64 = IPv6Network("64:ff9b::/96")
 _LOCAL_V4 = tuple(map(IPv4Network, ("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _LOCAL_V6 = tuple(map(IPv6Network, ("::1/128", "fc00::/7")))
-# Where clouds hand their keys to whoever asks from inside, by addresses that would pass as local.
+# Where clouds hand out their keys to requests from inside, by addresses that would pass as local.
 _METADATA = frozenset(map(ip_address, ("fd00:ec2::254", "fd20:ce::254")))
 _METADATA_NAMES = frozenset(
     {
@@ -85,7 +85,7 @@ def is_metadata_name(host: str) -> bool:
 
 
 def reach(host: str) -> Reach:
-    """Return where a host is, as far as its name says. What the name leads to is checked by whatever connects there."""
+    """Return where a host is, as far as its name says. The guard checks the addresses behind it at each connection."""
     host = host.lower().rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return "local"

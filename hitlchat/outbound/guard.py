@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from ipaddress import ip_address
 from typing import Any, Literal
 
@@ -64,7 +64,7 @@ def refusal(host: str, address: Address | None, *, allow_private: bool, loopback
 
 
 class Transport(httpx2.AsyncHTTPTransport):
-    """HTTP to hosts that `refused` lets pass. Bodies come as they are sent: whoever reads them bounds them.
+    """HTTP to hosts that `refused` lets pass. Bodies come as they are sent: callers bound them.
 
     `on_read` is called with the size of all that arrives, below HTTP and within TLS; `on_write` before anything leaves.
     """
@@ -121,7 +121,7 @@ def is_packed(response: httpx2.Response) -> bool:
 
 
 def in_words(error: httpx2.TransportError) -> str:
-    """Return what went wrong beneath HTTP."""
+    """Return a failure beneath HTTP in words."""
     match error:
         case NotReachable() | httpx2.UnsupportedProtocol():
             return str(error)
@@ -171,11 +171,11 @@ class _Network(AsyncNetworkBackend):
     ) -> AsyncNetworkStream:
         *others, last = (await self._checked(host, port))[:MOST_ATTEMPTS]
         for address in others:
-            try:
-                return self._watched(await self._network.connect_tcp(address, port, timeout))
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                continue
-        return self._watched(await self._network.connect_tcp(last, port, timeout))
+            with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                stream = await self._network.connect_tcp(address, port, timeout)
+                return _Stream(stream, self._on_read, self._on_write)
+        stream = await self._network.connect_tcp(last, port, timeout)
+        return _Stream(stream, self._on_read, self._on_write)
 
     async def _checked(self, host: str, port: int) -> list[str]:
         """Return the addresses behind a host, every one of them allowed. Raises: NotReachable"""
@@ -200,12 +200,9 @@ class _Network(AsyncNetworkBackend):
         except (OSError, ValueError):
             return []
 
-    def _watched(self, stream: AsyncNetworkStream) -> AsyncNetworkStream:
-        return _Stream(stream, self._on_read, self._on_write)
-
 
 class _Stream(AsyncNetworkStream):
-    """A stream that reports what passes; TLS over it is a stream of the same kind."""
+    """A stream that reports reads and writes; TLS over it is a stream of the same kind."""
 
     def __init__(
         self, stream: AsyncNetworkStream, on_read: Callable[[int], None], on_write: Callable[[], None]

@@ -244,7 +244,7 @@ def _prompt(story: Story) -> str:
 
 
 def _origin(story: Story) -> Iterator[Finding]:
-    """Compare the tool and the caller with what the event of its beginning says, and with what was shown."""
+    """Compare the tool and the caller with the event of its beginning, and with the disclosure."""
     first, question = story.moves[0], story.last(ASKED)
     places = [(first["data"], first["id"], "id")] + ([(story.shown, question["id"], "user")] if question else [])
     for data, event_id, person in places:
@@ -265,7 +265,7 @@ def _origin(story: Story) -> Iterator[Finding]:
 
 
 def _arguments(story: Story) -> Iterator[Finding]:
-    """Compare them with the last event that says what they were."""
+    """Compare them with the last event that states them."""
     event_id, digest = None, None
     question = story.last(ASKED)
     for event in story.events:

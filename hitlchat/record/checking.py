@@ -182,7 +182,7 @@ def _counted_events(count: int) -> str:
 
 
 class _File:
-    """A file as far as it was read. Each line raises WrongLine if it is not what was written there."""
+    """A file as far as it was read. WrongLine: a line is not as it was written."""
 
     def __init__(self, noted: str) -> None:
         self.checked = Checked()

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db.models import Max, Min
 from django.utils import timezone
 
+from hitlchat.base.schemas import step
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.transition import note
@@ -105,7 +106,7 @@ def _batches(since: datetime | None, until: datetime | None) -> Iterable[Seal]:
     ends = span.aggregate(first=Min("pk"), last=Max("pk"))
     if ends["first"] is None:
         raise NothingThere("Nothing is on record from that time.")
-    # What was dropped counts as older.
+    # Dropped batches count as older.
     first = _batch_of(ends["first"]) if since is not None else 1
     return rows.every_seal(first or 1, _batch_of(ends["last"]) if until is not None else None)
 
@@ -210,7 +211,7 @@ def _receipt(call_id: str, events: list[Row], arguments: Any, disclosure: Any) -
     disclosures = [row["data"]["before"] for row in events if row["name"] == ASKED and "before" in row["data"]]
     disclosures += [disclosure] if disclosure is not None else []
     cover = Cover(arguments, *disclosures)
-    # As in the file. The salts do not matter, as no hash is made anew of what a receipt says.
+    # As in the file. The salts do not matter, as a receipt has no hashes of values.
     made = receipt_of(call_id, [entry(_event(row, "00" * 32, arguments)["row"]) for row in events])
     shown = [each | _shown(each["digest"], disclosures, cover) for each in made["shown"]]
     has_run = made["ranDigest"] is not None and rows.digest_of(arguments) == made["ranDigest"]
@@ -247,7 +248,7 @@ class Hiding:
         return value if shown == value else self._keep_back(value, path, shown)
 
     def _member(self, key: str, item: Any, path: str) -> Any:
-        where = proofs.below(path, key)
+        where = step(path, key)
         return self._keep_back(item, where, DOTS) if path and is_secret(key, item) else self.of(item, where)
 
     def _keep_back(self, value: Any, path: str, reads: Any) -> Any:

@@ -17,6 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hitlchat.base import canonical
+from hitlchat.base.schemas import step
 from hitlchat.base.sentences import translatable
 
 COLUMNS: Final = ("id", "name", "call", "actor", "means", "at")
@@ -68,17 +69,17 @@ def text_digest(text: str, salt_of: SaltOf) -> str:
 
 
 def unreadable_inner(raw: str, salt_of: SaltOf) -> str:
-    """Return what stands for a row that is no event, as far as anybody can tell, in files."""
+    """Return the digest that stands in files for a row that cannot be read as an event."""
     return hashlib.sha256(b"raw" + salt_of(TEXT) + raw.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def unreadable_hash(event_id: int, inner: str) -> bytes:
-    """Return the hash of such a row: no event has the same, since what is hashed begins otherwise."""
+    """Return the hash of such a row: no event has the same, since its hashed text begins otherwise."""
     return hashlib.sha256(f"unreadable {event_id} {bytes.fromhex(inner).hex()}".encode("ascii")).digest()
 
 
 def node(value: Any, salt_of: SaltOf, hidden: Hidden = NOTHING, path: str = "", level: int = 0) -> bytes:
-    """The hash of one value of `data`, at `path`; of one that is kept back, what stands for it. NotJson, ValueError."""
+    """The hash of one value of `data`, at `path`, or that given for one that is kept back. NotJson, ValueError."""
     if path in hidden:
         return _kept_back(hidden[path])
     if level > canonical.MAX_DEPTH:
@@ -87,7 +88,7 @@ def node(value: Any, salt_of: SaltOf, hidden: Hidden = NOTHING, path: str = "", 
         made = hashlib.sha256(b"object")
         for key in sorted(value):
             made.update(_spelled(key))
-            made.update(node(value[key], salt_of, hidden, below(path, key), level + 1))
+            made.update(node(value[key], salt_of, hidden, step(path, key), level + 1))
         return made.digest()
     if isinstance(value, list):
         made = hashlib.sha256(b"array")
@@ -102,17 +103,10 @@ def paths(value: Any, hidden: Hidden = NOTHING, path: str = "") -> list[str]:
     if path in hidden:
         return []
     if isinstance(value, dict):
-        return [each for key in value for each in paths(value[key], hidden, below(path, key))]
+        return [each for key in value for each in paths(value[key], hidden, step(path, key))]
     if isinstance(value, list):
         return [each for number, item in enumerate(value) for each in paths(item, hidden, f"{path}/{number}")]
     return [path]
-
-
-def below(path: str, key: str) -> str:
-    """Return the path, as in a JSON pointer (RFC 6901): no two values have the same."""
-    if "~" in key or "/" in key:
-        key = key.replace("~", "~0").replace("/", "~1")
-    return f"{path}/{key}"
 
 
 def _spelled(value: Any) -> bytes:
@@ -302,6 +296,6 @@ def broken(keys: Sequence[PublicKey], anchor: str) -> str:
 
 
 def onward(keys: Sequence[PublicKey], anchor: str) -> set[str]:
-    """The anchor and the keys after it. What is chained below a seal of one of them is believed with that seal."""
+    """The anchor and the keys after it. Seals chained below a seal of one of them are believed with that seal."""
     ids = [key.id for key in keys]
     return set(ids[ids.index(anchor) :]) if anchor in ids else set()

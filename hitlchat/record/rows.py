@@ -19,7 +19,7 @@ from hitlchat.record.proofs import Body, Row, digest, within
 AT_ONCE = 500
 # Beside the columns of a row: the text that its data is stored as; and of one that is no event, all that is stored.
 TEXT, RAW = "text", "raw"
-# Whatever Django, a driver or JSON make of values that are not of the kind that they should be.
+# Errors of Django, a driver or JSON at values of the wrong kind.
 UNREADABLE = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, DatabaseError)
 _COLUMN = {
     "sqlite": "typeof({0}) || ' ' || hex(CAST({0} AS BLOB))",
@@ -37,7 +37,7 @@ def read(*where: Q, most: int | None = None) -> list[Row]:
     try:
         return _rows(found, most)
     except UNREADABLE:
-        # One of them; or it is the database that fails, and does so again.
+        # One of the rows; or the database itself, which then fails again.
         ids = list(found.values_list("pk", flat=True)[:most])
         return [_one(event_id) for event_id in ids]
 
@@ -83,7 +83,7 @@ def is_readable(row: Row) -> bool:
 
 def _rows(events: "QuerySet[AuditEvent]", most: int | None = None) -> list[Row]:
     columns = ("pk", "name", "call_id", "actor_id", "means", "at", "text")
-    # The text, and not what Django makes of it: that of a changed row may be no JSON.
+    # The text, and not the value: that of a changed row may be no JSON.
     rows = events.annotate(text=Cast("data", TextField())).values(*columns)
     return [_row(values) for values in rows[:most]]
 
@@ -138,7 +138,7 @@ def form_of(seal: Seal) -> int:
 
 
 def body_of(seal: Seal) -> Body:
-    """Return what is hashed and signed."""
+    """Return the part of a seal that is hashed and signed."""
     # The first seals state no format.
     form = {"format": seal.format} if seal.format is not None else {}
     names = ("number", "first", "last", "count", "gaps", "late", "watch", "root", "previous")
@@ -167,7 +167,7 @@ def newest_id(call_id: UUID | None = None) -> int:
 
 
 def stored(seal: Seal) -> list[Row]:
-    """Return everything in the range of ids of a batch, and what came late."""
+    """Return all rows in the range of ids of a batch, and those that came late."""
     left, found = iter(sorted(seal.late)), list[Row]()
     while some := list(islice(left, AT_ONCE)):
         found += read(Q(pk__in=some))

@@ -61,7 +61,7 @@ class BadMark(ValueError):
 
 
 def seal(up_to: int | None = None) -> Seal | None:
-    """Seal the next batch: at most MOST events with ids up to `up_to`, and what came late.
+    """Seal the next batch: at most MOST events with ids up to `up_to`, and those that came late.
 
     Returns None if there are none, or another process seals them just now. A row that cannot be read is sealed as such.
     Raises: BadKey, OtherKey
@@ -172,7 +172,7 @@ class RecordWorker:
         self._has_key = False
 
     def look(self, now: float) -> None:
-        """Seal and drop what is due; `now`: seconds of a clock that only goes forward."""
+        """Seal and drop batches that are due; `now`: seconds of a clock that only goes forward."""
         try:
             if not self._has_key:
                 # At the start, and not only once there is something to seal.

@@ -66,7 +66,7 @@ def steps(report: Report, noted: Noted) -> Iterator[tuple[int, int]]:
                 done = report.batches + report.calls
                 yield done, max(every, done)
     except rows.UNREADABLE as error:
-        # What an event, a call or an answer is like never ends it: this is a seal, a key, or the database itself.
+        # Events, calls and answers never raise: this is a seal, a key, or the database itself.
         words = translatable(
             f"A seal or key after batch {report.batches} cannot even be read: {type(error).__name__}: {error}."
         )
@@ -118,7 +118,7 @@ def _against(seal: Seal, marks: dict[int, str], own: dict[int, Row]) -> Iterator
 
 
 def _changed(seal: Seal, row: Row, marks: dict[int, str]) -> Finding:
-    """Return whether a row was edited, or is what another event of the batch was."""
+    """Return whether a row was edited, or was sealed as another event of the batch."""
     for event_id, mark in marks.items():
         if event_id != row["id"] and mark_of(rows.hashed({**row, "id": event_id}, seal)) == mark:
             words = translatable(f"Event {row['id']} was reordered: what it says was sealed as event {event_id}.")
@@ -240,7 +240,7 @@ class _Walk:
                 yield Finding("not what was called", words, seal.number, event_id)
 
     def _tail(self, sealed: int) -> Iterator[Finding]:
-        """Yield what is not sealed yet: how much, and whether it should be by now."""
+        """Count the events that are not sealed yet, and yield whether they should be by now."""
         at, seconds, first = sealed, sealing.unsealed_seconds(), None
         while page := rows.read(Q(pk__gt=at), most=rows.AT_ONCE):
             self._report.tail += len(page)
@@ -261,7 +261,7 @@ class _Walk:
             yield Finding("not sealed", " ".join((words, NOT_SEALED)), None, first)
 
     def _read(self, row: Row, batch: int | None) -> Iterator[Finding]:
-        """Take in what an event states, and yield each person in it who has another name now, once."""
+        """Note the settings that an event states, and yield each person in it who has another name now, once."""
         self._stated.read(row)
         data, event = row["data"] if isinstance(row["data"], dict) else {}, row["id"]
         for who in (data.get("by"), data.get("caller")):

@@ -86,7 +86,7 @@ _SHORT: Final = 100
 
 
 def hidden(text: str, *, in_doubt: bool = False) -> str:
-    """`text` with HIDDEN for what looks like a secret; with `in_doubt` also for what may be one."""
+    """Return `text` with HIDDEN for parts that look like a secret; with `in_doubt` also for those that may be one."""
     for pattern in _patterns(text, in_doubt):
         text = "".join(part for part, _ in _parts(pattern, text))
     return text

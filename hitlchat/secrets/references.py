@@ -1,4 +1,4 @@
-"""`${NAME}` in what people configure: a value of the server's environment, looked up when it is used and never stored.
+"""`${NAME}` in settings of people: a value of the server's environment, looked up when it is used and never stored.
 
 Variables that hitlchat itself reads are withheld, and with TOOLS_ENV all that match none of its patterns; without it,
 those of Django, of PostgreSQL's client and of proxies, which hold passwords that are nobody's to pass on.

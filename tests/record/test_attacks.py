@@ -21,6 +21,7 @@ from django.utils import timezone
 from hitlchat.accounts.models import Role
 from hitlchat.accounts.roles import give
 from hitlchat.base import canonical
+from hitlchat.base.schemas import step
 from hitlchat.gate import attention, decide, transition
 from hitlchat.gate.decide import take_back
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
@@ -156,7 +157,7 @@ def digest_at(event: AuditEvent, batch: Seal, path: tuple[Any, ...]) -> str:
     salt_of = proofs.salts(proofs.salt_of_row(batch.salt, event.pk))
     where = ""
     for key in path:
-        where = proofs.below(where, key) if isinstance(key, str) else f"{where}/{key}"
+        where = step(where, key) if isinstance(key, str) else f"{where}/{key}"
     return proofs.node(at(event.data, path), salt_of, path=where).hex()
 
 

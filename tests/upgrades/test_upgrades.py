@@ -165,7 +165,7 @@ def test_readiness_and_migrate_tell_newer_from_older_from_right(newer: Migration
     assert fault == "older than the migrations of this version"
     with pytest.raises(CommandError, match=f"{re.escape(sentence)}$"):
         call_command("migrate")
-    steps = sorted(migrations.known()["gate", "0002_squashed"])
+    steps = sorted(migrations.of_code()["gate", "0002_squashed"])
     for _, name in steps:
         newer.record_unapplied("gate", name)
     assert migrations.migration_fault()[0] == "not migrated"
