@@ -106,7 +106,7 @@ def test_the_first_model_request_keeps_nobody_waiting_while_its_library_is_loade
 @pytest.mark.embedded
 def test_showing_plain_text_does_not_read_all_of_unicode() -> None:
     program = (
-        "from hitlchat.base import visible; visible.see('plain text');assert not visible.sets.cache_info().currsize"
+        "from hitlchat.base import visible; visible.see('plain text');assert not visible.patterns.cache_info().currsize"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=120)
 

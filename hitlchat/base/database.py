@@ -25,6 +25,35 @@ CHEAP: Final = "PRAGMA synchronous=NORMAL"
 WAIT_FOR_DISK: Final = """
 SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
 """
+FULL: Final = "disk full"
+READ_ONLY: Final = "read-only"
+LOCKED: Final = "locked"
+SENTENCES: Final = {
+    FULL: gettext_noop("The server's disk is full, so nothing can be stored."),
+    READ_ONLY: gettext_noop("The server's database is read-only, so nothing can be stored."),
+    LOCKED: gettext_noop("Another program keeps the server's database locked. Try again in a moment."),
+    "disk error": gettext_noop("The server's disk reports an error, so nothing can be stored."),
+    "unreachable": gettext_noop("The server cannot reach its database. Try again in a moment."),
+}
+# By the beginning of SQLite's names for errors, and of PostgreSQL's codes.
+_SIGNS: Final = {
+    "SQLITE_FULL": FULL,
+    "SQLITE_READONLY": READ_ONLY,
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
+    "SQLITE_IOERR": "disk error",
+    "SQLITE_CANTOPEN": "unreachable",
+    "53100": FULL,
+    "25006": READ_ONLY,
+    "55P03": LOCKED,
+    "58030": "disk error",
+    "57P0": "unreachable",
+    "08": "unreachable",
+}
+
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M", bound=Model)
 
 
 class _Open(threading.local):
@@ -86,33 +115,6 @@ def now() -> datetime:
     return found
 
 
-FULL: Final = "disk full"
-READ_ONLY: Final = "read-only"
-LOCKED: Final = "locked"
-SENTENCES: Final = {
-    FULL: gettext_noop("The server's disk is full, so nothing can be stored."),
-    READ_ONLY: gettext_noop("The server's database is read-only, so nothing can be stored."),
-    LOCKED: gettext_noop("Another program keeps the server's database locked. Try again in a moment."),
-    "disk error": gettext_noop("The server's disk reports an error, so nothing can be stored."),
-    "unreachable": gettext_noop("The server cannot reach its database. Try again in a moment."),
-}
-# By the beginning of SQLite's names for errors, and of PostgreSQL's codes.
-_SIGNS: Final = {
-    "SQLITE_FULL": FULL,
-    "SQLITE_READONLY": READ_ONLY,
-    "SQLITE_BUSY": LOCKED,
-    "SQLITE_LOCKED": LOCKED,
-    "SQLITE_IOERR": "disk error",
-    "SQLITE_CANTOPEN": "unreachable",
-    "53100": FULL,
-    "25006": READ_ONLY,
-    "55P03": LOCKED,
-    "58030": "disk error",
-    "57P0": "unreachable",
-    "08": "unreachable",
-}
-
-
 def trouble(error: BaseException | None) -> str:
     """Return the trouble of the database itself in a few words; empty where `error` does not tell.
 
@@ -128,17 +130,10 @@ def trouble(error: BaseException | None) -> str:
     return "unreachable" if lost else found
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
 def in_db(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     """`function`, run in the thread that holds database connections; stale ones are closed around it."""
     crossing: Callable[P, Awaitable[T]] = database_sync_to_async(function)
     return crossing
-
-
-M = TypeVar("M", bound=Model)
 
 
 def only(rows: QuerySet[M]) -> M | None:

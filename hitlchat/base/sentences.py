@@ -156,32 +156,24 @@ class Template:
         end = len(text) - len(last)
         if len(first) > end or not (text.startswith(first) and text.endswith(last)):
             return None
-        early, late = _from_left(text, middle, len(first), end), _from_right(text, middle, len(first), end)
-        if early is None or early != late:
+        early = _places(text, middle, len(first), end, last=False)
+        late = _places(text, middle[::-1], len(first), end, last=True)
+        if early is None or late is None or early != late[::-1]:
             return None
         starts = [len(first), *(at + len(each) for at, each in zip(early, middle, strict=True))]
         return {name: text[at:to] for name, at, to in zip(self.names, starts, [*early, end], strict=True)}
 
 
-def _from_left(text: str, parts: list[str], start: int, end: int) -> list[int] | None:
+def _places(text: str, parts: list[str], start: int, end: int, *, last: bool) -> list[int] | None:
+    """Return the first places of `parts` one after the other, or the `last` ones one before the other."""
     places = []
     for part in parts:
-        at = text.find(part, start, end)
+        at = text.rfind(part, start, end) if last else text.find(part, start, end)
         if at < 0:
             return None
         places.append(at)
-        start = at + len(part)
+        start, end = (start, at) if last else (at + len(part), end)
     return places
-
-
-def _from_right(text: str, parts: list[str], start: int, end: int) -> list[int] | None:
-    places = []
-    for part in reversed(parts):
-        end = text.rfind(part, start, end)
-        if end < 0:
-            return None
-        places.append(end)
-    return places[::-1]
 
 
 @lru_cache(maxsize=8)

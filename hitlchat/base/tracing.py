@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-Attributes = dict[str, Any]
-
 
 @dataclass
 class Span:
     """A span of work, to which attributes are added meanwhile: ids and words of our own only, never people's data."""
 
-    attributes: Attributes = field(default_factory=dict)
+    attributes: dict[str, Any] = field(default_factory=dict)
 
 
 class Tracer(Protocol):

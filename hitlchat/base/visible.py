@@ -26,45 +26,6 @@ PLAIN = {" ", "\n", "\t"}
 _UNSEEN_PLANES = 0x40000
 # Beyond the overlays by combining class: circles that cross out what they enclose.
 _MORE_OVERLAYS = {*"\u1abe\u20e0\u20e2\u20e3\u20e4"}
-
-
-def is_hidden(char: str) -> bool:
-    return char not in PLAIN and (unicodedata.category(char) in HIDDEN_CATEGORIES or char in BLANKS)
-
-
-def _is_overlay(char: str) -> bool:
-    return unicodedata.combining(char) == 1 or char in _MORE_OVERLAYS
-
-
-def _ranges(chars: Iterable[str]) -> str:
-    """The inside of a regular expression's [...] that matches `chars`, which are in order."""
-    found: list[list[int]] = []
-    for code in map(ord, chars):
-        if found and found[-1][1] == code - 1:
-            found[-1][1] = code
-        else:
-            found.append([code, code])
-    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in found)
-
-
-class Sets(NamedTuple):
-    hidden: str
-    overlay: str
-    mark: str
-
-
-@cache
-def sets() -> Sets:
-    """Return the insides for hidden characters, overlays and other marks. Looking at all of Unicode takes a while."""
-    chars = [*map(chr, range(_UNSEEN_PLANES))]
-    marks = [char for char in chars if unicodedata.category(char) in {"Mn", "Me"} and char not in BLANKS]
-    return Sets(
-        _ranges(filter(is_hidden, chars)) + rf"\U{_UNSEEN_PLANES:08x}-\U0010ffff",
-        _ranges(filter(_is_overlay, marks)),
-        _ranges(char for char in marks if not _is_overlay(char)),
-    )
-
-
 MIXABLE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
 MOST_MARKS = 2
 MOST_CODES = 5
@@ -97,36 +58,6 @@ _WIDE_ALONE = re.compile(rf"[{_WIDE}](?<![{_EAST_ASIAN}].)(?![{_EAST_ASIAN}])")
 
 
 @dataclass(frozen=True)
-class _Patterns:
-    """Patterns that need the tables of Unicode; made when the first text that is not plain ASCII is shown."""
-
-    token: re.Pattern[str]
-    hidden_run: re.Pattern[str]
-    hostlike: re.Pattern[str]
-    top_level: re.Pattern[str]
-
-
-@cache
-def _patterns() -> _Patterns:
-    hidden, overlay, mark = sets()
-    emoji = rf"(?![{hidden}])[{_EMOJI}][\ufe0e\ufe0f]?"
-    unseen, rest = rf"[{hidden}{overlay}]", rf"[{hidden}{overlay}{mark}]*"
-    # Either an emoji with its modifiers, or a run to be escaped: hidden characters, and marks that have enough of
-    # their kind before them or nothing to stand on.
-    token = re.compile(
-        rf"{emoji}(?:\u200d{emoji})*|[0-9#*]\ufe0f\u20e3"
-        rf"|(?![ -~\n\t])(?P<escaped>{unseen}{rest}|[{mark}](?<=[{mark}]{{{MOST_MARKS + 1}}}){rest}"
-        rf"|[{mark}](?<![^\n{hidden}{overlay}].){rest})"
-    )
-    return _Patterns(
-        token,
-        re.compile(f"[{hidden}]+"),
-        re.compile(rf"[\w.{mark}-]+"),
-        re.compile(rf"[^\W\d_][^\W\d_{mark}]*[^\W\d_]"),
-    )
-
-
-@dataclass(frozen=True)
 class Piece:
     """A stretch of text; `hidden` ones are escapes standing for characters that can't be seen."""
 
@@ -153,13 +84,17 @@ class Seen:
         return bool(self.warnings)
 
 
+def is_hidden(char: str) -> bool:
+    return char not in PLAIN and (unicodedata.category(char) in HIDDEN_CATEGORIES or char in BLANKS)
+
+
 def see(text: str, *, stored: bool = False) -> Seen:
     """`text` with hidden characters as escapes, and the warnings that belong to it; `stored` if it is a part of a text
     that is shown in stored order.
     """
     if _ASCII.match(text):
         return Seen((Piece(text),), _punycode(text), stored=stored)
-    runs = [match for match in _patterns().token.finditer(text) if match.lastgroup]
+    runs = [match for match in patterns().token.finditer(text) if match.lastgroup]
     right_to_left = bool(_RTL.search(text))
     misleads = any(_RTL.search(line) and not _RTL_LINE.match(line) for line in text.split("\n"))
     stored = stored or (right_to_left and (bool(runs) or misleads))
@@ -171,14 +106,61 @@ def pieces(text: str) -> tuple[Piece, ...]:
     """`text` with its hidden characters as escapes, without the warnings that belong to it."""
     if _ASCII.match(text):
         return (Piece(text),)
-    return tuple(_pieces(text, [match for match in _patterns().token.finditer(text) if match.lastgroup]))
+    return tuple(_pieces(text, [match for match in patterns().token.finditer(text) if match.lastgroup]))
 
 
 def escaped(text: str) -> str:
     """`text` with each hidden character as plain U+ and code, where nothing can be marked as an escape."""
     if _ASCII.match(text):
         return text
-    return _patterns().token.sub(lambda match: _codes(match[0]) if match.lastgroup else match[0], text)
+    return patterns().token.sub(lambda match: _codes(match[0]) if match.lastgroup else match[0], text)
+
+
+class _Patterns(NamedTuple):
+    token: re.Pattern[str]
+    hidden_run: re.Pattern[str]
+    hostlike: re.Pattern[str]
+    top_level: re.Pattern[str]
+
+
+@cache
+def patterns() -> _Patterns:
+    """Return the patterns that need the tables of Unicode. Making them takes a while: plain ASCII needs none."""
+    chars = [*map(chr, range(_UNSEEN_PLANES))]
+    marks = [char for char in chars if unicodedata.category(char) in {"Mn", "Me"} and char not in BLANKS]
+    hidden = _ranges(filter(is_hidden, chars)) + rf"\U{_UNSEEN_PLANES:08x}-\U0010ffff"
+    overlay = _ranges(filter(_is_overlay, marks))
+    mark = _ranges(char for char in marks if not _is_overlay(char))
+    emoji = rf"(?![{hidden}])[{_EMOJI}][\ufe0e\ufe0f]?"
+    unseen, rest = rf"[{hidden}{overlay}]", rf"[{hidden}{overlay}{mark}]*"
+    # Either an emoji with its modifiers, or a run to be escaped: hidden characters, and marks that have enough of
+    # their kind before them or nothing to stand on.
+    token = re.compile(
+        rf"{emoji}(?:\u200d{emoji})*|[0-9#*]\ufe0f\u20e3"
+        rf"|(?![ -~\n\t])(?P<escaped>{unseen}{rest}|[{mark}](?<=[{mark}]{{{MOST_MARKS + 1}}}){rest}"
+        rf"|[{mark}](?<![^\n{hidden}{overlay}].){rest})"
+    )
+    return _Patterns(
+        token,
+        re.compile(f"[{hidden}]+"),
+        re.compile(rf"[\w.{mark}-]+"),
+        re.compile(rf"[^\W\d_][^\W\d_{mark}]*[^\W\d_]"),
+    )
+
+
+def _ranges(chars: Iterable[str]) -> str:
+    """The inside of a regular expression's [...] that matches `chars`, which are in order."""
+    found: list[list[int]] = []
+    for code in map(ord, chars):
+        if found and found[-1][1] == code - 1:
+            found[-1][1] = code
+        else:
+            found.append([code, code])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in found)
+
+
+def _is_overlay(char: str) -> bool:
+    return unicodedata.combining(char) == 1 or char in _MORE_OVERLAYS
 
 
 def _pieces(text: str, runs: list[re.Match[str]]) -> Iterator[Piece]:
@@ -202,7 +184,7 @@ def _codes(run: str) -> str:
 def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[str]:
     if _DIRECTION.search(escaped):
         yield gettext_noop("Contains a direction override: elsewhere this text may look different.")
-    if hidden := sum(map(len, _patterns().hidden_run.findall(escaped))):
+    if hidden := sum(map(len, patterns().hidden_run.findall(escaped))):
         one = gettext_noop("Contains a character that cannot be seen, shown here as U+ and a code.")
         many = translatable(f"Contains {hidden:,} characters that cannot be seen, shown here as U+ and a code.")
         yield many if hidden > 1 else one
@@ -239,9 +221,9 @@ def _mixed_word(text: str) -> str | None:
 
 
 def _foreign_host(text: str) -> str | None:
-    for match in _patterns().hostlike.finditer(text):
+    for match in patterns().hostlike.finditer(text):
         host = match.group().strip(".-_")
-        if not host.isascii() and "." in host and _patterns().top_level.match(host.rpartition(".")[2]):
+        if not host.isascii() and "." in host and patterns().top_level.match(host.rpartition(".")[2]):
             return host[:LONGEST_NAMED]
     return None
 

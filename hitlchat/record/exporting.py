@@ -134,8 +134,7 @@ class _Content:
 
     def of_call(self, call_id: UUID) -> Lines:
         ids = set(AuditEvent.objects.filter(call_id=call_id).values_list("pk", flat=True))
-        late = rows.late_batches()
-        for number in sorted({late.get(event_id) or _batch_of(event_id) or 0 for event_id in ids}):
+        for number in sorted({*rows.batches_of(ids).values()}):
             seal = Seal.objects.get(pk=number)
             yield self._seal(seal, whole=False)
             there = rows.sealed(seal)

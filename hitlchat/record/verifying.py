@@ -168,9 +168,8 @@ class _Walk:
         yield from self._stated.compare()
 
     def _keys(self, noted: str) -> Iterator[Finding]:
-        chain = [
-            PublicKey(key.pk, key.public, key.number, key.endorsement) for key in RecordKey.objects.order_by("number")
-        ]
+        columns = RecordKey.objects.order_by("number").values_list("id", "public", "number", "endorsement")
+        chain = [PublicKey(*values) for values in columns]
         if not chain:
             return
         self._report.key = chain[-1].id
