@@ -3,7 +3,8 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -26,7 +27,6 @@ from hitlchat.approvals.inbox.socket import websocket_urlpatterns as of_inbox  #
 from hitlchat.base import scratch  # noqa: E402
 from hitlchat.base.background import background  # noqa: E402
 from hitlchat.base.database import in_db  # noqa: E402
-from hitlchat.base.heartbeat import Heartbeat  # noqa: E402
 from hitlchat.chat.consumers import OwnOriginOnly  # noqa: E402
 from hitlchat.chat.consumers import websocket_urlpatterns as of_chat  # noqa: E402
 from hitlchat.gate import tools  # noqa: E402
@@ -41,8 +41,11 @@ from hitlchat.upstreams import connections  # noqa: E402
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
+Application = Callable[[Any, Any, Any], Awaitable[None]]
 
-LARGEST_BODY = 20 * 2**20
+LARGEST_BODY: Final = 20 * 2**20
+PING: Final = "ping"
+PONG: Final = {"type": "websocket.send", "text": "pong"}
 
 
 class Household:
@@ -94,8 +97,7 @@ household = Household()
 async def http(scope: Scope, receive: Receive, send: Send) -> None:
     length = dict(scope["headers"]).get(b"content-length", b"0")
     if length.isdigit() and (len(length) > 18 or int(length) > LARGEST_BODY):
-        await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
-        await send({"type": "http.response.body", "body": b""})
+        await _refuse_large(send)
         return
     counted = Counted(receive, send)
     await _application_for(scope["path"])(scope, counted.receive, counted.send)
@@ -122,13 +124,47 @@ class Counted:
         was_refused = self._is_too_large
         self._size += len(event.get("body") or b"")
         if self._is_too_large and not was_refused:
-            await self._send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
-            await self._send({"type": "http.response.body", "body": b""})
+            await _refuse_large(self._send)
         # This ends the request for the application.
         return {"type": "http.disconnect"} if self._is_too_large else event
 
 
-def _application_for(path: str) -> Callable[[Any, Any, Any], Awaitable[None]]:
+async def _refuse_large(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})
+
+
+class Heartbeat:
+    """Answers each ping of a websocket at once, however long `application` takes for earlier messages.
+
+    By the answer a page sees that its connection is alive, and that its earlier messages have arrived.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        arrived: asyncio.Queue[Any] = asyncio.Queue()
+
+        async def read() -> None:
+            event: dict[str, Any] = {}
+            while event.get("type") != "websocket.disconnect":
+                event = await receive()
+                if event.get("text") == PING:
+                    await send(PONG)
+                else:
+                    arrived.put_nowait(event)
+
+        reading = asyncio.create_task(read())
+        try:
+            await self._application(scope, arrived.get, send)
+        finally:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+
+def _application_for(path: str) -> Application:
     if path.rstrip("/") == mcp.PATH:
         return mcp.application
     return demo_model if path.startswith(DEMO_PATH + "/") else django_application

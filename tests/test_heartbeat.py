@@ -5,7 +5,7 @@ from typing import Any
 
 from channels.testing import ApplicationCommunicator
 
-from hitlchat.base.heartbeat import PONG, Heartbeat
+from hitlchat.asgi import PONG, Heartbeat
 from tests.waiting import SECONDS
 
 

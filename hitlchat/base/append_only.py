@@ -70,7 +70,24 @@ END $$
 
 def on(vendor: str) -> list[str]:
     """Return the statements that put the triggers on."""
-    return _sqlite() if vendor == "sqlite" else _postgresql()
+    if vendor == "sqlite":
+        refuse = "BEGIN SELECT RAISE(ABORT, 'the record is neither changed nor deleted'); END"
+        found = [f"CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} {refuse}" for table in TABLES]
+        found += [f"CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} {refuse}" for table in FOREVER]
+        for table, keys in KEYS.items():
+            same = " OR ".join(f"{key} = NEW.{key}" for key in keys)
+            there = f"EXISTS (SELECT 1 FROM {table} WHERE {same})"  # noqa: S608 - names of our own
+            found.append(f"CREATE TRIGGER {table}_insert BEFORE INSERT ON {table} WHEN {there} {refuse}")
+        return [*found, f"CREATE TRIGGER {EVENTS}_delete BEFORE DELETE ON {EVENTS} WHEN NOT {_IS_DROPPED} {refuse}"]
+    found = [_REFUSE, _REFUSE_UNLESS_DROPPED]
+    for table in TABLES:
+        row = "gate_event_stays" if table == EVENTS else "gate_record_stays"
+        found += [
+            f"CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION gate_record_stays()",
+            f"CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {row}()",
+            f"CREATE TRIGGER {table}_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION gate_record_stays()",
+        ]
+    return found
 
 
 def off(vendor: str) -> list[str]:
@@ -111,26 +128,3 @@ def _carry_out(statements: list[str], connection: Any) -> None:
     with connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
-
-
-def _sqlite() -> list[str]:
-    refuse = "BEGIN SELECT RAISE(ABORT, 'the record is neither changed nor deleted'); END"
-    found = [f"CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} {refuse}" for table in TABLES]
-    found += [f"CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} {refuse}" for table in FOREVER]
-    for table, keys in KEYS.items():
-        same = " OR ".join(f"{key} = NEW.{key}" for key in keys)
-        there = f"EXISTS (SELECT 1 FROM {table} WHERE {same})"  # noqa: S608 - names of our own
-        found.append(f"CREATE TRIGGER {table}_insert BEFORE INSERT ON {table} WHEN {there} {refuse}")
-    return [*found, f"CREATE TRIGGER {EVENTS}_delete BEFORE DELETE ON {EVENTS} WHEN NOT {_IS_DROPPED} {refuse}"]
-
-
-def _postgresql() -> list[str]:
-    found = [_REFUSE, _REFUSE_UNLESS_DROPPED]
-    for table in TABLES:
-        row = "gate_event_stays" if table == EVENTS else "gate_record_stays"
-        found += [
-            f"CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION gate_record_stays()",
-            f"CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {row}()",
-            f"CREATE TRIGGER {table}_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION gate_record_stays()",
-        ]
-    return found

@@ -83,13 +83,13 @@ class Background:
             self._loop.call_soon_threadsafe(self._start, work, arguments)
 
     def _start(self, work: Work, arguments: tuple[Any, ...]) -> None:
-        # An empty context: one inherited from a web request would tie database access to that request's thread.
         async def logged() -> None:
             try:
                 await work(*arguments)
             except Exception:
                 logger.exception("A background task failed: %s", getattr(work, "__qualname__", work))
 
+        # An empty context: one inherited from a web request would tie database access to that request's thread.
         task = asyncio.get_running_loop().create_task(logged(), context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -110,8 +110,8 @@ class Background:
 class Worker:
     """Work of a server process that is done again and again: `look` is awaited every so many seconds, or once woken.
 
-    A failure never ends it: the database may be restarting. The pauses then double, up to `longest` seconds. What
-    renews a lease must not pause longer than usual, or others take over what it holds.
+    A failure never ends it: the database may be restarting. The pauses then double, up to `longest` seconds. A worker
+    that renews a lease must not pause longer than usual, or others take over its work.
     """
 
     def __init__(

@@ -31,8 +31,8 @@ def is_older(age: timedelta) -> Q:
 class Leases:
     """Finds leases that have lapsed, as one observer sees them.
 
-    A clock set back leaves leases far in the future: they lapse once nobody renewed them for as long. Their holders
-    renew them three times in that time, so that none is taken from a process that lives.
+    A clock set back leaves leases far in the future: they lapse once nobody has renewed them for the length of a lease.
+    Holders renew them three times in that time, so that none is taken from a process that lives.
     """
 
     def __init__(self, field: str = "lease_until", longest: Callable[[], timedelta] = length) -> None:
@@ -42,15 +42,12 @@ class Leases:
     def lapsed(self, rows: QuerySet[Any, Any], most: int) -> list[tuple[Any, Q]]:
         """Return the keys of `rows` whose leases have lapsed, each with the condition that it still has."""
         past = Q((f"{self._field}__lt", Now()))
-        over = rows.filter(past).order_by(self._field).values_list("pk", flat=True)[:most]
-        return [*((pk, past) for pk in over), *self._stranded(rows, most)]
-
-    def _stranded(self, rows: QuerySet[Any, Any], most: int) -> list[tuple[Any, Q]]:
+        over = [(pk, past) for pk in rows.filter(past).order_by(self._field).values_list("pk", flat=True)[:most]]
         far = rows.filter(**{f"{self._field}__gt": Now() + self._longest() + SLACK})
-        now = uptime()
+        now, longest = uptime(), self._longest().total_seconds()
         self._since = {key: self._since.get(key, now) for key in far.values_list("pk", self._field)[:most]}
-        over = [key for key, since in self._since.items() if now - since >= self._longest().total_seconds()]
-        return [(pk, Q((self._field, until))) for pk, until in over]
+        stranded = [key for key, since in self._since.items() if now - since >= longest]
+        return over + [(pk, Q((self._field, until))) for pk, until in stranded]
 
 
 def is_young(since: float) -> bool:

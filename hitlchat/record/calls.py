@@ -116,7 +116,11 @@ def _stories(ids: list[UUID], *, dropped: bool, since: int | None) -> Iterator[S
     calls = _by(ToolCall, "id", Q(pk__in=ids), _CALL)
     approvals = _by(Approval, "call_id", Q(call_id__in=ids), _APPROVAL)
     decisions = _by(Decision, "approval__call_id", Q(approval__call_id__in=ids), _DECISION)
-    events, attachments = rows.by_call(ids), _attached(ids)
+    events = rows.by_call(ids)
+    attachments: dict[UUID, list[tuple[str, str]]] = {}
+    files = Attachment.objects.filter(call_id__in=ids).order_by("pk").values_list("call_id", "digest", "data")
+    for call_id, digest, data in files.iterator(chunk_size=10):
+        attachments.setdefault(call_id, []).append((digest, contents.digest(bytes(data))))
     agents = delegation.agents_of({own[0]["conversation_id"] for own in calls.values()} - {None})
     for call_id in ids:
         call = next(iter(calls.get(call_id, [])), {})
@@ -140,14 +144,6 @@ def _by(model: Any, key: str, where: Q, columns: tuple[str, ...]) -> dict[UUID, 
     found: dict[UUID, list[Columns]] = {}
     for row in rows.readable_values(model.objects.filter(where), {*columns, key}):
         found.setdefault(row[key], []).append(row)
-    return found
-
-
-def _attached(ids: list[UUID]) -> dict[UUID, list[tuple[str, str]]]:
-    found: dict[UUID, list[tuple[str, str]]] = {}
-    rows_of = Attachment.objects.filter(call_id__in=ids).order_by("pk").values_list("call_id", "digest", "data")
-    for call_id, digest, data in rows_of.iterator(chunk_size=10):
-        found.setdefault(call_id, []).append((digest, contents.digest(bytes(data))))
     return found
 
 
@@ -221,26 +217,22 @@ def _question(story: Story) -> Iterator[Finding]:
             words = translatable(f"Call {story.call_id} has a question, and no event says that it was asked.")
             yield Finding("not what was shown", words, event=story.moves[-1]["id"])
         return
-    digest = question["data"].get("digest")
+    digest, yes = question["data"].get("digest"), story.last(APPROVED)
+    # The sentence of the question; of a call approved with other arguments, that of the yes.
+    is_edited = yes is not None and {"edited", "prompt"} <= yes["data"].keys()
+    prompt = str((yes["data"] if yes and is_edited else story.shown).get("prompt"))
     is_same = (
         approval is not None
         and digest in (None, approval["digest"])
         and question["data"].get("approval") in (None, str(approval["id"]))
         and rows.digest_of(approval["disclosure"]) == (digest or approval["digest"])
-        and approval["prompt"] == storable(_prompt(story))
+        and approval["prompt"] == storable(prompt)
     )
     if not is_same:
         words = translatable(
             f"What was shown for event {question['id']} is not on record as it was (call {story.call_id})."
         )
         yield Finding("not what was shown", words, event=question["id"])
-
-
-def _prompt(story: Story) -> str:
-    """Return the sentence of the question; of a call approved with other arguments, that of the yes."""
-    yes = story.last(APPROVED)
-    is_edited = yes is not None and {"edited", "prompt"} <= yes["data"].keys()
-    return str((yes["data"] if yes and is_edited else story.shown).get("prompt"))
 
 
 def _origin(story: Story) -> Iterator[Finding]:

@@ -45,11 +45,21 @@ def file() -> Path:
 def own() -> Ed25519PrivateKey:
     """Return this process's key, made now if none was given and none is there. Raises: BadKey."""
     given = settings.HITL_RECORD_KEY
-    if given:
-        return _given(given)
-    if not file().exists():
-        _write(file(), Ed25519PrivateKey.generate())
-    return _pem(file().read_bytes(), str(file()))
+    if not given:
+        if not file().exists():
+            _write(file(), Ed25519PrivateKey.generate())
+        return _pem(file().read_bytes(), str(file()))
+    if given.startswith("-----BEGIN"):
+        return _pem(given.encode(), "HITL_RECORD_KEY")
+    if len(given) < 4096 and Path(given).is_file():
+        return _pem(Path(given).read_bytes(), given)
+    try:
+        raw = base64.b64decode(given, validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if len(raw) != 32:
+        raise BadKey(f"HITL_RECORD_KEY is no key, and no file that is there; {EXPECTED}.")
+    return Ed25519PrivateKey.from_private_bytes(raw)
 
 
 def own_fingerprint() -> str | None:
@@ -106,7 +116,7 @@ def rotate(to: Path, actor: Actor, *, lost: bool = False) -> RecordKey:
         old = own()
         enrolled(old)
         endorsement = sign(old, KEY, endorsed(public, before.pk))
-    # Before it is said to be the key: without the file nothing could be sealed any more.
+    # Before the record names it as the key: without the file nothing could be sealed any more.
     _write(to, made)
     with transaction.atomic():
         row = _add(public, before.number + 1 if before else 1, endorsement)
@@ -151,20 +161,6 @@ def _add(public: str, number: int, endorsement: str = "") -> RecordKey:
             raise
         return winner
     return row
-
-
-def _given(text: str) -> Ed25519PrivateKey:
-    if text.startswith("-----BEGIN"):
-        return _pem(text.encode(), "HITL_RECORD_KEY")
-    if len(text) < 4096 and Path(text).is_file():
-        return _pem(Path(text).read_bytes(), text)
-    try:
-        raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raw = b""
-    if len(raw) != 32:
-        raise BadKey(f"HITL_RECORD_KEY is no key, and no file that is there; {EXPECTED}.")
-    return Ed25519PrivateKey.from_private_bytes(raw)
 
 
 def _pem(data: bytes, where: str) -> Ed25519PrivateKey:

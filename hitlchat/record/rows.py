@@ -82,10 +82,17 @@ def is_readable(row: Row) -> bool:
 
 
 def _rows(events: "QuerySet[AuditEvent]", most: int | None = None) -> list[Row]:
-    columns = ("pk", "name", "call_id", "actor_id", "means", "at", "text")
+    """Return the columns of events. Raises: UNREADABLE, if one of the rows is none."""
     # The text, and not the value: that of a changed row may be no JSON.
-    rows = events.annotate(text=Cast("data", TextField())).values(*columns)
-    return [_row(values) for values in rows[:most]]
+    texts = events.annotate(text=Cast("data", TextField()))
+    columns = texts.values_list("pk", "name", "call_id", "actor_id", "means", "at", "text")
+    found: list[Row] = []
+    for pk, name, call, actor, means, at, text in columns[:most]:
+        if not (isinstance(name, str) and isinstance(means, str) and isinstance(actor, int | None)):
+            raise TypeError("not of the kinds that the columns of an event have")
+        row = {"id": pk, "name": name, "call": None if call is None else str(call), "actor": actor, "means": means}
+        found.append({**row, "at": iso(at), "data": json.loads(text), TEXT: text})
+    return found
 
 
 def _one(event_id: int) -> Row:
@@ -102,23 +109,6 @@ def _raw(event_id: int) -> str:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {columns} FROM gate_auditevent WHERE id = %s", [event_id])  # noqa: S608 - names of our own
         return json.dumps(cursor.fetchone())
-
-
-def _row(stored: dict[str, Any]) -> Row:
-    """Return the columns of an event. Raises: ValueError, TypeError and others if it is none."""
-    name, actor, means, text = stored["name"], stored["actor_id"], stored["means"], stored["text"]
-    if not (isinstance(name, str) and isinstance(means, str) and isinstance(actor, int | None)):
-        raise TypeError("not of the kinds that the columns of an event have")
-    return {
-        "id": stored["pk"],
-        "name": name,
-        "call": str(stored["call_id"]) if stored["call_id"] else None,
-        "actor": actor,
-        "means": means,
-        "at": iso(stored["at"]),
-        "data": json.loads(text),
-        TEXT: text,
-    }
 
 
 def hashed(row: Row, seal: Seal) -> bytes:

@@ -64,7 +64,12 @@ class Mask:
         self._forms: dict[str, dict[int, set[str]]] = {}
         for form in sorted(forms, key=len, reverse=True):
             self._forms.setdefault(form[:SHORTEST], {}).setdefault(len(form), set()).add(form)
-        self._heads = _one_of_each(self._forms) if forms else None
+        self._heads: re.Pattern[str] | None = None
+        if forms:
+            # Where some form may begin, by the characters that beginnings have first, second and so on.
+            places = zip(*self._forms, strict=True)
+            first, *others = (f"[{''.join(map(re.escape, sorted(set(place))))}]" for place in places)
+            self._heads = re.compile(f"{first}(?={''.join(others)})")
 
     def text(self, text: str) -> str:
         if self._heads is None:
@@ -103,9 +108,14 @@ class Mask:
         return found
 
     def _masked(self, text: str, work: _Work, *, is_cut: bool = False) -> str:
+        """Return the text with its secrets hidden; of one that `is_cut`, also the beginning of a secret at its end."""
         work.read(len(text))
         try:
-            return self._replaced(self._without_beginning(text, work) if is_cut else text, work)
+            if is_cut:
+                every = (form for lengths in self._forms.values() for forms in lengths.values() for form in forms)
+                found = [place for form in every if (place := _beginning(text, form, work)) is not None]
+                text = text[: min(found)] + HIDDEN if found else text
+            return self._replaced(text, work)
         except _TooMuchWork:
             return HIDDEN
 
@@ -128,22 +138,10 @@ class Mask:
                 return length
         return 0
 
-    def _without_beginning(self, text: str, work: _Work) -> str:
-        """Return `text`, which was cut, without the beginning of a secret at its end."""
-        every = (form for lengths in self._forms.values() for forms in lengths.values() for form in forms)
-        found = [place for form in every if (place := _beginning(text, form, work)) is not None]
-        return text[: min(found)] + HIDDEN if found else text
-
 
 def _numbered(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name} ({number})" for number in itertools.count(2))
-
-
-def _one_of_each(heads: Iterable[str]) -> re.Pattern[str]:
-    """The places where some head may begin, by which characters heads have first, second and so on."""
-    first, *others = (f"[{''.join(map(re.escape, sorted(set(place))))}]" for place in zip(*heads, strict=True))
-    return re.compile(f"{first}(?={''.join(others)})")
 
 
 def _beginning(text: str, form: str, work: _Work) -> int | None:

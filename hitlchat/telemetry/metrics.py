@@ -137,7 +137,13 @@ class Numbers(Collector):
                 if of == name:
                     counter.add_metric(values.split(" "), value)
             yield counter
-        yield _times(totals)
+        words = "How long people took from the question to the answer."
+        histogram = HistogramMetricFamily(SECONDS, words, labels=["outcome"])
+        bounds = [*map(str, map(float, BOUNDS)), "+Inf"]
+        for outcome in ("approved", "declined"):
+            counts = accumulate(totals[SECONDS, f"{outcome} {number}"] for number in range(len(bounds)))
+            histogram.add_metric([outcome], list(zip(bounds, counts, strict=True)), totals[SUM, outcome])
+        yield histogram
         waiting = ToolCall.objects.filter(status=Status.WAITING).order_by()
         now = waiting.aggregate(many=Count("pk"), oldest=Min("created_at"))
         age = (timezone.now() - now["oldest"]).total_seconds() if now["oldest"] else 0.0
@@ -186,16 +192,6 @@ def _add_times_and_blocks(totals: Totals, events: QuerySet[AuditEvent], asked: Q
             seconds = max(0.0, (at - begun).total_seconds())
             totals[SECONDS, f"{OUTCOMES[name]} {bisect_left(BOUNDS, seconds)}"] += 1
             totals[SUM, OUTCOMES[name]] += seconds
-
-
-def _times(totals: Totals) -> Metric:
-    words = "How long people took from the question to the answer."
-    metric = HistogramMetricFamily(SECONDS, words, labels=["outcome"])
-    bounds = [*map(str, map(float, BOUNDS)), "+Inf"]
-    for outcome in ("approved", "declined"):
-        counts = accumulate(totals[SECONDS, f"{outcome} {number}"] for number in range(len(bounds)))
-        metric.add_metric([outcome], list(zip(bounds, counts, strict=True)), totals[SUM, outcome])
-    return metric
 
 
 def _may_read(request: HttpRequest) -> bool:

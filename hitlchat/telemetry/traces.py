@@ -5,8 +5,6 @@ over, whichever process asked, answered and performed.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -34,72 +32,6 @@ _LOW: Final = 2**64 - 1
 
 # The trace's and the span's id that the next root gets.
 _root: ContextVar[UUID | None] = ContextVar("root", default=None)
-
-
-@dataclass(frozen=True)
-class FinishedSpan:
-    """A span; `trace` names its trace, whose first span it is if `is_root`."""
-
-    name: str
-    trace: UUID
-    is_root: bool
-    start: datetime
-    end: datetime
-    attributes: dict[str, Any]
-    error: bool = False
-
-
-def spans_of(*, call_id: UUID, status: Status, **_: Any) -> Iterator[FinishedSpan]:
-    """Yield the spans of a call that is over; none while it goes on, or if it neither waited nor ran."""
-    if status not in SETTLED:
-        return
-    call = ToolCall.objects.select_related("approval").defer(*LARGE).get(pk=call_id)
-    run = Message.objects.filter(pk=call.turn_id).values_list("run_id", flat=True).first() if call.turn_id else None
-    asked: Approval | None = getattr(call, "approval", None)
-    if status in RAN and call.started_at and call.settled_at:
-        yield _executed(call, run)
-    if asked is not None and call.settled_at:
-        # The only span of a call that a program made and that did not run.
-        yield _waited(call, asked, run, is_root=run is None and status not in RAN)
-
-
-def _executed(call: ToolCall, run: UUID | None) -> FinishedSpan:
-    assert call.started_at is not None
-    assert call.settled_at is not None
-    attributes: dict[str, Any] = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": call.tool_name,
-        "gen_ai.tool.type": "function",
-        "gen_ai.tool.call.id": str(call.pk),
-        **_both(call),
-    }
-    has_failed = call.status != Status.SUCCEEDED
-    if has_failed:
-        attributes["error.type"] = str((call.error or {}).get("kind") or call.status)
-    name = f"execute_tool {call.tool_name}"
-    return FinishedSpan(name, run or call.pk, run is None, call.started_at, call.settled_at, attributes, has_failed)
-
-
-def _waited(call: ToolCall, asked: Approval, run: UUID | None, *, is_root: bool) -> FinishedSpan:
-    answers = Decision.objects.filter(approval=asked, round=call.round).order_by("decided_at")
-    last = answers.values_list("decided_at", "means").last()
-    end, means = last or (call.settled_at, "system")
-    assert end is not None
-    outcome = "approved" if call.status in RAN else call.status
-    attributes = {"hitlchat.approval.id": str(asked.pk), "hitlchat.outcome": outcome, "hitlchat.means": means}
-    begun, end = asked.created_at, max(end, asked.created_at)
-    return FinishedSpan("wait_for_approval", run or call.pk, is_root, begun, end, attributes | _both(call))
-
-
-def _both(call: ToolCall) -> dict[str, Any]:
-    where = {"gen_ai.conversation.id": str(call.conversation_id)} if call.conversation_id else {}
-    return {
-        **where,
-        "hitlchat.call.id": str(call.pk),
-        "hitlchat.source": call.source,
-        "hitlchat.risk": call.risk_level,
-        "hitlchat.caller": call.caller_kind,
-    }
 
 
 class Ids(RandomIdGenerator):
@@ -155,13 +87,44 @@ class Traces:
         with self._watched(started) as span:
             yield span
 
-    def _on_move(self, **moved: Any) -> None:
-        for each in spans_of(**moved):
-            start = {"start_time": _nanoseconds(each.start)}
-            span = self._started(each.name, each.trace, is_root=each.is_root, attributes=each.attributes, **start)
-            if each.error:
-                span.set_status(StatusCode.ERROR)
-            span.end(_nanoseconds(each.end))
+    def _on_move(self, *, call_id: UUID, status: Status, **_: Any) -> None:
+        """Export the spans of a call that is over; none while it goes on, or if it neither waited nor ran."""
+        if status not in SETTLED:
+            return
+        call = ToolCall.objects.select_related("approval").defer(*LARGE).get(pk=call_id)
+        run = Message.objects.filter(pk=call.turn_id).values_list("run_id", flat=True).first() if call.turn_id else None
+        asked: Approval | None = getattr(call, "approval", None)
+        if status in RAN and call.started_at and call.settled_at:
+            self._export_execution(call, run)
+        if asked is not None and call.settled_at:
+            # The only span of a call that a program made and that did not run.
+            self._export_wait(call, asked, run, is_root=run is None and status not in RAN)
+
+    def _export_execution(self, call: ToolCall, run: UUID | None) -> None:
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": call.tool_name,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": str(call.pk),
+            **_attributes(call),
+        }
+        has_failed = call.status != Status.SUCCEEDED
+        if has_failed:
+            attributes["error.type"] = str((call.error or {}).get("kind") or call.status)
+        more = {"attributes": attributes, "start_time": _nanoseconds(call.started_at)}
+        span = self._started(f"execute_tool {call.tool_name}", run or call.pk, is_root=run is None, **more)
+        if has_failed:
+            span.set_status(StatusCode.ERROR)
+        span.end(_nanoseconds(call.settled_at))
+
+    def _export_wait(self, call: ToolCall, asked: Approval, run: UUID | None, *, is_root: bool) -> None:
+        answers = Decision.objects.filter(approval=asked, round=call.round).order_by("decided_at")
+        end, means = answers.values_list("decided_at", "means").last() or (call.settled_at, "system")
+        outcome = "approved" if call.status in RAN else call.status
+        attributes = {"hitlchat.approval.id": str(asked.pk), "hitlchat.outcome": outcome, "hitlchat.means": means}
+        more = {"attributes": attributes | _attributes(call), "start_time": _nanoseconds(asked.created_at)}
+        span = self._started("wait_for_approval", run or call.pk, is_root=is_root, **more)
+        span.end(max(_nanoseconds(end), _nanoseconds(asked.created_at)))
 
     def _started(self, name: str, root: UUID, *, is_root: bool, **more: Any) -> trace.Span:
         """Start a span in the trace of this name: as its first one, or below that."""
@@ -191,6 +154,17 @@ def within(root: UUID) -> Context:
     """Return the context below the first span of this trace, whichever process made that."""
     parent = SpanContext(root.int, root.int & _LOW, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     return trace.set_span_in_context(NonRecordingSpan(parent), Context())
+
+
+def _attributes(call: ToolCall) -> dict[str, Any]:
+    where = {"gen_ai.conversation.id": str(call.conversation_id)} if call.conversation_id else {}
+    return {
+        **where,
+        "hitlchat.call.id": str(call.pk),
+        "hitlchat.source": call.source,
+        "hitlchat.risk": call.risk_level,
+        "hitlchat.caller": call.caller_kind,
+    }
 
 
 def _nanoseconds(at: Any) -> int:
