@@ -17,6 +17,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.sandbox import HostFunction, Limits, Report, Share, shares
 from hitlchat.secrets.masking import Mask
@@ -227,14 +228,14 @@ class StudioSource:
         # Definitions without a preview: asking about a call of theirs needs no look at the code.
         self._plain: set[str] = set()
 
-    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> str:
+    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> BadArguments | None:
         try:
             sandbox.check_arguments(coerce(tool.input_schema, arguments), Limits())
         except sandbox.Stopped as stopped:
-            return f"{stopped.fault.message[:1].upper()}{stopped.fault.message[1:]}."
-        except ValueError as error:
-            return f"{str(error).rstrip('.')}."
-        return ""
+            return BadArguments(f"{stopped.fault.message[:1].upper()}{stopped.fault.message[1:]}.")
+        except BadArguments as error:
+            return BadArguments(f"{str(error).rstrip('.')}.", error.argument)
+        return None
 
     async def execute(self, call: ToolCall) -> ToolResult:
         tool = await in_db(_loaded)(call.tool_id, call.definition_hash)

@@ -103,10 +103,8 @@ def _again(schema: Schema, typed: QueryDict, original: Arguments, error: BadInpu
     if "json" in typed:
         return Form(None, _json(typed), problem, "json", can_be_fields=_has_fields(schema))
     fields = [field.typed(typed) for field in argument_form.fields(schema, original)]
-    if isinstance(error, BadInput):
-        return Form(fields, "", problem, error.html_name)
-    named = (field.html_name for field in fields if problem.startswith((f"{field.name}: ", f"{field.name}.")))
-    return Form(fields, "", problem, next(named, ""))
+    at = error.html_name if isinstance(error, BadInput) else f"{argument_form.PREFIX}{error.argument}"
+    return Form(fields, "", problem, at if at in {field.html_name for field in fields} else "")
 
 
 def _json(typed: QueryDict) -> str:

@@ -67,9 +67,13 @@ class BadReason(ValueError):
 
 
 class BadEdit(Invalid):
-    """The edited arguments can't be approved; the message says why."""
+    """The edited arguments can't be approved; the message says why. `argument`: the one that it is about, if one."""
 
     field = "modified_arguments"
+
+    def __init__(self, errors: Mapping[str, str] | str, argument: str = "") -> None:
+        super().__init__(errors)
+        self.argument = argument
 
 
 class BadAnswer(BadEdit):
@@ -152,7 +156,7 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
         arguments = schema.with_defaults(call.tool.input_schema, edited)
         sources.check(call.tool, arguments)
     except schema.BadArguments as error:
-        raise BadEdit(str(error)) from error
+        raise BadEdit(str(error), error.argument) from error
     caller = disclosure.caller_of(call.approval.disclosure)
     verdict = async_to_sync(policy.judge)(call.tool, arguments, caller, call.conversation_id).verdict
     if isinstance(verdict, policy.Refuse):

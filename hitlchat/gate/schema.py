@@ -42,7 +42,14 @@ SMALL = 16 * 1024
 
 
 class BadArguments(ValueError):
-    """The arguments don't fit; the message names each field and what was expected."""
+    """The arguments don't fit; the message names each field and what was expected.
+
+    `argument`: the name of the first one that does not fit; empty where the message is about all of them.
+    """
+
+    def __init__(self, message: str, argument: str = "") -> None:
+        super().__init__(message)
+        self.argument = argument
 
 
 class BadSchema(ValueError):
@@ -100,17 +107,17 @@ def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
         raise BadArguments(f"The arguments are {size:,} bytes long; at most {most:,} are accepted.")
     if (where := next(_halves(arguments), None)) is not None:
         field = _cut(canonical.whole(".".join(where)))
-        raise BadArguments(f"{field}: Expected whole characters, and not half of one (a lone surrogate).")
+        raise BadArguments(f"{field}: Expected whole characters, and not half of one (a lone surrogate).", where[0])
     try:
-        errors = _validator(canonical.dumps(schema)).iter_errors(arguments)
-        problems = [_sentence(error) for error in islice(errors, MOST_PROBLEMS + 1)]
+        errors = list(islice(_validator(canonical.dumps(schema)).iter_errors(arguments), MOST_PROBLEMS + 1))
+        problems = [_sentence(error) for error in errors]
     except RecursionError as error:
         raise BadArguments("The arguments are nested too deeply.") from error
     except Unresolvable as error:
         raise BadArguments("The tool's schema refers to something outside of it, so nothing fits it.") from error
     if problems:
         more = " And more problems." if len(problems) > MOST_PROBLEMS else ""
-        raise BadArguments(" ".join(problems[:MOST_PROBLEMS]) + more)
+        raise BadArguments(" ".join(problems[:MOST_PROBLEMS]) + more, str(next(iter(errors[0].absolute_path), "")))
 
 
 async def accepted(schema: dict[str, Any], given: str | dict[str, Any]) -> dict[str, Any]:

@@ -105,8 +105,8 @@ class PreviewingSource(Protocol):
 class SelectiveSource(Protocol):
     """A source may offer this too, if it cannot take all arguments that fit the schema of a tool."""
 
-    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> str:
-        """Return why no call of `tool` can run with these, in a sentence; empty if one can. It must change nothing."""
+    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> schema.BadArguments | None:
+        """Return why no call of `tool` can run with these; None if one can. It must change nothing."""
 
 
 @runtime_checkable
@@ -147,12 +147,12 @@ def check(tool: Tool, arguments: dict[str, Any]) -> None:
     if selective is None:
         return
     try:
-        why = selective.unfit(tool, arguments)
+        unfit = selective.unfit(tool, arguments)
     except Exception:
         logger.exception("The arguments of a call of %s could not be checked", tool.name)
-        why = "They could not be checked; the server's log says why."
-    if why:
-        raise schema.BadArguments(why)
+        unfit = schema.BadArguments("They could not be checked; the server's log says why.")
+    if unfit is not None:
+        raise unfit
 
 
 def _selective(tool: Tool) -> SelectiveSource | None:

@@ -14,9 +14,10 @@ from django.db import connections
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from hitlchat.base import canonical
+from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import ToolResult
 from hitlchat.project_tools import Function, ToolError
-from hitlchat.project_tools.signature import BadArguments, Signature
+from hitlchat.project_tools.signature import Signature
 
 P = ParamSpec("P")
 T = TypeVar("T")

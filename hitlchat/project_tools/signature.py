@@ -11,6 +11,7 @@ from pydantic_core import PydanticSerializationError
 
 from hitlchat.base import canonical, docstrings
 from hitlchat.gate.actor import Caller
+from hitlchat.gate.schema import BadArguments
 from hitlchat.project_tools import Function
 
 Schema = dict[str, Any]
@@ -73,10 +74,6 @@ class SignatureError(ValueError):
     """The function cannot be a tool; the message names the parameter."""
 
 
-class BadArguments(ValueError):
-    """The arguments fit the schema, and not the types; the message names each of them."""
-
-
 @dataclass(frozen=True)
 class Signature:
     """`output_schema` is None where nothing is said about the result; `caller` names the parameter that gets who
@@ -96,14 +93,15 @@ class Signature:
 
     def coerce(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Dates, decimals, records and so on, from JSON values. BadArguments."""
-        made, problems = {}, []
+        made: dict[str, Any] = {}
+        problems: list[tuple[str, str]] = []
         for name, value in arguments.items():
             try:
                 made[name] = self.adapters[name].validate_json(canonical.dumps(value))
             except ValidationError as error:
-                problems.extend(_sentences(name, error))
+                problems.extend((name, said) for said in _sentences(name, error))
         if problems:
-            raise BadArguments(" ".join(problems))
+            raise BadArguments(" ".join(said for _, said in problems), problems[0][0])
         return made
 
 

@@ -16,11 +16,11 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import perform, stopping, tools
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.project_tools import catalogue, running
 from hitlchat.project_tools.catalogue import SOURCE, ProjectTool
 from hitlchat.project_tools.running import Job
-from hitlchat.project_tools.signature import BadArguments
 
 logger = logging.getLogger(__name__)
 
@@ -111,14 +111,14 @@ Work = asyncio.Task[ToolResult]
 
 
 class ProjectSource:
-    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> str:
+    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> BadArguments | None:
         made = _of_definition(tool.name, tool.definition_hash)
         try:
             if made is not None:
                 made.signature.coerce(arguments)
         except BadArguments as error:
-            return str(error)
-        return ""
+            return error
+        return None
 
     async def execute(self, call: ToolCall) -> ToolResult:
         made = _of_definition(call.tool_name, call.definition_hash)

@@ -12,6 +12,7 @@ from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import contents, stopping
 from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
 from hitlchat.upstreams import catalog, connections, servers
 from hitlchat.upstreams.client import (
@@ -81,9 +82,9 @@ class UpstreamSource:
     can_stop = True
     gives_blocks = True
 
-    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> str:  # noqa: ARG002
+    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> BadArguments | None:  # noqa: ARG002
         why = too_large(arguments, Limits().argument_bytes)
-        return translatable(f"It cannot be sent to its server: {why}.") if why else ""
+        return BadArguments(translatable(f"It cannot be sent to its server: {why}.")) if why else None
 
     def altered(self) -> Iterator[str]:
         return catalog.altered()

@@ -41,6 +41,21 @@ def test_a_field_further_in_is_named_by_its_path() -> None:
     assert problem({"orders": [{"id": 1}, {"id": "two"}]}, inner).startswith("orders.1.id: ")
 
 
+def test_the_argument_that_does_not_fit_is_told_apart_from_the_sentence(subtests: pytest.Subtests) -> None:
+    inner = {"properties": {"a.b": {"items": {"type": "integer"}}, "a": {"type": "string"}}, "required": ["a"]}
+    table: list[tuple[dict[str, Any], str]] = [
+        ({"a.b": ["x"], "a": ""}, "a.b"),
+        ({}, "a"),
+        ({"a": "\ud800"}, "a"),
+        ({"a": "x" * 300_000}, ""),
+    ]
+    for given, argument in table:
+        with subtests.test(argument=argument):
+            with pytest.raises(BadArguments) as caught:
+                schema.validate(inner, given)
+            assert caught.value.argument == argument
+
+
 def test_a_thousand_unknown_keys_make_a_short_message() -> None:
     assert len(problem({"text": "a"} | {f"key{number}": number for number in range(1000)})) < 1000
 

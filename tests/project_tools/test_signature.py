@@ -12,8 +12,9 @@ from pydantic import BaseModel, Field
 
 from hitlchat.gate import schema
 from hitlchat.gate.actor import Caller
+from hitlchat.gate.schema import BadArguments
 from hitlchat.project_tools import signature
-from hitlchat.project_tools.signature import BadArguments, SignatureError
+from hitlchat.project_tools.signature import SignatureError
 
 
 class Colour(Enum):

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from hitlchat.gate.schema import Validator
+from hitlchat.gate.schema import BadArguments, Validator
 
 Schema = dict[str, Any]
 
@@ -22,9 +22,10 @@ _MANY = {"items": "[{0} for item in {1}]", "additionalProperties": "{{key: {0} f
 
 
 def coerce(schema: Schema, arguments: Arguments) -> Arguments:
-    """Turn `arguments`, which fit `schema`, into Python values; ValueError names one that is not what its format says.
+    """Turn `arguments`, which fit `schema`, into Python values.
 
     Text becomes a date, a datetime or a Decimal where the schema says so, and `3.0` becomes `3` for a whole number.
+    BadArguments names one that is not what its format says.
     """
     properties = schema.get("properties", {})
     rest = schema.get("additionalProperties")
@@ -34,7 +35,7 @@ def coerce(schema: Schema, arguments: Arguments) -> Arguments:
         try:
             values[name] = _coerced(properties.get(name, others), value)
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
+            raise BadArguments(f"{name}: {error}", name) from error
     return values
 
 
