@@ -242,8 +242,10 @@ def effect(shown: dict[str, Any]) -> Effect:
     cut = tuple(shown["cut"])
     if shown["error"] is not None:
         return Effect(error=box(shown["error"]), notes=cut)
-    if shown["table"] is not None:
-        return Effect(text=box(shown["text"]) if shown["text"] else None, table=_table(shown["table"]), notes=cut)
+    if (table := shown["table"]) is not None:
+        rows = [tuple(Part(see(cell)) for cell in row) for row in table["rows"]]
+        heading = box(shown["text"]) if shown["text"] else None
+        return Effect(text=heading, table=folded(table["columns"], rows), notes=cut)
     return Effect(text=box(shown["text"]), notes=cut)
 
 
@@ -287,7 +289,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         call_id=str(approval.call_id),
         status=Status(approval.call.status),
         prompt=see(shown["prompt"]),
-        title=_title(shown),
+        title=tuple(TitlePiece(see(text), is_value) for text, is_value in shown["promptPieces"]),
         tool_name=see(shown["tool"]["name"]),
         origin=see(shown["tool"]["origin"]),
         asked_by=CallerKind(shown["caller"]["kind"]).label,
@@ -328,10 +330,6 @@ def _fold(text: str) -> int:
         if at < 0:
             return SHOWN_OF_FOLDED
     return at + 1
-
-
-def _table(table: dict[str, Any]) -> Table:
-    return folded(table["columns"], [tuple(Part(see(cell)) for cell in row) for row in table["rows"]])
 
 
 def _is_text(shown: Preview) -> bool:
@@ -400,22 +398,12 @@ def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: 
     pairs = zip(rows, others, strict=True) if len(rows) == len(others) else ((row, [None] * len(row)) for row in rows)
     marked = [tuple(Part(see(cell), cell != was) for cell, was in zip(row, other, strict=True)) for row, other in pairs]
     if is_short(table["rows"]):
-        lines = [_plain(row) for row in table["rows"]]
+        lines = [tuple(Part(see(cell)) for cell in row) for row in table["rows"]]
         lines[same : same + len(rows)] = marked
         return Effect(table=folded(table["columns"], lines))
     left = len(table["rows"]) - len(rows)
     note = gettext_noop("1 row is the same.") if left == 1 else translatable(f"{left:,} rows are the same.")
     return Effect(table=folded(table["columns"], marked), notes=(note,) if left else ())
-
-
-def _plain(row: list[str]) -> Line:
-    return tuple(Part(see(cell)) for cell in row)
-
-
-def _title(shown: dict[str, Any]) -> tuple[TitlePiece, ...]:
-    """Disclosures from before there were pieces have the sentence only."""
-    pieces = shown.get("promptPieces", [[shown["prompt"], False]])
-    return tuple(TitlePiece(see(text), is_value) for text, is_value in pieces)
 
 
 def _rows(shown: dict[str, Any]) -> list[Row]:

@@ -147,9 +147,7 @@ def will_do(tool: Tool, asked: Approval | None = None) -> bool:
 def was_enough(asked: Approval) -> bool:
     """Return whether the word of the MCP client that called was enough by what held when it was asked."""
     shown = asked.disclosure
-    # Questions from before there was the mark say nothing of it: nobody was said to sit there. Those from before there
-    # was the setting say nothing of that either.
-    if not _is_plain(asked.call) or shown.get("attended") is not True or shown.get("signedInOnly"):
+    if not _is_plain(asked.call) or shown.get("attended") is not True or shown.get("signedInOnly") is not False:
         return False
     risk = max(asked.call.risk_level, int(shown.get("risk", HIGHEST_RISK)))
     return risk <= settings.HITL_ELICITATION_MAX_RISK
@@ -329,9 +327,8 @@ def take_back_yes(call: ToolCall, actor: Actor) -> bool:
 
 def quorum_is_reached(approval: Approval, call: ToolCall) -> bool:
     """Return whether as many people as were to be asked said yes to what was asked last."""
-    shown = approval.disclosure.get("whoDecides") or {}
     yes = approval.decisions.filter(verdict=Verdict.APPROVE, round=call.round)
-    return yes.count() >= max(call.quorum, int(shown.get("quorum", 1)))
+    return yes.count() >= max(call.quorum, int(approval.disclosure["whoDecides"]["quorum"]))
 
 
 def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, Q, Q, Q]:

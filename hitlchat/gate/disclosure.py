@@ -57,7 +57,7 @@ def disclose(
     *,
     user_prompt: str,
     preview: dict[str, Any] | None = None,
-    decides: oversight.Frozen | None,
+    decides: oversight.Frozen,
 ) -> Disclosure:
     """Everything the card shows about `call`, and who `decides`. No text written by a model is in it but the arguments
     themselves.
@@ -96,10 +96,10 @@ def disclose(
 
 def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
     """Disclose `call` as it is now, to ask again: what it would do, why it asks, and what was shown before."""
-    decides = oversight.again(before.get("whoDecides"), call)
+    decides = oversight.again(before["whoDecides"], call)
     shown = disclose(call, tool, caller_of(before), user_prompt=before["userPrompt"], preview=preview, decides=decides)
     # Marking a client as attended later lets its word count for no question that was asked before.
-    attended = shown["attended"] and before.get("attended") is True
+    attended = shown["attended"] and before["attended"]
     again = {"round": call.round + 1, "why": why, "before": before["preview"]}
     return {**shown, "attended": attended, "again": again}
 
@@ -172,9 +172,8 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
             gettext_noop("the agents that it came through changed on record"),
             shown.get("agents", []) == delegation.agents(call.conversation_id),
         ),
-        (gettext_noop("who decides changed on record"), oversight.is_as_shown(shown.get("whoDecides"), call)),
-        # Questions from before there was the rule in them say nothing of it.
-        (gettext_noop("the rules it was asked under changed on record"), shown.get("rule", call.rule) == call.rule),
+        (gettext_noop("who decides changed on record"), oversight.is_as_shown(shown["whoDecides"], call)),
+        (gettext_noop("the rules it was asked under changed on record"), shown["rule"] == call.rule),
     ]
 
 

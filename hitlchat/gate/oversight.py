@@ -94,21 +94,14 @@ def freeze(call: ToolCall, tool: Tool) -> Frozen:
     }
 
 
-def again(before: Frozen | None, call: ToolCall) -> Frozen | None:
+def again(before: Frozen, call: ToolCall) -> Frozen:
     """The same rules for asking once more: the time until others may decide too begins anew."""
-    if before is None:
-        return None
     call.escalates_at = _from_now(before["escalateAfterSeconds"])
     return {**before, "escalatesAt": _iso(call.escalates_at)}
 
 
-def is_as_shown(shown: Frozen | None, call: ToolCall) -> bool:
-    """Return whether the call's row has what its disclosure says.
-
-    Disclosures from before there were rules say nothing.
-    """
-    if shown is None:
-        return call.oversight_digest == ""
+def is_as_shown(shown: Frozen, call: ToolCall) -> bool:
+    """Return whether the call's row has what its disclosure says."""
     group, second = (shown[name] and shown[name]["id"] for name in ("group", "escalateTo"))
     said = [shown["decidedBy"], group, shown["quorum"], shown["notTheRequester"], second, shown["escalatesAt"]]
     row = [call.decided_by, call.decider_group, call.quorum, call.not_the_requester, call.escalates_to]

@@ -97,22 +97,20 @@ def stance_of(approval: Approval, viewer: Actor) -> Standing:
 
 def unusual_rules(approval: Approval) -> Seen | None:
     """Return the sentences, unless they would say no more than that the person decides for whom it is called."""
-    rules = approval.disclosure.get("whoDecides")
-    is_plain = rules is None or (rules["digest"] == "" and rules["freshSignInMinutes"] is None)
+    rules = approval.disclosure["whoDecides"]
+    is_plain = rules["digest"] == "" and rules["freshSignInMinutes"] is None
     return None if is_plain and not deciders.was_enough(approval) else see(sentences(approval))
 
 
 def sentences(approval: Approval) -> str:
     """Return the sentences as they were shown when it was asked."""
     name = approval.disclosure["caller"]["name"]
-    said = words(approval.disclosure.get("whoDecides"), name)
+    said = words(approval.disclosure["whoDecides"], name)
     return f"{said} {_client(name)}" if deciders.was_enough(approval) else said
 
 
-def words(rules: dict[str, Any] | None, requester: str) -> str:
-    """`rules` as a disclosure has them, or as `Rules.as_json`; None: from before there were any."""
-    if rules is None:
-        return translatable(f"{requester} decides.")
+def words(rules: dict[str, Any], requester: str) -> str:
+    """Return the sentences about `rules`, which are as a disclosure has them, or as `Rules.as_json`."""
     said = [_deciding(rules, requester)]
     if rules["notTheRequester"]:
         said.append(NEVER if requester == REQUESTER else translatable(f"Never {requester}, for whom it is called."))

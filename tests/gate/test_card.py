@@ -241,14 +241,6 @@ def test_a_value_in_the_title_stands_in_a_box_of_its_own(bob: User) -> None:
     assert approval_of(call).prompt == f"Refund order “{CLAIM}”?"
 
 
-def test_the_title_is_that_of_the_disclosure_also_where_that_has_no_pieces(bob: User) -> None:
-    approval = approval_of(ask(bob, recording(prompt_template="Refund order {args.text}?"), {"text": "4711"}))
-    del approval.disclosure["promptPieces"]
-    assert [(piece.text.plain, piece.is_value) for piece in card.card(approval).title] == [
-        ("Refund order 4711?", False)
-    ]
-
-
 def test_an_edited_call_has_an_edited_title(bob: User, tool: Tool) -> None:
     shown = approval_of(ask(bob, tool, {"text": "before"})).disclosure
     tool.prompt_template = "Say {args.text}"

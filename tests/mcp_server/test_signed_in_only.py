@@ -74,13 +74,14 @@ def test_of_a_deleted_tool_the_word_of_a_client_decides_nothing(bob: User, tool:
         decide.approve(approval_of(call).pk, word(call))
 
 
-def test_a_question_from_before_there_was_the_setting_can_still_be_answered(bob: User, tool: Tool) -> None:
+def test_a_client_answers_no_question_that_does_not_say_that_its_word_is_enough(bob: User, tool: Tool) -> None:
     call = ask_over_mcp(bob, tool)
     approval = approval_of(call)
     del approval.disclosure["signedInOnly"]
     approval.save(update_fields=["disclosure"])
-    decide.approve(approval.pk, word(call))
-    assert fresh(call).status == Status.APPROVED
+    with pytest.raises(decide.NoSuchApproval):
+        decide.approve(approval.pk, word(call))
+    assert fresh(call).status == Status.WAITING
 
 
 # -- Clients ----------------------------------------------------------------------------------------------------------
