@@ -26,9 +26,9 @@ from hitlchat.gate.models import DecidedBy, Tool
 from hitlchat.gate.models.tools import MOST_PEOPLE
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.policies.bundled import KINDS
-from hitlchat.gate.policies.coverage import HEADINGS, coverage, lines
 from hitlchat.gate.ruling import BadRules
 from hitlchat.gate.schema import BadArguments
+from hitlchat.gate.simulation import HEADINGS, coverage, lines
 from hitlchat.gate.tools import listed
 
 MOST_PEOPLE_SHOWN: Final = 200

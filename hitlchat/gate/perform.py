@@ -20,13 +20,12 @@ from hitlchat.gate import contents, placing, staleness, stopping, submit
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
 from hitlchat.gate.models import ToolCall
-from hitlchat.gate.placing import ANYWHERE, READY, NoPlace, Place
+from hitlchat.gate.placing import ANYWHERE, READY, NoPlace, Place, Work, executing, works
 from hitlchat.gate.policies import Ask, strictness
 from hitlchat.gate.sources import CannotBegin, DelegatingSource, OutcomeUnknown, Source, ToolResult, source
 from hitlchat.gate.staleness import Look, LookFirst
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move, withdraw
-from hitlchat.gate.underway import Work, executing, works
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,6 @@
-"""Places to run in: a source with few of them gives a call one before the call is claimed.
+"""Places to run in, and the calls that this process works on.
+
+A source with few places gives a call one before the call is claimed.
 
 A call that finds none stays allowed or approved, with its yes unused, and takes its turn, also after a restart. It is
 withdrawn when it found none for TOOL_QUEUE_SECONDS.
@@ -6,14 +8,16 @@ withdrawn when it found none for TOOL_QUEUE_SECONDS.
 
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol, runtime_checkable
+from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from hitlchat.base.background import background
+from hitlchat.base.background import Waker, background
 from hitlchat.base.database import in_db
 from hitlchat.base.durations import span
 from hitlchat.base.sentences import translatable
@@ -65,12 +69,41 @@ class PlacingSource(Protocol):
         """The next one, if one becomes free in time. It waits since the moment `since` of the monotonic clock."""
 
 
+@dataclass(eq=False)
+class Work:
+    """The work of this process on one call that waits for its turn here, is claimed, or executes.
+
+    `place`: where it runs, once it is claimed; `since`: when its lease was taken, by a clock that nobody sets.
+    `stop`: set once the call is to stop; there is one while it executes. `has_returned`: its result is being recorded.
+    """
+
+    place: Place | None = None
+    since: float = 0.0
+    stop: Waker | None = None
+    has_returned: bool = False
+
+
+# By the call; each is good for one execution.
+works: Final[dict[UUID, Work]] = {}
+
+
 class NoPlace(Exception):
     """The call has to wait for a place."""
 
     def __init__(self, call: ToolCall) -> None:
         super().__init__(f"no place is free for call {call.pk}")
         self.call = call
+
+
+def executing() -> tuple[UUID, ...]:
+    """Return the calls that this process executes."""
+    return tuple(call_id for call_id, work in [*works.items()] if work.stop is not None)
+
+
+def is_running(call_id: UUID) -> bool:
+    """Return whether this process has claimed the call, and its tool has not returned."""
+    work = works.get(call_id)
+    return work is not None and work.place is not None and not work.has_returned
 
 
 def now(source: object, call: ToolCall) -> Place:

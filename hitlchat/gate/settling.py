@@ -19,7 +19,7 @@ from hitlchat.base import lease
 from hitlchat.base.background import Waker
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
-from hitlchat.gate import decide, perform, placing, stopping, underway
+from hitlchat.gate import decide, perform, placing, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.grants import giving
@@ -130,7 +130,7 @@ async def _wait(call_id: UUID, event: asyncio.Event, seconds: float, read: Calla
     now = asyncio.get_running_loop().time
     deadline = now() + seconds
     # What is underway here is not over before the event tells.
-    if underway.is_running(call_id):
+    if placing.is_running(call_id):
         await _woken(event, seconds)
     while True:
         call = await in_db(read)(call_id)

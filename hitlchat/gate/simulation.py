@@ -1,17 +1,64 @@
-"""Simulation: what the rules would say about a made-up call. Nothing is recorded or run, no preview either."""
+"""What the rules in force do: as sentences, which tools can run unasked, and what they would say about a made-up call.
 
+Of a made-up call nothing is recorded or run, no preview either.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import deciders, oversight, policy, sources, who
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import Tool
-from hitlchat.gate.policies.rule import Outcome, Spoke, outcome
+from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.policies.bundled import KINDS
+from hitlchat.gate.policies.loading import Unloadable, in_force
+from hitlchat.gate.policies.rule import ORDER, Outcome, Rule, Spoke, combined, outcome
 from hitlchat.gate.tools import tools_for
+
+HEADINGS = {
+    "chat": gettext_noop("Assistant"),
+    "studio": gettext_noop("Studio test"),
+    "api": gettext_noop("API client"),
+    "mcp": gettext_noop("MCP client"),
+}
+State = Literal["unasked", "may", "asked", "refused"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One rule: the strictest thing that it may say, what it does, where it is set, and the tools that it is set at."""
+
+    strongest: Outcome
+    sentence: str
+    where: str
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Tools alike in this: what can become of calls for each kind of caller, and in sentences what lets them run."""
+
+    tools: tuple[Tool, ...]
+    states: dict[str, State]
+    why: tuple[str, ...]
+
+    @property
+    def can_run_unasked(self) -> bool:
+        return bool({"unasked", "may"} & set(self.states.values()))
+
+    @property
+    def cells(self) -> list[tuple[str, State]]:
+        return [(HEADINGS[kind], state) for kind, state in self.states.items()]
+
+    @property
+    def riskiest(self) -> int:
+        return max(tool.risk_level for tool in self.tools)
 
 
 class NoSuchTool(LookupError):
@@ -28,18 +75,123 @@ class Simulated:
     who: str = ""
 
 
+def lines(tools: Iterable[Tool]) -> list[Line]:
+    """Return the rules of this installation and of `tools`. With the switch off there is only that to say."""
+    if not settings.HITL_ENABLED:
+        return [Line("allow", gettext_noop("Every tool runs without asking; no rule is looked at."), "HITL_ENABLED=0")]
+    try:
+        found = [
+            Line(rule.strongest, rule.sentence, f"HITL_POLICIES, entry {number}")
+            for number, rule in enumerate(in_force(), 1)
+        ]
+    except Unloadable as error:
+        unloadable = translatable(f"Ask about every call, since the policies do not load: {error}")
+        found = [Line("ask", unloadable, "HITL_POLICIES")]
+    return sorted([*found, *_of_tools(list(tools))], key=lambda line: -ORDER.index(line.strongest))
+
+
+def coverage(tools: Iterable[Tool]) -> list[Covered]:
+    """Return the coverage of all `tools`, the riskiest first."""
+    alike: dict[tuple[tuple[tuple[str, State], ...], tuple[str, ...]], list[Tool]] = {}
+    for tool in tools:
+        states, why = _of(tool)
+        alike.setdefault((tuple(states.items()), why), []).append(tool)
+    found = [
+        Covered(tuple(sorted(same, key=lambda tool: -tool.risk_level)), dict(states), why)
+        for (states, why), same in alike.items()
+    ]
+    return sorted(found, key=lambda each: -each.riskiest)
+
+
 async def simulate(tool_name: str, arguments: str | dict[str, Any], user: User, kind: Any) -> Simulated:
     """Judge a call as if `user` had it made from there, outside of any conversation.
 
     Raises: NoSuchTool, BadArguments.
     """
     caller = Caller(kind, user.pk, user.get_username())
-    tool = await in_db(_find)(caller, tool_name)
+    tool = await in_db(tools_for(caller).filter(name=tool_name).first)()
+    if tool is None:
+        raise NoSuchTool(f"There is no published tool named {tool_name[:64]!r} here.")
     whole = await sources.accepted(tool, arguments)
     judgement = await policy.judge(tool, whole, caller)
     said = outcome(judgement.verdict)
     decides = await in_db(_who)(tool, caller) if said == "ask" else ""
     return Simulated(said, judgement.verdict.reason, judgement.spoke, whole, decides)
+
+
+def example(tool: Tool) -> dict[str, Any]:
+    """Arguments to begin with: the tool's own example, or what it takes at least, empty."""
+    if tool.example is not None:
+        return dict(tool.example)
+    properties: dict[str, Any] = tool.input_schema.get("properties", {})
+    return {name: _empty(properties.get(name, {})) for name in tool.input_schema.get("required", [])}
+
+
+def _of_tools(tools: list[Tool]) -> list[Line]:
+    by_mode = {mode: [tool for tool in tools if tool.hitl_mode == mode] for mode in HitlMode}
+    conditional, at_each = by_mode[HitlMode.CONDITIONAL], "Set at each tool"
+    found: list[tuple[Outcome, str, str, list[Tool]]] = [
+        ("ask", gettext_noop("Ask every time about these tools."), at_each, by_mode[HitlMode.REQUIRED])
+    ]
+    for tool in conditional:
+        if condition := tool.condition.strip():
+            words = translatable(f"Ask about {tool.name} when this holds: {condition}")
+            found.append(("ask", words, "The condition of the tool", [tool]))
+    others = [tool for tool in conditional if not tool.condition.strip()]
+    unless = gettext_noop("Ask about these tools, unless a policy lets the call run.")
+    never = gettext_noop("Never ask about these tools; a policy may still refuse.")
+    found += [("ask", unless, at_each, others), ("allow", never, at_each, by_mode[HitlMode.DISABLED])]
+    return [
+        Line(strongest, sentence, where, tuple(tool.name for tool in same))
+        for strongest, sentence, where, same in found
+        if same
+    ]
+
+
+def _of(tool: Tool) -> tuple[dict[str, State], tuple[str, ...]]:
+    try:
+        rules = in_force()
+    except Unloadable:
+        return dict.fromkeys(KINDS, "asked"), ()
+    possible = {kind: _possible(tool, kind, rules) for kind in KINDS}
+    kinds = [kind for kind, each in possible.items() if "allow" in each]
+    return {kind: _state(each) for kind, each in possible.items()}, tuple(_why(tool, kinds, rules) if kinds else ())
+
+
+def _possible(tool: Tool, kind: str, rules: tuple[Rule, ...]) -> frozenset[Outcome]:
+    if not settings.HITL_ENABLED:
+        return frozenset({"allow"})
+    view = policy.view_of(tool)
+    said = combined(*(rule.outcomes(view, kind) for rule in rules))
+    match tool.hitl_mode:
+        case HitlMode.DISABLED:
+            # One that gives no answer asks even here, unless another one refuses anyway.
+            fails = said != {"refuse"} and any(rule.may_fail_about(view) for rule in rules)
+            unanswered: frozenset[Outcome] = frozenset({"ask"} if fails else ())
+            return frozenset({each if each == "refuse" else "allow" for each in said}) | unanswered
+        case HitlMode.CONDITIONAL:
+            own: frozenset[Outcome] = frozenset({"ask", "allow"} if tool.condition.strip() else {"abstain"})
+            return frozenset({"ask" if each == "abstain" else each for each in combined(said, own)})
+        case _:
+            return combined(said, frozenset({"ask"}))
+
+
+def _state(possible: frozenset[Outcome]) -> State:
+    if "allow" in possible:
+        return "unasked" if len(possible) == 1 else "may"
+    return "refused" if possible == {"refuse"} else "asked"
+
+
+def _why(tool: Tool, kinds: list[str], rules: tuple[Rule, ...]) -> list[str]:
+    """Return what lets calls from these kinds of callers run unasked."""
+    if not settings.HITL_ENABLED:
+        return ["Approvals are switched off for this whole installation (HITL_ENABLED=0)."]
+    if tool.hitl_mode == HitlMode.DISABLED:
+        return ["It is set to never ask."]
+    condition = tool.condition.strip()
+    view = policy.view_of(tool)
+    allowing = [rule.sentence for rule in rules if any("allow" in rule.outcomes(view, kind) for kind in kinds)]
+    return [translatable(f"When its condition does not hold: {condition}"), *allowing] if condition else allowing
 
 
 def _who(tool: Tool, caller: Caller) -> str:
@@ -55,21 +207,6 @@ def _who(tool: Tool, caller: Caller) -> str:
     return translatable(
         f"{caller.user_name} decides, signed in: a signed-in person must decide, the client's word is not enough."
     )
-
-
-def _find(caller: Caller, name: str) -> Tool:
-    found = tools_for(caller).filter(name=name).first()
-    if found is None:
-        raise NoSuchTool(f"There is no published tool named {name[:64]!r} here.")
-    return found
-
-
-def example(tool: Tool) -> dict[str, Any]:
-    """Arguments to begin with: the tool's own example, or what it takes at least, empty."""
-    if tool.example is not None:
-        return dict(tool.example)
-    properties: dict[str, Any] = tool.input_schema.get("properties", {})
-    return {name: _empty(properties.get(name, {})) for name in tool.input_schema.get("required", [])}
 
 
 def _empty(part: Any) -> Any:

@@ -20,10 +20,10 @@ from hitlchat.base.problems import NotFound
 from hitlchat.gate import oversight, reach
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.placing import works
 from hitlchat.gate.sources import DelegatingSource, delegating, hears_of_stopping
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note, withdraw
-from hitlchat.gate.underway import works
 
 REQUESTED = "call.stop_requested"
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from hitlchat.gate.models import Tool
-from hitlchat.gate.policies.coverage import coverage, lines
 from hitlchat.gate.policies.rule import (
     Abstain,
     Allow,
@@ -20,6 +19,7 @@ from hitlchat.gate.policies.rule import (
     strictest,
     together,
 )
+from hitlchat.gate.simulation import coverage, lines
 
 ALL = {"tools": ["*"]}
 ALLOWS = {"policy": "never_ask", **ALL}

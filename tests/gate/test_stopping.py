@@ -10,7 +10,7 @@ from django.db import connections
 from hitlchat import sandbox
 from hitlchat.base.background import background
 from hitlchat.base.database import in_db
-from hitlchat.gate import stopping, underway
+from hitlchat.gate import placing, stopping
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
@@ -30,7 +30,7 @@ async def executing(make_tool: MakeTool, bob: User) -> AsyncIterator[ToolCall]:
     background.adopt(asyncio.get_running_loop())
     await in_db(make_tool)("slow", code=SLOW, hitl_mode="DISABLED", capabilities={"sleep": True})
     call = await submit(CallRequest("slow", {}, caller(bob)))
-    await stored(lambda: underway.executing() == (call.pk,), "it executes")
+    await stored(lambda: placing.executing() == (call.pk,), "it executes")
     yield call
     await background.drain(10)
     background.adopt(None)
@@ -72,7 +72,7 @@ async def test_what_another_process_was_told_is_heard_with_the_next_look(bob: Us
 async def test_the_wish_is_forgotten_with_the_call(bob: User, executing: ToolCall) -> None:
     await in_db(stopping.request)(executing.pk, signed_in(bob))
     await stored(lambda: fresh(executing).settled, "it has ended")
-    await stored(lambda: underway.executing() == (), "nothing executes")
+    await stored(lambda: placing.executing() == (), "nothing executes")
     assert not stopping.wish(executing).is_set()
 
 

@@ -19,7 +19,7 @@ from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, take_b
 from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, OnlySignedIn, SignInAgain
 from hitlchat.gate.models import AuditEvent, DecidedBy, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
-from hitlchat.gate.policies.coverage import approved_before
+from hitlchat.gate.policy import approved_before
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run, say_yes, status

@@ -9,9 +9,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.gate import simulation
 from hitlchat.gate.policies.bundled import KINDS
-from hitlchat.gate.policies.coverage import lines
 from hitlchat.gate.schema import BadArguments
-from hitlchat.gate.simulation import Simulated
+from hitlchat.gate.simulation import Simulated, lines
 from hitlchat.gate.tools import listed
 
 
