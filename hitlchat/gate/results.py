@@ -6,7 +6,7 @@ In our or an operator's words.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import Q
@@ -33,15 +33,13 @@ _TOOL, _ARGUMENTS, _FEEDBACK, _REASON = "toolName", "args", "feedback", "reason"
 # As others spell them.
 SPELLINGS = {"tool_name": _TOOL, "final_tool_params": _ARGUMENTS}
 KNOWN: Mapping[str, tuple[str, ...]] = {
-    Outcome.DECLINED: (_TOOL, _ARGUMENTS),
+    **dict.fromkeys(Outcome, (_TOOL, _ARGUMENTS)),
     Outcome.FEEDBACK: (_TOOL, _ARGUMENTS, _FEEDBACK),
-    Outcome.EDITED: (_TOOL, _ARGUMENTS),
-    Outcome.EXPIRED: (_TOOL, _ARGUMENTS),
     Outcome.REFUSED: (_TOOL, _ARGUMENTS, _REASON),
 }
 OTHER_WORDS: Final = gettext_noop("Models read other words about calls that came to nothing.")
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_OUTCOMES: Mapping[str, str] = {
+_OUTCOMES: Mapping[str, Outcome] = {
     Status.DECLINED: Outcome.DECLINED,
     Status.EXPIRED: Outcome.EXPIRED,
     Status.REFUSED: Outcome.REFUSED,
@@ -75,44 +73,17 @@ NOT_EXECUTED = (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSE
 # Without templates: all words are ours.
 OURS: Texts = {}
 
-SAMPLE_TOOL = "refund_order"
-SAMPLE_ARGUMENTS = {"order": "4711", "amount": 12.5}
-SAMPLE_FEEDBACK = "Wrong arguments"
-SAMPLE_REASON = "Refunds are not made on Sundays."
-SAMPLE_RESULT = "done"
-
-# What holds without a template.
-DEFAULTS: Mapping[str, str] = {
-    Outcome.DECLINED: MESSAGES[Status.DECLINED],
-    Outcome.FEEDBACK: "",
-    Outcome.EDITED: EDITED,
-    Outcome.EXPIRED: MESSAGES[Status.EXPIRED],
-    Outcome.REFUSED: MESSAGES[Status.REFUSED],
-}
-_STATUSES = {
-    Outcome.DECLINED: Status.DECLINED,
+_STATUSES: Mapping[str, str] = {
+    **{outcome: status for status, outcome in _OUTCOMES.items()},
     Outcome.FEEDBACK: Status.DECLINED,
     Outcome.EDITED: Status.SUCCEEDED,
-    Outcome.EXPIRED: Status.EXPIRED,
-    Outcome.REFUSED: Status.REFUSED,
 }
-
-
-class Told(Protocol):
-    """The subject of a text: a call, or one that is made up for an example."""
-
-    @property
-    def status(self) -> str: ...
-    @property
-    def tool_name(self) -> str: ...
-    @property
-    def arguments(self) -> Any: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def result(self) -> Any: ...
-    @property
-    def error(self) -> Any: ...
+# What holds without a template.
+DEFAULTS: Mapping[str, str] = {
+    **{outcome: MESSAGES[Status(status)] for status, outcome in _OUTCOMES.items()},
+    Outcome.FEEDBACK: "",
+    Outcome.EDITED: EDITED,
+}
 
 
 class BadTexts(Invalid):
@@ -132,8 +103,9 @@ class Bound:
     def cut(self, text: str) -> str:
         hidden = len(text) - self.characters
         by = f" by {self.setting}" if self.setting else ""
-        told = f"\n[cut here{by}: {hidden:,} more characters are kept in the record]"
-        return text if hidden <= 0 else text[: self.characters] + told
+        if hidden <= 0:
+            return text
+        return f"{text[: self.characters]}\n[cut here{by}: {hidden:,} more characters are kept in the record]"
 
 
 # What a model in the chat reads of a result.
@@ -160,13 +132,16 @@ class MadeUp:
     tool_name: str
     arguments: dict[str, Any]
     status: str
-    reason: str = SAMPLE_REASON
-    result: str = SAMPLE_RESULT
+    reason: str = "Refunds are not made on Sundays."
+    result: str = "done"
     error: None = None
 
 
+Subject = ToolCall | MadeUp
+
+
 def own_words(tool: Tool | None) -> dict[str, str]:
-    """The templates of this tool alone, or those for all tools; only the outcomes that have one."""
+    """Return the templates of this tool alone, or those for all tools; only the outcomes that have one."""
     return dict(ModelText.objects.filter(tool=tool).values_list("outcome", "text"))
 
 
@@ -181,21 +156,21 @@ def of(call: ToolCall, *, edited: bool) -> dict[str, str]:
     return in_force(call.tool_id) if matter(call, edited=edited) else {}
 
 
-def matter(call: Told, *, edited: bool) -> bool:
+def matter(call: Subject, *, edited: bool) -> bool:
     """Return whether there could be a template for what became of it."""
     return call.status in _OUTCOMES or (edited and call.status == Status.SUCCEEDED)
 
 
-def message(call: Told, texts: Texts, *, feedback: str = "") -> str:
+def message(call: Subject, texts: Texts, *, feedback: str = "") -> str:
     """The words for a call that came to nothing; empty without a template for how."""
     outcome = _OUTCOMES.get(call.status, "")
-    said = [fill(texts.get(outcome, ""), call)]
+    words = [fill(texts.get(outcome, ""), call)]
     if outcome == Outcome.DECLINED and feedback:
-        said.append(fill(texts.get(Outcome.FEEDBACK, ""), call, feedback=feedback))
-    return " ".join(filter(None, said))
+        words.append(fill(texts.get(Outcome.FEEDBACK, ""), call, feedback=feedback))
+    return " ".join(filter(None, words))
 
 
-def fill(template: str, call: Told, *, feedback: str = "") -> str:
+def fill(template: str, call: Subject, *, feedback: str = "") -> str:
     """`template` with its placeholders filled in, in one go: what is in a value is never filled in itself."""
     values = {
         _TOOL: call.tool_name,
@@ -274,11 +249,12 @@ def sentence(error: dict[str, Any]) -> str:
 
 
 def for_model(
-    call: Told, *, decline_reason: str = "", edited: bool = False, templates: Texts = OURS, bound: Bound = IN_CHAT
+    call: Subject, *, decline_reason: str = "", edited: bool = False, templates: Texts = OURS, bound: Bound = IN_CHAT
 ) -> str:
-    """The text of the tool message: the result itself, or a JSON object with `status` and `message`. Where the message
-    is an operator's template, what it must not change stands beside it, as `executed` and as `fact`. `bound`: what
-    is beyond it is cut off, and the text says so.
+    """Return the text of the tool message: the result itself, or a JSON object with `status` and `message`.
+
+    Where the message is an operator's template, the facts that it must not change stand beside it, as `executed` and
+    `fact`. What is beyond `bound` is cut off, and the text says so.
     """
     status = Status(call.status)
     if status == Status.SUCCEEDED:
@@ -324,11 +300,11 @@ def fields(tool: Tool | None, typed: Texts | None = None) -> list[TextField]:
 def example(outcome: Outcome, tool: Tool | None, templates: Texts) -> str:
     """Return what a model would read about a made-up call of the tool."""
     call = MadeUp(
-        tool_name=tool.name if tool else SAMPLE_TOOL,
-        arguments=(tool.example if tool else None) or SAMPLE_ARGUMENTS,
+        tool_name=tool.name if tool else "refund_order",
+        arguments=(tool.example if tool else None) or {"order": "4711", "amount": 12.5},
         status=_STATUSES[outcome],
     )
-    feedback = SAMPLE_FEEDBACK if outcome == Outcome.FEEDBACK else ""
+    feedback = "Wrong arguments" if outcome == Outcome.FEEDBACK else ""
     return for_model(call, decline_reason=feedback, edited=outcome == Outcome.EDITED, templates=templates)
 
 
@@ -339,20 +315,13 @@ def _short(text: str, longest: int) -> str:
 
 def _failed(error: dict[str, Any]) -> dict[str, object]:
     has_run = ran(error)
-    told = {} if has_run is not False else {"message": NEVER_RAN}
-    return {**told, "executed": has_run, "error": error.get("message"), "line": error.get("line")}
+    message = {"message": NEVER_RAN} if has_run is False else {}
+    return {**message, "executed": has_run, "error": error.get("message"), "line": error.get("line")}
 
 
-def _success(call: Told, edited: bool, templates: Texts) -> str:
+def _success(call: Subject, edited: bool, templates: Texts) -> str:
     if edited:
         words = fill(templates.get(Outcome.EDITED, ""), call)
-        return canonical.pretty(
-            {
-                "status": "succeeded",
-                **({"fact": EDITED} if words else {}),
-                "message": words or EDITED,
-                "arguments": call.arguments,
-                "result": call.result,
-            }
-        )
+        facts = {"status": "succeeded", **({"fact": EDITED} if words else {}), "message": words or EDITED}
+        return canonical.pretty({**facts, "arguments": call.arguments, "result": call.result})
     return call.result if isinstance(call.result, str) else canonical.pretty(call.result)

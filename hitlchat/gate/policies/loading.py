@@ -8,7 +8,7 @@ import copy
 import inspect
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -145,33 +145,30 @@ def _read(said: Any) -> Said:
 def _metadata(given: Any) -> dict[str, Any]:
     """Return it as plain JSON, of which a rule keeps nothing in its hands."""
     expected = f"gave metadata that is no JSON object of at most {LONGEST_METADATA:,} characters"
-    if type(given) is not dict or any(type(name) is not str for name in given):
-        raise NoAnswer(expected)
     try:
-        text = canonical.dumps(given)
-    except canonical.NotJson as error:
-        raise NoAnswer(expected) from error
-    if len(text) > LONGEST_METADATA:
-        raise NoAnswer(expected)
-    found: dict[str, Any] = canonical.loads(text)
-    return found
+        if type(given) is dict and all(type(name) is str for name in given):
+            text = canonical.dumps(given)
+            if len(text) <= LONGEST_METADATA:
+                found: dict[str, Any] = canonical.loads(text)
+                return found
+    except canonical.NotJson:
+        pass
+    raise NoAnswer(expected)
 
 
 @dataclass(frozen=True)
 class Composed:
+    """Rules of which the strictest counts (`any_of`), or the mildest if all of them speak (`all_of`)."""
+
+    name: str
     policies: tuple[Rule, ...]
 
     is_own: ClassVar[bool] = False
-    word: ClassVar[str]
-    begins: ClassVar[str]
 
     @property
     def strongest(self) -> Outcome:
-        return ORDER[self.pick(ORDER.index(rule.strongest) for rule in self.policies)]
-
-    @property
-    def name(self) -> str:
-        return self.word
+        pick = max if self.name == ANY_OF else min
+        return ORDER[pick(ORDER.index(rule.strongest) for rule in self.policies)]
 
     @property
     def groups(self) -> frozenset[str]:
@@ -179,64 +176,34 @@ class Composed:
 
     @property
     def sentence(self) -> str:
-        return f"{self.begins} {' '.join(f'({n}) {rule.sentence}' for n, rule in enumerate(self.policies, 1))}"
+        return f"{COMPOSED[self.name]} {' '.join(f'({n}) {rule.sentence}' for n, rule in enumerate(self.policies, 1))}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"policy": self.word, "policies": [rule.to_dict() for rule in self.policies]}
+        return {"policy": self.name, "policies": [rule.to_dict() for rule in self.policies]}
 
     async def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Said:
         heard = await asyncio.gather(*(consult(rule, call, tool, context) for rule in self.policies))
         # What these would have said is not known: no milder word of another one may stand for it.
         broken = [said for said in heard if isinstance(said, Unusable)]
-        return strictest([*broken, self.of(list(heard))])
+        return strictest([*broken, strictest(heard) if self.name == ANY_OF else together(heard)])
 
     def may_fail_about(self, tool: ToolView) -> bool:
         return any(rule.may_fail_about(tool) for rule in self.policies)
 
-    def of(self, said: list[Said]) -> Said:
-        raise NotImplementedError
-
-    def pick(self, strictness: Iterable[int]) -> int:
-        raise NotImplementedError
-
     def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
-        raise NotImplementedError
-
-
-class AnyOf(Composed):
-    """The strictest of what they say."""
-
-    word = "any_of"
-    begins = "Whichever of these is strictest:"
-
-    def of(self, said: list[Said]) -> Said:
-        return strictest(said)
-
-    def pick(self, strictness: Iterable[int]) -> int:
-        return max(strictness)
-
-    def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
-        return combined(*(rule.outcomes(tool, caller_kind) for rule in self.policies))
-
-
-class AllOf(Composed):
-    """The mildest of what they say, if all of them speak."""
-
-    word = "all_of"
-    begins = "Where all of these apply, whichever is mildest:"
-
-    def of(self, said: list[Said]) -> Said:
-        return together(said)
-
-    def pick(self, strictness: Iterable[int]) -> int:
-        return min(strictness)
-
-    def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
+        possible = [rule.outcomes(tool, caller_kind) for rule in self.policies]
+        if self.name == ANY_OF:
+            return combined(*possible)
         failing: frozenset[Outcome] = frozenset({"ask"} if self.may_fail_about(tool) else ())
-        return combined_together(*(rule.outcomes(tool, caller_kind) for rule in self.policies)) | failing
+        return combined_together(*possible) | failing
 
 
-COMPOSED: Final[dict[str, type[Composed]]] = {"any_of": AnyOf, "all_of": AllOf}
+ANY_OF: Final = "any_of"
+# How the sentence of each begins.
+COMPOSED: Final[dict[str, str]] = {
+    ANY_OF: "Whichever of these is strictest:",
+    "all_of": "Where all of these apply, whichever is mildest:",
+}
 NAMES: Final = (*SIMPLE, *COMPOSED)
 MOST_POLICIES: Final = 50
 DEEPEST: Final = 4
@@ -261,9 +228,12 @@ def fingerprint() -> Any:
 
 def load(entries: Any) -> tuple[Rule, ...]:
     try:
-        return _loaded(canonical.dumps(entries))
+        found = _attempt(canonical.dumps(entries))
     except canonical.NotJson as error:
         raise Unloadable(f"HITL_POLICIES is no JSON: {error}.") from error
+    if isinstance(found, str):
+        raise Unloadable(found)
+    return found
 
 
 # Also of what does not load, which would otherwise be looked for again with every call.
@@ -273,13 +243,6 @@ def _attempt(text: str) -> tuple[Rule, ...] | str:
         return tuple(_rules(canonical.loads(text), "HITL_POLICIES", 0))
     except Unloadable as error:
         return str(error)
-
-
-def _loaded(text: str) -> tuple[Rule, ...]:
-    found = _attempt(text)
-    if isinstance(found, str):
-        raise Unloadable(found)
-    return found
 
 
 def _rules(entries: Any, where: str, depth: int) -> Iterator[Rule]:
@@ -311,12 +274,9 @@ def _simple(word: str, options: dict[str, Any], where: str) -> Rule:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f"{part}" for part in first["loc"])
-        told = f"; it has {', '.join(f'“{name}”' for name in _fields(word))}" if "extra" in first["type"] else ""
-        raise Unloadable(f"{where}, field “{place}”: {first['msg']}{told}.") from error
-
-
-def _fields(word: str) -> list[str]:
-    return [field.alias or name for name, field in SIMPLE[word].model_fields.items()]
+        known = [f"“{field.alias or name}”" for name, field in SIMPLE[word].model_fields.items()]
+        instead = f"; it has {', '.join(known)}" if "extra" in first["type"] else ""
+        raise Unloadable(f"{where}, field “{place}”: {first['msg']}{instead}.") from error
 
 
 def _composed(word: str, options: dict[str, Any], where: str, depth: int) -> Rule:
@@ -324,7 +284,7 @@ def _composed(word: str, options: dict[str, Any], where: str, depth: int) -> Rul
         raise Unloadable(f"{where} must have the field “policies”, a list of at least one, and no other.")
     if depth + 1 >= DEEPEST:
         raise Unloadable(f"{where} is nested too deeply: at most {DEEPEST} levels are expected.")
-    return COMPOSED[word](tuple(_rules(options["policies"], f"{where}, “policies”", depth + 1)))
+    return Composed(word, tuple(_rules(options["policies"], f"{where}, “policies”", depth + 1)))
 
 
 def _own(path: str, options: dict[str, Any], where: str) -> Rule:
