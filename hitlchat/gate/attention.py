@@ -89,7 +89,12 @@ def shown(approval: Approval, actor: Actor) -> None:
     first = {"approval_id": approval.pk, "person_id": actor.user_id, "round": approval.call.round}
     try:
         if not Showing.objects.filter(**first).exists():
-            _keep(approval, actor, first)
+            with transaction.atomic():
+                more = {"means": actor.means, "digest": approval.digest}
+                _, is_first = Showing.objects.get_or_create(**first, defaults=more)
+                if is_first:
+                    data = {"approval": str(approval.pk), "digest": approval.digest, "round": approval.call.round}
+                    note(approval.call_id, SHOWN, actor=actor, data=data)
     except DatabaseError:
         logger.exception("That approval %s was shown could not be recorded", approval.pk)
 
@@ -110,8 +115,9 @@ def together(approvals: Iterable[Approval], actor: Actor) -> Together:
 
 def weigh(decision: Decision, looked: Looked) -> Decision:
     """Write into `decision`, which is about to be kept, what is known of how it came about; with one query."""
-    decision.first_shown_at = looked.since or _first_shown(decision)
-    decision.opened = looked.opened
+    first = {"approval": decision.approval_id, "person": decision.person_id, "round": decision.round}
+    rows = Showing.objects.filter(**first).values_list("at", flat=True)
+    decision.first_shown_at, decision.opened = looked.since or rows.first(), looked.opened
     since, seconds = decision.first_shown_at, 0.0
     if looked.together is not None:
         since, seconds = looked.together.since, looked.together.seconds
@@ -179,17 +185,3 @@ def _leaves(value: Any) -> Iterator[str]:
 def _before_fold(text: str) -> str:
     folds = len(text) > FOLD_AFTER or text.count("\n") >= FOLD_AFTER_LINES
     return text[:SHOWN_OF_FOLDED] if folds else text
-
-
-def _keep(approval: Approval, actor: Actor, first: dict[str, Any]) -> None:
-    with transaction.atomic():
-        more = {"means": actor.means, "digest": approval.digest}
-        _, is_first = Showing.objects.get_or_create(**first, defaults=more)
-        if is_first:
-            data = {"approval": str(approval.pk), "digest": approval.digest, "round": approval.call.round}
-            note(approval.call_id, SHOWN, actor=actor, data=data)
-
-
-def _first_shown(decision: Decision) -> datetime | None:
-    rows = Showing.objects.filter(approval_id=decision.approval_id, person_id=decision.person_id, round=decision.round)
-    return rows.values_list("at", flat=True).first()

@@ -130,12 +130,14 @@ def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status not in (Status.APPROVED, Status.DECLINED):
         return
     approval = Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="").first()
-    others = twins(approval) if approval else []
-    decision = _answer_to(approval, status) if approval and others else None
-    if approval is None or decision is None:
+    if approval is None or not (others := twins(approval)):
         return
-    for other in others:
-        _answer(other, approval, decision)
+    # By its verdict: when people answer at once, times alone do not tell which answer brought it to this status.
+    verdict = Verdict.APPROVE if status == Status.APPROVED else Verdict.DECLINE
+    decision = approval.decisions.filter(verdict=verdict).order_by("decided_at").last()
+    if decision is not None:
+        for other in others:
+            _answer(other, approval, decision)
 
 
 def _definition(approval: Approval) -> str:
@@ -155,7 +157,12 @@ def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:
         decide.require(actor, row)
     if len({_definition(row) for row in rows}) > 1:
         raise NotTogether(gettext_noop("Only calls of the same tool can be answered together. Nothing was decided."))
-    if any(_risk(row) >= TOO_RISKY for row in rows):
+    # As it was shown, or as it is by now.
+    risks = (
+        max(disclosure.shown_risk(row), row.call.risk_level, row.call.tool.risk_level if row.call.tool else 0)
+        for row in rows
+    )
+    if max(risks) >= TOO_RISKY:
         raise NotTogether(f"Calls of risk L{TOO_RISKY} and above are answered one by one. Nothing was decided.")
     if any(question.is_one(row.call) for row in rows):
         raise NotTogether(gettext_noop("Each question has an answer of its own. Nothing was decided."))
@@ -169,38 +176,21 @@ def _asked_again(row: Approval) -> bool:
     return row.call.round > 1 or row.disclosure.get("again") is not None
 
 
-def _risk(row: Approval) -> int:
-    """Return the risk as it was shown, or as it is by now: the higher of both."""
-    now = row.call.tool.risk_level if row.call.tool else 0
-    return max(disclosure.shown_risk(row), row.call.risk_level, now)
-
-
 def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str, looked: Looked) -> Outcome:
     try:
         if verdict == "approve":
-            if decide.approve(item.approval, actor, digest=item.digest, looked=looked).call.status == Status.WAITING:
-                return Outcome(
-                    item.approval, prompt, gettext_noop("Your yes counts. It needs more people's."), counted=True
-                )
+            call = decide.approve(item.approval, actor, digest=item.digest, looked=looked).call
+            more = gettext_noop("Your yes counts. It needs more people's.")
+            said = more if call.status == Status.WAITING else gettext_noop("Approved.")
         else:
             decide.decline(item.approval, actor, reason=reason, looked=looked)
+            said = gettext_noop("Declined.")
     except decide.AlreadySettled as late:
         label = Status(late.call.status).label.lower()
         return Outcome(item.approval, prompt, f"It was already answered ({label}); your answer did not count.")
     except (decide.OtherDigest, decide.NoSuchApproval, NotEntitled, AlreadyCounted) as error:
         return Outcome(item.approval, prompt, str(error))
-    return Outcome(
-        item.approval,
-        prompt,
-        gettext_noop("Approved.") if verdict == "approve" else gettext_noop("Declined."),
-        counted=True,
-    )
-
-
-def _answer_to(approval: Approval, status: Status) -> Decision | None:
-    """Return which brought it to this status. By its verdict: when people answer at once, times alone do not tell."""
-    verdict = Verdict.APPROVE if status == Status.APPROVED else Verdict.DECLINE
-    return approval.decisions.filter(verdict=verdict).order_by("decided_at").last()
+    return Outcome(item.approval, prompt, said, counted=True)
 
 
 def _answer(other: Approval, approval: Approval, decision: Decision) -> None:

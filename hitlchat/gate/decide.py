@@ -150,7 +150,7 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
     if call.quorum > 1:
         raise BadEdit(f"{call.quorum} people approve this call, all of them the same arguments: they stay as asked.")
     if question.is_one(call):
-        edited = _answered(call, edited)
+        edited = answered(call, edited)
     try:
         schema.validate(call.tool.input_schema, edited)
         arguments = schema.with_defaults(call.tool.input_schema, edited)
@@ -164,9 +164,12 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
     return arguments, verdict.reason
 
 
-def require_answer(call: ToolCall, edited: dict[str, Any]) -> None:
-    """Require that a question is answered so that each field has what fits. Raises: BadAnswer"""
-    _answered(call, edited)
+def answered(call: ToolCall, edited: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what runs of a question: as it was asked, with the answer. Raises: BadAnswer"""
+    try:
+        return question.answered(call.arguments, edited)
+    except forms.BadAnswer as error:
+        raise BadAnswer(error.errors) from error
 
 
 def approve(
@@ -195,7 +198,7 @@ def approve(
     only_if = IN_TIME & still_may_answer(actor, approval.call) & deciders.still(actor)
     columns: dict[str, Any] = {}
     if question.is_one(approval.call):
-        edited = _answered(approval.call, edited)
+        edited = answered(approval.call, edited)
     if edited is not None and not is_same(edited, approval.call.arguments):
         columns["arguments"], _ = checked(edited, approval.call)
         decision.edited_arguments = columns["arguments"]
@@ -254,7 +257,8 @@ def take_back(call_id: UUID, actor: Actor) -> ToolCall:
     more people's yes goes on to wait, without theirs. NoSuchApproval, TooLate.
     """
     call = ToolCall.objects.filter(pk=call_id).first()
-    if call is None or not _approved_by(call, actor):
+    yes = Decision.objects.filter(approval__call=call_id, person_id=actor.user_id, verdict=Verdict.APPROVE)
+    if call is None or not (actor.is_person and yes.exists()):
         raise NoSuchApproval(NOT_YOURS)
     if deciders.take_back_yes(call, actor):
         return call
@@ -275,14 +279,6 @@ def take_back_approval(approval_id: UUID, actor: Actor) -> ToolCall:
     if found is None:
         raise NoSuchApproval(NOT_YOURS)
     return take_back(found, actor)
-
-
-def _answered(call: ToolCall, edited: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what runs of a question: as it was asked, with the answer. Raises: BadAnswer"""
-    try:
-        return question.answered(call.arguments, edited)
-    except forms.BadAnswer as error:
-        raise BadAnswer(error.errors) from error
 
 
 def _theirs(approval_id: UUID, actor: Actor) -> Approval:
@@ -357,11 +353,6 @@ def _too_late(approval: Approval, actor: Actor) -> NoReturn:
         deciders.require(actor, _theirs(approval.pk, actor))
         raise OtherDigest(LOOK_AGAIN)
     raise AlreadySettled(ToolCall.objects.get(pk=call.pk))
-
-
-def _approved_by(call: ToolCall, actor: Actor) -> bool:
-    yes = Decision.objects.filter(approval__call=call, person_id=actor.user_id, verdict=Verdict.APPROVE)
-    return actor.is_person and yes.exists()
 
 
 def _sentence(call: ToolCall) -> str:

@@ -6,6 +6,8 @@ the last.
 
 from collections.abc import Collection
 from datetime import timedelta
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 from uuid import UUID
 
@@ -89,23 +91,20 @@ def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) 
     `person`: an id, or an expression for it, which within subqueries is `inner`. `by`: the moment, which is now by the
     database's clock; others may have been let decide only after some time.
     """
-    ways = _ways(person, person if inner is None else inner, call, Now() if by is None else by)
-    return ways[0] | ways[1] | ways[2] | ways[3]
+    return reduce(or_, _ways(person, person if inner is None else inner, call, Now() if by is None else by))
 
 
-def waiting_ways(user_id: Any) -> tuple[Q, Q, Q, Q]:
-    """Return conditions on a ToolCall that this person may decide it.
+def waiting_ways(user_id: Any) -> tuple[Q, ...]:
+    """Return conditions on a ToolCall: it waits, and this person may decide it now.
 
-    It waits and this person may decide it now, as its requester, an approver, one of a group, or
-    one who came in after some time. `user_id`: an id, or PERSON.
+    They are: as its requester, an approver, one of a group, or one who came in after some time. `user_id`: an id, or
+    PERSON.
     """
-    waits = Q(status=Status.WAITING)
-    first, second, third, fourth = (way & waits for way in _ways(user_id, user_id, "", Now()))
-    return first, second, third, fourth
+    return tuple(way & Q(status=Status.WAITING) for way in _ways(user_id, user_id, "", Now()))
 
 
 def may_decide(actor: Actor, call: ToolCall) -> bool:
-    """Now, by the rules that it was asked under."""
+    """Return whether the actor may decide now, by the rules that the call was asked under."""
     if not actor.is_person:
         return False
     if _is_plain(call):
@@ -118,9 +117,9 @@ def may_answer(actor: Actor, approval: Approval) -> bool:
     call = approval.call
     if actor.means != "elicitation":
         return may_decide(actor, call)
-    is_its_own = call.caller_id == actor.user_id and call.caller_kind == CallerKind.MCP
     # Another client of the same person may be one at which nobody sits.
-    is_its_own = is_its_own and actor.token_id is not None and call.token_id == actor.token_id
+    is_its_token = actor.token_id is not None and call.token_id == actor.token_id
+    is_its_own = call.caller_id == actor.user_id and call.caller_kind == CallerKind.MCP and is_its_token
     return is_its_own and call.tool is not None and will_do(call.tool, approval)
 
 
@@ -247,7 +246,8 @@ def require(actor: Actor, approval: Approval) -> None:
         return
     if actor.means != "session":
         raise OnlySignedIn
-    if not is_fresh(actor):
+    at, now = actor.signed_in_at, database.now()
+    if at is None or not now - lasts() < at < now + SLACK:
         raise SignInAgain
 
 
@@ -256,11 +256,6 @@ def is_asked_of(approval: Approval) -> bool:
     call = approval.call
     now = call.tool.risk_level if call.tool else 0
     return max(call.risk_level, now) >= HIGHEST_RISK
-
-
-def is_fresh(actor: Actor) -> bool:
-    at, now = actor.signed_in_at, database.now()
-    return at is not None and now - lasts() < at < now + SLACK
 
 
 def still(actor: Actor) -> Q:
@@ -320,8 +315,9 @@ def take_back_yes(call: ToolCall, actor: Actor) -> bool:
         if digest is None:
             return False
         rows.delete()
-        data = {"approval": str(call.approval.pk), "digest": digest}
-        remark(call, TAKEN_BACK, actor=actor, data=data | {"yes": counted(approval=call.approval).count()})
+        yes = counted(approval=call.approval).count()
+        data = {"approval": str(call.approval.pk), "digest": digest, "yes": yes}
+        remark(call, TAKEN_BACK, actor=actor, data=data)
     return True
 
 
@@ -331,7 +327,7 @@ def quorum_is_reached(approval: Approval, call: ToolCall) -> bool:
     return yes.count() >= max(call.quorum, int(approval.disclosure["whoDecides"]["quorum"]))
 
 
-def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, Q, Q, Q]:
+def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, ...]:
     """Return the ways in which somebody may come to decide: each has an index of its own."""
     groups = Membership.objects.filter(user_id=inner).values("group_id")
     active = User.objects.filter(pk=inner, is_active=True)
@@ -348,8 +344,7 @@ def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, Q, Q, Q]:
         of(escalates_to__in=groups, escalates_to__isnull=False, escalates_at__lte=by),
     )
     allowed = Q(Exists(active)) & ~of(not_the_requester=True, caller_id=person)
-    first, second, third, fourth = (way & allowed for way in ways)
-    return first, second, third, fourth
+    return tuple(way & allowed for way in ways)
 
 
 def _approvals_of(*ways: Q) -> QuerySet[Approval]:
@@ -359,7 +354,7 @@ def _approvals_of(*ways: Q) -> QuerySet[Approval]:
 
 
 def _is_plain(call: ToolCall) -> bool:
-    """Asked about under no rules of its tool's own: the person it is called for decides."""
+    """Return whether it was asked about under no rules of its tool's own: the person it is called for decides."""
     return call.oversight_digest == ""
 
 

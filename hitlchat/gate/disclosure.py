@@ -45,9 +45,7 @@ def shown_risk(approval: Approval) -> int:
 
 def deadline_of(tool: Tool, at_most: int | None = None) -> datetime:
     seconds = tool.deadline_seconds or settings.HITL_TIMEOUT_SECONDS
-    if at_most is not None:
-        seconds = min(seconds, at_most)
-    return database.now() + timedelta(seconds=seconds)
+    return database.now() + timedelta(seconds=seconds if at_most is None else min(seconds, at_most))
 
 
 def disclose(
@@ -63,7 +61,6 @@ def disclose(
     themselves.
     """
     assert call.deadline is not None
-    template = tool.prompt_template or DEFAULT_PROMPT
     shown = {
         "call": str(call.pk),
         "tool": {
@@ -78,8 +75,7 @@ def disclose(
         "conversation": str(call.conversation_id) if call.conversation_id else None,
         "arguments": call.arguments,
         "fields": _fields(tool.input_schema),
-        "prompt": render(template, tool.name, call.arguments),
-        "promptPieces": [[*piece] for piece in pieces(template, tool.name, call.arguments)],
+        **_question(tool, call.arguments),
         "reason": call.reason,
         "rule": call.rule,
         "risk": tool.risk_level,
@@ -111,12 +107,7 @@ def caller_of(shown: Disclosure) -> Caller:
 
 def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:
     """The same question about other arguments; an edit changes nothing else, least of all the tool."""
-    template = tool.prompt_template or DEFAULT_PROMPT
-    prompt = {
-        "prompt": render(template, tool.name, edited),
-        "promptPieces": [[*piece] for piece in pieces(template, tool.name, edited)],
-    }
-    return {**disclosure, "arguments": edited, **prompt}
+    return {**disclosure, "arguments": edited, **_question(tool, edited)}
 
 
 def digest(disclosure: Disclosure) -> str:
@@ -139,6 +130,14 @@ def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | N
     if digest(shown) != decision.digest:
         return gettext_noop("the approval was given for something else")
     return next((words for words, is_same in _comparisons(shown, call, tool) if not is_same), None)
+
+
+def _question(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    template = tool.prompt_template or DEFAULT_PROMPT
+    return {
+        "prompt": render(template, tool.name, arguments),
+        "promptPieces": [[*piece] for piece in pieces(template, tool.name, arguments)],
+    }
 
 
 def _ran_before(call: ToolCall) -> str:

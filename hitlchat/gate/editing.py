@@ -116,8 +116,9 @@ def review(approval: Approval, edited: dict[str, Any]) -> Review:
 def changes(old: dict[str, Any], new: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[Change]:
     """Return what is different in `new`, by argument; `fields` has their types in words, as a disclosure has them."""
     words = dict(fields)
-    names = [*new, *(name for name in old if name not in new)]
-    return [_change(name, words.get(name, ""), old, new) for name in names if _differs(name, old, new)]
+    # As text: to Python, `1`, `1.0` and `True` would be equal.
+    was, now = ({name: canonical.dumps(value) for name, value in values.items()} for values in (old, new))
+    return [_change(name, words.get(name, ""), old, new) for name in {**new, **old} if was.get(name) != now.get(name)]
 
 
 def read(text: str) -> dict[str, Any]:
@@ -151,10 +152,16 @@ def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> 
     `seen`: the deadline as the person saw it. If it was put off since then nothing more happens, so that two clicks
     add five minutes once. NotNow, AlreadySettled, NoSuchApproval: also for a client's word, which cannot buy time.
     """
-    call = _theirs(approval_id, actor)
-    if seen is not None and not _is_same(call, seen):
-        return call
+    found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
+    if found is None or not actor.is_person or not may_answer(actor, found):
+        raise decide.NoSuchApproval(decide.NOT_YOURS)
+    call = found.call
+    if call.status != Status.WAITING:
+        raise decide.AlreadySettled(call)
     assert call.deadline is not None
+    # In whatever precision it travelled: no two deadlines of a question are within a second.
+    if seen is not None and abs(call.deadline - seen) >= timedelta(seconds=1):
+        return call
     until = call.deadline + MORE
     if not _put_off(call, approval_id, actor, until, IN_LAST_MINUTE):
         return _put_off_by_another(call)
@@ -162,11 +169,6 @@ def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> 
         # On the same card, which has one deadline.
         _put_off(twin.call, twin.pk, actor, until, Q(deadline__gt=Now(), deadline__lt=until))
     return ToolCall.objects.get(pk=call.pk)
-
-
-def _differs(name: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
-    # As text: to Python, `1`, `1.0` and `True` would be equal.
-    return name not in old or name not in new or canonical.dumps(old[name]) != canonical.dumps(new[name])
 
 
 def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> Change:
@@ -180,39 +182,20 @@ def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> C
         was=marked.before if was is not None else None,
         now=marked.now if now is not None else None,
         whole=None if is_short else boxed,
-        note=_note(old[name], new[name]) if name in old and name in new else "",
+        note=_kind_note(old[name], new[name]) if name in old and name in new else "",
         warnings=boxed.warnings if boxed else (),
     )
 
 
-def _note(was: Any, now: Any) -> str:
+def _kind_note(was: Any, now: Any) -> str:
     """Return a note if the kind of a value changed, since a text can read like a number or like `true`."""
-    kinds = [_kind(was), _kind(now)]
+    kinds = [next(words for kinds, words in KINDS if isinstance(value, kinds)) for value in (was, now)]
     return "" if kinds[0] == kinds[1] else translatable(f"It was {kinds[0]}, and is {kinds[1]} now.")
-
-
-def _kind(value: Any) -> str:
-    return next(words for kinds, words in KINDS if isinstance(value, kinds))
 
 
 def _as_preview(text: str | None) -> dict[str, Any]:
     """Return a value as `changes` compares it."""
     return {"text": text or "", "table": None, "cut": [], "error": None}
-
-
-def _theirs(approval_id: UUID, actor: Actor) -> ToolCall:
-    found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
-    if found is None or not actor.is_person or not may_answer(actor, found):
-        raise decide.NoSuchApproval(decide.NOT_YOURS)
-    if found.call.status != Status.WAITING:
-        raise decide.AlreadySettled(found.call)
-    return found.call
-
-
-def _is_same(call: ToolCall, seen: datetime) -> bool:
-    """Return whether two deadlines are the same, in whatever precision they travelled: none are within a second."""
-    assert call.deadline is not None
-    return abs(call.deadline - seen) < timedelta(seconds=1)
 
 
 def _put_off(call: ToolCall, approval_id: UUID, actor: Actor, until: datetime, when: Q) -> bool:

@@ -60,37 +60,22 @@ class Rules:
 
 def of(tool: Tool) -> Rules:
     """Return the rules as they stand now."""
-    row = _row(tool)
-    if row is None:
-        return Rules()
-    return Rules(
-        decided_by=DecidedBy(row.decided_by),
-        group=row.group,
-        quorum=row.quorum,
-        not_the_requester=row.not_the_requester,
-        escalate_to=row.escalate_to,
-        escalate_after_seconds=row.escalate_after_seconds,
-    )
+    return _rules(_row(tool))
 
 
 def freeze(call: ToolCall, tool: Tool) -> Frozen:
-    """Put the rules as they stand on a call that is about to be asked about; what its disclosure says of them."""
-    row = _row(tool) or Oversight(decided_by=DecidedBy.REQUESTER)
-    call.decided_by, call.decider_group = row.decided_by, row.group_id
-    call.quorum, call.not_the_requester = row.quorum, row.not_the_requester
-    call.escalates_to, call.escalates_at = row.escalate_to_id, _from_now(row.escalate_after_seconds)
-    call.oversight_digest = row.digest
-    minutes = settings.HITL_FRESH_SIGN_IN_MINUTES if tool.risk_level >= HIGHEST_RISK else None
+    """Put the rules as they stand on a call that is about to be asked about. Return them for its disclosure."""
+    row = _row(tool)
+    rules = _rules(row)
+    call.decided_by, call.decider_group = rules.decided_by, _number(rules.group)
+    call.quorum, call.not_the_requester = rules.quorum, rules.not_the_requester
+    call.escalates_to, call.escalates_at = _number(rules.escalate_to), _from_now(rules.escalate_after_seconds)
+    call.oversight_digest = row.digest if row else ""
     return {
-        "decidedBy": row.decided_by,
-        "group": _named(row.group),
-        "quorum": row.quorum,
-        "notTheRequester": row.not_the_requester,
-        "escalateTo": _named(row.escalate_to),
-        "escalateAfterSeconds": row.escalate_after_seconds,
+        **rules.as_json,
         "escalatesAt": _iso(call.escalates_at),
-        "freshSignInMinutes": minutes,
-        "digest": row.digest,
+        "freshSignInMinutes": settings.HITL_FRESH_SIGN_IN_MINUTES if tool.risk_level >= HIGHEST_RISK else None,
+        "digest": call.oversight_digest,
     }
 
 
@@ -109,10 +94,7 @@ def is_as_shown(shown: Frozen, call: ToolCall) -> bool:
 
 
 def stands() -> Q:
-    """Return the condition, in the moment that a call is moved.
-
-    That its tool's rules are those that it was asked under.
-    """
+    """Return the condition, in the moment that a call is moved, that it was asked under its tool's present rules."""
     rows = Oversight.objects.filter(tool_id=OuterRef("tool_id"))
     same = rows.annotate(one=Coalesce("group_id", Value(0)), other=Coalesce("escalate_to_id", Value(0))).filter(
         digest=OuterRef("oversight_digest"),
@@ -137,6 +119,19 @@ def _row(tool: Tool) -> Oversight | None:
         # Nobody else can answer in the name of the person who is asked.
         return None
     return only(Oversight.objects.select_related("group", "escalate_to").filter(tool=tool))
+
+
+def _rules(row: Oversight | None) -> Rules:
+    if row is None:
+        return Rules()
+    return Rules(
+        decided_by=DecidedBy(row.decided_by),
+        group=row.group,
+        quorum=row.quorum,
+        not_the_requester=row.not_the_requester,
+        escalate_to=row.escalate_to,
+        escalate_after_seconds=row.escalate_after_seconds,
+    )
 
 
 def _named(group: Group | None) -> dict[str, Any] | None:

@@ -29,7 +29,6 @@ from hitlchat.gate.transition import StaleCall, move, withdraw
 
 logger = logging.getLogger(__name__)
 
-LEAVES_RESULT = Q(status__in=[Status.EXECUTING, Status.UNKNOWN])
 # Of a call that is work of its own: no process holds it.
 NOBODY: Final = ""
 NOT_BEGUN: Final = gettext_noop("an error in hitlchat kept it from beginning")
@@ -129,7 +128,8 @@ async def execute(call: ToolCall) -> None:
 
 def settle(call_id: UUID, result: ToolResult) -> None:
     """Record what came back, once; also when the call had been given up for lost meanwhile."""
-    while call := ToolCall.objects.filter(LEAVES_RESULT, pk=call_id, owner=me()).first():
+    rows = ToolCall.objects.filter(pk=call_id, owner=me(), status__in=[Status.EXECUTING, Status.UNKNOWN])
+    while call := rows.first():
         # Not recorded: given up for lost, or marked by a person, since it was read.
         if _recorded(call, result):
             return
@@ -138,8 +138,7 @@ def settle(call_id: UUID, result: ToolResult) -> None:
 
 def conclude(call_id: UUID, result: ToolResult) -> bool:
     """Record the end of a call that is work of its own, within the transaction that ends that; False: it was over."""
-    rows = ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING, owner=NOBODY)
-    call = rows.first()
+    call = ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING, owner=NOBODY).first()
     return call is not None and _recorded(call, result, NOBODY)
 
 
@@ -267,7 +266,8 @@ def _stands(call: ToolCall, seen: Look | None) -> bool:
 
 async def _enter(call: ToolCall, work: Work, place: Place) -> ToolResult:
     try:
-        if not (lease.is_young(work.since) or await in_db(_is_in_time)(call)):
+        mine = ToolCall.objects.filter(pk=call.pk, owner=me(), status=Status.EXECUTING, lease_until__gt=Now())
+        if not (lease.is_young(work.since) or await in_db(mine.exists)()):
             # Others may count it as lost by now, and act on that.
             return ToolResult.failure("late", "It was not run: it could not be started in time.")
         with place.used():
@@ -283,10 +283,6 @@ async def _enter(call: ToolCall, work: Work, place: Place) -> ToolResult:
     finally:
         work.has_returned = True
         place.leave()
-
-
-def _is_in_time(call: ToolCall) -> bool:
-    return ToolCall.objects.filter(pk=call.pk, owner=me(), status=Status.EXECUTING, lease_until__gt=Now()).exists()
 
 
 def _record(call: ToolCall, result: ToolResult) -> None:

@@ -113,32 +113,18 @@ def check(arguments: Mapping[str, Any]) -> None:
         _check_choices(each)
 
 
-def _check_choices(field: Mapping[str, Any]) -> None:
-    choices, where = field.get("choices", []), f"fields: {field['name']}"
-    if field["kind"] != "choice" and choices:
-        raise BadQuestion(f"{where} has choices, which only the kind choice has.")
-    if field["kind"] == "choice" and len(choices) < 2:
-        raise BadQuestion(f"{where} needs at least two choices.")
-    if len(set(choices)) < len(choices):
-        raise BadQuestion(f"{where} has the same choice twice.")
-    if any(storable(text) != text for text in (field["label"], *choices)):
-        raise BadQuestion(f"{where} has a character that cannot be kept, such as U+0000.")
-
-
 def fields(arguments: Mapping[str, Any]) -> tuple[Field, ...]:
     """Return the fields of the form, of arguments that were checked."""
-    return tuple(_field(each) for each in arguments["fields"])
-
-
-def _field(given: Mapping[str, Any]) -> Field:
-    required = given.get("required", True)
-    return Field(
-        name=given["name"],
-        kind=_KINDS[given["kind"]],
-        title=given["label"],
-        required=required,
-        least=1 if required and given["kind"] == "text" else None,
-        options=tuple(Option(text, text) for text in given.get("choices", [])),
+    return tuple(
+        Field(
+            name=each["name"],
+            kind=_KINDS[each["kind"]],
+            title=each["label"],
+            required=each.get("required", True),
+            least=1 if each.get("required", True) and each["kind"] == "text" else None,
+            options=tuple(Option(text, text) for text in each.get("choices", [])),
+        )
+        for each in arguments["fields"]
     )
 
 
@@ -155,14 +141,6 @@ def answered(arguments: Mapping[str, Any], given: Mapping[str, Any] | None) -> d
         raise BadAnswer({"": SAME_QUESTION})
     asked = {name: value for name, value in arguments.items() if name != ANSWER}
     return asked | {ANSWER: checked(fields(arguments), answer)}
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    # As text: to Python, `1`, `1.0` and `True` would be equal.
-    try:
-        return canonical.dumps(one) == canonical.dumps(other)
-    except canonical.NotJson:
-        return False
 
 
 def answer_of(arguments: Mapping[str, Any]) -> dict[str, Value]:
@@ -191,12 +169,6 @@ def typed_names(arguments: Mapping[str, Any]) -> list[str]:
     return [field_name(index) for index, _ in enumerate(arguments["fields"])]
 
 
-def _seems_secret(arguments: Mapping[str, Any], form: Sequence[Field]) -> bool:
-    said = str(arguments["question"])
-    typed = [field for field in form if field.is_typed]
-    return any(seems_to_ask((field.name, field.title, said), number=field.is_number) for field in typed)
-
-
 def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that a program needs to draw the form."""
     form = [{"choices": [], "required": True} | each for each in arguments["fields"]]
@@ -216,3 +188,31 @@ def in_words(arguments: Mapping[str, Any]) -> str:
     if len(labels) == 1:
         return next(iter(said.values()), "")
     return ", ".join(f"{labels.get(name, name)}: {value}" for name, value in said.items())
+
+
+def _check_choices(field: Mapping[str, Any]) -> None:
+    choices, where = field.get("choices", []), f"fields: {field['name']}"
+    if field["kind"] != "choice" and choices:
+        raise BadQuestion(f"{where} has choices, which only the kind choice has.")
+    if field["kind"] == "choice" and len(choices) < 2:
+        raise BadQuestion(f"{where} needs at least two choices.")
+    if len(set(choices)) < len(choices):
+        raise BadQuestion(f"{where} has the same choice twice.")
+    if any(storable(text) != text for text in (field["label"], *choices)):
+        raise BadQuestion(f"{where} has a character that cannot be kept, such as U+0000.")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    # As text: to Python, `1`, `1.0` and `True` would be equal.
+    try:
+        return canonical.dumps(one) == canonical.dumps(other)
+    except canonical.NotJson:
+        return False
+
+
+def _seems_secret(arguments: Mapping[str, Any], form: Sequence[Field]) -> bool:
+    return any(
+        seems_to_ask((field.name, field.title, str(arguments["question"])), number=field.is_number)
+        for field in form
+        if field.is_typed
+    )

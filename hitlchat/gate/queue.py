@@ -91,7 +91,10 @@ def is_full(caller_id: int, conversation_id: UUID | None) -> bool:
 
     Within the transaction that would open one.
     """
-    _lock(caller_id)
+    # On SQLite whoever writes has the database for themselves already.
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCKS, caller_id])
     return room(caller_id, conversation_id) < 1
 
 
@@ -136,10 +139,3 @@ def _either(ways: list[QuerySet[ToolCall]], most: int) -> QuerySet[ToolCall, Any
 def _left(most: int, **whose: object) -> int:
     # No more are counted than matter.
     return most - ToolCall.objects.order_by().filter(status=Status.WAITING, **whose)[:most].count()
-
-
-def _lock(caller_id: int) -> None:
-    """Lock the person's queue; on SQLite whoever writes has the database for themselves already."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCKS, caller_id])

@@ -169,13 +169,5 @@ def _keep(tool: Tool, rules: Rules) -> None:
     if rules == Rules():
         Oversight.objects.filter(tool=tool).delete()
         return
-    columns = {
-        "decided_by": rules.decided_by,
-        "group": rules.group,
-        "quorum": rules.quorum,
-        "not_the_requester": rules.not_the_requester,
-        "escalate_to": rules.escalate_to,
-        "escalate_after_seconds": rules.escalate_after_seconds,
-        "digest": rules.digest,
-    }
-    Oversight.objects.update_or_create(tool=tool, defaults=columns)
+    # Its fields are columns.
+    Oversight.objects.update_or_create(tool=tool, defaults={**vars(rules), "digest": rules.digest})

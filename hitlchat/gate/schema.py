@@ -234,12 +234,9 @@ def _of_none(problems: list[ValidationError]) -> ValidationError:
         return meant[0]
     if meant:
         return ValidationError("")
-    kinds = [kind for found in other for kind in _as_list(found.validator_value)]
+    values = [found.validator_value for found in other]
+    kinds = [kind for value in values for kind in (value if isinstance(value, list) else [value])]
     return ValidationError("", validator="type", validator_value=[*dict.fromkeys(kinds)])
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _without(checker: FormatChecker, name: str) -> FormatChecker:
@@ -293,11 +290,7 @@ def _filled(part: Any, value: Any) -> Any:
 def _validator(schema_text: str) -> Draft202012Validator:
     # An empty registry: by default a `$ref` to another host is fetched from there.
     nowhere: Registry[Any] = Registry()
-    return Validator(
-        _prepared(canonical.loads(schema_text)),
-        format_checker=FORMATS,
-        registry=nowhere,
-    )
+    return Validator(_prepared(canonical.loads(schema_text)), format_checker=FORMATS, registry=nowhere)
 
 
 def _prepared(schema: dict[str, Any]) -> dict[str, Any]:

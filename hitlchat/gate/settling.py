@@ -50,7 +50,7 @@ async def settled(call_id: UUID, seconds: float) -> ToolCall:
     with _waiting(call_id) as event:
         if (claimed := await perform.start(call_id, seconds)) is not None:
             await perform.execute(claimed)
-        return await _wait(call_id, event, seconds, _read)
+        return await _wait(call_id, event, seconds, lambda pk: ToolCall.objects.get(pk=pk))
 
 
 async def watched(call_id: UUID, seconds: float, *related: str) -> ToolCall:
@@ -109,8 +109,12 @@ def sweep() -> None:
     giving.void_changed()
     perform.lose_overdue()
     stopping.look()
-    _begin_what_was_left()
-    _withdraw_abandoned()
+    left = ToolCall.objects.filter(lease.is_older(GRACE), status__in=placing.READY)
+    for call_id in left.exclude(status=Status.ALLOWED, turn_id=None).values_list("pk", flat=True)[:100]:
+        perform.begin(call_id)
+    abandoned = ToolCall.objects.filter(lease.is_older(ABANDONED), status=Status.ALLOWED, turn_id=None)
+    for call in abandoned[:100]:
+        withdraw(call, NO_WORKER if placing.queued_since(call) else GONE)
 
 
 @contextmanager
@@ -147,25 +151,9 @@ async def _woken(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
 
 
-def _read(call_id: UUID) -> ToolCall:
-    return ToolCall.objects.get(pk=call_id)
-
-
 def _begun(related: tuple[str, ...], call_id: UUID) -> ToolCall:
     """The call as it is, and started if it is ready."""
     call = ToolCall.objects.select_related(*(related or [None])).get(pk=call_id)
     if call.status in placing.READY:
         perform.begin(call_id)
     return call
-
-
-def _begin_what_was_left() -> None:
-    left = ToolCall.objects.filter(lease.is_older(GRACE), status__in=placing.READY)
-    for call_id in left.exclude(status=Status.ALLOWED, turn_id=None).values_list("pk", flat=True)[:100]:
-        perform.begin(call_id)
-
-
-def _withdraw_abandoned() -> None:
-    gone = ToolCall.objects.filter(lease.is_older(ABANDONED), status=Status.ALLOWED, turn_id=None)
-    for call in gone[:100]:
-        withdraw(call, NO_WORKER if placing.queued_since(call) else GONE)

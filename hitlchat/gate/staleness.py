@@ -54,8 +54,9 @@ def reason(call: ToolCall) -> str | None:
 
 
 def is_due(call: ToolCall) -> bool:
-    """Was `call` approved with a preview? One that had failed promised nothing, save that with other arguments it may
-    not fail.
+    """Return whether `call` was approved with a preview.
+
+    A preview that had failed promised nothing, save that with other arguments it may not fail.
     """
     if call.status != Status.APPROVED or (shown := call.approval.disclosure.get("preview")) is None:
         return False
@@ -95,12 +96,8 @@ def ask(call: ToolCall, seen: Look) -> None:
     digest = disclosure.digest(shown)
     data = {"approval": str(approval.pk), "digest": digest, "reason": why, "before": before}
     with transaction.atomic():
-        columns: dict[str, Any] = {
-            "deadline": call.deadline,
-            "escalates_at": call.escalates_at,
-            "risk_level": shown["risk"],
-        }
-        move(call, Status.WAITING, actor=SYSTEM, data=data, round=call.round + 1, **columns)
+        times: dict[str, Any] = {"deadline": call.deadline, "escalates_at": call.escalates_at}
+        move(call, Status.WAITING, actor=SYSTEM, data=data, round=call.round + 1, risk_level=shown["risk"], **times)
         Approval.objects.filter(pk=approval.pk).update(
             prompt=storable(shown["prompt"]), disclosure=shown, digest=digest, same=""
         )
@@ -124,7 +121,8 @@ def _changed(call: ToolCall) -> str | None:
     # Also when the rule was changed while the verdict was on its way to the record.
     if call.rule != policy.rule_of(tool):
         return "the rule that allowed it was changed"
-    return None if _same_tool(tool, call) else "the tool's definition changed"
+    same = (tool.name, tool.source, tool.definition_hash) == (call.tool_name, call.source, call.definition_hash)
+    return None if same else "the tool's definition changed"
 
 
 def _person_lost(call: ToolCall) -> str | None:
@@ -152,10 +150,6 @@ def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
     if not isinstance(said, policy.Refuse):
         return None
     return translatable(f"the rules were changed, and refuse it now: {said.reason.rstrip('.')}")
-
-
-def _same_tool(tool: Tool, call: ToolCall) -> bool:
-    return (tool.name, tool.source, tool.definition_hash) == (call.tool_name, call.source, call.definition_hash)
 
 
 def _edited(call: ToolCall) -> bool:

@@ -5,13 +5,12 @@ in `after` anyway, its id. The first start of a server puts on record what there
 both; a call that is to run unasked needs its tool to be as the event says that the tool names.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Q
+from django.db.models import Model, Q, QuerySet
 from django.utils.module_loading import import_string
 
 from hitlchat.accounts.models import Token
@@ -58,8 +57,10 @@ def statements(name: str, data: Mapping[str, Any]) -> Iterator[Statement]:
     if name.startswith("tool."):
         ids = data.get("ids") or [data.get("id")]
         for key in ids if isinstance(ids, list) else ():
-            if isinstance(key, str):
-                yield from _of_tool(name, key, data)
+            if isinstance(key, str) and name == "tool.deleted":
+                yield from ((kind, key, None) for kind in ("tool", "rules", "texts"))
+            elif isinstance(key, str) and isinstance(data.get("after"), dict):
+                yield "tool", key, data["after"]
 
 
 def is_as_stated(tool: Tool) -> bool:
@@ -72,20 +73,18 @@ def is_as_stated(tool: Tool) -> bool:
     found = list(AuditEvent.objects.filter(Q(pk=tool.stated_by) | newer).order_by()[:2])
     if [event.pk for event in found] != [tool.stated_by]:
         return False
-    key, told = str(tool.pk), _object(found[0].data)
-    facts = _object(told.get("guard")) if told.get("id") == key else {}
-    facts = facts or _object(_object(_object(told.get(STATES)).get("tool")).get(key))
+    key, data = str(tool.pk), _object(found[0].data)
+    facts = _object(data.get("guard")) if data.get("id") == key else {}
+    facts = facts or _object(_object(_object(data.get(STATES)).get("tool")).get(key))
     return all(facts.get(name) == getattr(tool, name) for name in GUARD)
 
 
 def tools(keys: Collection[str] | None) -> dict[str, Facts]:
-    rows = Tool.objects.all() if keys is None else Tool.objects.filter(pk__in=list(map(UUID, keys)))
-    return {str(row.pop("pk")): row for row in rows.order_by("pk").values("pk", *spec.WATCHED)}
+    return _rows(Tool, spec.WATCHED, keys)
 
 
 def rules(keys: Collection[str] | None) -> dict[str, Facts]:
-    rows = Oversight.objects.all() if keys is None else Oversight.objects.filter(pk__in=list(map(UUID, keys)))
-    return {str(row.pop("pk")): row for row in rows.order_by("pk").values("pk", *RULES)}
+    return _rows(Oversight, RULES, keys)
 
 
 def texts(keys: Collection[str] | None) -> dict[str, Facts]:
@@ -99,14 +98,12 @@ def texts(keys: Collection[str] | None) -> dict[str, Facts]:
 
 
 def former_tools(keys: Collection[str] | None) -> dict[str, Facts]:
-    rows = FormerTool.objects.all() if keys is None else FormerTool.objects.filter(pk__in=keys)
-    return {row.pop("pk"): row for row in rows.order_by("pk").values("pk", *FORMER)}
+    return _rows(FormerTool, FORMER, keys)
 
 
 def conversations(keys: Collection[str] | None) -> dict[str, Facts]:
     """Return the words of conversations that have one."""
-    rows = Strictness.objects.all() if keys is None else Strictness.objects.filter(pk__in=keys)
-    return {str(key): {"asks": asks} for key, asks in rows.order_by("pk").values_list("pk", "asks")}
+    return _rows(Strictness, ("asks",), keys)
 
 
 def people(keys: Collection[str] | None) -> dict[str, Facts]:
@@ -131,11 +128,10 @@ def tokens(keys: Collection[str] | None) -> dict[str, Facts]:
     return found
 
 
-def _of_tool(name: str, key: str, data: Mapping[str, Any]) -> Iterator[Statement]:
-    if name == "tool.deleted":
-        yield from ((kind, key, None) for kind in ("tool", "rules", "texts"))
-    elif isinstance(data.get("after"), dict):
-        yield "tool", key, data["after"]
+def _rows(model: type[Model], columns: Iterable[str], keys: Collection[str] | None) -> dict[str, Facts]:
+    every: QuerySet[Model] = model._default_manager.all()  # noqa: SLF001 - public, says Django
+    rows = every if keys is None else every.filter(pk__in=keys)
+    return {str(row.pop("pk")): row for row in rows.order_by("pk").values("pk", *columns)}
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from hitlchat.gate import oversight, reach
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.placing import works
-from hitlchat.gate.sources import DelegatingSource, delegating, hears_of_stopping
+from hitlchat.gate.sources import delegating, hears_of_stopping
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note, withdraw
 
@@ -155,29 +155,19 @@ def withdraw_question(call_id: UUID, round: int, *, actor: Actor, why: str) -> N
 def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
     running = [call for call in calls if call.status == Status.EXECUTING]
     for call in running:
-        if (agents := delegating(call.source)) is not None:
-            _recall(call, agents, actor)
-            continue
+        agents = delegating(call.source)
         with transaction.atomic():
-            # Of two wishes at a time the second finds the first.
-            list(ToolCall.objects.select_for_update().filter(pk=call.pk))
-            if not is_requested(call):
+            if agents is None:
+                # Of two wishes at a time the second finds the first.
+                list(ToolCall.objects.select_for_update().filter(pk=call.pk))
+            if agents is not None or not is_requested(call):
                 note(call.pk, REQUESTED, actor=actor)
+            if agents is not None:
+                # It ends with all below it. The work is locked before the call, as where the work ends by itself.
+                agents.recall(call, actor)
             more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
             transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
     return len(running)
-
-
-def _recall(call: ToolCall, agents: DelegatingSource, actor: Actor) -> None:
-    """Have work of its own end, with all below it: when this is committed, the call has ended.
-
-    The work is locked before the call, as where the work ends by itself.
-    """
-    with transaction.atomic():
-        note(call.pk, REQUESTED, actor=actor)
-        agents.recall(call, actor)
-        more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
-        transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
 
 
 def _tell(call_id: UUID, **more: Any) -> None:

@@ -87,7 +87,9 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
 
     `tool`: as just read from the caller's catalog, by who had to look there anyway.
     """
-    tool, why = await _found(request, tool)
+    why = ""
+    if tool is None or request.conversation_id is not None:
+        tool, why = await in_db(_find)(request)
     if tool is None or why:
         return Prepared(request, Status.REJECTED, why, tool)
     try:
@@ -99,20 +101,18 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
         return Prepared(request, Status.REJECTED, str(error), tool)
     judgement = await policy.judge(tool, arguments, request.caller, request.conversation_id)
     judgement = await policy.held_to_record(tool, judgement)
-    spoke = judgement.spoke
-    match judgement.verdict:
-        case policy.Allow(reason):
-            return Prepared(request, Status.ALLOWED, reason, tool, arguments, spoke=spoke)
-        case policy.Refuse(reason):
-            return Prepared(request, Status.REFUSED, reason, tool, arguments, spoke=spoke)
-        case policy.Ask(reason):
-            # Also for what a grant may cover: another call may take its last use first.
-            shown = await preview.make(tool, arguments, request.caller)
-            asked = Prepared(request, Status.WAITING, reason, tool, arguments, shown, spoke)
-            if not (judgement.only_the_tool_asks and may_be_granted(tool)):
-                return asked
-            found = await giving.covering(tool, arguments, request.caller, request.conversation_id)
-            return replace(asked, grantable=True, grants=found)
+    verdict, spoke = judgement.verdict, judgement.spoke
+    if isinstance(verdict, policy.Allow):
+        return Prepared(request, Status.ALLOWED, verdict.reason, tool, arguments, spoke=spoke)
+    if isinstance(verdict, policy.Refuse):
+        return Prepared(request, Status.REFUSED, verdict.reason, tool, arguments, spoke=spoke)
+    # Also for what a grant may cover: another call may take its last use first.
+    shown = await preview.make(tool, arguments, request.caller)
+    asked = Prepared(request, Status.WAITING, verdict.reason, tool, arguments, shown, spoke)
+    if not (judgement.only_the_tool_asks and may_be_granted(tool)):
+        return asked
+    found = await giving.covering(tool, arguments, request.caller, request.conversation_id)
+    return replace(asked, grantable=True, grants=found)
 
 
 async def prepare_all(requests: Iterable[CallRequest]) -> list[Prepared]:
@@ -133,14 +133,18 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
     """
     # No savepoints: whoever records several calls records all of them or none.
     with transaction.atomic(savepoint=False):
-        prepared = _unless_out_of_reach(_unless_deleted(prepared))
+        prepared = _unless_gone(prepared)
         call = _call(prepared)
         if prepared.status == Status.WAITING:
             # It may have been made stricter since the call was judged: then no grant counts.
             grants = () if strictness.about(call.conversation_id, call.risk_level) else prepared.grants
             if (grant := giving.take(grants, call)) is not None:
                 return _run_on(grant, call, prepared)
-            prepared = _unless_full(instead or prepared)
+            prepared = instead or prepared
+            request, waits = prepared.request, prepared.status == Status.WAITING
+            # Enough questions may be open already.
+            if full := queue.reason(request.caller.user_id, request.conversation_id) if waits else "":
+                prepared = replace(prepared, status=Status.REFUSED, reason=full, preview=None)
             call = _call(prepared)
         if prepared.status != Status.WAITING:
             data = _reasons(prepared) | transition.undisclosed_facts(call, prepared.request.caller)
@@ -193,31 +197,19 @@ def _reasons(prepared: Prepared) -> dict[str, Any]:
     return said | ({"nobodyAsked": True} if prepared.reason in queue.REASONS else {})
 
 
-def _unless_deleted(prepared: Prepared) -> Prepared:
-    """While it was judged its tool may have gone, whoever deleted it."""
-    tool = prepared.tool
-    if tool is None or Tool.objects.filter(pk=tool.pk).exists():
-        return prepared
-    gone = translatable(
-        f"There is no tool named {tool.name!r} here any more: it was deleted while this call was judged."
-    )
-    return replace(prepared, status=Status.REJECTED, reason=gone, tool=None, preview=None)
-
-
-def _unless_out_of_reach(prepared: Prepared) -> Prepared:
-    """While it was judged its conversation may have been held to other tools."""
+def _unless_gone(prepared: Prepared) -> Prepared:
+    """While the call was judged its tool may have been deleted, or its conversation held to other tools."""
     tool, request = prepared.tool, prepared.request
-    if tool is None or prepared.status not in (Status.ALLOWED, Status.WAITING):
+    if tool is None:
         return prepared
-    why = reach.why_not(tool, request.conversation_id)
+    if not Tool.objects.filter(pk=tool.pk).exists():
+        gone = translatable(
+            f"There is no tool named {tool.name!r} here any more: it was deleted while this call was judged."
+        )
+        return replace(prepared, status=Status.REJECTED, reason=gone, tool=None, preview=None)
+    starts = prepared.status in (Status.ALLOWED, Status.WAITING)
+    why = reach.why_not(tool, request.conversation_id) if starts else ""
     return replace(prepared, status=Status.REJECTED, reason=why, preview=None) if why else prepared
-
-
-def _unless_full(prepared: Prepared) -> Prepared:
-    """Enough questions may be open already, if it is to be one."""
-    request, waits = prepared.request, prepared.status == Status.WAITING
-    full = queue.reason(request.caller.user_id, request.conversation_id) if waits else ""
-    return replace(prepared, status=Status.REFUSED, reason=full, preview=None) if full else prepared
 
 
 def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
@@ -280,13 +272,6 @@ def _call(prepared: Prepared) -> ToolCall:
         grantable=prepared.grantable,
         token_id=request.caller.token_id,
     )
-
-
-async def _found(request: CallRequest, tool: Tool | None) -> tuple[Tool | None, str]:
-    """Return the tool, and why no call can be of it; empty if one can."""
-    if tool is not None and request.conversation_id is None:
-        return tool, ""
-    return await in_db(_find)(request)
 
 
 def _find(request: CallRequest) -> tuple[Tool | None, str]:

@@ -30,6 +30,9 @@ BUILT_IN: Final = (question.SOURCE, SEARCH)
 # The source of agent tools. What a test in the Studio may call is not what their calls may.
 AGENT: Final = "agent"
 
+AT_A_TIME = 500
+_STATED_AT_A_TIME: Final = 100
+
 Columns = Mapping[str, Any]
 
 
@@ -56,7 +59,14 @@ def callable_by(caller: Caller, names: Collection[str] | None = None) -> QuerySe
 
 def built_in(columns: Columns) -> Tool | None:
     """Return the row of a tool that is built in, made or changed to have these columns; None if its name is taken."""
-    row = only(Tool.objects.filter(name=columns["name"])) or _added(columns)
+    row = only(Tool.objects.filter(name=columns["name"]))
+    if row is None:
+        try:
+            with transaction.atomic():
+                row = add(Tool(**columns), SYSTEM, inherits=False)
+        except IntegrityError:
+            # Another process was first.
+            row = Tool.objects.get(name=columns["name"])
     if row.source != columns["source"]:
         return None
     if any(getattr(row, name) != value for name, value in columns.items()):
@@ -65,38 +75,17 @@ def built_in(columns: Columns) -> Tool | None:
     return row
 
 
-def _added(columns: Columns) -> Tool:
-    try:
-        with transaction.atomic():
-            return add(Tool(**columns), SYSTEM, inherits=False)
-    except IntegrityError:
-        # Another process was first.
-        return Tool.objects.get(name=columns["name"])
-
-
 def definition(tool: Tool) -> dict[str, object]:
-    """The tool as a model is told of it (Chat Completions)."""
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": _with_properties(tool.input_schema),
-        },
-    }
+    """Return the tool as a model is told of it (Chat Completions).
 
-
-def _with_properties(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema with `properties` for each object: some model servers refuse one that says nothing of them."""
-    whole = deepcopy({"type": "object", "properties": {}, **schema})
-    for part in list(subschemas(whole)):
+    Each object in its schema has `properties`: some model servers refuse one that says nothing of them.
+    """
+    schema = deepcopy({"type": "object", "properties": {}, **tool.input_schema})
+    for part in list(subschemas(schema)):
         if part.schema.get("type") == "object":
             part.schema.setdefault("properties", {})
-    return whole
-
-
-AT_A_TIME = 500
-_STATED_AT_A_TIME: Final = 100
+    function = {"name": tool.name, "description": tool.description, "parameters": schema}
+    return {"type": "function", "function": function}
 
 
 def add(tool: Tool, actor: Actor, *, inherits: bool = True) -> Tool:
@@ -127,25 +116,10 @@ def add_all(tools: list[Tool], actor: Actor, *, inherits: bool = True) -> list[T
     return tools
 
 
-def _stated(tool: Tool) -> dict[str, Any]:
-    """Return which tool an event is of, and what has people asked about it from then on."""
-    return {"id": str(tool.pk), "guard": {name: _plain(getattr(tool, name)) for name in stated.GUARD}}
-
-
-def _created(tools: list[Tool]) -> Iterator[dict[str, Any]]:
-    by_name = loosening.weaker_names([tool.name for tool in tools])
-    for tool in tools:
-        weaker = loosening.weaker_mode(guard_of(tool)) + by_name[tool.name]
-        yield {"tool": tool.name, **_stated(tool), "after": watched(tool)} | (
-            {"weaker": list(weaker)} if weaker else {}
-        )
-
-
 def change(tool_id: UUID, columns: Columns, actor: Actor, *, only_if: Q | None = None) -> bool:
     """Write `columns` of one tool; false if it is gone or `only_if` does not hold."""
     with transaction.atomic():
-        rows = Tool.objects.select_for_update(of=("self",)).filter(only_if or Q(), pk=tool_id)
-        tool = only(rows)
+        tool = only(Tool.objects.select_for_update(of=("self",)).filter(only_if or Q(), pk=tool_id))
         if tool is None:
             return False
         before, wanted = watched(tool), _named(tool, dict(columns))
@@ -163,18 +137,17 @@ def change(tool_id: UUID, columns: Columns, actor: Actor, *, only_if: Q | None =
 def offer(tools: QuerySet[Tool], actor: Actor, *, published: bool) -> int:
     """Publish these tools or take them out of the catalog, with one event for all; how many were not so before."""
     with transaction.atomic():
-        rows = tools.exclude(published=published).order_by("name").values_list("pk", "name")
-        found = dict(rows)
+        found = dict(tools.exclude(published=published).order_by("name").values_list("pk", "name"))
         ids = list(found)
         for start in range(0, len(ids), AT_A_TIME):
             some = Tool.objects.filter(pk__in=ids[start : start + AT_A_TIME])
             some.update(published=published, updated_at=timezone.now())
         if found:
-            data: dict[str, Any] = {"before": {"published": not published}, "after": {"published": published}}
             names = list(found.values())
-            which: dict[str, Any] = {"tool": names[0]} if len(names) == 1 else {"tools": names}
-            which["ids"] = [str(key) for key in ids]
-            note(None, _offering(published=published), actor=actor, data=which | data)
+            data: dict[str, Any] = {"tool": names[0]} if len(names) == 1 else {"tools": names}
+            data |= {"ids": [str(key) for key in ids]}
+            data |= {"before": {"published": not published}, "after": {"published": published}}
+            note(None, _offering(published=published), actor=actor, data=data)
     return len(found)
 
 
@@ -232,6 +205,20 @@ def _state(kinds: list[str]) -> None:
             event = note(None, stated.BEGUN, actor=SYSTEM, data={"kinds": [kind], stated.STATES: {kind: some}})
             if kind == "tool":
                 Tool.objects.filter(pk__in=list(map(UUID, some))).update(stated_by=event.pk)
+
+
+def _stated(tool: Tool) -> dict[str, Any]:
+    """Return which tool an event is of, and what has people asked about it from then on."""
+    return {"id": str(tool.pk), "guard": {name: _plain(getattr(tool, name)) for name in stated.GUARD}}
+
+
+def _created(tools: list[Tool]) -> Iterator[dict[str, Any]]:
+    by_name = loosening.weaker_names([tool.name for tool in tools])
+    for tool in tools:
+        weaker = loosening.weaker_mode(guard_of(tool)) + by_name[tool.name]
+        yield {"tool": tool.name, **_stated(tool), "after": watched(tool)} | (
+            {"weaker": list(weaker)} if weaker else {}
+        )
 
 
 def _note_change(before: dict[str, Any], tool: Tool, actor: Actor) -> None:

@@ -45,7 +45,7 @@ NAMES: Final = {
 # Of what failed outside of the tool itself.
 CRASHES: Final = frozenset({"crash", "internal"})
 
-Fields = dict[str, Any]
+Facts = dict[str, Any]
 
 AT_A_TIME = 500
 
@@ -53,28 +53,15 @@ AT_A_TIME = 500
 # first after it was let run: ids only. Who listens reads the row again.
 call_moved = Signal()
 
-RETURNED = frozenset({Status.SUCCEEDED, Status.FAILED})
-
-STATUS_NAMES: Final = tuple(f"call.{status.value}" for status in Status)
-
 FACTS_VERSION: Final = 1
 # A call's columns, save for its lease and its deadline, which change without a move, and for whether its tool is still
 # there.
 _CALL: Final = (
     *("id", "tool_name", "source", "definition_hash", "risk_level", "arguments", "status", "round", "caller_kind"),
-    *(
-        "caller_id",
-        "conversation_id",
-        "turn_id",
-        "position",
-        "model_call_id",
-        "rule",
-        "reason",
-        "grantable",
-        "grant_id",
-    ),
-    *("token_id", "result", "error", "output", "decided_by", "decider_group", "quorum", "not_the_requester"),
-    *("escalates_to", "escalates_at", "oversight_digest", "created_at", "started_at", "settled_at"),
+    *("caller_id", "conversation_id", "turn_id", "position", "model_call_id", "rule", "reason", "grantable"),
+    *("grant_id", "token_id", "result", "error", "output", "decided_by", "decider_group", "quorum"),
+    *("not_the_requester", "escalates_to", "escalates_at", "oversight_digest"),
+    *("created_at", "started_at", "settled_at"),
 )
 _DECISION: Final = (
     *("id", "approval_id", "person_id", "round", "verdict", "means", "client", "token_name", "reason"),
@@ -85,8 +72,6 @@ DECISION_COLUMNS: Final = {FACTS_VERSION: _DECISION}
 # What came back, and what of it a program printed.
 RESULT_COLUMNS: Final = ("result", "error", "output")
 
-Json = dict[str, Any]
-
 
 class IllegalMove(Exception):
     """The table of moves does not have this one."""
@@ -94,34 +79,6 @@ class IllegalMove(Exception):
 
 class StaleCall(Exception):
     """Someone else moved the call first, or the condition for the move no longer holds."""
-
-
-def fields(call: ToolCall, name: str, actor: Actor, data: dict[str, Any] | None) -> Fields:
-    """Return what is logged of `name`, an event on record, once it is committed; read from what is at hand."""
-    failed = (call.error or {}).get("kind") if call.status == Status.FAILED else None
-    found = {
-        "event": "tool.exec.crash" if failed in CRASHES else NAMES.get(name, name),
-        "call": str(call.pk),
-        "approval": (data or {}).get("approval") or _approval(call),
-        "conversation": str(call.conversation_id) if call.conversation_id else None,
-        # Of a tool that there is not, the name is whatever a model wrote.
-        "tool": call.tool_name if call.tool_id else None,
-        "source": call.source or None,
-        "risk": call.risk_level,
-        "caller": call.caller_kind,
-        "means": actor.means,
-        "rule": call.rule or None,
-        "status": Status(call.status).value,
-        # Refused by no policy.
-        "nobodyAsked": (data or {}).get("nobodyAsked"),
-        "errorKind": failed,
-        "durationMs": call.duration_ms if name in ("call.succeeded", "call.failed", "call.unknown") else None,
-    }
-    return {key: value for key, value in found.items() if value is not None}
-
-
-def log(found: Fields) -> None:
-    logger.info("%s %s", found["event"], found["call"], extra=found)
 
 
 def enter(call: ToolCall, status: Status, *, actor: Actor, data: dict[str, Any] | None = None) -> ToolCall:
@@ -181,21 +138,21 @@ def withdraw(call: ToolCall, why: str, *, actor: Actor = SYSTEM, **data: Any) ->
 
 def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> AuditEvent:
     """Record an event about a call that stays where it is, or about none; with who did it, by id and name."""
-    whole = {**(data or {}), **actor.known_by, **actor_facts(actor)}
+    whole = {**(data or {}), **_actor_facts(actor)}
     return AuditEvent.objects.create(**_columns(name, whole, actor), call_id=call_id, data=whole)
 
 
 def note_all(name: str, each: Iterable[dict[str, Any]], *, actor: Actor) -> list[AuditEvent]:
     """Put on record many events of one name that are about no call, with one statement for some hundreds."""
-    facts = {**actor.known_by, **actor_facts(actor)}
+    facts = _actor_facts(actor)
     events = [AuditEvent(**_columns(name, data, actor), data={**data, **facts}) for data in each]
     return AuditEvent.objects.bulk_create(events, batch_size=AT_A_TIME)
 
 
 def is_on_record(call: ToolCall) -> bool:
     """Return whether the last move on record is the one to the call's status."""
-    moves = AuditEvent.objects.filter(call_id=call.pk, name__in=STATUS_NAMES).order_by("-pk")
-    return moves.values_list("name", flat=True).first() == f"call.{Status(call.status).value}"
+    moves = AuditEvent.objects.filter(call_id=call.pk, name__in=[f"call.{each}" for each in Status.values])
+    return moves.order_by("-pk").values_list("name", flat=True).first() == f"call.{Status(call.status).value}"
 
 
 def remark(
@@ -203,50 +160,32 @@ def remark(
 ) -> None:
     """Record an event about a call that stays where it is, and ask open pages to redraw it."""
     note(call.pk, name, actor=actor, data=data)
-    logged = fields(call, name, actor, data)
-    more = {
-        "asked_again": call.round > 1 or asked_late,
-        "conversation_id": call.conversation_id,
-        "turn_id": call.turn_id,
-    }
-    transaction.on_commit(partial(_announce, call.pk, Status(call.status), logged, **more), robust=True)
+    announce = partial(
+        _announce,
+        call.pk,
+        Status(call.status),
+        _logged(call, name, actor, data),
+        asked_again=call.round > 1 or asked_late,
+        conversation_id=call.conversation_id,
+        turn_id=call.turn_id,
+    )
+    transaction.on_commit(announce, robust=True)
 
 
-def actor_facts(actor: Actor) -> Json:
-    """Return who did it, for an event: their id and the name they have now."""
-    if actor.user_id is None:
-        return {}
-    name = actor.name or User.objects.filter(pk=actor.user_id).values_list("username", flat=True).first()
-    return {"by": {"id": actor.user_id, "name": name}}
+def decision_facts(decision: Decision) -> Facts:
+    """Return the digest of all of a person's answer that people read."""
+    return {"decision": _digest(decision, _DECISION)}
 
 
-def call_facts(call: ToolCall) -> Json:
-    """The digest of all of the call's row that people read, as it is now."""
-    return {"row": _marked(facts_digest(_values(call, _CALL)))}
-
-
-def decision_facts(decision: Decision) -> Json:
-    """The same for a person's answer."""
-    return {"decision": _marked(facts_digest(_values(decision, _DECISION)))}
-
-
-def arguments_facts(call: ToolCall) -> Json:
-    return {"argumentsDigest": canonical.sha256(call.arguments)}
-
-
-def undisclosed_facts(call: ToolCall, caller: Caller) -> Json:
+def undisclosed_facts(call: ToolCall, caller: Caller) -> Facts:
     """Return which call it is that nobody is shown, as the digest of a disclosure says of others."""
-    return origin_facts(call, caller) | arguments_facts(call)
+    return origin_facts(call, caller) | _arguments_facts(call)
 
 
-def result_facts(call: ToolCall) -> Json:
-    return {"resultDigest": facts_digest(_values(call, RESULT_COLUMNS))}
-
-
-def origin_facts(call: ToolCall, caller: Caller) -> Json:
+def origin_facts(call: ToolCall, caller: Caller) -> Facts:
     """Return which tool it is a call of, for whom it was made, and through which agents, if any."""
     tool = {"name": call.tool_name, "source": call.source, "definition": call.definition_hash}
-    found: Json = {"tool": tool, "caller": {"kind": caller.kind, "id": caller.user_id, "name": caller.user_name}}
+    found: Facts = {"tool": tool, "caller": {"kind": caller.kind, "id": caller.user_id, "name": caller.user_name}}
     agents = delegation.agents(call.conversation_id)
     return found | {"agents": agents} if agents else found
 
@@ -263,39 +202,71 @@ def facts_digest(values: Mapping[str, Any]) -> str:
     return canonical.sha256({name: _plain(value) for name, value in values.items()})
 
 
+def _actor_facts(actor: Actor) -> Facts:
+    """Return who did it, for an event: how they were known, their id, and the name they have now."""
+    if actor.user_id is None:
+        return {**actor.known_by}
+    name = actor.name or User.objects.filter(pk=actor.user_id).values_list("username", flat=True).first()
+    return {**actor.known_by, "by": {"id": actor.user_id, "name": name}}
+
+
+def _arguments_facts(call: ToolCall) -> Facts:
+    return {"argumentsDigest": canonical.sha256(call.arguments)}
+
+
+def _digest(row: ToolCall | Decision, columns: Iterable[str]) -> str:
+    return f"{FACTS_VERSION}:{facts_digest({name: getattr(row, name) for name in columns})}"
+
+
 def _approval(call: ToolCall) -> str | None:
     """Return where it was read along with the call; that there is none may have been read, too."""
     asked = getattr(call, "approval", None) if ToolCall.approval.is_cached(call) else None
     return str(asked.pk) if asked is not None else None
 
 
-def _columns(name: str, data: Mapping[str, Any], actor: Actor) -> Fields:
+def _columns(name: str, data: Mapping[str, Any], actor: Actor) -> Facts:
     guard_of = data.get("id") if name.startswith("tool.") else None
     return {"name": name, "actor_id": actor.user_id, "means": actor.means, "guard_of": guard_of}
 
 
 def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None, *, asked_late: bool = False) -> None:
     status = Status(call.status)
-    # What else is known of it then, so that nobody can change the row without the record telling.
-    known = call_facts(call)
+    # So that nobody can change the row without the record telling.
+    facts = {"row": _digest(call, _CALL)}
     if status == Status.EXECUTING:
-        known |= arguments_facts(call)
-    if status in RETURNED:
-        known |= result_facts(call)
-    remark(call, f"call.{status.value}", actor=actor, data={**(data or {}), **known}, asked_late=asked_late)
+        facts |= _arguments_facts(call)
+    if status in (Status.SUCCEEDED, Status.FAILED):
+        facts["resultDigest"] = facts_digest({name: getattr(call, name) for name in RESULT_COLUMNS})
+    remark(call, f"call.{status.value}", actor=actor, data={**(data or {}), **facts}, asked_late=asked_late)
 
 
-def _announce(call_id: UUID, status: Status, logged: Fields, **more: Any) -> None:
-    log(logged)
+def _logged(call: ToolCall, name: str, actor: Actor, data: dict[str, Any] | None) -> Facts:
+    """Return what is logged of `name`, an event on record, once it is committed; read from what is at hand."""
+    failed = (call.error or {}).get("kind") if call.status == Status.FAILED else None
+    found = {
+        "event": "tool.exec.crash" if failed in CRASHES else NAMES.get(name, name),
+        "call": str(call.pk),
+        "approval": (data or {}).get("approval") or _approval(call),
+        "conversation": str(call.conversation_id) if call.conversation_id else None,
+        # Of a tool that there is not, the name is whatever a model wrote.
+        "tool": call.tool_name if call.tool_id else None,
+        "source": call.source or None,
+        "risk": call.risk_level,
+        "caller": call.caller_kind,
+        "means": actor.means,
+        "rule": call.rule or None,
+        "status": Status(call.status).value,
+        # Refused by no policy.
+        "nobodyAsked": (data or {}).get("nobodyAsked"),
+        "errorKind": failed,
+        "durationMs": call.duration_ms if name in ("call.succeeded", "call.failed", "call.unknown") else None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _announce(call_id: UUID, status: Status, logged: Facts, **more: Any) -> None:
+    logger.info("%s %s", logged["event"], logged["call"], extra=logged)
     call_moved.send_robust(sender=ToolCall, call_id=call_id, status=status, **more)
-
-
-def _marked(made: str) -> str:
-    return f"{FACTS_VERSION}:{made}"
-
-
-def _values(row: Any, columns: Iterable[str]) -> Json:
-    return {name: getattr(row, name) for name in columns}
 
 
 def _plain(value: Any) -> Any:

@@ -65,18 +65,18 @@ def how(decision: Decision) -> str:
     match decision.means:
         case "session":
             return gettext_noop("signed in")
+        case "token" if decision.token_name:
+            token_name = canonical.pretty(decision.token_name)
+            return translatable(f"with the approver token {token_name}")
         case "token":
-            return (
-                translatable(f"with the approver token {_quoted(decision.token_name)}")
-                if decision.token_name
-                else gettext_noop("with a token")
-            )
+            return gettext_noop("with a token")
         case "console":
             return gettext_noop("at the console")
         case "elicitation":
             return _said_so(decision)
-        case other:
-            return translatable(f"known by {_quoted(other)}")
+        case _:
+            other = canonical.pretty(decision.means)
+            return translatable(f"known by {other}")
 
 
 def stance_of(approval: Approval, viewer: Actor) -> Standing:
@@ -106,7 +106,10 @@ def sentences(approval: Approval) -> str:
     """Return the sentences as they were shown when it was asked."""
     name = approval.disclosure["caller"]["name"]
     said = words(approval.disclosure["whoDecides"], name)
-    return f"{said} {_client(name)}" if deciders.was_enough(approval) else said
+    if not deciders.was_enough(approval):
+        return said
+    client = translatable(f"{name} may also answer in the MCP client that asks: an administrator trusts it.")
+    return f"{said} {client}"
 
 
 def words(rules: dict[str, Any], requester: str) -> str:
@@ -123,17 +126,10 @@ def words(rules: dict[str, Any], requester: str) -> str:
 
 
 def _said_so(decision: Decision) -> str:
-    who = f"the MCP client that calls itself {_quoted(decision.client)}" if decision.client else "a nameless MCP client"
-    token = f" (token {_quoted(decision.token_name)})" if decision.token_name else ""
+    claim = canonical.pretty(decision.client)
+    who = f"the MCP client that calls itself {claim}" if decision.client else "a nameless MCP client"
+    token = f" (token {canonical.pretty(decision.token_name)})" if decision.token_name else ""
     return f"or so says {who}{token}"
-
-
-def _quoted(text: str) -> str:
-    return canonical.pretty(text)
-
-
-def _client(name: str) -> str:
-    return translatable(f"{name} may also answer in the MCP client that asks: an administrator trusts it.")
 
 
 def _deciding(rules: dict[str, Any], requester: str) -> str:
@@ -141,12 +137,10 @@ def _deciding(rules: dict[str, Any], requester: str) -> str:
     match DecidedBy(rules["decidedBy"]):
         case DecidedBy.REQUESTER:
             return translatable(f"{requester} decides.")
+        case DecidedBy.APPROVERS if quorum == 1:
+            return gettext_noop("An approver decides.")
         case DecidedBy.APPROVERS:
-            return (
-                gettext_noop("An approver decides.")
-                if quorum == 1
-                else translatable(f"{quorum} different approvers have to approve.")
-            )
+            return translatable(f"{quorum} different approvers have to approve.")
         case DecidedBy.GROUP if quorum == 1:
             return translatable(f"One of {_people(group)} decides.")
         case DecidedBy.GROUP:

@@ -94,7 +94,7 @@ def _question(conversation: Conversation, result: Result, actor: Actor) -> Appro
         raise AlreadySettled(found.call)
     decide.require(actor, found)
     if not result.is_error:
-        decide.require_answer(found.call, {question.ANSWER: result.output})
+        decide.answered(found.call, {question.ANSWER: result.output})
     return found
 
 

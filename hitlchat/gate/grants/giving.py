@@ -67,7 +67,8 @@ class NoSuchGrant(NotFound):
 def tell(grant: Grant, *conversations: UUID | None) -> None:
     where = {grant.approval.call.conversation_id, *conversations}
     for conversation_id in {each and delegation.root(each) for each in where}:
-        transaction.on_commit(partial(_send, grant.pk, conversation_id), robust=True)
+        send = partial(grant_changed.send_robust, sender=Grant, grant_id=grant.pk, conversation_id=conversation_id)
+        transaction.on_commit(send, robust=True)
 
 
 def revoke(grant_id: UUID, actor: Actor) -> Grant:
@@ -169,7 +170,11 @@ def meant(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, A
     has_conversation = approval.call.conversation_id is not None
     found = checked(scope, _database_clock(approval), has_conversation=has_conversation)
     if found.condition:
-        _try(found.condition, arguments)
+        try:
+            # For this very call: a condition that fails here would cover none.
+            async_to_sync(policy.holds)(found.condition, arguments)
+        except policy.NoAnswer as error:
+            raise BadGrant({"condition": f"For this call it {error}"}) from error
     return found
 
 
@@ -263,10 +268,6 @@ def record(grant: Grant, call: ToolCall) -> None:
     tell(grant, call.conversation_id)
 
 
-def _send(grant_id: UUID, conversation_id: UUID | None) -> None:
-    grant_changed.send_robust(sender=Grant, grant_id=grant_id, conversation_id=conversation_id)
-
-
 def _revoker(actor: Actor, grant: Grant) -> str:
     """Return the name of whoever may revoke it."""
     if actor.means == "console" and actor.user_id is None:
@@ -317,14 +318,6 @@ def _database_clock(approval: Approval) -> datetime:
     return now
 
 
-def _try(condition: str, arguments: dict[str, Any]) -> None:
-    """Evaluate the grant for this very call: one that fails here would cover none."""
-    try:
-        async_to_sync(policy.holds)(condition, arguments)
-    except policy.NoAnswer as error:
-        raise BadGrant({"condition": f"For this call it {error}"}) from error
-
-
 def _in_force(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> list[Grant]:
     mine = Grant.objects.filter(scope.ACTIVE, person_id=caller.user_id, tool_id=tool.pk, caller_kind=caller.kind)
     rows = mine.filter(scope.matching(arguments, conversation_id, caller.token_id))
@@ -334,16 +327,14 @@ def _in_force(tool: Tool, arguments: dict[str, Any], caller: Caller, conversatio
 
 
 def _is_void(grant: Grant, uses: int) -> bool:
-    why = scope.why_void(grant) or (MISCOUNTED if grant.used != uses or not _was_given(grant) else None)
+    why = scope.why_void(grant)
+    if why is None:
+        # It was given with a yes of that person to that call.
+        yes = Decision.objects.filter(approval_id=grant.approval_id, verdict=Verdict.APPROVE, means__in=scope.MEANS)
+        why = None if grant.used == uses and yes.filter(person_id=grant.person_id).exists() else MISCOUNTED
     if why is not None:
         void(grant, why)
     return why is not None
-
-
-def _was_given(grant: Grant) -> bool:
-    """Return whether the grant was given with a yes of that person to that call."""
-    yes = Decision.objects.filter(approval_id=grant.approval_id, verdict=Verdict.APPROVE, means__in=scope.MEANS)
-    return yes.filter(person_id=grant.person_id).exists()
 
 
 async def _holds(condition: str, arguments: dict[str, Any]) -> bool:

@@ -45,7 +45,6 @@ ACTIVE: Final = NOT_ENDED & IN_TIME & ANY_LEFT
 
 # Of a person who gives one: a client's word or a console is not enough.
 MEANS: Final = ("session", "token")
-ASKS_EVERY_TIME: Final = gettext_noop("the tool asks every time now")
 
 # What is frozen when it is given, but for the times.
 FROZEN: Final = (
@@ -77,14 +76,8 @@ class Scope:
     @property
     def as_json(self) -> str:
         """Return the scope for a form of ours; `read` takes it."""
-        values = (
-            self.same_arguments,
-            self.this_conversation,
-            self.calls,
-            self.minutes,
-            self.until and self.until.isoformat(),
-            self.condition,
-        )
+        until = self.until and self.until.isoformat()
+        values = (self.same_arguments, self.this_conversation, self.calls, self.minutes, until, self.condition)
         return canonical.dumps(dict(zip(NAMES, values, strict=True)))
 
 
@@ -206,7 +199,19 @@ def why_void(grant: Grant) -> str | None:
         return gettext_noop("the account of the person who gave it was deactivated")
     if not tool.published and grant.caller_kind != CallerKind.STUDIO:
         return gettext_noop("the tool was unpublished")
-    return next((words for words, is_same in _comparisons(grant, tool) if not is_same), None)
+    has_token = grant.token_id is None or Token.valid().filter(pk=grant.token_id, user_id=grant.person_id).exists()
+    comparisons = [
+        (gettext_noop("the tool's name changed"), tool.name == grant.tool_name),
+        (gettext_noop("the tool's source changed"), tool.source == grant.source),
+        (gettext_noop("the tool's definition or connection changed"), tool.definition_hash == grant.definition_hash),
+        (gettext_noop("the tool's risk changed"), tool.risk_level == grant.risk_level),
+        (gettext_noop("the token it was given for was revoked or expired"), has_token),
+        (gettext_noop("who decides about the tool was changed"), not hasattr(tool, "oversight")),
+        (gettext_noop("the tool asks every time now"), tool.hitl_mode != HitlMode.REQUIRED),
+        (gettext_noop("the rules that it was given under changed"), policy.rule_of(tool) == grant.rule),
+        (gettext_noop("no call of this tool may run on a grant any more"), may_be_granted(tool)),
+    ]
+    return next((words for words, is_same in comparisons if not is_same), None)
 
 
 def fixed(call: ToolCall) -> dict[str, Any]:
@@ -256,9 +261,8 @@ def why_not_run(call: ToolCall) -> str | None:
         return translatable(f"its grant is void: {why}")
     if not Grant.objects.filter(IN_TIME, pk=grant.pk).exists():
         return gettext_noop("the time of its grant was over")
-    return (
-        None if Grant.objects.filter(like(call), pk=grant.pk).exists() else gettext_noop("its grant is for other calls")
-    )
+    covers = Grant.objects.filter(like(call), pk=grant.pk).exists()
+    return None if covers else gettext_noop("its grant is for other calls")
 
 
 def _typed(found: dict[str, Any], until: datetime | None) -> Scope:
@@ -312,21 +316,3 @@ def _bounds(scope: Scope, where: str) -> str:
     if scope.condition:
         said.append(part(f"while {scope.condition} holds"))
     return ", ".join(filter(None, said))
-
-
-def _comparisons(grant: Grant, tool: Tool) -> list[tuple[str, bool]]:
-    return [
-        (gettext_noop("the tool's name changed"), tool.name == grant.tool_name),
-        (gettext_noop("the tool's source changed"), tool.source == grant.source),
-        (gettext_noop("the tool's definition or connection changed"), tool.definition_hash == grant.definition_hash),
-        (gettext_noop("the tool's risk changed"), tool.risk_level == grant.risk_level),
-        (gettext_noop("the token it was given for was revoked or expired"), _has_token(grant)),
-        (gettext_noop("who decides about the tool was changed"), not hasattr(tool, "oversight")),
-        (ASKS_EVERY_TIME, tool.hitl_mode != HitlMode.REQUIRED),
-        (gettext_noop("the rules that it was given under changed"), policy.rule_of(tool) == grant.rule),
-        (gettext_noop("no call of this tool may run on a grant any more"), may_be_granted(tool)),
-    ]
-
-
-def _has_token(grant: Grant) -> bool:
-    return grant.token_id is None or Token.valid().filter(pk=grant.token_id, user_id=grant.person_id).exists()
