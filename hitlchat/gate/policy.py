@@ -20,8 +20,8 @@ from hitlchat.gate import conditions, oversight, question, stated
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.policies import Abstain, Allow, Ask, Refuse, Verdict, strictness
-from hitlchat.gate.policies.loading import Unloadable, consult, fingerprint, in_force
-from hitlchat.gate.policies.rule import CallView, Context, Judgement, Rule, Said, Spoke, ToolView, Unusable, strictest
+from hitlchat.gate.policies.loading import Rule, Unloadable, consult, fingerprint, in_force
+from hitlchat.gate.policies.rule import CallView, Context, Judgement, Said, Spoke, ToolView, Unusable, strictest
 from hitlchat.gate.status import Status
 
 logger = logging.getLogger(__name__)

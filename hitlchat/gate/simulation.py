@@ -17,8 +17,8 @@ from hitlchat.gate import deciders, oversight, policy, sources, who
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.policies.bundled import KINDS
-from hitlchat.gate.policies.loading import Unloadable, in_force
-from hitlchat.gate.policies.rule import ORDER, Outcome, Rule, Spoke, combined, outcome
+from hitlchat.gate.policies.loading import Rule, Unloadable, in_force
+from hitlchat.gate.policies.rule import ORDER, Outcome, Spoke, combined, outcome
 from hitlchat.gate.tools import tools_for
 
 HEADINGS = {

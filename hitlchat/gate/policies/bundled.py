@@ -29,6 +29,14 @@ from hitlchat.gate.policies.rule import (
 )
 
 Pattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*-]{1,64}$")]
+Word = Annotated[str, StringConstraints(pattern=r"^[^.\s]{1,64}(\.[^.\s]{1,64}){0,9}$")]
+PLAIN_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+GroupName = Annotated[str, StringConstraints(pattern=r"^\S(.{0,148}\S)?$")]
+Kind = Literal["chat", "studio", "api", "mcp"]
+VerdictWord = Literal["allow", "ask", "refuse"]
+Reason = Annotated[str, StringConstraints(pattern=r"^\S(.{0,298}\S)?$")]
+# At this level, no earlier yes stands in for a new one.
+RISKIEST: Final = 5
 
 DOES: Final[dict[str, str]] = {
     "allow": gettext_noop("Do not ask about"),
@@ -40,6 +48,12 @@ BECAUSE: Final[dict[str, str]] = {
     "ask": gettext_noop("Asked"),
     "refuse": gettext_noop("Refused"),
 }
+KINDS: Final[dict[str, str]] = {
+    "chat": gettext_noop("the assistant"),
+    "studio": gettext_noop("a test in the Tool Studio"),
+    "api": gettext_noop("an API client"),
+    "mcp": gettext_noop("an MCP client"),
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,8 @@ class Asked:
 
 
 class Bundled(BaseModel):
+    """A rule as the gate and its pages know it."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     is_own: ClassVar[bool] = False
     word: ClassVar[str]
@@ -63,6 +79,7 @@ class Bundled(BaseModel):
 
     @property
     def groups(self) -> frozenset[str]:
+        """Return the groups of people that it names."""
         return frozenset()
 
     @property
@@ -71,11 +88,12 @@ class Bundled(BaseModel):
 
     @property
     def strongest(self) -> Outcome:
+        """Return the strictest thing that it may say."""
         return "ask"
 
     @property
     def may_fail(self) -> bool:
-        """Can its options and a call's arguments leave it without an answer?"""
+        """Return whether its options and a call's arguments can leave it without an answer."""
         return False
 
     @property
@@ -83,18 +101,22 @@ class Bundled(BaseModel):
         return "every tool" if "*" in self.tools else words(self.tools)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"policy": self.word, **self.model_dump(mode="json")}
+        """Return the rule as in the settings, every option spelled out; loading it gives an equal rule."""
+        return {"policy": self.word, **self.model_dump(mode="json", by_alias=True)}
 
     def covers(self, tool: ToolView) -> bool:
         return any(fnmatchcase(tool.name, pattern) for pattern in self.tools)
 
     def may_fail_about(self, tool: ToolView) -> bool:
+        """Return whether it can come to no answer about `tool`: then a person is asked, whatever the tool's mode is."""
         return self.may_fail and self.covers(tool)
 
     def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
+        """Return what it could say about calls of `tool` from there, as far as its options tell."""
         return self.says(tool, caller_kind) if self.covers(tool) else frozenset({outcome(self.elsewhere)})
 
     def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Any:
+        """Return a `Said`, or a coroutine that gives one."""
         return self.judge(Asked(call, tool, context)) if self.covers(tool) else self.elsewhere
 
     @property
@@ -103,15 +125,10 @@ class Bundled(BaseModel):
         return Abstain()
 
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
+        return frozenset({self.strongest})
+
+    def judge(self, asked: Asked) -> Any:
         raise NotImplementedError
-
-    def judge(self, asked: "Asked") -> Any:
-        raise NotImplementedError
-
-
-Word = Annotated[str, StringConstraints(pattern=r"^[^.\s]{1,64}(\.[^.\s]{1,64}){0,9}$")]
-
-PLAIN_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
 def _number(value: Any) -> Decimal | None:
@@ -169,18 +186,6 @@ class AmountThreshold(Bundled):
         return Allow(f"Not asked because “{self.argument}” is not over {self._limit}.")
 
 
-GroupName = Annotated[str, StringConstraints(pattern=r"^\S(.{0,148}\S)?$")]
-Kind = Literal["chat", "studio", "api", "mcp"]
-VerdictWord = Literal["allow", "ask", "refuse"]
-
-KINDS: Final[dict[str, str]] = {
-    "chat": gettext_noop("the assistant"),
-    "studio": gettext_noop("a test in the Tool Studio"),
-    "api": gettext_noop("an API client"),
-    "mcp": gettext_noop("an MCP client"),
-}
-
-
 class CallerKind(Bundled):
     word = "caller_kind"
     kinds: Annotated[tuple[Kind, ...], Field(min_length=1, max_length=4)]
@@ -218,19 +223,16 @@ class UserGroup(Bundled):
     verdict: VerdictWord
 
     @property
+    def strongest(self) -> Outcome:
+        return self.verdict
+
+    @property
     def groups(self) -> frozenset[str]:
         return frozenset(self.named)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"policy": self.word, **self.model_dump(mode="json", by_alias=True)}
 
     @property
     def _who(self) -> str:
         return f"people who are {'' if self.people == 'members' else 'not '}in {words(self.named)}"
-
-    @property
-    def strongest(self) -> Outcome:
-        return self.verdict
 
     @property
     def sentence(self) -> str:
@@ -246,12 +248,6 @@ class UserGroup(Bundled):
         if bool(asked.call.groups & self.groups) is not (self.people == "members"):
             return Abstain()
         return VERDICTS[self.verdict](translatable(f"{BECAUSE[self.verdict]} because of a rule for {self._who}."))
-
-
-Reason = Annotated[str, StringConstraints(pattern=r"^\S(.{0,298}\S)?$")]
-
-# At this level, no earlier yes stands in for a new one.
-RISKIEST: Final = 5
 
 
 class ToolNames(Bundled):
@@ -272,9 +268,6 @@ class ToolNames(Bundled):
             return Allow(gettext_noop("Not asked because this tool is not on the list of tools to ask about."))
         return Abstain()
 
-    def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
-        return frozenset({"ask"})
-
     def judge(self, _asked: Asked) -> Said:
         return Ask(gettext_noop("Asked because this tool is on the list of tools to ask about."))
 
@@ -285,9 +278,6 @@ class AlwaysAsk(Bundled):
     @property
     def sentence(self) -> str:
         return translatable(f"Ask about every call of {self.which}.")
-
-    def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
-        return frozenset({"ask"})
 
     def judge(self, _asked: Asked) -> Said:
         return Ask(gettext_noop("Asked because a rule asks about every call of this tool."))
@@ -303,9 +293,6 @@ class NeverAsk(Bundled):
     @property
     def sentence(self) -> str:
         return translatable(f"Do not ask about calls of {self.which}, as far as policies decide.")
-
-    def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
-        return frozenset({"allow"})
 
     def judge(self, _asked: Asked) -> Said:
         return Allow(gettext_noop("Not asked because a rule lets calls of this tool run."))
@@ -346,9 +333,6 @@ class DenyList(Bundled):
     @property
     def sentence(self) -> str:
         return f"Refuse {self.which}: {self.reason}"
-
-    def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
-        return frozenset({"refuse"})
 
     def judge(self, _asked: Asked) -> Said:
         return Refuse(self.reason)

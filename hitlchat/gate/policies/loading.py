@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
-from hitlchat.gate.policies.bundled import SIMPLE
+from hitlchat.gate.policies.bundled import SIMPLE, Bundled
 from hitlchat.gate.policies.rule import (
     ORDER,
     Abstain,
@@ -30,9 +30,7 @@ from hitlchat.gate.policies.rule import (
     CallView,
     Context,
     Outcome,
-    Own,
     Refuse,
-    Rule,
     Said,
     ToolView,
     Unusable,
@@ -49,6 +47,16 @@ LONGEST_METADATA: Final = 2000
 # A rule that hangs keeps its thread for ever.
 MOST_THREADS: Final = 64
 
+ANY_OF: Final = "any_of"
+# How the sentence of each begins.
+COMPOSED: Final[dict[str, str]] = {
+    ANY_OF: "Whichever of these is strictest:",
+    "all_of": "Where all of these apply, whichever is mildest:",
+}
+NAMES: Final = (*SIMPLE, *COMPOSED)
+MOST_POLICIES: Final = 50
+DEEPEST: Final = 4
+
 _free = threading.BoundedSemaphore(MOST_THREADS)
 
 
@@ -56,11 +64,103 @@ class NoAnswer(Exception):
     """A rule gave no answer; the message says why, in words for a person."""
 
 
+class Unloadable(ValueError):
+    """The settings do not say what the rules are; the message names the entry, the field and what was expected."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """A rule of other people's code, which may hang, raise, and answer anything.
+
+    `options` are what the class was made with; `version` is its own word for how it judges, if it has one.
+    """
+
+    path: str
+    options: dict[str, Any]
+    policy: Any = field(compare=False, repr=False)
+    version: str | int | None = None
+
+    is_own: ClassVar[bool] = True
+    strongest: ClassVar[Outcome] = "refuse"
+    groups: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+    @property
+    def sentence(self) -> str:
+        """The first line of its docstring, if it has one."""
+        doc = (type(self.policy).__doc__ or "").strip().partition("\n")[0][:200]
+        options = f" with {canonical.pretty(self.options)}" if self.options else ""
+        return f"{doc or 'What this class says, which its code alone knows.'} ({self.path}{options})"
+
+    @property
+    def evaluate(self) -> Any:
+        """Return the answer as it is, so that it can be seen whether it is asynchronous."""
+        return self.policy.evaluate
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"policy": self.path, **self.options}
+
+    def may_fail_about(self, _tool: ToolView) -> bool:
+        return True
+
+    def outcomes(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
+        return frozenset(ORDER)
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Rules of which the strictest counts (`any_of`), or the mildest if all of them speak (`all_of`)."""
+
+    name: str
+    policies: tuple["Rule", ...]
+
+    is_own: ClassVar[bool] = False
+
+    @property
+    def strongest(self) -> Outcome:
+        pick = max if self.name == ANY_OF else min
+        return ORDER[pick(ORDER.index(rule.strongest) for rule in self.policies)]
+
+    @property
+    def groups(self) -> frozenset[str]:
+        return frozenset(name for rule in self.policies for name in rule.groups)
+
+    @property
+    def sentence(self) -> str:
+        return f"{COMPOSED[self.name]} {' '.join(f'({n}) {rule.sentence}' for n, rule in enumerate(self.policies, 1))}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"policy": self.name, "policies": [rule.to_dict() for rule in self.policies]}
+
+    async def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Said:
+        heard = await asyncio.gather(*(consult(rule, call, tool, context) for rule in self.policies))
+        # What these would have said is not known: no milder word of another one may stand for it.
+        broken = [said for said in heard if isinstance(said, Unusable)]
+        return strictest([*broken, strictest(heard) if self.name == ANY_OF else together(heard)])
+
+    def may_fail_about(self, tool: ToolView) -> bool:
+        return any(rule.may_fail_about(tool) for rule in self.policies)
+
+    def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
+        possible = [rule.outcomes(tool, caller_kind) for rule in self.policies]
+        if self.name == ANY_OF:
+            return combined(*possible)
+        failing: frozenset[Outcome] = frozenset({"ask"} if self.may_fail_about(tool) else ())
+        return combined_together(*possible) | failing
+
+
+# What a person reads of each rule, and how the gate asks it, is described at Bundled.
+Rule = Bundled | Composed | Own
+
+
 async def consult(rule: Rule, call: CallView, tool: ToolView, context: Context) -> Said:
     try:
         if not rule.is_own:
             said = rule.evaluate(call, tool, context)
-            return await said if inspect.isawaitable(said) else said  # type: ignore[no-any-return]
+            return await said if inspect.isawaitable(said) else said
         # Each its own arguments: what one rule changes in them, no other one may see.
         alone = replace(call, arguments=copy.deepcopy(call.arguments))
         return _read(await _in_time(_entered(rule, alone, tool, context)))
@@ -70,6 +170,29 @@ async def consult(rule: Rule, call: CallView, tool: ToolView, context: Context) 
     except Exception:
         logger.exception("Policy %s failed about a call of %s", rule.name, call.tool_name)
         return Unusable(f"Asked because the policy {rule.name} failed.")
+
+
+def in_force() -> tuple[Rule, ...]:
+    """The rules of this installation. Unloadable."""
+    return load(settings.HITL_POLICIES)
+
+
+def fingerprint() -> Any:
+    """Return what `in_force` gives, as JSON that is the same as long as the rules are."""
+    try:
+        return [[rule.to_dict(), _versions(rule)] for rule in in_force()]
+    except Unloadable as error:
+        return str(error)
+
+
+def load(entries: Any) -> tuple[Rule, ...]:
+    try:
+        found = _attempt(canonical.dumps(entries))
+    except canonical.NotJson as error:
+        raise Unloadable(f"HITL_POLICIES is no JSON: {error}.") from error
+    if isinstance(found, str):
+        raise Unloadable(found)
+    return found
 
 
 async def _entered(rule: Rule, call: CallView, tool: ToolView, context: Context) -> Any:
@@ -154,86 +277,6 @@ def _metadata(given: Any) -> dict[str, Any]:
     except canonical.NotJson:
         pass
     raise NoAnswer(expected)
-
-
-@dataclass(frozen=True)
-class Composed:
-    """Rules of which the strictest counts (`any_of`), or the mildest if all of them speak (`all_of`)."""
-
-    name: str
-    policies: tuple[Rule, ...]
-
-    is_own: ClassVar[bool] = False
-
-    @property
-    def strongest(self) -> Outcome:
-        pick = max if self.name == ANY_OF else min
-        return ORDER[pick(ORDER.index(rule.strongest) for rule in self.policies)]
-
-    @property
-    def groups(self) -> frozenset[str]:
-        return frozenset(name for rule in self.policies for name in rule.groups)
-
-    @property
-    def sentence(self) -> str:
-        return f"{COMPOSED[self.name]} {' '.join(f'({n}) {rule.sentence}' for n, rule in enumerate(self.policies, 1))}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"policy": self.name, "policies": [rule.to_dict() for rule in self.policies]}
-
-    async def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Said:
-        heard = await asyncio.gather(*(consult(rule, call, tool, context) for rule in self.policies))
-        # What these would have said is not known: no milder word of another one may stand for it.
-        broken = [said for said in heard if isinstance(said, Unusable)]
-        return strictest([*broken, strictest(heard) if self.name == ANY_OF else together(heard)])
-
-    def may_fail_about(self, tool: ToolView) -> bool:
-        return any(rule.may_fail_about(tool) for rule in self.policies)
-
-    def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
-        possible = [rule.outcomes(tool, caller_kind) for rule in self.policies]
-        if self.name == ANY_OF:
-            return combined(*possible)
-        failing: frozenset[Outcome] = frozenset({"ask"} if self.may_fail_about(tool) else ())
-        return combined_together(*possible) | failing
-
-
-ANY_OF: Final = "any_of"
-# How the sentence of each begins.
-COMPOSED: Final[dict[str, str]] = {
-    ANY_OF: "Whichever of these is strictest:",
-    "all_of": "Where all of these apply, whichever is mildest:",
-}
-NAMES: Final = (*SIMPLE, *COMPOSED)
-MOST_POLICIES: Final = 50
-DEEPEST: Final = 4
-
-
-class Unloadable(ValueError):
-    """The settings do not say what the rules are; the message names the entry, the field and what was expected."""
-
-
-def in_force() -> tuple[Rule, ...]:
-    """The rules of this installation. Unloadable."""
-    return load(settings.HITL_POLICIES)
-
-
-def fingerprint() -> Any:
-    """Return what `in_force` gives, as JSON that is the same as long as the rules are."""
-    try:
-        return [[rule.to_dict(), _versions(rule)] for rule in in_force()]
-    except Unloadable as error:
-        return str(error)
-
-
-def load(entries: Any) -> tuple[Rule, ...]:
-    try:
-        found = _attempt(canonical.dumps(entries))
-    except canonical.NotJson as error:
-        raise Unloadable(f"HITL_POLICIES is no JSON: {error}.") from error
-    if isinstance(found, str):
-        raise Unloadable(found)
-    return found
 
 
 # Also of what does not load, which would otherwise be looked for again with every call.

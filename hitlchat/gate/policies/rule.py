@@ -1,12 +1,10 @@
-"""A rule: what it offers, what it is told about a call, what it can say, and which of several verdicts counts."""
+"""Verdicts of rules, what rules are told about a call, and which of several verdicts counts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Final, Literal, Protocol
+from typing import Any, Final, Literal
 from uuid import UUID
-
-from hitlchat.base import canonical
 
 Outcome = Literal["abstain", "allow", "ask", "refuse"]
 
@@ -129,40 +127,6 @@ class Context:
     known_groups: frozenset[str] = frozenset()
 
 
-class Rule(Protocol):
-    @property
-    def is_own(self) -> bool:
-        """Other people's code: it may hang, raise, and answer anything."""
-
-    @property
-    def strongest(self) -> Outcome:
-        """The strictest thing that it may say."""
-
-    @property
-    def name(self) -> str:
-        """Return the name as in the settings."""
-
-    @property
-    def sentence(self) -> str:
-        """Return what it does, in plain words."""
-
-    @property
-    def groups(self) -> frozenset[str]:
-        """The groups of people that it names."""
-
-    def may_fail_about(self, tool: ToolView) -> bool:
-        """Can it come to no answer about `tool`, which has a person asked whatever the tool's mode is?"""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule as in the settings, every option spelled out; loading it gives an equal rule."""
-
-    def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
-        """Return what it could say about calls of `tool` from there, as far as its options tell."""
-
-    def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Any:
-        """A `Said`, or a coroutine that gives one."""
-
-
 def words(names: tuple[str, ...], joint: str = "or") -> str:
     """`a, b or c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"
@@ -210,48 +174,3 @@ class Judgement:
     @classmethod
     def alone(cls, policy: str, verdict: Verdict, source: Where) -> "Judgement":
         return cls(verdict, (Spoke.of(policy, verdict, source),))
-
-
-@dataclass(frozen=True)
-class Own:
-    """`options` are what the class was made with; `version` is its own word for how it judges, if it has one."""
-
-    path: str
-    options: dict[str, Any]
-    policy: Any = field(compare=False, repr=False)
-    version: str | int | None = None
-
-    is_own: ClassVar[bool] = True
-
-    @property
-    def strongest(self) -> Outcome:
-        return "refuse"
-
-    @property
-    def name(self) -> str:
-        return self.path
-
-    @property
-    def groups(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def sentence(self) -> str:
-        """The first line of its docstring, if it has one."""
-        doc = (type(self.policy).__doc__ or "").strip().partition("\n")[0][:200]
-        options = f" with {canonical.pretty(self.options)}" if self.options else ""
-        return f"{doc or 'What this class says, which its code alone knows.'} ({self.path}{options})"
-
-    @property
-    def evaluate(self) -> Any:
-        """Return the answer as it is, so that it can be seen whether it is asynchronous."""
-        return self.policy.evaluate
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"policy": self.path, **self.options}
-
-    def may_fail_about(self, _tool: ToolView) -> bool:
-        return True
-
-    def outcomes(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
-        return frozenset(ORDER)
