@@ -64,7 +64,6 @@ def structured(call: ToolCall) -> Any:
 
 
 def attached(call: ToolCall) -> list[Block]:
-    """Return the blocks whose bytes are kept."""
     return [block for block in blocks(call) or () if "sha256" in block]
 
 
@@ -101,6 +100,26 @@ def spelled(value: Any, indent: int | None = 2) -> str:
     return value if isinstance(value, str) else canonical.pretty(value, indent=indent)
 
 
+@contextmanager
+def with_attachments(call: ToolCall, attachments: Mapping[str, bytes]) -> Iterator[None]:
+    """Keep `attachments`, by their digests, together with what is written within."""
+    if not attachments:
+        yield
+        return
+    with transaction.atomic():
+        Attachment.objects.bulk_create(
+            Attachment(call=call, digest=digest, data=data) for digest, data in attachments.items()
+        )
+        yield
+
+
+def data(call: ToolCall) -> dict[str, bytes]:
+    """Return the bytes of the blocks of `call` by their digests, without what is not as it was when it came."""
+    rows = Attachment.objects.filter(call=call, digest__in=[block["sha256"] for block in attached(call)])
+    found = {row.digest: bytes(row.data) for row in rows}
+    return {name: each for name, each in found.items() if digest(each) == name}
+
+
 def _texts(blocks: list[Block]) -> list[str]:
     return [str(block["text"]) for block in blocks if "text" in block]
 
@@ -125,26 +144,6 @@ def _spells(text: str, value: Any) -> bool:
         return canonical.dumps(canonical.loads(text)) == canonical.dumps(value)
     except canonical.NotJson:
         return False
-
-
-@contextmanager
-def with_attachments(call: ToolCall, attachments: Mapping[str, bytes]) -> Iterator[None]:
-    """Keep `attachments`, by their digests, together with what is written within."""
-    if not attachments:
-        yield
-        return
-    with transaction.atomic():
-        Attachment.objects.bulk_create(
-            Attachment(call=call, digest=digest, data=data) for digest, data in attachments.items()
-        )
-        yield
-
-
-def data(call: ToolCall) -> dict[str, bytes]:
-    """Return the bytes of the blocks of `call` by their digests, without what is not as it was when it came."""
-    rows = Attachment.objects.filter(call=call, digest__in=[block["sha256"] for block in attached(call)])
-    found = {row.digest: bytes(row.data) for row in rows}
-    return {name: each for name, each in found.items() if digest(each) == name}
 
 
 def _has_blocks(result: Any) -> bool:

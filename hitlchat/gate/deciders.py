@@ -275,7 +275,7 @@ def lasts() -> timedelta:
 
 
 def add_yes(decision: Decision, actor: Actor, *, only_if: Q, data: dict[str, Any]) -> bool:
-    """Keep this yes; whether it is the last one that the call needs. Within the transaction that then moves the call.
+    """Record this yes, within the transaction that then moves the call. Return whether it is the last one needed.
 
     AlreadyCounted. StaleCall: the call waits no longer, or `only_if` does not hold.
     """
@@ -283,26 +283,27 @@ def add_yes(decision: Decision, actor: Actor, *, only_if: Q, data: dict[str, Any
     call = approval.call
     _lock(call, only_if)
     own = {"approval": approval, "person_id": decision.person_id, "round": decision.round}
-    if not (is_known := Decision.objects.filter(**own).exists()):
+    is_repeated = Decision.objects.filter(**own).exists()
+    if not is_repeated:
         decision.save(force_insert=True)
     yes = counted(approval=approval).count()
-    # Also of one said before: somebody whose yes did not count for a time may be back.
+    # Also of one that was recorded before: somebody whose yes did not count for a time may be back.
     if yes >= call.quorum:
         return True
-    if is_known:
+    if is_repeated:
         raise AlreadyCounted(yes, call.quorum)
     remark(call, COUNTED, actor=actor, data={**data, "yes": yes, "quorum": call.quorum})
     return False
 
 
 def replace_yes(decision: Decision) -> None:
-    """Replace an earlier yes of who now declines, before the others have said theirs."""
+    """Delete the earlier yes of a person who declines now."""
     if decision.approval.call.quorum > 1:
         _own(decision.approval.call, decision.person_id).delete()
 
 
 def take_back_yes(call: ToolCall, actor: Actor) -> bool:
-    """Undo the own yes to a call that waits for more of them; False if it does not, or there is none."""
+    """Take back the person's own yes to a call that waits for more of them; False if it does not, or there is none."""
     if call.status != Status.WAITING or actor.user_id is None:
         return False
     with durable():

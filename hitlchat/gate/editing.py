@@ -19,6 +19,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
 from hitlchat.base.problems import Conflict
+from hitlchat.base.schema_words import kind_of
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate import batch, decide, disclosure, schema
@@ -35,16 +36,6 @@ from hitlchat.gate.transition import note
 # Up to here a value is shown once, with what differs marked in it; what is longer folds, and is shown whole as well.
 SHORT = 160
 SHOWN_ELSE = gettext_noop("The changed call is not the one that you were shown. Look at the changes again.")
-
-# The first that fits counts: to Python, `True` is a number.
-KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (str, "a text"),
-    (bool, "true or false"),
-    ((int, float), "a number"),
-    (list, "a list"),
-    (dict, "an object"),
-    (object, "null"),
-)
 
 MORE = timedelta(minutes=5)
 LAST = timedelta(minutes=1)
@@ -189,7 +180,7 @@ def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> C
 
 def _kind_note(was: Any, now: Any) -> str:
     """Return a note if the kind of a value changed, since a text can read like a number or like `true`."""
-    kinds = [next(words for kinds, words in KINDS if isinstance(value, kinds)) for value in (was, now)]
+    kinds = [kind_of(was), kind_of(now)]
     return "" if kinds[0] == kinds[1] else translatable(f"It was {kinds[0]}, and is {kinds[1]} now.")
 
 

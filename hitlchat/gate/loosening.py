@@ -24,6 +24,13 @@ from hitlchat.gate.transition import note
 STRICTNESS = (HitlMode.DISABLED, HitlMode.CONDITIONAL, HitlMode.REQUIRED)
 # From this risk level on, a person confirms that a tool does not ask every time.
 RISKY: Final = 4
+CHANGED = "settings.changed"
+# Those with a value that is no secret. With another one, fewer calls ask, or others decide, or tools may do more.
+WATCHED = (
+    *("HITL_ENABLED", "HITL_POLICIES", "HITL_POLICY_SECONDS", "HITL_TIMEOUT_SECONDS", "HITL_ELICITATION_MAX_RISK"),
+    *("HITL_FRESH_SIGN_IN_MINUTES", "HITL_RECORD_DAYS", "TOOLS_REQUIRE_JAIL", "TOOLS_ENV", "MCP_ALLOW_STDIO"),
+    *("MCP_ALLOW_PRIVATE", "TRUSTED_PROXIES", "DEBUG"),
+)
 
 
 @dataclass(frozen=True)
@@ -130,10 +137,6 @@ def told_otherwise(before: Guard, after: Guard) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _unseen(guard: Guard) -> str:
-    return translatable(f"Its risk is L{guard.risk_level}, and with {_label(guard)} its calls can run unseen.")
-
-
 def weaker_from_start(name: str, guard: Guard) -> tuple[str, ...]:
     """Say in plain words what of a new tool a person should confirm; empty if nothing."""
     return (*weaker_mode(guard), *weaker_name(name))
@@ -160,10 +163,6 @@ def weaker_names(names: Collection[str], own: Collection[UUID] = ()) -> dict[str
         alike = sorted(other for other in known if other != name and other.lower() == name.lower())
         found[name] = (_alike(alike[0]),) if alike else ()
     return found
-
-
-def _alike(name: str) -> str:
-    return translatable(f"Its name is that of {name!r} but for capital letters: one can be taken for the other.")
 
 
 def weaker_rules(before: Rules, after: Rules) -> tuple[str, ...]:
@@ -210,19 +209,6 @@ def strictest(before: Guard, after: Guard) -> Guard:
     return replace(after, hitl_mode=HitlMode(mode).value, condition=condition, signed_in_only=signed_in_only)
 
 
-def _label(guard: Guard) -> str:
-    return f"“{HitlMode(guard.hitl_mode).label if guard.hitl_mode in HitlMode.values else guard.hitl_mode}”"
-
-
-CHANGED = "settings.changed"
-# Those with a value that is no secret. With another one, fewer calls ask, or others decide, or tools may do more.
-WATCHED = (
-    *("HITL_ENABLED", "HITL_POLICIES", "HITL_POLICY_SECONDS", "HITL_TIMEOUT_SECONDS", "HITL_ELICITATION_MAX_RISK"),
-    *("HITL_FRESH_SIGN_IN_MINUTES", "HITL_RECORD_DAYS", "TOOLS_REQUIRE_JAIL", "TOOLS_ENV", "MCP_ALLOW_STDIO"),
-    *("MCP_ALLOW_PRIVATE", "TRUSTED_PROXIES", "DEBUG"),
-)
-
-
 def record_settings() -> bool:
     """Put the settings on record if they differ from those recorded last; whether they did."""
     now = {name: _plain(getattr(settings, name)) for name in WATCHED}
@@ -241,6 +227,18 @@ def record_settings() -> bool:
         }
         note(None, CHANGED, actor=SYSTEM, data=data)
     return True
+
+
+def _unseen(guard: Guard) -> str:
+    return translatable(f"Its risk is L{guard.risk_level}, and with {_label(guard)} its calls can run unseen.")
+
+
+def _alike(name: str) -> str:
+    return translatable(f"Its name is that of {name!r} but for capital letters: one can be taken for the other.")
+
+
+def _label(guard: Guard) -> str:
+    return f"“{HitlMode(guard.hitl_mode).label if guard.hitl_mode in HitlMode.values else guard.hitl_mode}”"
 
 
 def _plain(value: Any) -> Any:

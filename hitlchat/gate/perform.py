@@ -99,8 +99,8 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
         if why := staleness.reason(call):
             withdraw(call, why)
             return None
-        if said := strictness.about_call(call):
-            raise AskFirst(call, said)
+        if ask := strictness.about_call(call):
+            raise AskFirst(call, ask)
         if staleness.is_due(call) and not _stands(call, seen):
             return None
         agents: object = _source(call)

@@ -6,7 +6,6 @@ started is withdrawn once its tool is out of reach, whether a person approved it
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 from uuid import UUID
 
@@ -59,21 +58,18 @@ EVERYTHING: Final = Reach()
 
 def of(conversation_id: UUID | None) -> Reach:
     """Return the reach of a conversation; calls outside of one have the whole catalog of their caller."""
-    return EVERYTHING if conversation_id is None else _keeper()(conversation_id)
-
-
-@cache
-def _keeper() -> Callable[[UUID], Reach]:
-    found: Callable[[UUID], Reach] = import_string(settings.CONVERSATION_REACH)
-    return found
+    if conversation_id is None:
+        return EVERYTHING
+    reach_of: Callable[[UUID], Reach] = import_string(settings.CONVERSATION_REACH)
+    return reach_of(conversation_id)
 
 
 def why_not(tool: Tool, conversation_id: UUID | None) -> str:
     """Return why a call in the conversation cannot be of this tool; empty if it can."""
-    held = of(conversation_id)
-    if held.has(tool):
+    reach = of(conversation_id)
+    if reach.has(tool):
         return ""
-    return held.why or f"{not_here(tool.name)} {OUTSIDE}"
+    return reach.why or f"{not_here(tool.name)} {OUTSIDE}"
 
 
 def not_here(name: str) -> str:

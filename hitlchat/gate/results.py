@@ -212,7 +212,6 @@ def save(
 
 
 def tidy(text: str) -> str:
-    """Return the text as it is kept."""
     return text.replace("\r\n", "\n").strip()
 
 
@@ -242,7 +241,6 @@ def ran(error: dict[str, Any]) -> bool | None:
 
 
 def sentence(error: dict[str, Any]) -> str:
-    """Return what happened, for a person."""
     line = f" (line {error['line']})" if error.get("line") else ""
     lead = {True: "It was run and failed", False: _NOT_RUN, None: "It failed"}[ran(error)]
     return f"{lead}{line}: {str(error.get('message', '')).removeprefix(f'{_NOT_RUN}: ')}"

@@ -64,14 +64,8 @@ def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None, c
     return before
 
 
-def _note(tool: Tool, before: Rules, after: Rules, actor: Actor, weaker: tuple[str, ...]) -> None:
-    said: dict[str, Any] = {"tool": tool.name, "before": before.as_json, "after": after.as_json}
-    said |= stated.states("rules", tool.pk)
-    note(None, CHANGED, actor=actor, data=said | ({"weaker": list(weaker)} if weaker else {}))
-
-
 def require_administrator(actor: Actor) -> None:
-    """Raises: OnlyAdministrators"""
+    """Raises: OnlyAdministrators."""
     user = actor.person
     if user is None or not roles.may_administer(user):
         raise OnlyAdministrators
@@ -94,12 +88,11 @@ def asked_before(tool: Tool) -> int:
 
 
 def naming(group_id: int) -> list[Tool]:
-    """The tools whose rules name this group."""
     return list(Tool.objects.filter(Q(oversight__group=group_id) | Q(oversight__escalate_to=group_id)))
 
 
 def check(tool: Tool, rules: Rules) -> None:
-    """BadRules."""
+    """Raises: BadRules."""
     if question.is_one(tool):
         raise BadRules({"decided_by": "This tool asks the person of the conversation, who alone can answer."})
     problems = _shape(rules) | _escalation(tool, rules)
@@ -107,6 +100,24 @@ def check(tool: Tool, rules: Rules) -> None:
         problems = _too_few(rules)
     if problems:
         raise BadRules(problems)
+
+
+def able(rules: Rules) -> QuerySet[User]:
+    """Everyone who could decide by these rules at some time, besides the person it is called for."""
+    found = Q(pk__in=[])
+    if rules.escalate_to is not None:
+        found |= Q(groups=rules.escalate_to)
+    if rules.decided_by == DecidedBy.APPROVERS:
+        found |= Q(pk__in=roles.deciding(User.objects.all()).values("pk"))
+    if rules.group is not None:
+        found |= Q(groups=rules.group)
+    return User.objects.filter(found, is_active=True).order_by("username").distinct()
+
+
+def _note(tool: Tool, before: Rules, after: Rules, actor: Actor, weaker: tuple[str, ...]) -> None:
+    said: dict[str, Any] = {"tool": tool.name, "before": before.as_json, "after": after.as_json}
+    said |= stated.states("rules", tool.pk)
+    note(None, CHANGED, actor=actor, data=said | ({"weaker": list(weaker)} if weaker else {}))
 
 
 def _shape(rules: Rules) -> dict[str, str]:
@@ -136,18 +147,6 @@ def _escalation(tool: Tool, rules: Rules) -> dict[str, str]:
         )
         return {"escalate_after_seconds": said}
     return {}
-
-
-def able(rules: Rules) -> QuerySet[User]:
-    """Everyone who could decide by these rules at some time, besides the person it is called for."""
-    found = Q(pk__in=[])
-    if rules.escalate_to is not None:
-        found |= Q(groups=rules.escalate_to)
-    if rules.decided_by == DecidedBy.APPROVERS:
-        found |= Q(pk__in=roles.deciding(User.objects.all()).values("pk"))
-    if rules.group is not None:
-        found |= Q(groups=rules.group)
-    return User.objects.filter(found, is_active=True).order_by("username").distinct()
 
 
 def _too_few(rules: Rules) -> dict[str, str]:

@@ -72,13 +72,6 @@ class Preview:
             return cls(error="It gave a table with a value that is not JSON.")
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    canonical.dumps(value)
-    return value if isinstance(value, str) else canonical.pretty(value)
-
-
 class OutcomeUnknown(Exception):
     """The tool may have run, and nobody is left who could say. The message says why, for a person."""
 
@@ -127,6 +120,17 @@ class DelegatingSource(Protocol):
         """End the work and all below it at the wish of `actor`, within the transaction that records the wish."""
 
 
+class CannotBegin(Exception):
+    """The work was not begun; the message says why, as the end of a sentence about the call."""
+
+
+class DefiningSource(Protocol):
+    """A source may offer this too, if it keeps what its tools do: for whoever verifies the record."""
+
+    def altered(self) -> Iterator[str]:
+        """A sentence for each tool that is kept otherwise than the hash of its definition says."""
+
+
 async def accepted(tool: Tool, given: str | dict[str, Any]) -> dict[str, Any]:
     """Return what a call of `tool` will run with: `given`, checked and with the defaults, before anyone is asked.
 
@@ -153,27 +157,6 @@ def check(tool: Tool, arguments: dict[str, Any]) -> None:
         unfit = schema.BadArguments("They could not be checked; the server's log says why.")
     if unfit is not None:
         raise unfit
-
-
-def _selective(tool: Tool) -> SelectiveSource | None:
-    """Return the source, if it offers that; one that cannot be had fails when it is entered."""
-    try:
-        made: object = source(tool.source) if is_registered(tool.source) else None
-    except Exception:
-        logger.exception("The source of tool %s is missing", tool.name)
-        return None
-    return made if isinstance(made, SelectiveSource) else None
-
-
-class CannotBegin(Exception):
-    """The work was not begun; the message says why, as the end of a sentence about the call."""
-
-
-class DefiningSource(Protocol):
-    """A source may offer this too, if it keeps what its tools do: for whoever verifies the record."""
-
-    def altered(self) -> Iterator[str]:
-        """A sentence for each tool that is kept otherwise than the hash of its definition says."""
 
 
 @cache
@@ -207,3 +190,20 @@ def altered() -> Iterator[str]:
             # Of what is not installed no tool runs either.
             if hasattr(import_string(path), "altered"):
                 yield from cast("DefiningSource", source(key)).altered()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    canonical.dumps(value)
+    return value if isinstance(value, str) else canonical.pretty(value)
+
+
+def _selective(tool: Tool) -> SelectiveSource | None:
+    """Return the source, if it offers that; one that cannot be had fails when it is entered."""
+    try:
+        made: object = source(tool.source) if is_registered(tool.source) else None
+    except Exception:
+        logger.exception("The source of tool %s is missing", tool.name)
+        return None
+    return made if isinstance(made, SelectiveSource) else None

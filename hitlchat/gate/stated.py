@@ -50,7 +50,6 @@ def states(kind: str, *keys: object) -> dict[str, Any]:
 
 
 def statements(name: str, data: Mapping[str, Any]) -> Iterator[Statement]:
-    """Yield what an event states."""
     for kind, things in _object(data.get(STATES)).items():
         for key, facts in _object(things).items():
             yield kind, key, facts if isinstance(facts, dict) else None

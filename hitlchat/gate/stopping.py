@@ -89,7 +89,6 @@ def request(call_id: UUID, actor: Actor) -> bool:
 
 
 def request_turn(turn_id: UUID, actor: Actor) -> None:
-    """Ask all that executes of one turn to stop."""
     _request(ToolCall.objects.filter(turn_id=turn_id), actor)
 
 
@@ -108,7 +107,6 @@ def look() -> None:
 
 
 def withdraw_turn(turn_id: UUID, *, actor: Actor, why: str) -> None:
-    """Withdraw what has not started of one turn."""
     _withdraw_each(ToolCall.objects.filter(turn_id=turn_id), actor, why)
 
 
@@ -141,7 +139,6 @@ def withdraw_out_of_reach(conversation_ids: Iterable[UUID] | QuerySet[Any], *, a
 
 
 def withdraw_call(call_id: UUID, *, actor: Actor, why: str) -> None:
-    """Withdraw one call if it has not started."""
     _withdraw(ToolCall.objects.filter(pk=call_id), actor, why)
 
 

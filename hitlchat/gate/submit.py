@@ -64,18 +64,6 @@ class Prepared:
     grants: tuple[Grant, ...] = ()
 
 
-def sameness(shown: dict[str, Any]) -> str:
-    """Return the digest of a disclosure, without which call it is of and until when, its numbers being alike.
-
-    Empty where calls are not joined.
-    """
-    if shown["conversation"] is None:
-        return ""
-    # After how long others may decide too is a rule; at what time is of the one call, like its deadline.
-    rules = {name: part for name, part in shown["whoDecides"].items() if name != "escalatesAt"}
-    return canonical.sha256({name: part for name, part in shown.items() if name not in OF_ONE_CALL} | {"rules": rules})
-
-
 async def submit(request: CallRequest) -> ToolCall:
     """Judge and record one call. It runs by itself if allowed; if waiting, once a person approves."""
     prepared = await prepare(request)
@@ -234,8 +222,20 @@ def _approval(call: ToolCall, tool: Tool, shown: disclosure.Disclosure) -> Appro
         prompt=storable(shown["prompt"]),
         disclosure=shown,
         digest=disclosure.digest(shown),
-        same=sameness(disclosure.with_edit(shown, canonical.alike(call.arguments), tool)),
+        same=_sameness(disclosure.with_edit(shown, canonical.alike(call.arguments), tool)),
     )
+
+
+def _sameness(shown: dict[str, Any]) -> str:
+    """Return the digest of a disclosure, without which call it is of and until when, its numbers being alike.
+
+    Empty where calls are not joined.
+    """
+    if shown["conversation"] is None:
+        return ""
+    # After how long others may decide too is a rule; at what time is of the one call, like its deadline.
+    rules = {name: part for name, part in shown["whoDecides"].items() if name != "escalatesAt"}
+    return canonical.sha256({name: part for name, part in shown.items() if name not in OF_ONE_CALL} | {"rules": rules})
 
 
 def _question_facts(approval: Approval, caller: Caller) -> dict[str, Any]:

@@ -177,7 +177,6 @@ def inherited(name: str, guard: Guard) -> Guard:
 
 
 def watched(tool: Tool) -> dict[str, Any]:
-    """Return what the record keeps of a tool."""
     return {name: _plain(getattr(tool, name)) for name in spec.WATCHED}
 
 

@@ -1,6 +1,6 @@
 """Finding calls: who may look up which, what each filter means, pages of them, and all of them as a file."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -82,15 +82,12 @@ class Wanted:
         if self.person is not None:
             whose = _id_of(self.person)
             rows = rows.filter(caller_id=whose) if whose else rows.none()
-        return rows.filter(*self._decided())
-
-    def _decided(self) -> list[Q]:
-        which: dict[str, Any] = {"hurried": True} if self.hurried else {}
+        answer: dict[str, Any] = {"hurried": True} if self.hurried else {}
         if self.decider is not None:
-            which["person_id"] = _id_of(self.decider)
+            answer["person_id"] = _id_of(self.decider)
         if self.means is not None:
-            which["means"] = self.means
-        return [decided(**which)] if which else []
+            answer["means"] = self.means
+        return rows.filter(decided(**answer)) if answer else rows
 
 
 def decided(**which: Any) -> Q:
@@ -173,7 +170,8 @@ def export(among: tuple[Q, ...], wanted: Wanted, form: Format, actor: Actor) -> 
     wanted = replace(wanted, until=min(wanted.until or now, now))
     rows = count(among, wanted)
     note(None, EXPORTED, actor=actor, data={"filter": wanted.as_json, "format": form, "rows": rows})
-    return _PIECES[form](_pages(among, wanted))
+    pages = _pages(among, wanted)
+    return _csv(pages) if form == "csv" else _lines(pages)
 
 
 def _id_of(username: str) -> int:
@@ -207,7 +205,7 @@ def _csv(pages: Iterable[list[dict[str, Any]]]) -> Iterator[str]:
 
 
 def _cell(value: Any) -> Any:
-    """Whatever is no single value, as its JSON; yes and no as JSON has them."""
+    """Return what is no single value as its JSON; yes and no as JSON has them."""
     return canonical.dumps(value) if isinstance(value, dict | list | bool) else value
 
 
@@ -217,9 +215,3 @@ def _lines(pages: Iterable[list[dict[str, Any]]]) -> Iterator[str]:
         count += len(page)
         yield "".join(f"{canonical.dumps(each)}\n" for each in page)
     yield f"{canonical.dumps({'id': END, 'rows': count})}\n"
-
-
-_PIECES: Final[dict[Format, Callable[[Iterable[list[dict[str, Any]]]], Iterator[str]]]] = {
-    "csv": _csv,
-    "jsonl": _lines,
-}

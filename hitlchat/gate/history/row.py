@@ -1,6 +1,5 @@
 """One call as a row for other programs, and what became of it in one word, without what looks like a secret (SR-48)."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,41 +24,6 @@ CHOICES: Final[dict[str, str]] = {**LABELS, UNASKED: gettext_noop("Ran without b
 # Without an approval, only what was allowed comes to these.
 NOT_RUN: Final = (Status.REJECTED, Status.REFUSED, Status.WITHDRAWN)
 RUNS_UNASKED: Final = (Status.ALLOWED, Status.EXECUTING, Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN)
-
-
-def outcome_of(call: ToolCall) -> str:
-    return NOBODY_ASKED if call.status == Status.REFUSED and call.reason in queue.REASONS else str(call.status)
-
-
-def label_of(call: ToolCall) -> str:
-    return LABELS[outcome_of(call)]
-
-
-def ran_unasked(call: ToolCall) -> bool:
-    """Return whether it was started, or is about to be, without a person having been asked; its approval is loaded."""
-    asked: Approval | None = getattr(call, "approval", None)
-    return asked is None and call.status in RUNS_UNASKED
-
-
-def having(outcome: str) -> Q:
-    """Return the condition of calls. Raises: ValueError, for none of CHOICES."""
-    if outcome == UNASKED:
-        # Only what is asked about has a deadline: there is an index of the others. By what it is not, since the one of
-        # outcomes would lead to everything that ran.
-        return Q(deadline__isnull=True, approval__isnull=True) & ~Q(status__in=NOT_RUN)
-    if outcome == NOBODY_ASKED:
-        return _settled_as(Status.REFUSED) & Q(reason__in=queue.REASONS)
-    if outcome == Status.REFUSED:
-        return _settled_as(Status.REFUSED) & ~Q(reason__in=queue.REASONS)
-    status = Status(outcome)
-    return _settled_as(status) if status in SETTLED else Q(status=status)
-
-
-def _settled_as(status: Status) -> Q:
-    # Said twice for the index of outcomes, which has only what is settled.
-    return Q(status=status, settled_at__isnull=False)
-
-
 # What each says; the order is that of the columns.
 COLUMNS: Final[dict[str, str]] = {
     "id": "of the call",
@@ -91,6 +55,33 @@ COLUMNS: Final[dict[str, str]] = {
     "output": "what the tool printed",
     "conversationId": "of the chat that it comes from",
 }
+
+
+def outcome_of(call: ToolCall) -> str:
+    return NOBODY_ASKED if call.status == Status.REFUSED and call.reason in queue.REASONS else str(call.status)
+
+
+def label_of(call: ToolCall) -> str:
+    return LABELS[outcome_of(call)]
+
+
+def ran_unasked(call: ToolCall) -> bool:
+    """Return whether it was started, or is about to be, without a person having been asked; its approval is loaded."""
+    return approval_of(call) is None and call.status in RUNS_UNASKED
+
+
+def having(outcome: str) -> Q:
+    """Return the condition of calls. Raises: ValueError, for none of CHOICES."""
+    if outcome == UNASKED:
+        # Only what is asked about has a deadline: there is an index of the others. By what it is not, since the one of
+        # outcomes would lead to everything that ran.
+        return Q(deadline__isnull=True, approval__isnull=True) & ~Q(status__in=NOT_RUN)
+    if outcome == NOBODY_ASKED:
+        return _settled_as(Status.REFUSED) & Q(reason__in=queue.REASONS)
+    if outcome == Status.REFUSED:
+        return _settled_as(Status.REFUSED) & ~Q(reason__in=queue.REASONS)
+    status = Status(outcome)
+    return _settled_as(status) if status in SETTLED else Q(status=status)
 
 
 def needed(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
@@ -153,11 +144,13 @@ def seconds_to_decide(call: ToolCall) -> float | None:
     asked, answers = approval_of(call), decisions_of(call)
     if asked is None or not answers:
         return None
-    return round(max(0.0, (_last(answers) - asked.created_at).total_seconds()), 3)
+    last = max(each.decided_at for each in answers)
+    return round(max(0.0, (last - asked.created_at).total_seconds()), 3)
 
 
-def _last(answers: Iterable[Decision]) -> datetime:
-    return max(each.decided_at for each in answers)
+def _settled_as(status: Status) -> Q:
+    # Said twice for the index of outcomes, which has only what is settled.
+    return Q(status=status, settled_at__isnull=False)
 
 
 def _decision(each: Decision, cover: Cover) -> dict[str, Any]:
