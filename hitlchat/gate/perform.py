@@ -101,7 +101,7 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
             return None
         if ask := strictness.about_call(call):
             raise AskFirst(call, ask)
-        if staleness.is_due(call) and not _stands(call, seen):
+        if staleness.is_due(call) and not staleness.stands(call, seen):
             return None
         agents: object = _source(call)
         if isinstance(agents, DelegatingSource):
@@ -253,15 +253,6 @@ def _claimed(call: ToolCall, place: Place) -> ToolCall:
         raise
     works[call.pk] = Work(place, lease.uptime())
     return call
-
-
-def _stands(call: ToolCall, seen: Look | None) -> bool:
-    if seen is None:
-        raise LookFirst(call)
-    if staleness.is_as_shown(call, seen):
-        return True
-    staleness.ask(call, seen)
-    return False
 
 
 async def _enter(call: ToolCall, work: Work, place: Place) -> ToolResult:

@@ -70,11 +70,17 @@ async def look(call: ToolCall) -> Look:
     return Look(call.round, made or preview.failed("The tool gave no preview this time."))
 
 
-def is_as_shown(call: ToolCall, seen: Look) -> bool:
-    """LookFirst when `seen` is of an earlier round."""
-    if seen.round != call.round:
+def stands(call: ToolCall, seen: Look | None) -> bool:
+    """Return whether an approved call would still do what was shown; otherwise ask about it again.
+
+    LookFirst: `seen` is no look of this round. StaleCall: someone else moved the call first.
+    """
+    if seen is None or seen.round != call.round:
         raise LookFirst(call)
-    return canonical.dumps(seen.preview) == canonical.dumps(call.approval.disclosure["preview"])
+    if canonical.dumps(seen.preview) == canonical.dumps(call.approval.disclosure["preview"]):
+        return True
+    ask(call, seen)
+    return False
 
 
 def ask(call: ToolCall, seen: Look) -> None:
@@ -135,14 +141,14 @@ def _person_lost(call: ToolCall) -> str | None:
 
 
 def _not_decided(call: ToolCall) -> str | None:
-    """A yes stands when people change, but not when the rules do under which it was given."""
+    """Return why the yes does not count: it stands when people change, but not when the rules do."""
     if not deciders.quorum_is_reached(call.approval, call):
         return "fewer people approved it than have to"
     return oversight.CHANGED if oversight.has_changed(call) else None
 
 
 def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
-    """A yes stands when the rules are others now, unless they refuse the call."""
+    """Return why the rules refuse the call now; a yes stands when they are others and do not."""
     if call.rule == policy.rule_of(tool):
         return None
     caller = disclosure.caller_of(call.approval.disclosure)
