@@ -62,7 +62,7 @@ class Group:
 
     @property
     def key(self) -> str:
-        """Names this very set on a page."""
+        """Return the name of this very set on a page."""
         return canonical.sha256([card.key for card in self.cards])[:16]
 
     @property
@@ -114,7 +114,7 @@ def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
 
 
 def twins(approval: Approval) -> list[Approval]:
-    """The other waiting ones that are identical to this one, whatever became of it."""
+    """Return the other waiting approvals that are identical to this one, whatever became of it."""
     if not approval.same or approval.call.conversation_id is None:
         return []
     rows: QuerySet[Approval] = Approval.objects.select_related("call").filter(

@@ -227,7 +227,7 @@ class Card:
 
 
 def box(text: str, name: str = "", word: str = "") -> Row:
-    """`text` in a box, under `name` with its type in one `word`."""
+    """Return `text` in a box, under `name`, with its type in one `word`."""
     whole = see(text)
     if len(text) <= FOLD_AFTER and text.count("\n") < FOLD_AFTER_LINES:
         return Row(see(name), word, whole, length=len(text), value_warnings=whole.warnings)
@@ -238,7 +238,7 @@ def box(text: str, name: str = "", word: str = "") -> Row:
 
 
 def effect(shown: dict[str, Any]) -> Effect:
-    """A stored preview. KeyError when it lacks a part."""
+    """Return a stored preview as it is shown. Raises: KeyError, where it lacks a part."""
     cut = tuple(shown["cut"])
     if shown["error"] is not None:
         return Effect(error=box(shown["error"]), notes=cut)
@@ -337,7 +337,7 @@ def _is_text(shown: Preview) -> bool:
 
 
 def _texts(before: Preview, now: Preview) -> tuple[Effect, Effect]:
-    """Return both with their difference marked, and with what stands around it."""
+    """Return both texts with their difference marked, and some of what is around it."""
     old, new = (_WORD_OR_SPACE.findall(shown["text"]) for shown in (before, now))
     same, end = diff.shared(old, new)
     other, others = old[same : len(old) - end], new[same : len(new) - end]

@@ -70,7 +70,7 @@ class SignInAgain(NotEntitled):
 
 
 class OnlySignedIn(NotEntitled):
-    """However they are known, it is not by having signed in."""
+    """The person is known by a token or at the console, and not by having signed in."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -113,7 +113,7 @@ def may_decide(actor: Actor, call: ToolCall) -> bool:
 
 
 def may_answer(actor: Actor, approval: Approval) -> bool:
-    """Whoever may decide; and an MCP client that says what its user said to a call of its own, if that will do."""
+    """Return whether the actor may decide, or is an MCP client whose word is enough for a call of its own."""
     call = approval.call
     if actor.means != "elicitation":
         return may_decide(actor, call)
@@ -124,7 +124,7 @@ def may_answer(actor: Actor, approval: Approval) -> bool:
 
 
 def sees(actor: Actor, approval: Approval) -> bool:
-    """Whoever may answer, and the person it is called for."""
+    """Return whether the actor may answer, or is the person it is called for."""
     return (actor.is_person and approval.call.caller_id == actor.user_id) or may_answer(actor, approval)
 
 
@@ -158,7 +158,7 @@ def is_attended(token_id: int | None) -> bool:
 
 
 def what_signed_in_only_means() -> str:
-    """The setting of a tool, for whoever sets it."""
+    """Explain the setting of a tool, for the person who sets it."""
     most = settings.HITL_ELICITATION_MAX_RISK
     said = gettext_noop("No MCP client can say yes for its user: it sends them to a page of this server.")
     return said + (f" {translatable(f'Above L{most} it is always so.')}" if most < HIGHEST_RISK else "")
@@ -241,7 +241,8 @@ def last_minutes(minutes: int) -> str:
 
 
 def require(actor: Actor, approval: Approval) -> None:
-    """SignInAgain, OnlySignedIn: this yes would not count. A client's word has rules of its own."""
+    """Require a fresh sign-in where the call needs one. Raises: SignInAgain, OnlySignedIn."""
+    # The word of a client has rules of its own.
     if actor.means == "elicitation" or not is_asked_of(approval):
         return
     if actor.means != "session":
@@ -252,14 +253,14 @@ def require(actor: Actor, approval: Approval) -> None:
 
 
 def is_asked_of(approval: Approval) -> bool:
-    """Return whether it is asked of them, by what it was when it was asked, and by what its tool is now."""
+    """Return whether a yes needs a fresh sign-in, by the risk when it was asked and by that of its tool now."""
     call = approval.call
     now = call.tool.risk_level if call.tool else 0
     return max(call.risk_level, now) >= HIGHEST_RISK
 
 
 def still(actor: Actor) -> Q:
-    """Return the condition on a call's row, in the very moment that it is moved, and by the database's clock."""
+    """Return the condition, by the database's clock when the call is moved, that the sign-in is still fresh enough."""
     if actor.means == "elicitation":
         return Q()
     risky = Tool.objects.filter(risk_level__gte=HIGHEST_RISK).values("pk")
@@ -323,7 +324,7 @@ def take_back_yes(call: ToolCall, actor: Actor) -> bool:
 
 
 def quorum_is_reached(approval: Approval, call: ToolCall) -> bool:
-    """Return whether as many people as were to be asked said yes to what was asked last."""
+    """Return whether enough people said yes to what was asked last."""
     yes = approval.decisions.filter(verdict=Verdict.APPROVE, round=call.round)
     return yes.count() >= max(call.quorum, int(approval.disclosure["whoDecides"]["quorum"]))
 

@@ -106,12 +106,12 @@ def caller_of(shown: Disclosure) -> Caller:
 
 
 def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:
-    """The same question about other arguments; an edit changes nothing else, least of all the tool."""
+    """Return the same question about other arguments. An edit changes nothing else, least of all the tool."""
     return {**disclosure, "arguments": edited, **_question(tool, edited)}
 
 
 def digest(disclosure: Disclosure) -> str:
-    """SHA-256 over the canonical text: the consent digest."""
+    """Return the consent digest: SHA-256 over the canonical text."""
     return canonical.sha256(disclosure)
 
 

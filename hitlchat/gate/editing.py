@@ -85,7 +85,7 @@ class NotNow(Conflict):
 
 
 def review(approval: Approval, edited: dict[str, Any]) -> Review:
-    """Return what a yes to `edited` would be a yes to. BadEdit: it cannot be approved."""
+    """Return the call as a yes to `edited` would approve it. Raises: BadEdit, where it cannot be approved."""
     call = approval.call
     arguments, said = checked(edited, call)
     assert call.tool is not None
@@ -113,7 +113,7 @@ def changes(old: dict[str, Any], new: dict[str, Any], fields: Iterable[tuple[str
 
 
 def read(text: str) -> dict[str, Any]:
-    """Edited arguments from JSON text. BadEdit."""
+    """Read edited arguments from JSON text. Raises: BadEdit."""
     try:
         return schema.parse_arguments(text)
     except schema.BadArguments as error:

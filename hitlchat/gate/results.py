@@ -146,13 +146,13 @@ def own_words(tool: Tool | None) -> dict[str, str]:
 
 
 def in_force(tool_id: object) -> dict[str, str]:
-    """The tool's own before those for all."""
+    """Return the templates that hold for a tool: its own before those for all."""
     rows = ModelText.objects.filter(Q(tool=None) | Q(tool_id=tool_id)).values_list("tool", "outcome", "text")
     return {outcome: text for _, outcome, text in sorted(rows, key=lambda row: row[0] is not None)}
 
 
 def of(call: ToolCall, *, edited: bool) -> dict[str, str]:
-    """The templates for telling of `call`; the database is asked only where there could be one."""
+    """Return the templates for `call`. The database is read only where there could be one."""
     return in_force(call.tool_id) if matter(call, edited=edited) else {}
 
 
@@ -162,7 +162,7 @@ def matter(call: Subject, *, edited: bool) -> bool:
 
 
 def message(call: Subject, texts: Texts, *, feedback: str = "") -> str:
-    """The words for a call that came to nothing; empty without a template for how."""
+    """Return the operator's words for a call that came to nothing; empty without a template."""
     outcome = _OUTCOMES.get(call.status, "")
     words = [fill(texts.get(outcome, ""), call)]
     if outcome == Outcome.DECLINED and feedback:
@@ -235,7 +235,7 @@ def placeholders(outcome: str) -> list[str]:
 
 
 def ran(error: dict[str, Any]) -> bool | None:
-    """None: its kind does not tell."""
+    """Return whether the tool was run before the error; None if its kind does not tell."""
     kind = error.get("kind")
     return None if kind not in _KINDS_BEFORE_A_RUN | RAN else kind in RAN
 

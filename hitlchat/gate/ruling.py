@@ -103,7 +103,7 @@ def check(tool: Tool, rules: Rules) -> None:
 
 
 def able(rules: Rules) -> QuerySet[User]:
-    """Everyone who could decide by these rules at some time, besides the person it is called for."""
+    """Return everyone who could decide by these rules at some time, besides the person it is called for."""
     found = Q(pk__in=[])
     if rules.escalate_to is not None:
         found |= Q(groups=rules.escalate_to)
@@ -150,7 +150,7 @@ def _escalation(tool: Tool, rules: Rules) -> dict[str, str]:
 
 
 def _too_few(rules: Rules) -> dict[str, str]:
-    """Rules by which nobody could ever have a call approved are none."""
+    """Return the problem of rules by which nobody could ever approve a call."""
     count = able(rules).count()
     if count >= rules.quorum or rules.decided_by == DecidedBy.REQUESTER:
         return {}

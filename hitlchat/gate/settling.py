@@ -152,7 +152,7 @@ async def _woken(event: asyncio.Event, seconds: float) -> None:
 
 
 def _begun(related: tuple[str, ...], call_id: UUID) -> ToolCall:
-    """The call as it is, and started if it is ready."""
+    """Return the call as it is, and start it if it is ready."""
     call = ToolCall.objects.select_related(*(related or [None])).get(pk=call_id)
     if call.status in placing.READY:
         perform.begin(call_id)

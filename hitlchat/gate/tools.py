@@ -42,7 +42,7 @@ def listed() -> QuerySet[Tool]:
 
 
 def tools_for(caller: Caller, names: Collection[str] | None = None) -> QuerySet[Tool]:
-    """The catalog of `caller`: published tools, narrowed to `names` if given. A Studio author may test drafts too."""
+    """Return the catalog of `caller`: published tools, narrowed to `names` if given; for Studio authors also drafts."""
     tools = listed()
     tools = tools.exclude(source=AGENT) if caller.kind == "studio" else tools.filter(published=True)
     return tools if names is None else tools.filter(name__in=names)
@@ -244,7 +244,7 @@ def _note_change(before: dict[str, Any], tool: Tool, actor: Actor) -> None:
 
 
 def _named(tool: Tool, columns: dict[str, Any]) -> dict[str, Any]:
-    """Return `columns`, with what another name demands."""
+    """Return `columns`, as strict as the last tool of a new name was."""
     if columns.get("name", tool.name) == tool.name or (before := former_guard(columns["name"])) is None:
         return columns
     wanted = replace(guard_of(tool), **{name: columns[name] for name in spec.INHERITED if name in columns})

@@ -103,7 +103,7 @@ def void(grant: Grant, why: str) -> None:
 
 
 def void_changed() -> None:
-    """Void, for the sweeper, grants that are void by now and that nobody has come across."""
+    """Void the grants that a change has made void, whether or not a call needed them since."""
     rows = Grant.objects.filter(scope.ACTIVE).select_related("tool__oversight", "person")
     for grant in rows[:MOST_AT_ONCE]:
         if why := scope.why_void(grant):
@@ -121,7 +121,7 @@ def active(rows: QuerySet[Grant]) -> QuerySet[Grant]:
 
 
 def ended(rows: QuerySet[Grant]) -> QuerySet[Grant]:
-    """Used up, over, revoked or void."""
+    """Return those that are used up, over, revoked or void."""
     return rows.exclude(pk__in=Grant.objects.filter(scope.ACTIVE).values("pk"))
 
 
@@ -179,7 +179,7 @@ def meant(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, A
 
 
 def planned(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, Any]) -> Grant:
-    """The grant, not yet given. BadGrant."""
+    """Return the grant, which is not yet given. Raises: BadGrant."""
     exactly, call = meant(approval, scope, actor, arguments), approval.call
     here = call.conversation_id
     grant = Grant(
