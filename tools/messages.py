@@ -287,9 +287,10 @@ def _of_templates() -> Iterator[Found]:
 
 def _of_gallery() -> Iterator[Found]:
     """Yield what the gallery of servers says of each."""
-    for path in sorted((ROOT / GALLERY).glob("*.json")):
-        name = path.relative_to(ROOT).as_posix()
-        for entry in json.loads(path.read_bytes()):
+    launchers = json.loads((ROOT / GALLERY / "words.json").read_bytes())["launchers"]
+    yield from ((f"{GALLERY}/words.json", text, None) for text in launchers.values())
+    for name in (f"{GALLERY}/local.json", f"{GALLERY}/remote.json"):
+        for entry in json.loads((ROOT / name).read_bytes()):
             said = (entry["summary"], entry["privileges"], entry["category"], *entry.get("setup", ()))
             yield from ((name, text, None) for text in said)
             yield from ((name, tag, PART) for tag in entry["tags"])

@@ -29,6 +29,10 @@ def entry(entry_id: str) -> Entry:
     return found
 
 
+def trust_of(entry_id: str, draft: ServerDraft) -> str:
+    return gallery.vouched(draft, entry_id).trust
+
+
 def test_there_is_enough_to_start_from() -> None:
     assert sum(each.by_vendor for each in REMOTE) >= 40
     assert len(LOCAL) >= 12
@@ -46,9 +50,9 @@ def test_no_two_entries_are_the_same() -> None:
 
 def test_an_entry_can_be_saved_as_it_is() -> None:
     for each in gallery.ALL:
-        columns = server_draft.columns(each.draft())
+        columns = server_draft.columns(each.draft)
         assert columns["gallery_entry"] == each.id
-        assert columns["docs_url"] == each.docs_url
+        assert columns["docs_url"] == each.draft.docs_url
 
 
 def test_an_entry_is_of_known_kinds() -> None:
@@ -57,19 +61,19 @@ def test_an_entry_is_of_known_kinds() -> None:
         assert each.auth in AUTHS
         assert set(each.tags) <= set(TAGS)
         assert len({"reads only", "changes things"} & set(each.tags)) == 1
-        assert each.trust in {Trust.VENDOR, Trust.COMMUNITY}
+        assert each.draft.trust in {Trust.VENDOR, Trust.COMMUNITY}
 
 
 def test_an_entry_is_reached_over_https_or_started_by_a_launcher() -> None:
     for each in gallery.ALL:
-        assert urlsplit(each.docs_url).scheme == "https"
+        assert urlsplit(each.draft.docs_url).scheme == "https"
         if each.kind == "remote":
-            parts = urlsplit(each.url)
+            parts = urlsplit(each.draft.url)
             assert (parts.scheme, parts.port, parts.username, parts.fragment) == ("https", None, None, "")
             assert "." in (parts.hostname or "")
         else:
-            assert each.command in {"npx", "uvx"}
-            assert each.url == ""
+            assert each.draft.command in {"npx", "uvx"}
+            assert each.draft.url == ""
 
 
 def test_what_an_entry_says_is_short_and_plain() -> None:
@@ -84,54 +88,54 @@ def test_what_an_entry_says_is_short_and_plain() -> None:
 
 def test_an_entry_asks_for_what_it_says_it_asks_for() -> None:
     for each in gallery.ALL:
-        secret = [value for value in (*each.headers, *each.env) if value.secret]
+        secret = [value for value in (*each.draft.headers, *each.draft.env) if value.secret]
         assert all(value.value and "${" in value.value for value in secret), each.id
-        bearer = [value for value in each.headers if value.value and value.value.startswith("Bearer ${")]
+        bearer = [value for value in each.draft.headers if value.value and value.value.startswith("Bearer ${")]
         assert bool(bearer) == (each.auth == "bearer")
         if each.auth in {"none", "oauth"}:
             assert not secret
         elif each.auth == "api-key":
-            assert secret or any("${" in arg for arg in each.args)
+            assert secret or any("${" in arg for arg in each.draft.args)
 
 
 def test_an_entry_is_trusted_as_long_as_it_leads_where_it_leads() -> None:
     for each in gallery.ALL:
-        draft = each.draft()
-        assert gallery.trust_of(each.id, draft) == each.trust
-        assert gallery.trust_of(each.id, replace(draft, name="mine", call_seconds=5)) == each.trust
+        draft = each.draft
+        assert trust_of(each.id, draft) == each.draft.trust
+        assert trust_of(each.id, replace(draft, name="mine", call_seconds=5)) == each.draft.trust
         if each.kind == "remote":
-            elsewhere = replace(draft, url=f"https://{urlsplit(each.url).hostname}/somewhere/else")
-            assert gallery.trust_of(each.id, elsewhere) == Trust.KNOWN_HOST
-            assert gallery.trust_of(each.id, replace(draft, url="https://attacker.example/mcp")) == Trust.UNKNOWN
+            elsewhere = replace(draft, url=f"https://{urlsplit(each.draft.url).hostname}/somewhere/else")
+            assert trust_of(each.id, elsewhere) == Trust.KNOWN_HOST
+            assert trust_of(each.id, replace(draft, url="https://attacker.example/mcp")) == Trust.UNKNOWN
         else:
-            assert gallery.trust_of(each.id, replace(draft, command="bash")) == Trust.UNKNOWN
-            assert gallery.trust_of(each.id, replace(draft, args=(*each.args, "--more"))) == Trust.UNKNOWN
-            more = (*each.env, Value("NODE_OPTIONS", "--require=/evil.js", secret=False))
-            assert gallery.trust_of(each.id, replace(draft, env=more)) == Trust.UNKNOWN
+            assert trust_of(each.id, replace(draft, command="bash")) == Trust.UNKNOWN
+            assert trust_of(each.id, replace(draft, args=(*each.draft.args, "--more"))) == Trust.UNKNOWN
+            more = (*each.draft.env, Value("NODE_OPTIONS", "--require=/evil.js", secret=False))
+            assert trust_of(each.id, replace(draft, env=more)) == Trust.UNKNOWN
 
 
 def test_what_an_entry_leaves_open_may_be_filled_in_but_not_with_an_option() -> None:
     files = entry("filesystem")
-    *fixed, open_one = files.args
+    *fixed, open_one = files.draft.args
     assert open_one == "${FILES_FOLDER}"
-    assert gallery.trust_of("filesystem", replace(files.draft(), args=(*fixed, "/srv/files"))) == Trust.COMMUNITY
-    assert gallery.trust_of("filesystem", replace(files.draft(), args=(*fixed, "--eval=1"))) == Trust.UNKNOWN
-    assert gallery.trust_of("filesystem", replace(files.draft(), args=("-y", "evil", "/srv"))) == Trust.UNKNOWN
+    assert trust_of("filesystem", replace(files.draft, args=(*fixed, "/srv/files"))) == Trust.COMMUNITY
+    assert trust_of("filesystem", replace(files.draft, args=(*fixed, "--eval=1"))) == Trust.UNKNOWN
+    assert trust_of("filesystem", replace(files.draft, args=("-y", "evil", "/srv"))) == Trust.UNKNOWN
 
 
 def test_a_typed_address_on_a_host_of_the_gallery_counts_for_something_over_https_only() -> None:
-    assert gallery.trust_for("https://mcp.linear.app/other") == Trust.KNOWN_HOST
-    assert gallery.trust_for("https://MCP.linear.app/mcp") == Trust.KNOWN_HOST
+    assert trust_of("", ServerDraft("x", url="https://mcp.linear.app/other")) == Trust.KNOWN_HOST
+    assert trust_of("", ServerDraft("x", url="https://MCP.linear.app/mcp")) == Trust.KNOWN_HOST
     for url in (
         *("http://mcp.linear.app/mcp", "https://mcp.linear.app:8443/mcp", "https://mcp.linear.app.evil.example/mcp"),
         *("https://linear.app/mcp", "https://[broken", "", "mcp.linear.app"),
     ):
-        assert gallery.trust_for(url) == Trust.UNKNOWN
+        assert trust_of("", ServerDraft("x", url=url)) == Trust.UNKNOWN
 
 
 def test_the_entry_of_an_unknown_id_vouches_for_nothing() -> None:
     assert gallery.find("nothing") is None
-    assert gallery.trust_of("nothing", ServerDraft("x", url="https://x.example/mcp")) == Trust.UNKNOWN
+    assert trust_of("nothing", ServerDraft("x", url="https://x.example/mcp")) == Trust.UNKNOWN
 
 
 @pytest.fixture
@@ -206,9 +210,9 @@ def test_programs_cannot_be_started_from_where_they_are_not_allowed(admin: Clien
 @pytest.mark.django_db
 def test_what_is_connected_already_is_marked_until_it_leads_elsewhere(admin: Client, alice: User) -> None:
     linear = entry("linear")
-    servers.create(replace(linear.draft(), name="ours"), signed_in(alice))
+    servers.create(replace(linear.draft, name="ours"), signed_in(alice))
     somewhere(alice, "other")
     assert "Here as ours" in shown(admin, "?q=linear")
     moved = UpstreamServer.objects.get(name="ours")
-    servers.change(moved.pk, replace(linear.draft(), name="ours", url="https://mcp.example/mcp"), signed_in(alice))
+    servers.change(moved.pk, replace(linear.draft, name="ours", url="https://mcp.example/mcp"), signed_in(alice))
     assert "Here as" not in shown(admin)

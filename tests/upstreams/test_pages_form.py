@@ -255,9 +255,9 @@ def an_entry() -> Any:
 def test_a_server_from_the_gallery_is_prefilled_and_trusted_as_the_gallery_says(alice: User) -> None:
     entry = an_entry()
     page = of(alice).get(f"/servers/new?from={entry.id}").content.decode()
-    assert entry.url in page
+    assert entry.draft.url in page
     assert entry.privileges[:30].replace("'", "&#x27;") in page
-    save(alice, f"/servers/new?from={entry.id}", **HTTP | {"url": entry.url}, entry=entry.id)
+    save(alice, f"/servers/new?from={entry.id}", **HTTP | {"url": entry.draft.url}, entry=entry.id)
     server = UpstreamServer.objects.get()
     assert (server.trust, server.gallery_entry) == (Trust.VENDOR, entry.id)
 
@@ -270,7 +270,7 @@ def test_trust_is_never_taken_from_what_was_posted(alice: User) -> None:
 
 def test_a_server_of_the_gallery_that_is_led_elsewhere_is_no_longer_trusted(alice: User) -> None:
     entry = an_entry()
-    save(alice, **HTTP | {"url": entry.url}, entry=entry.id)
+    save(alice, **HTTP | {"url": entry.draft.url}, entry=entry.id)
     save(alice, "/servers/s/shop", **HTTP)
     assert UpstreamServer.objects.get().trust == Trust.UNKNOWN
 

@@ -1,11 +1,11 @@
-"""Well-known servers to start from: what is known of each before anyone has connected to it."""
+"""Well-known servers to start from, as remote.json, local.json and words.json describe them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
-from urllib.parse import urlencode, urlsplit
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from django.http import QueryDict
 from django.utils.translation import gettext, gettext_noop
@@ -17,62 +17,33 @@ from hitlchat.upstreams.models import Transport, Trust
 from hitlchat.upstreams.risk.fingerprint import Connection
 from hitlchat.upstreams.server_draft import ServerDraft
 
-AuthKind = Literal["oauth", "bearer", "api-key", "none"]
 
-AUTHS: dict[str, str] = {
+def _read(name: str) -> Any:
+    return json.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
+AUTHS: Final[dict[str, str]] = {
     "oauth": "OAuth",
     "bearer": gettext_noop("Token"),
     "api-key": gettext_noop("API key"),
     "none": gettext_noop("No sign-in"),
 }
-KINDS: dict[str, str] = {
+KINDS: Final[dict[str, str]] = {
     "remote": gettext_noop("On the internet"),
     "local": gettext_noop("A program on this machine"),
 }
-CATEGORIES = (
-    "Code",
-    "Cloud and hosting",
-    "Monitoring",
-    "Data",
-    "Search and web",
-    "Documentation",
-    "Work and planning",
-    "Customers and sales",
-    "Payments",
-    "Design and content",
-    "Files and this machine",
-)
-TAGS = (
-    "reads only",
-    "changes things",
-    "analytics",
-    "browser",
-    "databases",
-    "design",
-    "documentation",
-    "errors and logs",
-    "files",
-    "git",
-    "hosting",
-    "issues",
-    "money",
-    "people",
-    "search",
-)
-_LAUNCHERS = {
-    "npx": gettext_noop(
-        "It needs Node.js: npx downloads the newest version at each start, unless you name one (package@1.2.3)."
-    ),
-    "uvx": gettext_noop(
-        "It needs uv: uvx downloads the newest version when first started, unless you name one (package@1.2.3)."
-    ),
-}
+_WORDS: Final[dict[str, Any]] = _read("words.json")
+# In the order in which pages show them.
+CATEGORIES: Final[tuple[str, ...]] = tuple(_WORDS["categories"])
+TAGS: Final[tuple[str, ...]] = tuple(_WORDS["tags"])
+LONGEST_SEARCH: Final = 100
 
 
 @dataclass(frozen=True)
 class Entry:
-    """`setup`: what to do before and while connecting, in sentences. `privileges`: what it can do to what is yours.
-    `headers` and `env` hold references such as `${GITHUB_TOKEN}`, never values.
+    """`setup`: the steps before and while connecting, in sentences. `privileges`: what it can do to what is yours.
+    `draft` is to be looked over, completed and saved by a person; its headers and variables hold references such as
+    `${GITHUB_TOKEN}`, never values.
     """
 
     id: str
@@ -81,38 +52,44 @@ class Entry:
     summary: str
     category: str
     tags: tuple[str, ...]
-    trust: str
-    auth: AuthKind
-    docs_url: str
+    auth: str
     setup: tuple[str, ...]
     privileges: str
-    transport: str = Transport.HTTP.value
-    url: str = ""
-    headers: tuple[Value, ...] = ()
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: tuple[Value, ...] = ()
+    draft: ServerDraft
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "Entry":
-        """KeyError, TypeError: a member is missing, or is none."""
-        read: dict[str, Any] = dict(given)
-        for name in ("tags", "args"):
-            read[name] = tuple(read.get(name, ()))
+        """Raises: KeyError, TypeError, a member is missing, or is none"""
+        about = {name: given[name] for name in ("id", "title", "maker", "summary", "category", "auth", "privileges")}
+        reached = {name: value for name, value in given.items() if name not in {*about, "tags", "setup"}}
         for name in ("headers", "env"):
-            read[name] = tuple(_value(*pair) for pair in read.get(name, {}).items())
-        read["setup"] = (*read.get("setup", ()), *_steps(read))
-        return cls(**read)
+            # Only a value that refers to a variable is a secret.
+            pairs = reached.get(name, {}).items()
+            reached[name] = tuple(Value(key, text, secret="${" in text) for key, text in pairs)
+        reached["args"] = tuple(reached.get("args", ()))
+        draft = ServerDraft(name=given["id"], gallery_entry=given["id"], **reached)
+        setup = [*given.get("setup", ())]
+        if wanted := [name for each in (*draft.headers, *draft.env) for name in references.names(each.value or "")]:
+            listed = " and ".join(wanted)
+            setup.append(
+                translatable(f"Set {listed} in the environment of this server, or type the value in when you connect.")
+            )
+        if given["auth"] == "oauth":
+            maker = given["maker"]
+            setup.append(translatable(f"Save it, then sign in at {maker} when the page of the server asks for it."))
+        if launcher := _WORDS["launchers"].get(draft.command):
+            setup.append(launcher)
+        return cls(**about, tags=tuple(given["tags"]), setup=tuple(setup), draft=draft)
 
     @property
     def kind(self) -> str:
-        """A key of KINDS."""
-        return "local" if self.transport == Transport.STDIO else "remote"
+        """Return a key of KINDS."""
+        return "local" if self.draft.transport == Transport.STDIO else "remote"
 
     @property
     def address(self) -> str:
-        """Return where it is, or what would be started, as a person reads it."""
-        return self.draft().command_line if self.kind == "local" else self.url
+        """Return the address, or what would be started, as a person reads it."""
+        return self.draft.command_line if self.kind == "local" else self.draft.url
 
     @property
     def kind_words(self) -> str:
@@ -124,123 +101,26 @@ class Entry:
 
     @property
     def by_vendor(self) -> bool:
-        return self.trust == Trust.VENDOR
-
-    def draft(self) -> ServerDraft:
-        """Return a draft, to be looked over, completed and saved by a person."""
-        return ServerDraft(
-            name=self.id,
-            transport=self.transport,
-            url=self.url,
-            headers=self.headers,
-            command=self.command,
-            args=self.args,
-            env=self.env,
-            trust=self.trust,
-            gallery_entry=self.id,
-            docs_url=self.docs_url,
-        )
+        return self.draft.trust == Trust.VENDOR
 
     def is_where(self, draft: ServerDraft) -> bool:
-        """Return whether `draft` still leads to this server and no other.
-
-        Only what the entry leaves open was filled in.
-        """
-        if draft.transport != self.transport:
+        """Return whether `draft` still leads to this server, with no more filled in than the entry leaves open."""
+        if draft.transport != self.draft.transport:
             return False
-        if self.kind == "local":
-            own = {each.name for each in self.env}
-            return draft.command == self.command and _fits(self.args, draft.args) and own >= _names(draft.env)
-        return _identity(draft) == _identity(self.draft())
-
-
-def _steps(read: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what follows from how it is reached."""
-    given = [*read["headers"], *read["env"]]
-    if wanted := [name for value in given for name in references.names(value.value or "")]:
-        listed = " and ".join(wanted)
-        yield translatable(f"Set {listed} in the environment of this server, or type the value in when you connect.")
-    if read["auth"] == "oauth":
-        maker = read["maker"]
-        yield translatable(f"Save it, then sign in at {maker} when the page of the server asks for it.")
-    if launcher := _LAUNCHERS.get(read.get("command", "")):
-        yield launcher
-
-
-def _value(name: str, text: str) -> Value:
-    """Return a value of an entry; only one that refers to a variable is a secret."""
-    return Value(name, text, secret="${" in text)
-
-
-def _fits(own: tuple[str, ...], given: tuple[str, ...]) -> bool:
-    """An argument that refers to a variable may be replaced, but not by an option, which could do anything."""
-    if len(own) != len(given):
-        return False
-    return all(
-        one == other or ("${" in one and other[:1] not in {"", "-"}) for one, other in zip(own, given, strict=True)
-    )
-
-
-def _names(values: tuple[Value, ...]) -> set[str]:
-    return {each.name for each in values}
-
-
-def _identity(draft: ServerDraft) -> dict[str, Any] | None:
-    try:
-        return Connection(cast("Any", draft.transport), url=draft.url).identity()
-    except ValueError:
-        return None
-
-
-_HERE = Path(__file__).resolve().parent
-
-
-def _read(name: str) -> list[Entry]:
-    return [Entry.from_json(each) for each in json.loads((_HERE / name).read_text(encoding="utf-8"))]
-
-
-ALL: tuple[Entry, ...] = tuple(
-    sorted([*_read("remote.json"), *_read("local.json")], key=lambda each: each.title.lower())
-)
-_BY_ID = {entry.id: entry for entry in ALL}
-_HOSTS = {urlsplit(entry.url).hostname for entry in ALL if entry.url}
-
-
-def find(entry_id: str) -> Entry | None:
-    return _BY_ID.get(entry_id)
-
-
-def trust_for(url: str) -> Trust:
-    """Return the trust in an address that was typed in. A host of the gallery counts for something only over https."""
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme.lower() == "https" and parts.hostname in _HOSTS and parts.port in {None, 443}
-    except ValueError:
-        return Trust.UNKNOWN
-    return Trust.KNOWN_HOST if known else Trust.UNKNOWN
-
-
-def trust_of(entry_id: str, draft: ServerDraft) -> Trust:
-    """The entry's own while `draft` still leads where the entry does, else that of the address alone."""
-    entry = find(entry_id)
-    if entry and entry.is_where(draft):
-        return Trust(entry.trust)
-    return trust_for(draft.url)
-
-
-def vouched(draft: ServerDraft, entry_id: str) -> ServerDraft:
-    """`draft` with the trust that it deserves, and with its entry while it still leads where that does."""
-    entry = find(entry_id)
-    kept = entry_id if entry and entry.is_where(draft) else ""
-    return replace(draft, trust=trust_of(kept, draft).value, gallery_entry=kept)
-
-
-LONGEST = 100
+        if self.kind == "remote":
+            return _identity(draft) == _identity(self.draft)
+        own, given = self.draft.args, draft.args
+        # An argument that refers to a variable may be replaced, but not by an option, which could do anything.
+        fits = len(own) == len(given) and all(
+            one == other or ("${" in one and other[:1] not in {"", "-"}) for one, other in zip(own, given, strict=True)
+        )
+        names = {each.name for each in self.draft.env}
+        return fits and draft.command == self.draft.command and names >= {each.name for each in draft.env}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Empty ones narrow nothing; all others have to fit at once, but of the tags only one."""
+    """Filters. Empty ones narrow nothing; all others have to fit at once, but of the tags only one."""
 
     q: str = ""
     category: str = ""
@@ -252,26 +132,39 @@ class Wanted:
     def any(self) -> bool:
         return self != Wanted()
 
-    @property
-    def query(self) -> str:
-        """Return the filters as a link says them."""
-        given = [(name, value) for name in ("q", "category", "kind", "auth") if (value := getattr(self, name))]
-        return urlencode([*given, *(("tag", tag) for tag in self.tags)])
-
     def fits(self, entry: Entry) -> bool:
         return (
             self.category in {"", entry.category}
             and self.kind in {"", entry.kind}
             and self.auth in {"", entry.auth}
             and (not self.tags or not set(self.tags).isdisjoint(entry.tags))
-            and all(word in _text(entry) for word in self.q.lower().split())
+            and all(word in _searched(entry) for word in self.q.lower().split())
         )
+
+
+ALL: Final[tuple[Entry, ...]] = tuple(
+    sorted(map(Entry.from_json, [*_read("remote.json"), *_read("local.json")]), key=lambda each: each.title.lower())
+)
+_BY_ID: Final = {entry.id: entry for entry in ALL}
+_HOSTS: Final = {urlsplit(entry.draft.url).hostname for entry in ALL if entry.draft.url}
+
+
+def find(entry_id: str) -> Entry | None:
+    return _BY_ID.get(entry_id)
+
+
+def vouched(draft: ServerDraft, entry_id: str) -> ServerDraft:
+    """Return `draft` with the trust that it deserves, and with its entry while it still leads where that does."""
+    entry = find(entry_id)
+    if entry and entry.is_where(draft):
+        return replace(draft, trust=entry.draft.trust, gallery_entry=entry_id)
+    return replace(draft, trust=_trust_in(draft.url).value, gallery_entry="")
 
 
 def wanted(query: QueryDict) -> Wanted:
     """Return the filters of a query; a value that no filter has narrows nothing."""
     return Wanted(
-        q=query.get("q", "").strip().replace("\x00", "")[:LONGEST],
+        q=query.get("q", "").strip().replace("\x00", "")[:LONGEST_SEARCH],
         category=_one(query, "category", CATEGORIES),
         kind=_one(query, "kind", KINDS),
         auth=_one(query, "auth", AUTHS),
@@ -279,18 +172,34 @@ def wanted(query: QueryDict) -> Wanted:
     )
 
 
-def found(asked: Wanted) -> list[Entry]:
+def found(filters: Wanted) -> list[Entry]:
     """Return the entries by category, in each by name."""
-    fitting = [entry for entry in ALL if asked.fits(entry)]
-    return sorted(fitting, key=lambda entry: CATEGORIES.index(entry.category))
+    return sorted(filter(filters.fits, ALL), key=lambda entry: CATEGORIES.index(entry.category))
 
 
-def _one(query: QueryDict, name: str, known: Iterable[str]) -> str:
+def _one(query: QueryDict, name: str, choices: Iterable[str]) -> str:
     given = query.get(name, "")
-    return given if given in known else ""
+    return given if given in choices else ""
 
 
-def _text(entry: Entry) -> str:
-    said, tags = (entry.summary, entry.category), entry.tags
-    here = (*map(gettext, said), *map(translated_parts, tags))
-    return " ".join((entry.title, entry.maker, entry.address, *said, *tags, *here)).lower()
+def _identity(draft: ServerDraft) -> dict[str, Any] | None:
+    try:
+        return Connection(cast("Any", draft.transport), url=draft.url).identity()
+    except ValueError:
+        return None
+
+
+def _searched(entry: Entry) -> str:
+    texts = (entry.summary, entry.category)
+    here = (*map(gettext, texts), *map(translated_parts, entry.tags))
+    return " ".join((entry.title, entry.maker, entry.address, *texts, *entry.tags, *here)).lower()
+
+
+def _trust_in(url: str) -> Trust:
+    """Return the trust in an address that was typed in. A host of the gallery counts for something only over https."""
+    try:
+        parts = urlsplit(url)
+        is_known = parts.scheme.lower() == "https" and parts.hostname in _HOSTS and parts.port in {None, 443}
+    except ValueError:
+        return Trust.UNKNOWN
+    return Trust.KNOWN_HOST if is_known else Trust.UNKNOWN

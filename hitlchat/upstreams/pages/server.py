@@ -258,7 +258,7 @@ def _suggested(request: HttpRequest) -> ServerDraft | None:
         return None
     if (entry := gallery.find(entry_id)) is None:
         raise Http404("The gallery has no such entry.")
-    draft = entry.draft()
+    draft = entry.draft
     return replace(draft, name=_free(draft.name))
 
 
