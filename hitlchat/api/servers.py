@@ -19,7 +19,7 @@ from hitlchat.base.problems import Invalid
 from hitlchat.secrets.values import Value
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, models, server_draft, servers
 from hitlchat.upstreams.changes import NotConfirmed
-from hitlchat.upstreams.client import Trial
+from hitlchat.upstreams.client.connection import Trial
 from hitlchat.upstreams.models import ToolState, Transport, UpstreamServer
 from hitlchat.upstreams.risk.rubric import assess_server
 from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of

@@ -6,7 +6,7 @@ from uuid import UUID
 from hitlchat.agent import writing
 
 if TYPE_CHECKING:
-    from hitlchat.upstreams.client import Step
+    from hitlchat.upstreams.client.link import Step
 
 LONGEST_MESSAGE = 200
 

@@ -21,7 +21,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.who import claim
 from hitlchat.mcp_server.authentication import ACCESS, GONE
 from hitlchat.mcp_server.tokens import Access
-from hitlchat.upstreams.client import Step
+from hitlchat.upstreams.client.link import Step
 
 _following: WeakValueDictionary[UUID, "Progress"] = WeakValueDictionary()
 

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.db import transaction
-from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from hitlchat.base import database
@@ -22,29 +22,44 @@ from hitlchat.base.lease import SLACK
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
-from hitlchat.upstreams import catalog, discovery, endpoint, server_draft
+from hitlchat.upstreams import catalog, discovery, endpoint
 from hitlchat.upstreams.catalog import CHANGED
-from hitlchat.upstreams.client import Listing, ListingFailed, NeverRan, Outcome, Pool, Status, Trial, try_connect
+from hitlchat.upstreams.client import link
+from hitlchat.upstreams.client.connection import Connection, Status, Trial, try_connect
+from hitlchat.upstreams.client.listing import Listing, ListingFailed
+from hitlchat.upstreams.client.results import NeverRan, Outcome
 from hitlchat.upstreams.discovery import Listed
 from hitlchat.upstreams.endpoint import around
 from hitlchat.upstreams.models import AWAY, ComposedTool, ServerState, ToolState, UpstreamServer
 from hitlchat.upstreams.oauth.tokens import credential
-from hitlchat.upstreams.risk.fingerprint import Connection
-from hitlchat.upstreams.server_draft import ServerDraft
+from hitlchat.upstreams.risk import fingerprint
 
-# So long the word of a process counts that is connected: others may just have no way to the server.
-# It is given anew at least with every look at the connection's health, each half minute.
+# So long the report of a process counts that is connected: others may just have no way to the server. It is repeated
+# at least with every check of the connection's health, each half minute.
 COUNTS_FOR = timedelta(seconds=75)
 MOST_NOTES = 20
+LOOK_SECONDS = 2.0
+# Schemas may be large, and every call would read and parse them.
+_NOT_NEEDED = (
+    *("seen", "pinned", "problems", "warnings", "risk_reasons", "server__notes"),
+    *("tool__input_schema", "tool__output_schema", "tool__facts"),
+)
+
+logger = logging.getLogger(__name__)
 
 
 def report(server_id: UUID, revision: int, status: Status) -> bool:
-    """Write the status of this process's connection; whether the server's tools are in the catalog now.
+    """Store the status of this process's connection. Return whether the server's tools are in the catalog now.
 
     A server that is gone takes its tools out of the catalog. What waits for an answer goes on waiting: the server may
     be back by then, and if not, the call does not start.
     """
-    state = _state(status)
+    state = ServerState(status.state)
+    if status.state == "down" and status.http_status == 401:
+        state = ServerState.SIGN_IN
+    elif status.state == "down" and not status.last_error:
+        # Not tried yet: that is no reason to take anything out of the catalog.
+        state = ServerState.CONNECTING
     columns: dict[str, Any] = {
         "state": state,
         "reason": "" if state == ServerState.UP else storable(status.last_error),
@@ -65,17 +80,8 @@ def report_unusable(server_id: UUID, revision: int, why: str) -> None:
 
 
 def fall_silent() -> None:
-    """Fall silent as this process ends: what it said of its connections does not count any more."""
+    """Take back the reports of this process, which ends."""
     UpstreamServer.objects.filter(reported_by=me()).update(reported_at=None)
-
-
-def _state(status: Status) -> ServerState:
-    if status.state == "down" and status.http_status == 401:
-        return ServerState.SIGN_IN
-    if status.state == "down" and not status.last_error:
-        # Not tried yet: that is no reason to take anything out of the catalog.
-        return ServerState.CONNECTING
-    return ServerState(status.state)
 
 
 def _write(server_id: UUID, revision: int, columns: dict[str, Any]) -> bool:
@@ -84,7 +90,8 @@ def _write(server_id: UUID, revision: int, columns: dict[str, Any]) -> bool:
         server = row.first()
         if server is None:
             return True
-        if columns["state"] != ServerState.UP and _another_is_connected(row):
+        others = row.filter(state=ServerState.UP, reported_at__range=(Now() - COUNTS_FOR, Now() + SLACK))
+        if columns["state"] != ServerState.UP and others.exclude(reported_by=me()).exists():
             return server.present
         if columns["state"] in AWAY and server.present:
             server.present = False
@@ -92,18 +99,6 @@ def _write(server_id: UUID, revision: int, columns: dict[str, Any]) -> bool:
         who = {"reported_by": me(), "reported_at": database.now(), "present": server.present}
         UpstreamServer.objects.filter(pk=server_id).update(**columns, **who)
         return server.present
-
-
-def _another_is_connected(row: QuerySet[UpstreamServer]) -> bool:
-    lately = (Now() - COUNTS_FOR, Now() + SLACK)
-    return row.filter(state=ServerState.UP, reported_at__range=lately).exclude(reported_by=me()).exists()
-
-
-# Schemas may be large, and every call would read and parse them.
-_NOT_NEEDED = (
-    *("seen", "pinned", "problems", "warnings", "risk_reasons", "server__notes"),
-    *("tool__input_schema", "tool__output_schema", "tool__facts"),
-)
 
 
 class NoTarget(Exception):
@@ -138,23 +133,22 @@ def target_of(call: ToolCall) -> Target:
     return Target(row.server, row.name, row.pinned_digest, call.arguments)
 
 
-logger = logging.getLogger(__name__)
-
-LOOK_SECONDS = 2.0
-
-
 @dataclass
-class Known:
-    """One server as this process knows it. `problem`: why it is not even tried. `taken`: the list that is recorded;
-    `reading`: one that is on its way, for all calls that wait for it; `lost`: so often the connection was not there.
+class Tracked:
+    """One server as this process follows it. `problem`: why there is no connection, which is not even tried then.
+
+    `recorded`: the list that is recorded; `reading`: one that is on its way, for all calls that wait for it; `lost`: so
+    often the connection was not there.
     """
 
     server_id: UUID
     revision: int
-    connection: Connection
+    identity: fingerprint.Connection
+    connection: Connection | None = None
     problem: str = ""
+    is_unreported: bool = True
     listed: Listed | None = None
-    taken: Listing | None = None
+    recorded: Listing | None = None
     reading: "asyncio.Task[Listing] | None" = None
     lost: int = 0
     recording: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -165,9 +159,7 @@ class Upkeep:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._pool = Pool(around(), on_tools=self._has_tools, on_status=self._has_status)
-        self._known: dict[str, Known] = {}
-        self._unreported: set[str] = set()
+        self._tracked: dict[str, Tracked] = {}
         self._changing = asyncio.Lock()
         self.worker = Worker("upstreams", self._take_turn, LOOK_SECONDS)
 
@@ -177,127 +169,124 @@ class Upkeep:
 
     async def look(self) -> None:
         """Make the connections what the rows say, and connect."""
-        rows = {row.name: row for row in await in_db(_enabled)()}
-        for name in self._known.keys() - rows.keys():
+        rows = {row.name: row for row in await in_db(lambda: list(UpstreamServer.objects.filter(enabled=True)))()}
+        for name in self._tracked.keys() - rows.keys():
             async with self._changing:
                 await self._forget(name)
-        for name, row in rows.items():
-            if not (known := await self._keep(row)).problem:
-                self._pool.connect(name)
-            elif name in self._unreported:
-                self._unreported.discard(name)
-                await in_db(report_unusable)(known.server_id, known.revision, known.problem)
+        for row in rows.values():
+            tracked = await self._server(row)
+            if tracked.connection is not None:
+                tracked.connection.start()
+            elif tracked.is_unreported:
+                tracked.is_unreported = False
+                await in_db(report_unusable)(tracked.server_id, tracked.revision, tracked.problem)
 
     async def report(self) -> None:
         """Write back what has changed, and record what could not be recorded when it came."""
-        for name in self._unreported & self._known.keys():
-            known = self._known[name]
-            if known.problem:
+        for tracked in list(self._tracked.values()):
+            if tracked.connection is None or not tracked.is_unreported:
                 continue
             # Not while a list is recorded: that it was gone before would take the tools out that this brings back.
-            async with known.recording:
+            async with tracked.recording:
                 # Before it is read: what changes while it is being written is reported next time.
-                self._unreported.discard(name)
-                if not await in_db(report)(known.server_id, known.revision, self._pool.status(name)):
-                    known.taken = None
-        for known in list(self._known.values()):
-            await self._record(known)
+                tracked.is_unreported = False
+                if not await in_db(report)(tracked.server_id, tracked.revision, tracked.connection.status):
+                    tracked.recorded = None
+        for tracked in list(self._tracked.values()):
+            await self._record(tracked)
 
     async def call(self, target: Target, **how: Any) -> Outcome:
-        """Forward a call, if the server still lists the tool as it was accepted; `how` as for the pool."""
-        known = await self._keep(target.server)
-        if known.problem:
-            return NeverRan(known.problem)
-
-        async def check() -> str:
-            return await self._check(known, target)
-
-        return await self._pool.call_tool(target.server.name, target.name, target.arguments, check=check, **how)
+        """Forward a call, if the server still lists the tool as it was accepted; `how`: the rest of a link.ToolCall."""
+        tracked = await self._server(target.server)
+        if (connection := tracked.connection) is None:
+            return NeverRan(tracked.problem)
+        check = partial(self._check, tracked, connection, target)
+        return await connection.call_tool(link.ToolCall(target.name, target.arguments, check=check, **how))
 
     async def close(self) -> None:
-        self._known.clear()
-        await self._pool.close()
-
-    async def _keep(self, row: UpstreamServer) -> Known:
-        """Give the pool the server as `row` has it. Of two that differ the newer one counts."""
-        # Without the lock: closing another server's connection takes its time.
-        if (known := self._current(row)) is not None:
-            return known
+        """Close all connections, at the same time and within bounded time."""
         async with self._changing:
-            if (known := self._current(row)) is not None:
-                return known
+            open_ones = [tracked.connection for tracked in self._tracked.values() if tracked.connection]
+            self._tracked.clear()
+            await asyncio.gather(*(connection.close() for connection in open_ones))
+
+    async def _server(self, row: UpstreamServer) -> Tracked:
+        """Return the server as `row` has it, with its connection. Of two that differ the newer one counts."""
+        # Without the lock: closing another server's connection takes its time.
+        if (tracked := self._current(row)) is not None:
+            return tracked
+        async with self._changing:
+            if (tracked := self._current(row)) is not None:
+                return tracked
             await self._forget(row.name)
-            fresh = Known(row.pk, row.revision, endpoint.connection_of(row))
+            fresh = Tracked(row.pk, row.revision, endpoint.connection_of(row))
             try:
-                await self._pool.put(endpoint.spec_of(row), auth=await in_db(credential)(row))
+                spec, auth = endpoint.spec_of(row), await in_db(credential)(row)
             except endpoint.Unusable as error:
                 fresh.problem = str(error)
-            self._known[row.name] = fresh
-            self._unreported.add(row.name)
+            else:
+                has_tools, has_status = partial(self._has_tools, fresh), partial(_has_status, fresh)
+                fresh.connection = Connection(spec, around(), auth=auth, on_tools=has_tools, on_status=has_status)
+            self._tracked[row.name] = fresh
             return fresh
 
-    def _current(self, row: UpstreamServer) -> Known | None:
-        known = self._known.get(row.name)
-        is_it = known is not None and known.server_id == row.pk and known.revision >= row.revision
-        return known if is_it else None
+    def _current(self, row: UpstreamServer) -> Tracked | None:
+        tracked = self._tracked.get(row.name)
+        is_current = tracked is not None and tracked.server_id == row.pk and tracked.revision >= row.revision
+        return tracked if is_current else None
 
     async def _forget(self, name: str) -> None:
-        self._known.pop(name, None)
-        await self._pool.remove(name)
+        tracked = self._tracked.pop(name, None)
+        if tracked is not None and tracked.connection is not None:
+            await tracked.connection.close()
 
-    async def _check(self, known: Known, target: Target) -> str:
+    async def _check(self, tracked: Tracked, connection: Connection, target: Target) -> str:
         """Return why the call may not be sent over the connection that is open; empty if it may."""
-        name = target.server.name
-        if self._known.get(name) is not known or known.revision != target.server.revision:
+        if self._tracked.get(target.server.name) is not tracked or tracked.revision != target.server.revision:
             return "its server was changed just now"
-        listed, lost = known.listed, known.lost
-        if listed is None or listed.is_stale or self._pool.has_news(name) or listed.lacks(target.name):
+        listed, lost = tracked.listed, tracked.lost
+        if listed is None or listed.is_stale or connection.has_news or listed.lacks(target.name):
             try:
-                listed = known.listed = Listed(await self._read(known, name), known.connection)
+                listed = tracked.listed = Listed(await _read(tracked, connection), tracked.identity)
             except ListingFailed as error:
                 return translatable(f"what its server offers could not be read: {error}")
-            if known.lost != lost:
-                known.listed = None
+            if tracked.lost != lost:
+                tracked.listed = None
                 return "the connection to its server broke just now"
         if listed.digest(target.name) == target.digest:
             return ""
-        await self._record(known)
+        await self._record(tracked)
         return listed.why_missing(target.name) or CHANGED[:1].lower() + CHANGED[1:].rstrip(".")
 
-    async def _read(self, known: Known, name: str) -> Listing:
-        """Return what the server lists now, read once for all who ask at the same time. ListingFailed."""
-        if known.reading is None or known.reading.done():
-            known.reading = asyncio.create_task(self._pool.list_tools(name))
-        # One of them may be cancelled: the others still wait.
-        return await asyncio.shield(known.reading)
-
-    async def _record(self, known: Known) -> None:
+    async def _record(self, tracked: Tracked) -> None:
         """Compare the newest list with the ledger, unless that was done."""
-        async with known.recording:
-            if known.listed is None:
+        async with tracked.recording:
+            if tracked.listed is None:
                 return
-            listing = known.listed.listing
-            if known.taken == listing:
-                # The very same the next time, which is seen at once.
-                known.taken = listing
-            elif await discovery.take_in(known.server_id, known.revision, listing):
-                known.taken = listing
+            listing = tracked.listed.listing
+            # One that is equal becomes the same object, which the next comparison sees at once.
+            if tracked.recorded == listing or await discovery.take_in(tracked.server_id, tracked.revision, listing):
+                tracked.recorded = listing
 
-    async def _has_tools(self, name: str, listing: Listing) -> None:
-        if (known := self._known.get(name)) is not None:
-            known.listed = Listed(listing, known.connection)
-            await self._record(known)
-
-    def _has_status(self, name: str, status: Status) -> None:
-        if status.state != "up" and (known := self._known.get(name)) is not None:
-            # Over the next connection there may be another server.
-            known.listed = None
-            known.lost += 1
-        self._unreported.add(name)
+    async def _has_tools(self, tracked: Tracked, listing: Listing) -> None:
+        tracked.listed = Listed(listing, tracked.identity)
+        await self._record(tracked)
 
 
-def _enabled() -> list[UpstreamServer]:
-    return list(UpstreamServer.objects.filter(enabled=True))
+async def _read(tracked: Tracked, connection: Connection) -> Listing:
+    """Return what the server lists now, read once for all who ask at the same time. Raises: ListingFailed"""
+    if tracked.reading is None or tracked.reading.done():
+        tracked.reading = asyncio.create_task(connection.list_tools())
+    # One of them may be cancelled: the others still wait.
+    return await asyncio.shield(tracked.reading)
+
+
+def _has_status(tracked: Tracked, status: Status) -> None:
+    if status.state != "up":
+        # Over the next connection there may be another server.
+        tracked.listed = None
+        tracked.lost += 1
+    tracked.is_unreported = True
 
 
 _serving: Upkeep | None = None
@@ -313,9 +302,9 @@ async def serve() -> None:
 async def end() -> None:
     """Close what `serve` has opened, and tell the other processes."""
     global _serving
-    kept, _serving = _serving, None
-    if kept is not None and kept.loop is asyncio.get_running_loop():
-        await kept.close()
+    ended, _serving = _serving, None
+    if ended is not None and ended.loop is asyncio.get_running_loop():
+        await ended.close()
         await in_db(fall_silent)()
 
 
@@ -347,8 +336,3 @@ def attempt(server: UpstreamServer) -> Trial:
     except endpoint.Unusable as error:
         return Trial(str(error))
     return async_to_sync(try_connect)(spec, around(), auth=credential(server))
-
-
-def unsaved(draft: ServerDraft, standing: UpstreamServer | None = None) -> UpstreamServer:
-    """Return what `draft` would be kept as; secrets that are not given again are those of `standing`. BadServer."""
-    return UpstreamServer(**server_draft.columns(draft, standing))

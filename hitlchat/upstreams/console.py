@@ -17,7 +17,7 @@ from hitlchat.base.visible import see
 from hitlchat.gate.models import HitlMode
 from hitlchat.secrets.values import Stored, Value
 from hitlchat.upstreams import endpoint, exposure, gallery, server_draft
-from hitlchat.upstreams.client import Trial
+from hitlchat.upstreams.client.connection import Trial
 from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
 from hitlchat.upstreams.risk.fingerprint import difference
 from hitlchat.upstreams.risk.rubric import assess_server

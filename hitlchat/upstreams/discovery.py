@@ -5,7 +5,7 @@ import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -19,30 +19,30 @@ from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.upstreams import catalog, endpoint
-from hitlchat.upstreams.client import Listing, UpstreamTool, named
+from hitlchat.upstreams.client.listing import Listing, UpstreamTool, named
 from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
-from hitlchat.upstreams.risk import fingerprint, limits
+from hitlchat.upstreams.risk import limits
 from hitlchat.upstreams.risk.fingerprint import Connection, Offered, Pinned, Unusable, difference, pin
 from hitlchat.upstreams.risk.limits import left_to_the_server
 from hitlchat.upstreams.risk.rubric import Assessment, ServerFacts, assess_tool, says_it_writes
 from hitlchat.upstreams.risk.scan import Finding, Known, as_json, scan
 
-logger = logging.getLogger(__name__)
-
 LONGEST_NAMED = 40
 ATTEMPTS = 3
 # Servers that offer thousands of tools, and others all the time, must not fill the threads that everything else needs.
 _THREADS = ThreadPoolExecutor(2, thread_name_prefix="upstream-judge")
-_SEEN = ["seen", "seen_digest", "seen_profile", "seen_at", "problems", "warnings", "listed", "held"]
-_PINNED = ["pinned", "pinned_digest", "pinned_profile"]
-WRITTEN = [*_SEEN, *_PINNED, "state", "reason", *catalog.RISK_COLUMNS]
+WRITTEN = [
+    *("seen", "seen_digest", "seen_profile", "seen_at", "problems", "warnings", "listed", "held"),
+    *("pinned", "pinned_digest", "pinned_profile", "state", "reason", *catalog.RISK_COLUMNS),
+]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Judged:
     """One tool of a list: its fingerprint, why it cannot be offered, what looks suspicious, and how risky it is."""
 
-    name: str
     pinned: Pinned
     problems: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -80,15 +80,13 @@ def judge(listing: Listing, connection: Connection, facts: ServerFacts, known: K
         else:
             tools[tool.name] = judged
     unread = {each.name: each.why for each in listing.unread} | dict.fromkeys(odd, "it cannot be kept")
-    return Judgement(tools, _note(listing, odd), unread, is_whole=not listing.cut)
-
-
-def offered_of(tool: UpstreamTool) -> Offered:
-    """Return the tool as it is judged.
-
-    Raises: Unusable if a member of its definition has the wrong type
-    """
-    return Offered.from_json(tool.definition)
+    notes = [listing.trouble] if listing.trouble else []
+    if listing.repeated:
+        repeated = named(listing.repeated, LONGEST_NAMED)
+        notes.append(translatable(f"names that come twice, of which only the first is used: {repeated}"))
+    if odd:
+        notes.append(translatable(f"tools whose name or definition cannot be kept: {named(odd, LONGEST_NAMED)}"))
+    return Judgement(tools, "; ".join(notes), unread, is_whole=not listing.cut)
 
 
 def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, known: Known) -> Judged | None:
@@ -99,7 +97,7 @@ def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, know
         # Stands for what could not be read: under this name its server does not know it.
         return None
     try:
-        offered = offered_of(tool)
+        offered = Offered.from_json(tool.definition)
         pinned = pin(offered, connection)
     except (Unusable, canonical.NotJson):
         return None
@@ -109,7 +107,6 @@ def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, know
         for schema in filter(None, (offered.input_schema, offered.output_schema)):
             left_to_the_server(schema)
     return Judged(
-        name=tool.name,
         pinned=pinned,
         problems=problems,
         findings=scan(offered, known),
@@ -118,22 +115,13 @@ def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, know
     )
 
 
-def _note(listing: Listing, odd: list[str]) -> str:
-    parts = [listing.trouble] if listing.trouble else []
-    if listing.repeated:
-        repeated = named(listing.repeated, LONGEST_NAMED)
-        parts.append(translatable(f"names that come twice, of which only the first is used: {repeated}"))
-    if odd:
-        parts.append(translatable(f"tools whose name or definition cannot be kept: {named(odd, LONGEST_NAMED)}"))
-    return "; ".join(parts)
-
-
-@dataclass(frozen=True)
+@dataclass
 class Listed:
+    """A list as it came over a connection, for the calls that are checked against it."""
+
     listing: Listing
     connection: Connection
     at: float = field(default_factory=time.monotonic)
-    _tools: dict[str, UpstreamTool] = field(default_factory=dict)
     _digests: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -143,26 +131,25 @@ class Listed:
     def digest(self, name: str) -> str:
         """Return the fingerprint of the tool as listed; empty if it is not listed, or cannot have one."""
         if name not in self._digests:
-            tool = self.tool(name)
+            tool = self.tools.get(name)
             try:
-                found = fingerprint.pin(offered_of(tool), self.connection).digest if tool else ""
+                found = pin(Offered.from_json(tool.definition), self.connection).digest if tool else ""
             except (Unusable, canonical.NotJson):
                 found = ""
             self._digests[name] = found
         return self._digests[name]
 
-    def tool(self, name: str) -> UpstreamTool | None:
-        if not self._tools:
-            self._tools.update({tool.name: tool for tool in self.listing.tools})
-        return self._tools.get(name)
+    @cached_property
+    def tools(self) -> dict[str, UpstreamTool]:
+        return {tool.name: tool for tool in self.listing.tools}
 
     def lacks(self, name: str) -> bool:
         """Return whether the tool may just not have been read."""
-        return bool(self.listing.cut) and self.tool(name) is None
+        return bool(self.listing.cut) and name not in self.tools
 
     def why_missing(self, name: str) -> str:
         """Return why the tool is not in the list, as the end of a sentence; empty if it is there."""
-        if self.tool(name) is not None:
+        if name in self.tools:
             return ""
         for each in self.listing.unread:
             if each.name == name:
@@ -172,36 +159,28 @@ class Listed:
         return "its server does not list it any more"
 
 
-@dataclass(frozen=True)
-class Premises:
-    """The facts that judging a list takes from the database."""
-
-    connection: Connection
-    facts: ServerFacts
-    known: Known
-
-
 async def take_in(server_id: UUID, revision: int, listing: Listing) -> bool:
     """Record what the server lists over the connection of this revision; False if it is not the present one."""
     for _ in range(ATTEMPTS):
         premises = await in_db(_premises)(server_id, revision)
         if premises is None:
             return False
+        connection, facts, known = premises
         # In a thread that nobody else waits for: thousands of tools take seconds.
-        judging_it = partial(judge, listing, premises.connection, premises.facts, premises.known)
-        judgement = await asyncio.get_running_loop().run_in_executor(_THREADS, judging_it)
-        if await in_db(record)(server_id, revision, judgement, premises.facts):
+        loop = asyncio.get_running_loop()
+        judgement = await loop.run_in_executor(_THREADS, judge, listing, connection, facts, known)
+        if await in_db(record)(server_id, revision, judgement, facts):
             return True
     logger.warning("What an upstream server lists was not recorded: it is being changed all the time")
     return False
 
 
-def _premises(server_id: UUID, revision: int) -> Premises | None:
+def _premises(server_id: UUID, revision: int) -> tuple[Connection, ServerFacts, Known] | None:
+    """Return the facts that judging a list takes from the database; None if the revision is not the present one."""
     server = UpstreamServer.objects.filter(pk=server_id, revision=revision, enabled=True).first()
     if server is None:
         return None
-    facts = endpoint.facts_of(server, writes=True)
-    return Premises(endpoint.connection_of(server), facts, catalog.known_to(server))
+    return endpoint.connection_of(server), endpoint.facts_of(server, writes=True), catalog.known_to(server)
 
 
 def record(server_id: UUID, revision: int, judgement: Judgement, facts: ServerFacts) -> bool:

@@ -14,7 +14,7 @@ from hitlchat.outbound.addresses import DEFAULT_PORTS, reach
 from hitlchat.secrets import references
 from hitlchat.secrets.sealing import fingerprint
 from hitlchat.upstreams import server_draft
-from hitlchat.upstreams.client import ServerSpec, Surroundings, Timeouts, TransportKind
+from hitlchat.upstreams.client.spec import ServerSpec, Surroundings, Timeouts, TransportKind
 from hitlchat.upstreams.models import SignIn, Transport, UpstreamServer, sign_in_of
 from hitlchat.upstreams.risk.fingerprint import Connection
 from hitlchat.upstreams.risk.rubric import Auth, ServerFacts, Trust

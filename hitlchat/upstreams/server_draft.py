@@ -3,7 +3,9 @@
 A secret is sealed, unless all that is secret in it is a reference: `Bearer ${TOKEN}` stays as it is.
 """
 
+import os
 import shlex
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -15,7 +17,7 @@ from hitlchat.base.problems import Invalid
 from hitlchat.outbound.addresses import origin_of
 from hitlchat.secrets import references, sealing
 from hitlchat.secrets.values import ONLY_REFERENCE, SHORTEST_SECRET, Stored, Value, missing_credentials, seal
-from hitlchat.upstreams.client import ServerSpec, can_be_found_with
+from hitlchat.upstreams.client.spec import BadSpec, ServerSpec
 from hitlchat.upstreams.models import SERVER_NAME, Transport, Trust, UpstreamServer
 
 PURPOSE = "upstream secret"
@@ -210,15 +212,16 @@ def columns(draft: ServerDraft, saved: UpstreamServer | None = None) -> dict[str
 
 
 def can_be_found(draft: ServerDraft) -> bool:
-    """Return whether its program is on this machine, where the connection would look.
-
-    Yes if that cannot be told here.
+    """Return whether its program is on this machine, where the connection would look: from an empty folder, and so not
+    by a relative path. True where nobody can tell.
     """
     given = {each.name: each.value for each in draft.env}
     path = given.get("PATH", "")
     if path is None or any(references.names(path)):
         return True
-    return can_be_found_with(draft.command, {"PATH": path})
+    if "/" in draft.command:
+        return draft.command.startswith("/") and shutil.which(draft.command) is not None
+    return shutil.which(draft.command, path=path or os.environ.get("PATH") or os.defpath) is not None
 
 
 def _stored(saved: UpstreamServer | None) -> dict[str, tuple[Stored, ...]]:
@@ -293,11 +296,9 @@ def _connection_error(draft: ServerDraft, field: str, stored: dict[str, tuple[St
             known = {each.name: each for each in stored[field]}
             given = {each.name: _template(known[each.name]) if each.value is None else each.value for each in given}
         ServerSpec(draft.name, draft.transport, **_RIGHT | {"args": draft.args, field: given})  # type: ignore[arg-type]
-    except ValueError as error:
-        # The field's name stands beside it already.
-        sentence = str(error).removeprefix(f"{field}: ")
-        sentence = f"it{sentence.removeprefix(field)}" if sentence.startswith(field) else sentence
-        return f"{sentence[:1].upper()}{sentence[1:].removesuffix('.')}."
+    except (BadSpec, NoValue) as error:
+        problem = error.problem if isinstance(error, BadSpec) else str(error)
+        return f"{problem[:1].upper()}{problem[1:].removesuffix('.')}."
     return None
 
 

@@ -15,24 +15,18 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
 from hitlchat.upstreams import catalog, connections, servers
-from hitlchat.upstreams.client import (
-    Answer,
-    Limits,
-    NeverRan,
-    OnProgress,
-    Outcome,
-    Rejected,
-    Step,
-    Unknown,
-    Unreadable,
-    too_large,
-)
+from hitlchat.upstreams.client.calls import too_large
+from hitlchat.upstreams.client.link import Step
+from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
+from hitlchat.upstreams.client.spec import Limits
 from hitlchat.upstreams.connections import NoTarget, Target, target_of
 from hitlchat.upstreams.elicitation.questions import Asker
 from hitlchat.upstreams.signals import progressed
 
 LARGEST_RESULT = 2**20
 LONGEST_MESSAGE = 4000
+PROGRESS_PAUSE_SECONDS = 0.2
+USED_EVERY = timedelta(hours=1)
 
 
 def result_of(outcome: Outcome, server: str) -> ToolResult:
@@ -54,16 +48,16 @@ def result_of(outcome: Outcome, server: str) -> ToolResult:
 
 def _answered(answer: Answer) -> ToolResult:
     if answer.is_error:
-        said = contents.in_one_text(answer.content, answer.structured)
-        return _failure("tool", said if said.strip() else "It failed, and its server did not say why.")
+        text = contents.in_one_text(answer.content, answer.structured)
+        return _failure("tool", text if text.strip() else "It failed, and its server did not say why.")
     value = contents.value(answer.content, answer.structured)
     try:
         size = len(canonical.dumps(value))
     except canonical.NotJson as error:
         return _failure("result", f"It was run, but its result cannot be kept: {error}.")
     if size > LARGEST_RESULT:
-        told = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
-        return _failure("result", told)
+        why = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
+        return _failure("result", why)
     return ToolResult(value=value, attachments=answer.attachments)
 
 
@@ -71,11 +65,6 @@ def _failure(kind: str, message: str) -> ToolResult:
     hidden = len(message) - LONGEST_MESSAGE
     cut = f"{message[:LONGEST_MESSAGE]}… (and {hidden:,} more characters)"
     return ToolResult.failure(kind, cut if hidden > 0 else message)
-
-
-PROGRESS_PAUSE_SECONDS = 0.2
-
-USED_EVERY = timedelta(hours=1)
 
 
 class UpstreamSource:
@@ -94,7 +83,9 @@ class UpstreamSource:
             target = await in_db(target_of)(call)
         except NoTarget as error:
             return ToolResult.failure("unavailable", f"It was not run: {error}")
-        await _note_use(target)
+        used = target.server.used_at
+        if used is None or timezone.now() - used > USED_EVERY:
+            await in_db(servers.used)(target.server.pk)
         outcome = await _forwarded(call, target)
         if stopping.wish(call).is_set() and isinstance(outcome, Unknown | NeverRan):
             return await in_db(_stopped)(call, outcome, target.server.name)
@@ -102,8 +93,14 @@ class UpstreamSource:
 
 
 async def _forwarded(call: ToolCall, target: Target) -> Outcome:
+    async def on_progress(step: Step) -> None:
+        which = {"call_id": call.pk, "conversation_id": call.conversation_id}
+        progressed.send_robust(sender=UpstreamSource, step=step, **which)
+        # The caller passes on the newest step only, and not before this one is done.
+        await asyncio.sleep(PROGRESS_PAUSE_SECONDS)
+
     asker = Asker(call, target.server.name)
-    how = {"on_progress": _telling(call), "on_question": asker.ask, "on_declined": asker.declined}
+    how = {"on_progress": on_progress, "on_question": asker.ask, "on_declined": asker.declined}
     try:
         async with connections.upkeep() as upkeep:
             return await upkeep.call(target, cancel=stopping.wish(call), **how)
@@ -117,19 +114,3 @@ def _stopped(call: ToolCall, outcome: Unknown | NeverRan, server: str) -> ToolRe
     if isinstance(outcome, Unknown):
         raise OutcomeUnknown(f"it was stopped by {who}: the server {server} was told to stop, and may have run it")
     return ToolResult.failure("unsent", f"It was not run: it was stopped by {who} before it was sent.")
-
-
-async def _note_use(target: Target) -> None:
-    used = target.server.used_at
-    if used is None or timezone.now() - used > USED_EVERY:
-        await in_db(servers.used)(target.server.pk)
-
-
-def _telling(call: ToolCall) -> OnProgress:
-    async def tell(step: Step) -> None:
-        which = {"call_id": call.pk, "conversation_id": call.conversation_id}
-        progressed.send_robust(sender=UpstreamSource, step=step, **which)
-        # Whoever calls this passes on the newest step only, and not before this one has been told.
-        await asyncio.sleep(PROGRESS_PAUSE_SECONDS)
-
-    return tell

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovery
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import UpstreamServer
 from tests.api.conftest import Program, called, problem
 from tests.api.described import described

@@ -20,6 +20,5 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/sandbox/session.py": "around helper functions: what one makes of a tool's arguments ends no keeper",
     "hitlchat/sandbox/engine.py": "around other people's code, and host functions: a run always ends in a report",
     "hitlchat/upstreams/client/calls.py": "around the SDK and a server's answers: a call always ends in an outcome",
-    "hitlchat/upstreams/client/connection.py": "around whoever takes in a server's tools: the connection lives on",
-    "hitlchat/upstreams/client/session.py": "the outermost frame of a session: whatever ended it, another is opened",
+    "hitlchat/upstreams/client/connection.py": "the outermost frame of a session, and around who takes in its tools",
 }

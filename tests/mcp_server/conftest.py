@@ -17,7 +17,7 @@ from hitlchat.gate import stopping
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.sources import ToolResult
 from hitlchat.mcp_server import tokens
-from hitlchat.upstreams.client import Step
+from hitlchat.upstreams.client.link import Step
 from hitlchat.upstreams.signals import progressed
 from tests.gate import sources_for_tests
 from tests.gate.conftest import entered, previews, tool

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.secrets.values import Value
-from hitlchat.upstreams import connections, exposure, servers
+from hitlchat.upstreams import connections, exposure, server_draft, servers
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft
 from tests import forks
@@ -111,7 +111,7 @@ def came_through(found: CallToolResult) -> None:
 
 def test_our_own_server_is_recognised_and_refused_as_an_upstream(url: str, token: str, alice: User) -> None:
     draft = ServerDraft("us", url=f"{url}/mcp", headers=(Value("Authorization", f"Bearer {token}"),))
-    assert "this is hitlchat itself" in connections.attempt(connections.unsaved(draft)).error
+    assert "this is hitlchat itself" in connections.attempt(UpstreamServer(**server_draft.columns(draft))).error
     row = servers.create(draft, signed_in(alice))
     until(lambda: UpstreamServer.objects.get(pk=row.pk).state == ServerState.DOWN, "it is refused", seconds=20)
     assert "this is hitlchat itself" in UpstreamServer.objects.get(pk=row.pk).reason

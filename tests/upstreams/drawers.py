@@ -9,7 +9,7 @@ from django.test import Client
 
 from hitlchat.upstreams import catalog, discovery, endpoint
 from hitlchat.upstreams.changes import stamp
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 
 DRAWER: Final = "/servers/tools"

@@ -150,14 +150,14 @@ async def reached(person: User, tool: Tool, **arguments: Any) -> ToolCall:
 async def _connected(tool: Tool) -> None:
     """By what this process knows of the connection itself, and not by its row, which follows a little later."""
     row = await ComposedTool.objects.select_related("server").aget(tool=tool)
-    kept = connections._serving
-    assert kept is not None
+    await soon(lambda: state_here(row.server.name) == "up", f"{row.server.name} is connected", seconds=PATIENCE)
 
-    def is_up() -> bool:
-        name = row.server.name
-        return name in kept._known and kept._pool.status(name).state == "up"
 
-    await soon(is_up, f"{row.server.name} is connected", seconds=PATIENCE)
+def state_here(name: str) -> str:
+    """The state of this process's connection to a server; empty if there is none."""
+    assert connections._serving is not None
+    known = connections._serving._tracked.get(name)
+    return known.connection.status.state if known and known.connection else ""
 
 
 @asynccontextmanager
@@ -165,7 +165,7 @@ async def unreported(server: UpstreamServer) -> AsyncIterator[None]:
     """Meanwhile nothing of its connection is reported: that it is gone would take its tools out of the catalog."""
     kept = connections._serving
     assert kept is not None
-    async with kept._known[server.name].recording:
+    async with kept._tracked[server.name].recording:
         yield
 
 

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import exposure, servers
 from hitlchat.upstreams.changes import Change
-from hitlchat.upstreams.client import Listing, UpstreamTool
+from hitlchat.upstreams.client.listing import Listing, UpstreamTool
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft
 from tests import forks

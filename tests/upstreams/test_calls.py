@@ -16,7 +16,10 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.upstreams import discovery, exposure, servers
 from hitlchat.upstreams.changes import Change
-from hitlchat.upstreams.client import Listing, ServerSpec, Step, try_connect
+from hitlchat.upstreams.client.connection import try_connect
+from hitlchat.upstreams.client.link import Step
+from hitlchat.upstreams.client.listing import Listing
+from hitlchat.upstreams.client.spec import ServerSpec
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.signals import progressed
 from tests.conftest import caller, signed_in

@@ -9,7 +9,7 @@ from hitlchat.base.expressions import MOST_PATTERNS, compiled
 from hitlchat.gate.card import card
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovery
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import UpstreamServer
 from tests.gate.asking import ask
 from tests.upstreams.shops import expose, listed, row, somewhere

@@ -11,7 +11,7 @@ from django.db import connections
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovery, exposure, servers
-from hitlchat.upstreams.client import Listing, Unread
+from hitlchat.upstreams.client.listing import Listing, Unread
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft, draft_of
 from tests.conftest import signed_in

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.upstreams import exposure, servers
-from hitlchat.upstreams.client import Listing, Unread
+from hitlchat.upstreams.client.listing import Listing, Unread
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from hitlchat.upstreams.pages.drawer_list import Wanted, rest_of
 from tests.conftest import signed_in

@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import exposure
 from hitlchat.upstreams.changes import Change, stamp
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ComposedTool, Exposure, ToolState, UpstreamServer
 from hitlchat.upstreams.pages.drawer_list import Wanted, rest_of
 from tests.conftest import MakeTool, signed_in

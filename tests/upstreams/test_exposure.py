@@ -12,7 +12,7 @@ from hitlchat.gate.status import Status
 from hitlchat.secrets.values import Value
 from hitlchat.upstreams import discovery, exposure
 from hitlchat.upstreams.changes import Change, NotConfirmed, Refused
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.exposure import NotListed
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.servers import OnlyAdministrators, OnlyPeople

@@ -13,7 +13,7 @@ from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovery, exposure
 from hitlchat.upstreams.changes import Change, Refused
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ToolState
 from tests.conftest import signed_in
 from tests.gate.asking import fresh

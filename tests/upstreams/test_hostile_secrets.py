@@ -15,7 +15,7 @@ from pytest_django import Settings
 from hitlchat.base.database import in_db
 from hitlchat.gate.status import Status
 from hitlchat.secrets.values import Value
-from hitlchat.upstreams.client import Step
+from hitlchat.upstreams.client.link import Step
 from hitlchat.upstreams.signals import progressed
 from tests.gate.asking import approval_of
 from tests.upstreams.gated import asked, called, exposed, now, offering, program, read, settled, web, yes

@@ -15,12 +15,13 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.secrets.values import Value
 from hitlchat.upstreams import connections, discovery, servers
-from hitlchat.upstreams.client import Status
+from hitlchat.upstreams.client.connection import Status
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft, draft_of
 from tests.conftest import signed_in
 from tests.ports import free_port
 from tests.upstreams.client.upstreams import StartServer, children, starting
+from tests.upstreams.gated import state_here
 from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, listing, row, somewhere
 from tests.waiting import SECONDS, soon, stored
 
@@ -107,14 +108,14 @@ async def test_that_it_was_gone_before_does_not_take_out_the_tools_of_a_list_tha
     await in_db(expose)(alice, server)
     kept = connections._serving
     assert kept is not None
-    async with kept._known["shop"].recording:
+    async with kept._tracked["shop"].recording:
         await asyncio.to_thread(shop.program.kill)
-        await soon(lambda: kept._pool.status("shop").state == "down", "it is seen to be gone")
+        await soon(lambda: state_here("shop") == "down", "it is seen to be gone")
         reporting = asyncio.create_task(kept.report())
         await asyncio.wait({reporting}, timeout=0.5)
         assert not reporting.done()
         await asyncio.to_thread(shop.program.start)
-        await soon(lambda: kept._pool.status("shop").state == "up", "it is back")
+        await soon(lambda: state_here("shop") == "up", "it is back")
         assert await in_db(is_offered)()
     await asyncio.wait_for(reporting, SECONDS)
     assert await in_db(is_offered)()

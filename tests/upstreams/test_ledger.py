@@ -14,7 +14,7 @@ from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovery, exposure, servers
 from hitlchat.upstreams.changes import Change, Refused
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.pages.ledger import AT_A_TIME
 from hitlchat.upstreams.servers import OnlyPeople

@@ -16,7 +16,7 @@ from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.upstreams.client import Question
+from hitlchat.upstreams.client.link import Question
 from hitlchat.upstreams.elicitation import questions
 from hitlchat.upstreams.elicitation.questions import Asker
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion

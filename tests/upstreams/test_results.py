@@ -3,7 +3,7 @@
 import pytest
 
 from hitlchat.gate.sources import OutcomeUnknown
-from hitlchat.upstreams.client import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
+from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
 from hitlchat.upstreams.source import LARGEST_RESULT, LONGEST_MESSAGE, result_of
 
 TEXT = {"type": "text", "text": "hello"}

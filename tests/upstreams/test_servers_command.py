@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import discovery, endpoint
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ToolEvent, UpstreamServer
 from tests.upstreams.shops import SAYS_IT_BACK, listed, listing, row, shop_in, somewhere
 

@@ -15,7 +15,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.client import Step
+from hitlchat.upstreams.client.link import Step
 from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft
 from hitlchat.upstreams.signals import progressed

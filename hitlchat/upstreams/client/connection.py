@@ -1,4 +1,4 @@
-"""The one owner of a server: connects, notices that it is gone, connects again; all owners of a process; one test."""
+"""The one owner of a server: connects, notices that it is gone, connects again; and one test of a connection."""
 
 import asyncio
 import logging
@@ -9,17 +9,24 @@ from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+import anyio
 import httpx2
+from mcp.client import Client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from mcp_types import METHOD_NOT_FOUND
+from pydantic import ValidationError
 
-from hitlchat.upstreams.client.calls import REFUSED, Listing, ListingFailed, ToolCall, attempt, listing, too_large
+from hitlchat.upstreams.client.calls import REFUSED, attempt, refusal, too_large
 from hitlchat.upstreams.client.http import ConnectionMask
-from hitlchat.upstreams.client.link import Link, Notes
-from hitlchat.upstreams.client.opening import Live
+from hitlchat.upstreams.client.link import CURRENT, Exchange, Link, Notes, ToolCall, in_words
+from hitlchat.upstreams.client.listing import Listing, ListingFailed, listing
+from hitlchat.upstreams.client.opening import NotAllowed, opened
 from hitlchat.upstreams.client.results import NeverRan, Outcome
-from hitlchat.upstreams.client.session import Keeper, maintain
 from hitlchat.upstreams.client.spec import ServerSpec, Surroundings
+from hitlchat.upstreams.client.stdio import NotStarted
 
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
@@ -27,6 +34,26 @@ LONGEST_PAUSE_SECONDS = 30.0
 SETTLED_SECONDS = 10.0
 # What ending a program may take, beyond the time that a server has for its goodbye.
 ENDING_SECONDS = 8.0
+# So long a server has to say that it will tell of changes, and so long is the first pause before it is asked again.
+SUBSCRIBED_SECONDS = 1.0
+# A list that never stays the same is read for a small part of the time only, however long it takes to take it in.
+PAUSES_FOR_ONE = 10.0
+LONGEST_REST_SECONDS = 300.0
+BUSY_SECONDS = 0.2
+# The errors of the SDK and the transports when a server is at fault; in groups as well.
+EXPECTED: Final = (
+    MCPError,
+    SubscriptionLost,
+    ValidationError,
+    NotStarted,
+    NotAllowed,
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    httpx2.SSEError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
 
 State = Literal["connecting", "up", "down"]
 
@@ -57,12 +84,12 @@ class Status:
     """The last lines that the server wrote to its standard error, and what was wrong with its output."""
 
 
-OnTools = Callable[[str, Listing], Awaitable[None]]
-OnStatus = Callable[[str, Status], None]
+class Connection:
+    """One server, for the loop in which it is first used.
 
-
-class Connection(Keeper):
-    """One server, for the loop in which it is first used. `on_tools` gets the list after every connect and change."""
+    `on_tools` is awaited with the whole list after each connect and each change of it; `on_status` is called with
+    every change of the status, and must not take long.
+    """
 
     def __init__(
         self,
@@ -70,8 +97,8 @@ class Connection(Keeper):
         surroundings: Surroundings,
         *,
         auth: httpx2.Auth | None = None,
-        on_tools: OnTools | None = None,
-        on_status: OnStatus | None = None,
+        on_tools: Callable[[Listing], Awaitable[None]] | None = None,
+        on_status: Callable[[Status], None] | None = None,
     ) -> None:
         self.spec, self._surroundings, self._auth = spec, surroundings, auth
         self._on_tools, self._on_status = on_tools, on_status
@@ -80,7 +107,10 @@ class Connection(Keeper):
         self._notes = Notes()
         self._owner: asyncio.Task[None] | None = None
         self._link: Link | None = None
-        self._live: Live | None = None
+        # The same while it is open, and takes calls.
+        self._live: Link | None = None
+        # How the last check of its health was refused.
+        self._refused = ""
         self._closing, self._opened, self._failures = asyncio.Event(), False, 0
         self._turn, self._wake = asyncio.Event(), asyncio.Event()
         self._calls = asyncio.Semaphore(spec.limits.calls_at_once)
@@ -101,7 +131,10 @@ class Connection(Keeper):
             self._owner = asyncio.get_running_loop().create_task(self._own(), context=Context())
 
     async def call_tool(self, call: ToolCall) -> Outcome:
-        """Make the call, over a new connection if the one there was is gone; repeated once where that is safe."""
+        """Make the call, over a new connection if the one there was is gone; repeated once where that is safe.
+
+        Never raises for the server's sake.
+        """
         if why := too_large(call.arguments, self.spec.limits.argument_bytes):
             return NeverRan(why)
         seconds = call.seconds or self.spec.timeouts.call
@@ -119,16 +152,16 @@ class Connection(Keeper):
             self._calls.release()
 
     async def list_tools(self) -> Listing:
-        """Read the list now. ListingFailed."""
+        """Read the list now. Raises: ListingFailed"""
         live = await self._ready(self.spec.timeouts.connect)
         if isinstance(live, NeverRan):
             raise ListingFailed(live.reason)
         try:
             found = await listing(live)
         except ListingFailed as error:
-            if not (error.is_refusal or live.link.reason):
+            if not (error.is_refusal or live.reason):
                 raise
-            live.link.retire(f"{REFUSED}: {error}")
+            live.retire(f"{REFUSED}: {error}")
             if isinstance(live := await self._ready(self.spec.timeouts.connect), NeverRan):
                 raise ListingFailed(live.reason) from error
             found = await listing(live)
@@ -160,8 +193,8 @@ class Connection(Keeper):
             return NeverRan(why, retry=self._live is not live)
         return await attempt(live, call)
 
-    async def _ready(self, seconds: float, cancel: asyncio.Event | None = None) -> Live | NeverRan:
-        """The open connection; waits for the attempt to connect that is under way, or for a new one."""
+    async def _ready(self, seconds: float, cancel: asyncio.Event | None = None) -> Link | NeverRan:
+        """Return the open connection; wait for the attempt to connect that is under way, or for a new one."""
         self.start()
         self._wake.set()
         failures = self._failures
@@ -192,7 +225,7 @@ class Connection(Keeper):
             self._wake.clear()
             self._opened = False
             link = self._link = Link(self.spec, self._mask, self._lost, self._notes)
-            await maintain(link, self._surroundings, self._auth, self)
+            await self._maintain(link)
             if not self._opened:
                 self._failures += 1
             self._move()
@@ -214,32 +247,114 @@ class Connection(Keeper):
             error = {"last_error": link.reason, "last_error_at": now(), "http_status": link.http_status}
             self._move("down", latency_ms=None, **error)
 
-    def is_open(self, live: Live) -> None:
-        self._opened = True
-        self._live = live
-        self._move(
-            "up",
-            http_status=None,
-            latency_ms=live.handshake_ms,
-            protocol_version=live.protocol_version,
-            server_name=live.server_name,
-            server_version=live.server_version,
-        )
+    async def _maintain(self, link: Link) -> None:
+        """Open the connection, and stay until it ends. Handshake and goodbye are bounded.
 
-    async def has_tools(self, found: Listing) -> None:
+        For a task of its own, whose context it changes. Nothing that a server does makes it raise.
+        """
+        exchange = Exchange(link.spec.timeouts.connect)
+        CURRENT.set(exchange)
+        try:
+            await self._open_and_stay(link)
+        except (*EXPECTED, BaseExceptionGroup) as error:
+            reason = in_words(error, link.hide)
+        except Exception as error:
+            logger.exception("the connection to %s ended in a way that nobody foresaw", link.spec.name)
+            reason = type(error).__name__
+        else:
+            reason = f"no connection within {link.spec.timeouts.connect:g} seconds"
+        if exchange.trouble.done():
+            reason = exchange.trouble.result().reason
+        elif link.http_status is not None:
+            reason = f"{reason} (HTTP {link.http_status})"
+        exchange.close()
+        link.drop(reason)
+
+    async def _open_and_stay(self, link: Link) -> None:
+        timeouts, is_subscribed = link.spec.timeouts, asyncio.Event()
+        with anyio.CancelScope(deadline=anyio.current_time() + timeouts.connect) as scope:
+            link.stop = scope.cancel
+            async with opened(link, self._surroundings, self._auth) as client:
+                if self._refused and (why := await refusal(link)):
+                    # A handshake alone does not make it healthy again.
+                    link.drop(why)
+                    return
+                self._refused = ""
+                scope.deadline, link.stop = float("inf"), None
+                self._opened, self._live = True, link
+                self._move(
+                    "up",
+                    http_status=None,
+                    latency_ms=link.handshake_ms,
+                    protocol_version=link.protocol_version,
+                    server_name=link.server_name,
+                    server_version=link.server_version,
+                )
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._follow, link, is_subscribed)
+                    group.start_soon(self._look_after, link)
+                    if link.is_modern:
+                        group.start_soon(_subscribe, client, link, is_subscribed)
+                    else:
+                        is_subscribed.set()
+                    await link.dropped.wait()
+                    group.cancel_scope.cancel()
+                scope.deadline = anyio.current_time() + timeouts.close
+
+    async def _follow(self, link: Link, is_subscribed: asyncio.Event) -> None:
+        """Read the list of tools now and after every notice of change; less and less often if notices never end.
+
+        A server that is quick to say that it will tell of changes is read once, a slow one again when it does.
+        """
+        pause = link.spec.timeouts.settle
+        with anyio.move_on_after(SUBSCRIBED_SECONDS):
+            await is_subscribed.wait()
+        while True:
+            link.changed.clear()
+            began = time.monotonic()
+            try:
+                await self._has_tools(await listing(link))
+            except ListingFailed as error:
+                self._move(last_error=str(error), last_error_at=now())
+            read_at = time.monotonic()
+            await link.changed.wait()
+            often = time.monotonic() - read_at < 2 * pause
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS) if often else link.spec.timeouts.settle
+            rest = min(PAUSES_FOR_ONE * (read_at - began), LONGEST_REST_SECONDS)
+            await asyncio.sleep(max(pause, rest - (time.monotonic() - read_at)))
+
+    async def _look_after(self, link: Link) -> None:
+        """Check now and then that an answer comes; a server that is busy with a call may take its time."""
+        while True:
+            with anyio.move_on_after(link.spec.timeouts.health_every):
+                await link.doubted.wait()
+            doubted = link.doubted.is_set()
+            link.doubted.clear()
+            if link.is_calling():
+                await asyncio.sleep(BUSY_SECONDS)
+                if doubted:
+                    link.doubted.set()
+                continue
+            began = time.monotonic()
+            try:
+                self._refused = await refusal(link)
+            except (TimeoutError, RuntimeError) as error:
+                if not link.is_calling():
+                    link.drop(str(error) or "the server does not answer any more")
+                continue
+            if self._refused:
+                link.retire(self._refused)
+            else:
+                self._move(latency_ms=(time.monotonic() - began) * 1000)
+
+    async def _has_tools(self, found: Listing) -> None:
         self._move(tool_count=len(found.tools), last_error=found.trouble)
         if self._on_tools is None:
             return
         try:
-            await self._on_tools(self.spec.name, found)
+            await self._on_tools(found)
         except Exception:
             logger.exception("taking in the tools of %s failed", self.spec.name)
-
-    def is_healthy(self, latency_ms: float) -> None:
-        self._move(latency_ms=latency_ms)
-
-    def has_trouble(self, reason: str) -> None:
-        self._move(last_error=reason, last_error_at=now())
 
     def _move(self, state: State | None = None, **changes: Any) -> None:
         if state is not None and state != self._status.state:
@@ -249,87 +364,7 @@ class Connection(Keeper):
         self._turn.set()
         self._turn = asyncio.Event()
         if self._on_status is not None:
-            self._on_status(self.spec.name, self.status)
-
-
-class Pool:
-    """Connections by the name of their server, opened when they are first needed. Of one loop: whichever uses it first.
-
-    `on_tools` is awaited with a server's whole list after each connect and each change of it; `on_status` is called
-    with every change of a server's status, and must not take long.
-    """
-
-    def __init__(
-        self, surroundings: Surroundings, *, on_tools: OnTools | None = None, on_status: OnStatus | None = None
-    ) -> None:
-        self._surroundings, self._on_tools, self._on_status = surroundings, on_tools, on_status
-        self._connections: dict[str, Connection] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._changing = asyncio.Lock()
-
-    async def put(self, spec: ServerSpec, *, auth: httpx2.Auth | None = None) -> None:
-        """Know this server from now on. One of that name with another spec is closed first; the same stays as it is."""
-        self._check_loop()
-        async with self._changing:
-            old = self._connections.get(spec.name)
-            if old is not None and old.spec == spec:
-                return
-            await self._take_out(spec.name)
-            self._connections[spec.name] = Connection(
-                spec, self._surroundings, auth=auth, on_tools=self._on_tools, on_status=self._on_status
-            )
-
-    async def remove(self, name: str) -> None:
-        self._check_loop()
-        async with self._changing:
-            await self._take_out(name)
-
-    def connect(self, name: str) -> None:
-        """Begin to connect without waiting. LookupError."""
-        self._check_loop()
-        self._connections[name].start()
-
-    def status(self, name: str) -> Status:
-        """Return the status of a server. Raises: LookupError, where none of that name is known here"""
-        return self._connections[name].status
-
-    def has_news(self, name: str) -> bool:
-        """Return whether the server has said that its tools changed, and `on_tools` was not told yet how."""
-        connection = self._connections.get(name)
-        return connection is not None and connection.has_news
-
-    async def call_tool(self, server: str, name: str, arguments: dict[str, Any], **how: Any) -> Outcome:
-        """Call a tool of this server; `how` are the other fields of a ToolCall. Never raises for the server's sake."""
-        self._check_loop()
-        connection = self._connections.get(server)
-        if connection is None:
-            return NeverRan("the server is not known here")
-        return await connection.call_tool(ToolCall(name, arguments, **how))
-
-    async def list_tools(self, server: str) -> Listing:
-        """Read its list of tools now. ListingFailed."""
-        self._check_loop()
-        connection = self._connections.get(server)
-        if connection is None:
-            raise ListingFailed("the server is not known here")
-        return await connection.list_tools()
-
-    async def close(self) -> None:
-        """Close all connections, at the same time and within bounded time."""
-        async with self._changing:
-            connections, self._connections = list(self._connections.values()), {}
-            await asyncio.gather(*(connection.close() for connection in connections))
-
-    async def _take_out(self, name: str) -> None:
-        if (old := self._connections.pop(name, None)) is not None:
-            await old.close()
-
-    def _check_loop(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self._loop is None:
-            self._loop = loop
-        if self._loop is not loop:
-            raise RuntimeError("the upstream servers are connected in another event loop of this process")
+            self._on_status(self.status)
 
 
 @dataclass(frozen=True)
@@ -348,49 +383,64 @@ class Trial:
     notes: tuple[str, ...] = ()
 
 
-class _Trier(Keeper):
-    def __init__(self) -> None:
-        self.live: Live | None = None
-        self.listing: Listing | None = None
-        self.trouble = ""
-
-    def is_open(self, live: Live) -> None:
-        self.live = live
-
-    async def has_tools(self, found: Listing) -> None:
-        self.listing = found
-        self._done()
-
-    def has_trouble(self, reason: str) -> None:
-        self.trouble = reason
-        self._done()
-
-    def is_healthy(self, latency_ms: float) -> None:
-        """Ignore the latency: nobody asks how healthy a trial is."""
-
-    def _done(self) -> None:
-        if self.live is not None:
-            self.live.link.drop("the test is over")
-
-
 async def try_connect(spec: ServerSpec, surroundings: Surroundings, *, auth: httpx2.Auth | None = None) -> Trial:
     """Connect, read the list of tools, and disconnect, within the spec's timeouts. Never raises for the server's sake.
 
     The connection that is in use, if there is one, is not touched.
     """
-    trier, link = _Trier(), Link(spec, ConnectionMask(spec, auth))
-    trying = asyncio.create_task(maintain(link, surroundings, auth, trier), context=Context())
+    listings, is_over = list[Listing](), asyncio.Event()
+
+    async def has_tools(found: Listing) -> None:
+        listings.append(found)
+        is_over.set()
+
+    def has_status(status: Status) -> None:
+        if status.last_error:
+            is_over.set()
+
+    connection = Connection(spec, surroundings, auth=auth, on_tools=has_tools, on_status=has_status)
+    connection.start()
     timeouts = spec.timeouts
     try:
-        await asyncio.wait({trying}, timeout=timeouts.connect + timeouts.listing + timeouts.close + ENDING_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeouts.connect + timeouts.listing + timeouts.close + ENDING_SECONDS):
+                await is_over.wait()
+        status = connection.status
     finally:
-        if not trying.done():
-            trying.cancel()
-            await asyncio.wait({trying}, timeout=ENDING_SECONDS)
-    live, notes = trier.live, link.notes.lines()
-    if live is None:
-        return Trial(link.reason or "no connection in time", link.http_status, notes=notes)
-    late = "the list of tools did not come in time"
-    error = "" if trier.listing is not None else trier.trouble or link.reason or late
-    about = (live.handshake_ms, live.protocol_version, live.server_name, live.server_version)
-    return Trial(error, link.http_status, *about, trier.listing, notes)
+        await connection.close()
+    late = "the list of tools did not come in time" if status.state == "up" else "no connection in time"
+    about = (status.latency_ms, status.protocol_version, status.server_name, status.server_version)
+    error = "" if listings else status.last_error or late
+    found = listings[0] if listings else None
+    return Trial(error, status.http_status, *about, found, connection.status.notes)
+
+
+async def _subscribe(client: Client, link: Link, is_subscribed: asyncio.Event) -> None:
+    """Subscribe to changes, as servers of the newer protocol want it; `is_subscribed` once that is answered."""
+    pause = SUBSCRIBED_SECONDS
+    while True:
+        try:
+            with anyio.CancelScope(deadline=anyio.current_time() + link.spec.timeouts.health) as scope:
+                async with client.listen(tools_list_changed=True) as subscription:
+                    scope.deadline = float("inf")
+                    if not subscription.honored.tools_list_changed:
+                        return
+                    # Nobody heard of what changed before.
+                    link.changed.set()
+                    is_subscribed.set()
+                    async for _ in subscription:
+                        pause = SUBSCRIBED_SECONDS
+                        link.changed.set()
+        except ListenNotSupportedError:
+            return
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND:
+                return
+        except SubscriptionLost:
+            link.doubted.set()
+        finally:
+            is_subscribed.set()
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        # Nobody heard of what changed in the meantime.
+        link.changed.set()

@@ -1,8 +1,7 @@
 """HTTP to servers that nobody trusts: to checked addresses, bounded as it arrives, with a token that is renewed."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from functools import partial
 from typing import Protocol
 
@@ -79,18 +78,13 @@ class Bearer(httpx2.Auth):
             return
         if response.status_code == 401 and token:
             yield _without(request, NoToken("the server does not take the sign-in, although it is a new one", 401))
-        elif response.status_code == 403:
-            await self._forbidden(response)
-
-    async def _forbidden(self, response: httpx2.Response) -> None:
-        if extract_field_from_www_auth(response, "error") != "insufficient_scope":
-            return
-        scopes = short(extract_field_from_www_auth(response, "scope") or "", 300)
-        if scopes:
-            await self._tokens.lacks(scopes)
-        if exchange := CURRENT.get():
-            wanted = f" (it asks for {scopes})" if scopes else ""
-            exchange.lose(f"the sign-in does not give the right to do this{wanted}")
+        elif response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope":
+            scopes = short(extract_field_from_www_auth(response, "scope") or "", 300)
+            if scopes:
+                await self._tokens.lacks(scopes)
+            if exchange := CURRENT.get():
+                wanted = f" (it asks for {scopes})" if scopes else ""
+                exchange.lose(f"the sign-in does not give the right to do this{wanted}")
 
 
 class ConnectionMask:
@@ -218,7 +212,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         parts: list[bytes] = []
-        with self._cut_short():
+        try:
             async for chunk in self._stream:
                 self._count(chunk)
                 parts.append(chunk)
@@ -227,6 +221,12 @@ class _Bounded(httpx2.AsyncByteStream):
                     parts[-1] = chunk[:end]
                     yield whole_characters(b"".join(parts))
                     parts = [chunk[end:]]
+        except httpx2.TransportError as error:
+            reason = guard.in_words(error)
+            if (exchange := CURRENT.get()) in self._link.open and exchange is not None:
+                exchange.lose(reason)
+            self._link.doubted.set()
+            raise Cut(reason) from error
         yield whole_characters(b"".join(parts))
 
     def _count(self, chunk: bytes) -> None:
@@ -250,17 +250,6 @@ class _Bounded(httpx2.AsyncByteStream):
             exchange.lose(reason)
         self._link.too_large(reason)
         raise Cut(reason)
-
-    @contextmanager
-    def _cut_short(self) -> Iterator[None]:
-        try:
-            yield
-        except httpx2.TransportError as error:
-            reason = guard.in_words(error)
-            if (exchange := CURRENT.get()) in self._link.open and exchange is not None:
-                exchange.lose(reason)
-            self._link.doubted.set()
-            raise Cut(reason) from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()

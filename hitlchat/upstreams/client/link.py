@@ -7,15 +7,18 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+import httpx2
 import mcp_types as types
+from mcp.client import Client, ClientSession
 from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import ElicitRequestParams, ElicitResult, RequestId
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from hitlchat.upstreams.client.results import NeverRan, Trouble, Unknown, Unreadable
@@ -61,40 +64,57 @@ class Reply:
         return ElicitResult(action=self.action, content=self.content if self.action == "accept" else None)
 
 
-def unasked() -> Reply:
-    """Return the reply of hitlchat, which asks nobody: servers are never told of a no that nobody gave."""
-    return Reply("cancel")
+# The reply where nobody was asked: servers never get a no that nobody gave.
+UNASKED: Final = Reply("cancel")
 
 
-OnQuestion = Callable[[Question], Coroutine[Any, Any, Reply]]
-# Called with the reason when a question was declined without anybody having been asked.
-OnDeclined = Callable[[str], None]
-# Takes out of a result, as it came, what would keep all of it from being read.
-Tidy = Callable[[dict[str, Any]], dict[str, Any]]
+@dataclass(frozen=True)
+class Step:
+    """`total`: None if the server does not know. `message` is the server's word."""
+
+    progress: float
+    total: float | None = None
+    message: str = ""
+
+
+OnProgress = Callable[[Step], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """`seconds`: how long it may take, None for what the server's spec says. `on_declined` gets the reason when a
+    question was declined without anybody having been asked. Setting `cancel` gives the call up. `check` is asked over
+    every connection, right before the call is sent, and returns a reason not to, or nothing.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    seconds: float | None = None
+    on_progress: OnProgress | None = None
+    on_question: Callable[[Question], Coroutine[Any, Any, Reply]] | None = None
+    on_declined: Callable[[str], None] = lambda _: None
+    cancel: asyncio.Event | None = None
+    check: Callable[[], Awaitable[str]] | None = None
 
 
 class Exchange:
     """A request of one loop. The first trouble counts; the time in which a question waits does not.
 
-    `is_call`: it is the call of a tool, to which a question of the server may belong; `has_begun`: one came.
+    `call`: the call of a tool that it makes, to which a question of the server may belong; `has_begun`: one came.
+    `tidy`: takes out of a result, as it came, what would keep all of it from being read.
     """
 
     def __init__(
         self,
         seconds: float,
-        *,
-        is_call: bool = False,
-        on_question: OnQuestion | None = None,
-        question_seconds: float = 300.0,
-        on_declined: OnDeclined = lambda _: None,
-        tidy: Tidy | None = None,
+        call: ToolCall | None = None,
+        tidy: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
-        self.is_call, self.tidy, self.has_declined = is_call, tidy, on_declined
+        self.call, self.tidy = call, tidy
         self.sent = self.has_begun = False
         self.posts = 0
         self.http_status: int | None = None
         self.trouble: asyncio.Future[Trouble] = asyncio.get_running_loop().create_future()
-        self._on_question, self._question_seconds = on_question, question_seconds
         self._left, self._running_since = seconds, time.monotonic()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asking = asyncio.Lock()
@@ -129,38 +149,43 @@ class Exchange:
         self._over.cancel()
         self.trouble.cancel()
 
-    async def ask(self, question: Question) -> Reply:
-        """Return the reply to one question at a time; that of nobody where nobody is there, or answers in time."""
+    def declined(self, why: str) -> None:
+        """Report a question that was declined without anybody having been asked."""
+        if self.call is not None:
+            self.call.on_declined(why)
+
+    async def ask(self, question: Question, seconds: float) -> Reply:
+        """Return the reply to one question at a time; `UNASKED` where nobody is there, or answers in time."""
         self._questions, self.has_begun = self._questions + 1, True
         if self._questions > MOST_QUESTIONS:
-            self.has_declined(f"it is more than the {MOST_QUESTIONS} that a call may ask")
-            return unasked()
-        if self._on_question is None or self._over.done():
-            return unasked()
+            self.declined(f"it is more than the {MOST_QUESTIONS} that a call may ask")
+            return UNASKED
+        if self.call is None or self.call.on_question is None or self._over.done():
+            return UNASKED
         if not self._waiting:
             self._left -= time.monotonic() - self._running_since
         self._waiting += 1
         try:
             async with self._asking:
-                return await self._reply(self._on_question(question))
+                return await self._reply(self.call.on_question(question), seconds)
         finally:
             self._waiting -= 1
             self._running_since = time.monotonic()
 
-    async def _reply(self, asking: Coroutine[Any, Any, Reply]) -> Reply:
+    async def _reply(self, asking: Coroutine[Any, Any, Reply], seconds: float) -> Reply:
         working = asyncio.create_task(asking)
         events: set[asyncio.Future[Any]] = {working, self._over}
         try:
-            await asyncio.wait(events, timeout=self._question_seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             working.cancel()
             await asyncio.wait({working}, timeout=TAKE_BACK_SECONDS)
         if not working.done() or working.cancelled():
-            return unasked()
+            return UNASKED
         if failure := working.exception():
             # The server is not told what is wrong with us.
             logger.error("a question could not be asked", exc_info=failure)
-            return unasked()
+            return UNASKED
         return working.result()
 
 
@@ -190,7 +215,11 @@ class Notes:
 
 
 class Link:
-    """Carries what the transports and the one who uses them tell each other. Of one loop."""
+    """A connection, from before it opens to its end: the state that its transports, its requests and its owner share.
+
+    Of one loop. Once it is open: `client`; `handshake_ms`, how long that took; the names under which the server
+    introduces itself; `tool_names`, of all tools that were ever listed. `stop` gives up a handshake that is under way.
+    """
 
     def __init__(
         self,
@@ -202,13 +231,31 @@ class Link:
         self.spec, self.mask, self.notes = spec, mask, notes or Notes()
         self.dropped, self.changed, self.doubted = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.reason = ""
-        self.stop: Callable[[], None] | None = None  # gives up a handshake that is under way
+        self.stop: Callable[[], None] | None = None
+        self.client: Client | None = None
+        self.handshake_ms: float | None = None
+        self.protocol_version = self.server_name = self.server_version = ""
+        self.tool_names: set[str] = set()
         self.open: set[Exchange] = set()
         self.waiting: dict[RequestId, Exchange | None] = {}
         self.abandoned = 0
         self.http_status: int | None = None
         self._on_drop = on_drop
         self._retiring: asyncio.TimerHandle | None = None
+
+    @property
+    def session(self) -> ClientSession:
+        assert self.client is not None
+        return self.client.session
+
+    @property
+    def is_modern(self) -> bool:
+        return self.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def forgets(self) -> bool:
+        """Return whether nothing more can come of a request that was given up: its own stream is closed with it."""
+        return self.is_modern and self.spec.transport == "http"
 
     def drop(self, reason: str, last_words: str = "") -> None:
         """Give the connection up. What was not sent yet is safe to send over the next one. `last_words`: the server's
@@ -263,17 +310,12 @@ class Link:
         self._drop_if_retired()
 
     def is_calling(self) -> bool:
-        return any(exchange.is_call for exchange in self.open)
+        return any(exchange.call for exchange in self.open)
 
     def only_call(self) -> Exchange | None:
         """The one call that a message without an address must be about; None if that is not certain."""
-        calls = [exchange for exchange in self.open if exchange.is_call]
+        calls = [exchange for exchange in self.open if exchange.call]
         return calls[0] if len(calls) == 1 and not self.abandoned else None
-
-    def renew_if_worn(self) -> None:
-        """Give the connection up where too many calls were, of which no answer may come any more."""
-        if self.abandoned >= MOST_ABANDONED and not self.open:
-            self.drop(f"{self.abandoned} calls were never answered")
 
     def note(self, text: str) -> None:
         """Keep a line for the administrator."""
@@ -286,22 +328,22 @@ class Link:
 async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
     """Return the reply to a question. Nobody is asked what belongs to no single call, lest it reach somebody else."""
     exchange = CURRENT.get()
-    if exchange is None or not exchange.is_call:
+    if exchange is None or exchange.call is None:
         # Over standard input and output nothing names the call that a question belongs to.
         exchange = link.only_call()
     if exchange is None:
         link.note("asked a question that belongs to no single call: declined")
         for each in link.open:
-            each.has_declined("several calls were under way, and nothing says to which of them it belongs")
-        return unasked().as_result()
+            each.declined("several calls were under way, and nothing says to which of them it belongs")
+        return UNASKED.as_result()
     content: Any = params.url if isinstance(params, types.ElicitRequestURLParams) else dict(params.requested_schema)
     if len(json.dumps([params.message, content])) > LARGEST_QUESTION:
-        exchange.has_declined(f"it is larger than the {LARGEST_QUESTION:,} bytes that a question may have")
-        return unasked().as_result()
+        exchange.declined(f"it is larger than the {LARGEST_QUESTION:,} bytes that a question may have")
+        return UNASKED.as_result()
     question = Question(link.spec.name, link.mask.text(params.message)[:LONGEST_MESSAGE])
     # An address with a secret in it is none any more.
     part = {"url" if isinstance(content, str) else "schema": link.mask.value(content)}
-    reply = await exchange.ask(replace(question, **part))
+    reply = await exchange.ask(replace(question, **part), link.spec.timeouts.question)
     return reply.as_result()
 
 
@@ -322,3 +364,24 @@ def where(error: ValidationError) -> str:
     """Return the first thing that does not fit, without what stood there."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return short(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)
+
+
+def in_words(
+    error: BaseException,
+    hide: Callable[[str], str],
+    about: str = "the server's answer",
+    late: str = "the server did not answer in time",
+) -> str:
+    """Return an error in words; of a group the first that says something. `hide` takes secrets out."""
+    match error:
+        case BaseExceptionGroup():
+            leaves = [each for each in error.exceptions if isinstance(each, Exception)] or error.exceptions
+            return in_words(leaves[0], hide)
+        case ValidationError():
+            return hide(f"{about} breaks the protocol: {where(error)}")
+        case TimeoutError():
+            return late
+        case httpx2.HTTPStatusError():
+            return f"the server answered {error.response.status_code}"
+        case _:
+            return masked_line(str(error), hide) or type(error).__name__

@@ -6,13 +6,12 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import anyio
 import httpx2
-from mcp.client import Client, ClientRequestContext, ClientSession, IncomingMessage
+from mcp.client import Client, ClientRequestContext, IncomingMessage
 from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -29,7 +28,6 @@ from mcp_types import (
     JSONRPCResponse,
     ToolListChangedNotification,
 )
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from hitlchat.upstreams.client import http
 from hitlchat.upstreams.client.link import CURRENT, Link, ask, masked_line
@@ -45,6 +43,7 @@ MOST_REQUESTS, MOST_NOTICES = 100, 1000
 DROPPED_AT_ONCE, DROPPED_PAUSE_SECONDS = 50, 0.01
 
 Item = SessionMessage | Exception
+Stream = TypeVar("Stream", ReadStream[Item], WriteStream[SessionMessage])
 
 # The SDK logs whatever a server sends that it does not understand, with a traceback each; the notes have it too.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
@@ -54,37 +53,8 @@ class NotAllowed(Exception):
     """The kind of connection is switched off here."""
 
 
-@dataclass
-class Live:
-    """An open connection. `handshake_ms`: how long it took to get here; `names`: of all tools that were ever listed."""
-
-    client: Client
-    link: Link
-    handshake_ms: float
-    protocol_version: str
-    server_name: str = ""
-    server_version: str = ""
-    names: set[str] = field(default_factory=set)
-
-    @property
-    def session(self) -> ClientSession:
-        return self.client.session
-
-    @property
-    def forgets(self) -> bool:
-        """Return whether nothing more can come of a request that was given up.
-
-        It had a stream of its own, which is closed.
-        """
-        return self.is_modern and self.link.spec.transport == "http"
-
-    @property
-    def is_modern(self) -> bool:
-        return self.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-
 @asynccontextmanager
-async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None = None) -> AsyncIterator[Live]:
+async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None) -> AsyncIterator[Client]:
     """Open a connection, which has to be left in the same task.
 
     Raises: NotAllowed, and whatever the transports and the SDK raise, often in groups
@@ -110,12 +80,13 @@ async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | Non
         capabilities = client.server_capabilities
         if capabilities is not None and surroundings.is_ours(capabilities.experimental):
             raise NotAllowed("this is hitlchat itself: its tools are here already")
-        took = (time.monotonic() - began) * 1000
-        info = client.server_info
-        name, version = (
-            masked_line(text, link.hide, 100) for text in ((info.name, info.version) if info else ("", ""))
-        )
-        yield Live(client, link, took, client.protocol_version, name, version)
+        link.client, link.protocol_version = client, client.protocol_version
+        link.handshake_ms = (time.monotonic() - began) * 1000
+        if info := client.server_info:
+            link.server_name, link.server_version = (
+                masked_line(text, link.hide, 100) for text in (info.name, info.version)
+            )
+        yield client
 
 
 @asynccontextmanager
@@ -144,11 +115,12 @@ async def _transport(
         yield TapReader(reader, link), TapWriter(writer, link)
 
 
-class _Tap:
+class _Tap(Generic[Stream]):
     """Base of both taps: whoever holds one ends the stream behind it."""
 
-    def __init__(self, stream: ReadStream[Item] | WriteStream[SessionMessage], link: Link) -> None:
-        self._stream, self._link = stream, link
+    def __init__(self, stream: Stream, link: Link) -> None:
+        self._stream: Stream = stream
+        self._link = link
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -163,21 +135,20 @@ class _Tap:
         return await self._stream.__aexit__(kind, error, trace)
 
 
-class TapReader(_Tap):
+class TapReader(_Tap[ReadStream[Item]]):
     def __init__(self, inner: ReadStream[Item], link: Link) -> None:
         super().__init__(inner, link)
-        self._inner = inner
         self._period, self._came = 0, Counter[int]()
         self._dropped = 0
 
     @property
     def last_context(self) -> Any:
-        return getattr(self._inner, "last_context", None)
+        return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Item:
         while True:
             try:
-                item = await self._inner.receive()
+                item = await self._stream.receive()
             except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
                 self._link.drop("the server closed the connection")
                 raise
@@ -228,19 +199,15 @@ class TapReader(_Tap):
             raise StopAsyncIteration from None
 
 
-class TapWriter(_Tap):
-    def __init__(self, inner: WriteStream[SessionMessage], link: Link) -> None:
-        super().__init__(inner, link)
-        self._inner = inner
-
+class TapWriter(_Tap[WriteStream[SessionMessage]]):
     async def send(self, item: SessionMessage, /) -> None:
         message = item.message
         if not isinstance(message, JSONRPCRequest):
-            await self._inner.send(item)
+            await self._stream.send(item)
             return
         self._link.waiting[coerce_request_id(message.id)] = CURRENT.get()
         try:
-            await self._inner.send(item)
+            await self._stream.send(item)
         except BaseException:
             self._link.answered(message.id)
             raise

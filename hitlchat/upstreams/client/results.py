@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
@@ -25,6 +25,7 @@ _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
 LONGEST_UNREADABLE = 2000
 # What a block may lack.
 _EXTRAS = ("annotations", "_meta", "icons")
+_SHOWN = {"type", "text", "mime_type", "uri", "name", "title", "description", "annotations"}
 _NOTHING: dict[str, Any] = {"type": "text", "text": ""}
 # Half of a pair of surrogates, perhaps: most such escapes are halves of a whole pair.
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -158,7 +159,8 @@ class Tidied:
 
     def _tidied(self, place: int, block: Any) -> Any:
         if (why := complaint(block, self._limits)) == "":
-            for whole in (block, _without_extras(block)):
+            for left_out in ((), _EXTRAS):
+                whole = {k: v for k, v in block.items() if k not in left_out} if isinstance(block, dict) else block
                 if (why := self._fault(whole)) == "":
                     return whole
         kind = str(block.get("type", "none")) if isinstance(block, dict) else type(block).__name__
@@ -188,80 +190,47 @@ class Tidied:
             self._structured = structured
         return {key: value for key, value in result.items() if key != "structuredContent"}
 
-    @property
-    def is_short(self) -> bool:
-        return canonical.is_short([self._structured, [*self._unreadable.values()]], FEW)
+    async def answer(self, result: types.CallToolResult, mask: Masking) -> Answer:
+        """Return the whole answer without secrets; with what was taken out of the result in words, at its place."""
+        blocks: list[Any] = [[_plain(block), _packed(block)] for block in result.content[:FEW]]
+        parts = [result.structured_content, blocks, self._structured, [*self._unreadable.values()]]
+        if canonical.is_short(parts, FEW):
+            return self._masked(result, mask)
+        return await asyncio.to_thread(self._masked, result, mask)
 
-    def readable(self, result: types.CallToolResult) -> list[types.ContentBlock]:
-        return [block for place, block in enumerate(result.content) if place not in self._unreadable]
-
-    def completed(self, found: Answer, mask: Masking) -> Answer:
-        """Return it with what was taken out of the result, each at its place."""
-        for place, odd in sorted(self._unreadable.items()):
-            found.content.insert(place, _in_words(odd, mask))
-        return found if self._structured is None else replace(found, structured=mask.value(self._structured))
-
-
-async def answer(result: types.CallToolResult, mask: Masking, tidied: Tidied | None = None) -> Answer:
-    """Return the whole answer without secrets; `tidied`: what it was before that."""
-    tidied = tidied or Tidied("", Limits())
-    blocks: list[Any] = [[_plain(block), _packed(block)] for block in result.content[:FEW]]
-    if canonical.is_short([result.structured_content, blocks], FEW) and tidied.is_short:
-        return _masked(result, mask, tidied)
-    return await asyncio.to_thread(_masked, result, mask, tidied)
-
-
-def _without_extras(block: Any) -> Any:
-    return {key: value for key, value in block.items() if key not in _EXTRAS} if isinstance(block, dict) else block
+    def _masked(self, result: types.CallToolResult, mask: Masking) -> Answer:
+        attachments: dict[str, bytes] = {}
+        content: list[dict[str, Any]] = []
+        for place, block in enumerate(result.content):
+            if (odd := self._unreadable.get(place)) is not None:
+                content.append(_in_words(odd, mask))
+                continue
+            plain = mask.value(_plain(block))
+            if (packed := _packed(block)) is not None:
+                plain |= _attached(packed, mask, attachments)
+            content.append(plain)
+        structured = result.structured_content if self._structured is None else self._structured
+        return Answer(content, mask.value(structured), bool(result.is_error), attachments)
 
 
 def _in_words(odd: dict[str, Any], mask: Masking) -> dict[str, Any]:
-    kind = mask.text(odd["kind"])[:100]
+    kind, block = mask.text(odd["kind"])[:100], odd["block"]
     head = f"[{kind}: a part of the result that cannot be read, since it {odd['why']}]"
-    came = "" if odd["block"] is None else mask.text(_as_json(odd["block"]))[:LONGEST_UNREADABLE]
+    try:
+        came = "" if block is None else mask.text(json.dumps(block, ensure_ascii=False))[:LONGEST_UNREADABLE]
+    except (TypeError, ValueError, RecursionError):
+        came = ""
     return {"type": "unreadable", "kind": kind, "text": f"{head} {came}".strip()}
 
 
-def _as_json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return ""
-
-
-def _masked(result: types.CallToolResult, mask: Masking, tidied: Tidied) -> Answer:
-    attachments: dict[str, bytes] = {}
-    content = []
-    for block in tidied.readable(result):
-        plain = mask.value(_plain(block))
-        if (packed := _packed(block)) is not None:
-            plain |= _attached(packed, mask, attachments)
-        content.append(plain)
-    found = Answer(content, mask.value(result.structured_content), bool(result.is_error), attachments)
-    return tidied.completed(found, mask)
-
-
 def _plain(block: types.ContentBlock) -> dict[str, Any]:
-    """All of a block but its bytes."""
-    notes = block.annotations.model_dump(by_alias=True, mode="json", exclude_none=True) if block.annotations else {}
-    return _of_its_kind(block) | ({"annotations": notes} if notes else {})
-
-
-def _of_its_kind(block: types.ContentBlock) -> dict[str, Any]:
-    match block:
-        case types.TextContent():
-            return {"type": "text", "text": block.text}
-        case types.ImageContent() | types.AudioContent():
-            return {"type": block.type, "mimeType": block.mime_type}
-        case types.ResourceLink():
-            described = {"title": block.title, "description": block.description, "mimeType": block.mime_type}
-            given = {key: value for key, value in described.items() if value is not None}
-            return {"type": "resource_link", "uri": str(block.uri), "name": block.name, **given}
-        case types.EmbeddedResource(resource=resource):
-            found: dict[str, Any] = {"type": "resource", "uri": str(resource.uri)}
-            if resource.mime_type is not None:
-                found["mimeType"] = resource.mime_type
-            return found | ({"text": resource.text} if isinstance(resource, types.TextResourceContents) else {})
+    """Return all of a block but its bytes, and but what no page shows."""
+    plain = block.model_dump(by_alias=True, mode="json", exclude_none=True, include=_SHOWN)
+    if isinstance(block, types.EmbeddedResource):
+        plain |= block.resource.model_dump(by_alias=True, mode="json", exclude_none=True, include=_SHOWN)
+    if not plain.get("annotations"):
+        plain.pop("annotations", None)
+    return plain
 
 
 def _packed(block: types.ContentBlock) -> str | None:

@@ -15,6 +15,17 @@ class Masking(Protocol):
     def value(self, value: Any) -> Any: ...
 
 
+class BadSpec(ValueError):
+    """A field of a spec has no usable value, which the message never quotes. `problem` is the message beside the
+    field's name.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        is_of_field = problem.startswith("it ")
+        super().__init__(f"{field}{problem.removeprefix('it')}" if is_of_field else f"{field}: {problem}")
+        self.problem = problem
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """`allow_stdio`: whether programs may be started at all. `is_ours`: whether these experimental capabilities of a
@@ -82,7 +93,7 @@ class ServerSpec:
     carry credentials count as secret by themselves. `older_protocol`:
     begin with the handshake of 2025-11-25 and before, whatever newer revision the server says that it speaks.
 
-    ValueError: a field has no usable value; the message names the field and never its value.
+    Raises: BadSpec
     """
 
     name: str
@@ -100,7 +111,8 @@ class ServerSpec:
 
     def __post_init__(self) -> None:
         if self.transport not in get_args(TransportKind):
-            raise ValueError(f"transport must be one of {', '.join(get_args(TransportKind))}, not {self.transport!r}")
+            kinds = ", ".join(get_args(TransportKind))
+            raise BadSpec("transport", f"it must be one of {kinds}, not {self.transport!r}")
         if self.transport == "stdio":
             self._check_command()
         else:
@@ -119,35 +131,35 @@ class ServerSpec:
 
     def _check_command(self) -> None:
         if not self.command.strip():
-            raise ValueError("command must name a program")
+            raise BadSpec("command", "it must name a program")
         if any("\0" in text for text in (self.command, *self.args, *self.env.values())):
-            raise ValueError("command: no NUL character may stand in it, in args or in env")
+            raise BadSpec("command", "no NUL character may stand in it, in args or in env")
         for name in self.env:
             if not _VARIABLE.fullmatch(name):
-                raise ValueError(f"env: {name!r} is no name for an environment variable")
+                raise BadSpec("env", f"{name!r} is no name for an environment variable")
 
 
 def _check_url(url: str) -> None:
     if any(character <= " " or character == "\x7f" for character in url):
-        raise ValueError("url must not contain spaces or control characters")
+        raise BadSpec("url", "it must not contain spaces or control characters")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ValueError("url has no usable host or port") from error
+        raise BadSpec("url", "it has no usable host or port") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        raise ValueError("url must be an address that begins with https:// or http:// and names a host")
+        raise BadSpec("url", "it must be an address that begins with https:// or http:// and names a host")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("url must not contain a user name or password: use a header")
+        raise BadSpec("url", "it must not contain a user name or password: use a header")
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
-            raise ValueError(f"headers: {name!r} is no name for a header")
+            raise BadSpec("headers", f"{name!r} is no name for a header")
         if name.lower() in _OURS:
-            raise ValueError(f"headers: {name} is set by the connection itself")
+            raise BadSpec("headers", f"{name} is set by the connection itself")
         if value != value.strip():
-            raise ValueError(f"headers: the value of {name} begins or ends with a space")
+            raise BadSpec("headers", f"the value of {name} begins or ends with a space")
         if not _FIELD_VALUE.fullmatch(value):
-            raise ValueError(f"headers: the value of {name} has characters that a header cannot carry")
+            raise BadSpec("headers", f"the value of {name} has characters that a header cannot carry")

@@ -3,11 +3,10 @@
 import asyncio
 import os
 import re
-import shutil
 import signal
 import time
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
-from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, RequestId, jsonrpc_message_adapter
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from hitlchat.base import scratch
@@ -79,16 +78,6 @@ async def stdio(link: Link) -> AsyncIterator[TransportStreams]:
         if tasks:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait(tasks, timeout=1.0)
-
-
-def can_be_found_with(command: str, given: Mapping[str, str]) -> bool:
-    """Return whether there is such a program, where one that gets the variables `given` is looked for.
-
-    In an empty folder, and so not by a relative path.
-    """
-    if "/" in command:
-        return command.startswith("/") and shutil.which(command) is not None
-    return shutil.which(command, path=given.get("PATH") or os.environ.get("PATH") or os.defpath) is not None
 
 
 class _Protocol(SubprocessStreamProtocol):
@@ -224,10 +213,8 @@ class Lines:
             return
         self._parts.append(part)
         self._size += len(part)
-        if self._head is not None or self._size > self._most:
-            self._let_go()
-
-    def _let_go(self) -> None:
+        if self._head is None and self._size <= self._most:
+            return
         joined = b"".join(self._parts)
         if self._head is None:
             self._head = joined[:KEPT_ENDS]
@@ -301,18 +288,14 @@ class _Pipes:
             return self._answered(line, f"is larger than {self._link.spec.limits.message_bytes:,} bytes")
         if openings(line) > self._link.spec.limits.nodes:
             return self._answered(line, f"has more than {self._link.spec.limits.nodes:,} parts")
-        try:
-            # Anything else is cheaper to reject than to parse.
-            is_message = line[:1] == b"{"
-            message = (
-                jsonrpc_message_adapter.validate_json(whole_characters(line), by_name=False) if is_message else None
-            )
-        except ValidationError:
-            return self._answered(line, "is no message of the protocol")
-        if message is None:
+        if line[:1] != b"{":
+            # Cheaper to reject than to parse.
             self._note_garbage(line)
             return None
-        return SessionMessage(message)
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(whole_characters(line), by_name=False))
+        except ValidationError:
+            return self._answered(line, "is no message of the protocol")
 
     def _note_garbage(self, line: bytes | TooLong) -> None:
         self._garbage_lines += 1
@@ -323,7 +306,9 @@ class _Pipes:
     def _answered(self, line: bytes | TooLong, complaint: str) -> SessionMessage | None:
         """Tell whoever waited for this message, which can only be this server's."""
         head, tail = (line.head, line.tail) if isinstance(line, TooLong) else (line, line)
-        request_id = _named(head, tail)
+        # Where programs usually put the id of a message.
+        found = _ID_FIRST.match(head) or _ID_LAST.search(tail[-KEPT_ENDS:])
+        request_id = None if found is None else int(found[1]) if found[1] else str(found[2], "ascii")
         if request_id is None or not self._link.is_waiting(request_id):
             self._note_garbage(line)
             if isinstance(line, TooLong) and head.lstrip().startswith(b"{"):
@@ -358,18 +343,8 @@ class _Pipes:
         lines = Lines(LONGEST_NOTE)
         while chunk := await stderr.read(CHUNK_BYTES):
             for line in lines.feed(chunk)[-50:]:
-                self._note(line.beginning if isinstance(line, TooLong) else line.decode(errors="replace"))
+                text = line.beginning if isinstance(line, TooLong) else line.decode(errors="replace")
+                self._link.note(text)
+                self._last_words = text if text.strip() else self._last_words
             await asyncio.sleep(len(chunk) / ERROR_BYTES_A_SECOND)
         self._heard.set()
-
-    def _note(self, line: str) -> None:
-        self._link.note(line)
-        self._last_words = line if line.strip() else self._last_words
-
-
-def _named(head: bytes, tail: bytes) -> RequestId | None:
-    """The id of a message that cannot be parsed, where programs usually put it."""
-    found = _ID_FIRST.match(head) or _ID_LAST.search(tail[-KEPT_ENDS:])
-    if found is None:
-        return None
-    return int(found[1]) if found[1] else str(found[2], "ascii")

@@ -28,7 +28,7 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
 from hitlchat.secrets import sealing
-from hitlchat.upstreams.client import Question, Reply, unasked
+from hitlchat.upstreams.client.link import UNASKED, Question, Reply
 from hitlchat.upstreams.elicitation import screening
 from hitlchat.upstreams.elicitation.screening import fields_of
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
@@ -222,7 +222,7 @@ class Asker:
         self._has_asked = True
         asked = await in_db(_stored)(self._call, question)
         if asked.state != QuestionState.OPEN:
-            return unasked()
+            return UNASKED
         try:
             return await self._answer(asked)
         except asyncio.CancelledError:

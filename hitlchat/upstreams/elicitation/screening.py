@@ -20,7 +20,7 @@ from hitlchat.outbound import addresses
 from hitlchat.outbound.addresses import DEFAULT_PORTS
 from hitlchat.secrets.detection import seems_to_ask
 from hitlchat.secrets.masking import HIDDEN
-from hitlchat.upstreams.client import Question
+from hitlchat.upstreams.client.link import Question
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
 from hitlchat.upstreams.risk.limits import linear
 

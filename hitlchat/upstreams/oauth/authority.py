@@ -24,7 +24,7 @@ from mcp_types import LATEST_PROTOCOL_VERSION
 from hitlchat.outbound import guard
 from hitlchat.outbound.addresses import reach
 from hitlchat.upstreams import endpoint
-from hitlchat.upstreams.client import ServerSpec
+from hitlchat.upstreams.client.spec import ServerSpec
 from hitlchat.upstreams.models import UpstreamServer
 
 SECONDS = 15.0

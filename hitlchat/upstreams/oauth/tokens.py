@@ -26,7 +26,7 @@ from hitlchat.base.lease import SLACK
 from hitlchat.base.sentences import translatable
 from hitlchat.outbound.addresses import origin_of
 from hitlchat.secrets.values import SHORTEST_SECRET
-from hitlchat.upstreams.client import Bearer, NoToken
+from hitlchat.upstreams.client.http import Bearer, NoToken
 from hitlchat.upstreams.models import SignIn, Transport, UpstreamServer
 from hitlchat.upstreams.oauth import clients
 from hitlchat.upstreams.oauth.authority import LONGEST_SCOPES, Bounds, NoAnswer, NotPossible, bounds_of, fetched

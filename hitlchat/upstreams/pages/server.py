@@ -21,7 +21,7 @@ from hitlchat.base.sentences import translated
 from hitlchat.gate.actor import actor_of
 from hitlchat.secrets.values import Stored
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, server_draft, servers
-from hitlchat.upstreams.client import Trial
+from hitlchat.upstreams.client.connection import Trial
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Transport, UpstreamServer
 from hitlchat.upstreams.pages import sign_in, summary
 from hitlchat.upstreams.pages.form import ServerForm, argument_hints, confirmed_in
@@ -412,7 +412,7 @@ def _row(request: HttpRequest, form: ServerForm) -> UpstreamServer:
     """Return what would be saved. BadServer, NotConfirmed."""
     draft = form.draft()
     servers.check_program(draft, actor_of(request), confirmed_in(request), form.saved)
-    row = connections.unsaved(draft, form.saved)
+    row = UpstreamServer(**server_draft.columns(draft, form.saved))
     saved = form.saved
     if saved and endpoint.connection_of(saved).identity() == endpoint.connection_of(row).identity():
         # As it is signed in; whoever else is there gets nothing of that.

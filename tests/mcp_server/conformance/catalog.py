@@ -6,7 +6,7 @@ from typing import Any, Final
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.sources import ToolResult
-from hitlchat.upstreams.client import Step
+from hitlchat.upstreams.client.link import Step
 from hitlchat.upstreams.signals import progressed
 
 SOURCE: Final = "conformance"

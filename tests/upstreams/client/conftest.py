@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from hitlchat.upstreams.client import Pool
-from tests.upstreams.client.upstreams import SURROUNDINGS, Seen, starting
+from tests.upstreams.client.upstreams import SURROUNDINGS, Pool, Seen, starting
 
 start_server = pytest.fixture(starting)
 share_server = pytest.fixture(starting, scope="module")
@@ -20,7 +19,7 @@ def seen() -> Seen:
 
 @pytest_asyncio.fixture
 async def pool(seen: Seen) -> AsyncIterator[Pool]:
-    pool = Pool(SURROUNDINGS, on_tools=seen.tools, on_status=seen.status)
+    pool = Pool(SURROUNDINGS, seen)
     yield pool
     await asyncio.wait_for(pool.close(), 30)
     left = {task for task in asyncio.all_tasks() if not task.done()} - {asyncio.current_task()}

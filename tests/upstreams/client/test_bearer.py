@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 import httpx2
 import pytest
 
-from hitlchat.upstreams.client import Answer, Bearer, NeverRan, NoToken, Pool, try_connect
-from tests.upstreams.client.upstreams import SURROUNDINGS, StartServer, at
+from hitlchat.upstreams.client.connection import try_connect
+from hitlchat.upstreams.client.http import Bearer, NoToken
+from hitlchat.upstreams.client.results import Answer, NeverRan
+from tests.upstreams.client.upstreams import SURROUNDINGS, Pool, StartServer, at
 from tests.upstreams.hostile_http import hostile_http
 from tests.waiting import soon
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat.upstreams.client import Answer, NeverRan, Pool, Question, Reply, ServerSpec, Step, Unknown
-from tests.upstreams.client.upstreams import AT_MOST, StartServer, at, honest, written
+from hitlchat.upstreams.client.link import Question, Reply, Step
+from hitlchat.upstreams.client.results import Answer, NeverRan, Unknown
+from hitlchat.upstreams.client.spec import ServerSpec
+from tests.upstreams.client.upstreams import AT_MOST, Pool, StartServer, at, honest, written
 from tests.upstreams.honest_server import PICTURE
 from tests.waiting import soon
 
@@ -250,7 +252,3 @@ async def test_arguments_that_are_too_large_or_no_json_are_not_sent(pool: Pool, 
     for text in ("x" * 1024 * 1024, float("inf"), object()):
         assert isinstance(await pool.call_tool("stdio", "echo", {"text": text}), NeverRan)
     assert not written(log)
-
-
-async def test_a_server_that_is_not_known_is_not_called(pool: Pool) -> None:
-    assert isinstance(await pool.call_tool("nobody", "echo", {"text": "x"}), NeverRan)

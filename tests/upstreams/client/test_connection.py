@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat.upstreams.client import Answer, NeverRan, Pool, ServerSpec, Surroundings, Unknown, try_connect
+from hitlchat.upstreams.client.connection import try_connect
+from hitlchat.upstreams.client.results import Answer, NeverRan, Unknown
+from hitlchat.upstreams.client.spec import ServerSpec, Surroundings
 from tests.ports import free_port
 from tests.upstreams.client.upstreams import (
     AT_MOST,
     QUICK,
     SURROUNDINGS,
+    Pool,
     Seen,
     StartServer,
     at,
@@ -202,20 +205,6 @@ async def test_a_program_that_is_not_there_is_said_in_words() -> None:
     assert (await try_connect(spec, SURROUNDINGS)).error == "the program 'no-such-program-anywhere' was not found"
 
 
-async def test_a_changed_spec_takes_the_place_of_the_old_one(pool: Pool, start_server: StartServer) -> None:
-    spec = at(start_server().url)
-    await pool.put(spec)
-    first = (await up(pool)).since
-    await pool.put(at(spec.url))
-    assert pool.status("honest").since == first
-    await pool.put(at(spec.url, headers={"X-Other": "1"}))
-    assert pool.status("honest").state == "down"
-    assert isinstance(await pool.call_tool("honest", "add", {"a": 1, "b": 2}), Answer)
-    await pool.remove("honest")
-    with pytest.raises(LookupError):
-        pool.status("honest")
-
-
 async def test_a_test_of_the_connection_leaves_the_live_one_alone(pool: Pool, start_server: StartServer) -> None:
     spec = at(start_server().url)
     await pool.put(spec)
@@ -226,16 +215,6 @@ async def test_a_test_of_the_connection_leaves_the_live_one_alone(pool: Pool, st
     assert trial.listing is not None
     assert {"add", "echo"} <= {tool.name for tool in trial.listing.tools}
     assert pool.status("honest").since == before.since
-
-
-async def test_a_pool_is_of_one_loop(pool: Pool) -> None:
-    await pool.put(honest())
-
-    def elsewhere() -> None:
-        asyncio.run(pool.call_tool("honest", "add", {}))
-
-    with pytest.raises(RuntimeError, match="another event loop"):
-        await asyncio.to_thread(elsewhere)
 
 
 @pytest.mark.parametrize(

@@ -13,25 +13,13 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from hitlchat.secrets.masking import Mask
-from hitlchat.upstreams.client import (
-    Answer,
-    Limits,
-    Outcome,
-    Pool,
-    Question,
-    Rejected,
-    Reply,
-    ServerSpec,
-    Step,
-    Timeouts,
-    Unknown,
-    Unreadable,
-    try_connect,
-)
-from hitlchat.upstreams.client.link import Link
+from hitlchat.upstreams.client.connection import try_connect
+from hitlchat.upstreams.client.link import Link, Question, Reply, Step
+from hitlchat.upstreams.client.results import Answer, Outcome, Rejected, Unknown, Unreadable
+from hitlchat.upstreams.client.spec import Limits, ServerSpec, Timeouts
 from hitlchat.upstreams.client.stdio import GARBAGE_AT_ONCE, _Pipes, child
 from tests.tables import each_row
-from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, Seen, honest, hostile, up
+from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, Pool, Seen, honest, hostile, up
 from tests.waiting import soon
 
 KEY = "sk-very-secret-0123456789"

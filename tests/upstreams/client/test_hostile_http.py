@@ -10,20 +10,11 @@ from typing import Any, TypeVar
 import pytest
 import pytest_asyncio
 
-from hitlchat.upstreams.client import (
-    Answer,
-    NeverRan,
-    Outcome,
-    Pool,
-    Rejected,
-    ServerSpec,
-    Timeouts,
-    Unknown,
-    Unreadable,
-    try_connect,
-)
+from hitlchat.upstreams.client.connection import try_connect
+from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
+from hitlchat.upstreams.client.spec import ServerSpec, Timeouts
 from tests.tables import each_row
-from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, at, up
+from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, Pool, at, up
 from tests.upstreams.hostile_http import HostileHttp, hostile_http, tool
 from tests.waiting import soon
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat.upstreams.client import Answer, Pool, Reply, ServerSpec, Step
-from hitlchat.upstreams.client.link import Question
+from hitlchat.upstreams.client.link import Question, Reply, Step
+from hitlchat.upstreams.client.results import Answer
+from hitlchat.upstreams.client.spec import ServerSpec
 from tests import waiting
 from tests.ports import free_port
-from tests.upstreams.client.upstreams import QUICK, Program, at, up
+from tests.upstreams.client.upstreams import QUICK, Pool, Program, at, up
 
 pytestmark = pytest.mark.slow("servers of others")
 

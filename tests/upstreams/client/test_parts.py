@@ -7,9 +7,9 @@ import pytest
 from mcp_types import CallToolResult
 
 from hitlchat.secrets.masking import Mask
-from hitlchat.upstreams.client import Limits, ServerSpec
 from hitlchat.upstreams.client.link import MOST_NOTES, Notes, short
-from hitlchat.upstreams.client.results import answer, complaint
+from hitlchat.upstreams.client.results import Tidied, complaint
+from hitlchat.upstreams.client.spec import Limits, ServerSpec
 from hitlchat.upstreams.client.stdio import KEPT_ENDS, Lines, TooLong
 
 URL = "https://example.com/mcp"
@@ -144,7 +144,9 @@ async def test_bytes_that_cannot_be_kept_are_left_out_and_the_block_says_why(sub
                 block: dict[str, object] = {"type": "image", "data": packed, "mimeType": "image/png"}
                 if kind == "resource":
                     block = {"type": "resource", "resource": {"uri": "file:///a", "blob": packed}}
-                found = await answer(CallToolResult.model_validate({"content": [block]}), Mask(["hidden-value-1"]))
+                found = await Tidied("", Limits()).answer(
+                    CallToolResult.model_validate({"content": [block]}), Mask(["hidden-value-1"])
+                )
                 assert found.attachments == {}
                 assert found.content[0]["omitted"].startswith(why)
                 assert "sha256" not in found.content[0]

@@ -1,5 +1,6 @@
 """Servers of other people's making, as processes of their own, and what it takes to connect to them."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -8,10 +9,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from hitlchat.upstreams.client import Listing, Pool, ServerSpec, Status, Surroundings, Timeouts
+import httpx2
+
+from hitlchat.upstreams.client.connection import Connection, Status
+from hitlchat.upstreams.client.link import ToolCall
+from hitlchat.upstreams.client.listing import Listing
+from hitlchat.upstreams.client.results import Outcome
+from hitlchat.upstreams.client.spec import ServerSpec, Surroundings, Timeouts
 from tests import forks
 from tests.ports import free_port
 from tests.waiting import soon, until
@@ -108,7 +116,7 @@ def starting() -> Iterator[StartServer]:
 
 @dataclass
 class Seen:
-    """What a pool told."""
+    """What the connections of a pool told."""
 
     listings: list[tuple[str, Listing]] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
@@ -116,8 +124,38 @@ class Seen:
     async def tools(self, name: str, listing: Listing) -> None:
         self.listings.append((name, listing))
 
-    def status(self, name: str, status: Status) -> None:
-        self.statuses.append(status)
+
+class Pool:
+    """The connections of one test, by the names of their servers."""
+
+    def __init__(self, surroundings: Surroundings, seen: Seen | None = None) -> None:
+        self._surroundings, self._seen = surroundings, seen or Seen()
+        self._connections: dict[str, Connection] = {}
+
+    async def put(self, spec: ServerSpec, *, auth: httpx2.Auth | None = None) -> None:
+        await self.remove(spec.name)
+        tools, status = partial(self._seen.tools, spec.name), self._seen.statuses.append
+        found = Connection(spec, self._surroundings, auth=auth, on_tools=tools, on_status=status)
+        self._connections[spec.name] = found
+
+    async def remove(self, name: str) -> None:
+        if (old := self._connections.pop(name, None)) is not None:
+            await old.close()
+
+    def connect(self, name: str) -> None:
+        self._connections[name].start()
+
+    def status(self, name: str) -> Status:
+        return self._connections[name].status
+
+    async def call_tool(self, server: str, name: str, arguments: dict[str, Any], **how: Any) -> Outcome:
+        return await self._connections[server].call_tool(ToolCall(name, arguments, **how))
+
+    async def list_tools(self, server: str) -> Listing:
+        return await self._connections[server].list_tools()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(each.close() for each in self._connections.values()))
 
 
 def written(file: Path) -> str:

@@ -15,7 +15,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import endpoint, servers
-from hitlchat.upstreams.client import NoToken
+from hitlchat.upstreams.client.http import NoToken
 from hitlchat.upstreams.models import ServerState, SignIn, UpstreamServer
 from hitlchat.upstreams.oauth.tokens import Holder
 from hitlchat.upstreams.server_draft import ServerDraft
