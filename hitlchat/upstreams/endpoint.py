@@ -15,17 +15,22 @@ from hitlchat.secrets import references
 from hitlchat.secrets.sealing import fingerprint
 from hitlchat.upstreams import server_draft
 from hitlchat.upstreams.client.spec import ServerSpec, Surroundings, Timeouts, TransportKind
-from hitlchat.upstreams.models import SignIn, Transport, UpstreamServer, sign_in_of
+from hitlchat.upstreams.models import Transport, UpstreamServer, sign_in_of
 from hitlchat.upstreams.risk.fingerprint import Connection
-from hitlchat.upstreams.risk.rubric import Auth, ServerFacts, Trust
+from hitlchat.upstreams.risk.rubric import ServerFacts, Trust
 
+KEY = "hitlchat"
+PURPOSE = "mcp installation"
+# So much longer the connection waits for an answer: the person's time is looked after where the question is kept.
+QUESTION_MARGIN_SECONDS = 5.0
+LONGEST_PLACE = 120
 SENTENCE = "This is hitlchat's own address: its tools are here already, and need no connection."
 
 
 def is_own_address(url: str, request: HttpRequest) -> bool:
     """Return whether an address is that of this installation.
 
-    It is known by the name under which this page was asked for, or by one of this machine's names
+    It is recognised by the name under which this page was asked for, or by one of this machine's names
     together with the port at which this process listens. Another name of this machine, or the port of another process
     of this installation, is not recognised.
     """
@@ -36,21 +41,12 @@ def is_own_address(url: str, request: HttpRequest) -> bool:
         return False
     if unquote(parts.path).rstrip("/") != f"{get_script_prefix().rstrip('/')}/mcp":
         return False
-    return there == _asked_for(request) or (_is_here(there[0]) and str(there[1]) == request.META.get("SERVER_PORT"))
-
-
-def _asked_for(request: HttpRequest) -> tuple[str, int]:
-    parts = urlsplit(f"//{request.get_host()}")
-    return parts.hostname or "", parts.port or DEFAULT_PORTS[request.scheme or "http"]
-
-
-def _is_here(host: str) -> bool:
+    here = urlsplit(f"//{request.get_host()}")
+    if there == (here.hostname or "", here.port or DEFAULT_PORTS[request.scheme or "http"]):
+        return True
     named = {name.strip("[].").lower() for name in settings.ALLOWED_HOSTS}
-    return host in named or reach(host) == "local"
-
-
-KEY = "hitlchat"
-PURPOSE = "mcp installation"
+    is_this_machine = there[0] in named or reach(there[0]) == "local"
+    return is_this_machine and str(there[1]) == request.META.get("SERVER_PORT")
 
 
 def mark() -> dict[str, dict[str, Any]]:
@@ -60,8 +56,8 @@ def mark() -> dict[str, dict[str, Any]]:
 
 def is_this_installation(experimental: dict[str, dict[str, Any]] | None) -> bool:
     """Return whether a server with these experimental capabilities is this installation, in any process."""
-    told = (experimental or {}).get(KEY)
-    return isinstance(told, dict) and told.get("installation") == _installation()
+    ours = (experimental or {}).get(KEY)
+    return isinstance(ours, dict) and ours.get("installation") == _installation()
 
 
 def _installation() -> str:
@@ -72,59 +68,42 @@ def around() -> Surroundings:
     return Surroundings(allow_stdio=settings.MCP_ALLOW_STDIO, is_ours=is_this_installation)
 
 
-# So much longer the connection waits for an answer: the person's time is looked after where the question is kept.
-QUESTION_MARGIN_SECONDS = 5.0
-LONGEST_PLACE = 120
-
-
 class Unusable(Exception):
     """The server cannot be reached as it is set up; in words for the administrator."""
 
 
 def spec_of(server: UpstreamServer) -> ServerSpec:
-    """Return the spec with every reference replaced by its value. Raises: Unusable."""
+    """Return the spec with every reference replaced by its value. Raises: Unusable"""
     if server.transport == Transport.STDIO and not settings.MCP_ALLOW_STDIO:
         raise Unusable("Programs are not started on this machine: MCP_ALLOW_STDIO=1 allows it.")
+    most, secrets = settings.MCP_CONNECT_SECONDS, list[str]()
     try:
-        return _spec(server)
+        return ServerSpec(
+            server.name,
+            cast("TransportKind", server.transport),
+            headers=server_draft.filled_values(server.headers, secrets),
+            env=server_draft.filled_values(server.env, secrets),
+            url=server_draft.filled("url", server.url, secrets),
+            args=tuple(server_draft.filled("args", arg, secrets) for arg in server.args),
+            command=server.command,
+            # After all that fills it.
+            secrets=tuple(secrets),
+            allow_private=may_be_private(server),
+            older_protocol=server.older_protocol,
+            timeouts=Timeouts(
+                call=server.call_seconds,
+                connect=most,
+                listing=most,
+                question=settings.MCP_QUESTION_SECONDS + QUESTION_MARGIN_SECONDS,
+            ),
+        )
     except ValueError as error:
         raise Unusable(str(error)) from error
 
 
-def _spec(server: UpstreamServer) -> ServerSpec:
-    most = settings.MCP_CONNECT_SECONDS
-    headers, env = (
-        server_draft.fill_values(server_draft.read_values(stored)) for stored in (server.headers, server.env)
-    )
-    url, args = (
-        server_draft.filled_template("url", server.url),
-        tuple(server_draft.filled_template("args", arg) for arg in server.args),
-    )
-    told = [("url", server.url), *(("args", arg) for arg in server.args)]
-    secrets = [secret for field, template in told for secret in server_draft.secrets_of(field, template)]
-    return ServerSpec(
-        server.name,
-        cast("TransportKind", server.transport),
-        url=url,
-        headers=headers.values,
-        command=server.command,
-        args=args,
-        env=env.values,
-        secrets=(*headers.secrets, *env.secrets, *secrets),
-        allow_private=may_be_private(server),
-        older_protocol=server.older_protocol,
-        timeouts=Timeouts(
-            call=server.call_seconds,
-            connect=most,
-            listing=most,
-            question=settings.MCP_QUESTION_SECONDS + QUESTION_MARGIN_SECONDS,
-        ),
-    )
-
-
 def may_be_private(server: UpstreamServer) -> bool:
-    """Only where an administrator said so, by the address itself or beside it: a public name that leads inside would
-    be a way in for whoever owns that name.
+    """Return whether its address may be private: only where an administrator said so, by the address itself or beside
+    it. A public name that leads inside would be a way in for whoever owns that name.
     """
     if not settings.MCP_ALLOW_PRIVATE:
         return False
@@ -132,7 +111,7 @@ def may_be_private(server: UpstreamServer) -> bool:
 
 
 def connection_of(server: UpstreamServer) -> Connection:
-    """Return what of it belongs to the fingerprint of its tools."""
+    """Return the part of a server that belongs to the fingerprint of its tools."""
     return Connection(
         cast("TransportKind", server.transport),
         url=server.url,
@@ -158,10 +137,11 @@ def identity_of(server: UpstreamServer) -> str:
 def facts_of(server: UpstreamServer, *, writes: bool) -> ServerFacts:
     """`writes`: one of its tools says, by its name or by a hint, that it changes something."""
     used, signed = server.used_at or server.created_at, sign_in_of(server)
+    has_key = any(each.secret for each in server_draft.read_values(server.headers)) or any(references.names(server.url))
     return ServerFacts(
         transport=cast("TransportKind", server.transport),
         url=server.url,
-        auth=_auth(server, signed),
+        auth="key" if has_key else "oauth" if signed else "none",
         trust=cast("Trust", server.trust),
         scopes=signed.scopes if signed else (),
         writes=writes,
@@ -172,27 +152,17 @@ def facts_of(server: UpstreamServer, *, writes: bool) -> ServerFacts:
 
 
 def secret_names(server: UpstreamServer) -> list[str]:
-    """Return what is secret in what is sent to it, by name."""
-    kept = [each for stored in (server.headers, server.env) for each in server_draft.read_values(stored)]
+    """Return the names of the secrets that are sent to a server."""
+    values = [each for stored in (server.headers, server.env) for each in server_draft.read_values(stored)]
     others = [("the address", server.url), *(("an argument", arg) for arg in server.args)]
     referring = dict.fromkeys(where for where, text in others if any(references.names(text)))
     signed = sign_in_of(server)
     by = [f"the sign-in at {signed.issuer_host}"] if signed else []
-    return [*(each.name for each in kept if each.secret), *referring, *by]
-
-
-def _auth(server: UpstreamServer, signed: SignIn | None) -> Auth:
-    has_secret = any(each.secret for each in server_draft.read_values(server.headers))
-    if has_secret or any(references.names(server.url)):
-        return "key"
-    return "oauth" if signed else "none"
+    return [*(each.name for each in values if each.secret), *referring, *by]
 
 
 def place_of(server: UpstreamServer) -> str:
-    """Return where it is, as administrators see it.
-
-    Of a program, the beginning of its command line, with references as they were typed.
-    """
+    """Return where a server is, as administrators see it: of a program the beginning of its command line."""
     if server.transport != Transport.STDIO:
         return address_of(server)
     line = shlex.join([server.command, *server.args])
@@ -200,6 +170,7 @@ def place_of(server: UpstreamServer) -> str:
 
 
 def address_of(server: UpstreamServer) -> str:
-    """Return where it is, in words, without anything secret."""
-    identity: dict[str, Any] = connection_of(server).identity()
-    return f"the program {server.command}" if server.transport == Transport.STDIO else str(identity["url"])
+    """Return where a server is, in words, without anything secret."""
+    if server.transport == Transport.STDIO:
+        return f"the program {server.command}"
+    return str(connection_of(server).identity()["url"])

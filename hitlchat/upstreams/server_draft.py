@@ -6,7 +6,7 @@ A secret is sealed, unless all that is secret in it is a reference: `Bearer ${TO
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -39,12 +39,6 @@ class NoValue(ValueError):
     """A value is missing or cannot be read; the message names it, in words for the administrator."""
 
 
-@dataclass(frozen=True)
-class Filled:
-    values: Mapping[str, str]
-    secrets: tuple[str, ...]
-
-
 def read_values(stored: Iterable[Mapping[str, Any]]) -> tuple[Stored, ...]:
     """Return the values of a JSON column."""
     return tuple(Stored(each["name"], each["value"], each["secret"], each.get("fingerprint", "")) for each in stored)
@@ -55,99 +49,39 @@ def stored_values(stored: Iterable[Stored]) -> list[dict[str, Any]]:
     return [asdict(each) | {"sealed": each.sealed} for each in stored]
 
 
-def values_problem(values: Iterable[Value], stored: Iterable[Stored]) -> str | None:
-    """Return what is wrong with them, in a sentence."""
-    given, known = list(values), {each.name: each for each in stored}
-    if len(given) > MOST_VALUES:
-        return f"At most {MOST_VALUES} entries, not {len(given)}."
-    lowered = [each.name.lower() for each in given]
-    if twice := next((each.name for each in given if lowered.count(each.name.lower()) > 1), None):
-        return f"{twice[:64]} is there twice."
-    return next((wrong for each in given if (wrong := _value_problem(each, known.get(each.name)))), None)
-
-
-def _value_problem(value: Value, stored: Stored | None) -> str | None:
-    text = value.value
-    if text is None:
-        has_one = stored is not None and (value.secret or not stored.sealed)
-        return None if has_one else f"{value.name[:64]}: there is no value yet."
-    if len(text) > LONGEST_VALUE or storable(text) != text:
-        return f"{value.name[:64]}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000."
-    if withheld := next(filter(None, map(references.withheld, references.names(text))), None):
-        return f"{value.name[:64]}: {withheld}"
-    if value.secret and not ONLY_REFERENCE.fullmatch(text) and len(text) < SHORTEST_SECRET:
-        return f"{value.name[:64]}: a secret has at least {SHORTEST_SECRET} characters; say if it is none."
-    return None
-
-
-def keep_values(values: Iterable[Value], stored: Iterable[Stored]) -> tuple[Stored, ...]:
-    """Return how they are to be stored, once `values_problem` has found nothing."""
-    known = {each.name: each for each in stored}
-    return tuple(known[each.name] if each.value is None else _to_store(each, each.value) for each in values)
-
-
-def _to_store(given: Value, text: str) -> Stored:
-    if not given.secret or ONLY_REFERENCE.fullmatch(text):
-        return Stored(given.name, text, given.secret)
-    return seal(given, text, PURPOSE)
-
-
 def values_identity(stored: Iterable[Stored]) -> list[list[str]]:
-    """The same as long as nothing was changed; of a secret, nothing that gives it away."""
+    """Return the same as long as nothing was changed; of a secret, nothing that gives it away."""
     return sorted([each.name, each.mark] for each in stored)
 
 
-def fill_values(stored: Iterable[Stored]) -> Filled:
-    """The values as the server gets them, and all of it that must be masked. NoValue."""
-    values: dict[str, str] = {}
-    secrets: list[str] = []
-    for each in stored:
-        template = _template(each)
-        values[each.name] = filled_template(each.name, template)
-        secrets += secrets_of(each.name, template)
-        if each.secret:
-            # With and without a scheme such as Bearer.
-            secrets += [values[each.name], values[each.name].partition(" ")[2]]
-    return Filled(values, tuple(filter(None, secrets)))
+def filled(name: str, template: str, secrets: list[str]) -> str:
+    """Return `template` with its references replaced; their values, which must be masked, are added to `secrets`.
 
-
-def _template(stored: Stored) -> str:
-    """The text to fill in. NoValue."""
-    if not stored.sealed:
-        return stored.value
+    Raises: NoValue, also where one is too short to be masked
+    """
     try:
-        return sealing.unseal(stored.value, PURPOSE)
-    except sealing.Unsealable as error:
-        raise NoValue(f"{stored.name}: {error}") from error
-
-
-def filled_template(name: str, template: str) -> str:
-    """`template` with its references replaced. NoValue."""
-    try:
-        return references.filled(template)
+        text = references.filled(template)
     except references.Missing as error:
         raise NoValue(f"{name}: {error}") from error
-
-
-def secrets_of(name: str, template: str) -> list[str]:
-    """Return what the environment adds to it. NoValue: one is too short to be masked."""
-    found = [(variable, references.value_of(variable)) for variable in references.names(template)]
-    for variable, value in found:
-        if len(value) < SHORTEST_SECRET:
+    for variable in references.names(template):
+        if len(value := references.value_of(variable)) < SHORTEST_SECRET:
             raise NoValue(f"{name}: {variable} has fewer than {SHORTEST_SECRET} characters, too few to be masked.")
-    return [value for _, value in found]
+        secrets.append(value)
+    return text
 
 
-def takes_secrets_along(saved: UpstreamServer, url: str, headers: Iterable[Value]) -> bool:
-    """Would what is stored for the host of `saved` be sent to another one, or without encryption?"""
-    return bool(url) and any(each.value is None for each in headers) and _host(url) != _host(saved.url)
+def filled_values(stored: Iterable[Mapping[str, Any]], secrets: list[str]) -> dict[str, str]:
+    """Return the values of a JSON column as the server gets them; the secret ones are added to `secrets`.
 
-
-def _host(url: str) -> str:
-    try:
-        return origin_of(url)
-    except ValueError:
-        return url
+    Raises: NoValue
+    """
+    values: dict[str, str] = {}
+    for each in read_values(stored):
+        text = values[each.name] = filled(each.name, _template(each), secrets)
+        if each.secret:
+            # With and without a scheme such as Bearer.
+            secrets += [text, text.partition(" ")[2]]
+    return values
 
 
 class BadServer(Invalid):
@@ -188,15 +122,22 @@ def draft_of(server: UpstreamServer) -> ServerDraft:
 
 
 def problems(draft: ServerDraft, saved: UpstreamServer | None = None) -> dict[str, str]:
-    """All that is wrong with the draft: a sentence for each field, none if it can be kept."""
-    errors = _errors(draft, _stored(saved))
-    if saved and takes_secrets_along(saved, draft.url, draft.headers):
+    """Return all that is wrong with the draft: a sentence for each field, none if it can be stored."""
+    stored, errors = _stored(saved), dict(_plain_errors(draft))
+    if wrong := _without_token(draft.headers) or _values_problem(draft.headers, stored["headers"]):
+        errors["headers"] = wrong
+    if wrong := _values_problem(draft.env, stored["env"]):
+        errors["env"] = wrong
+    for field, wrong in _connection_errors(draft, stored, errors):
+        errors.setdefault(field, wrong)
+    sends_stored = draft.url and any(each.value is None for each in draft.headers)
+    if saved and sends_stored and _host(draft.url) != _host(saved.url):
         errors.setdefault("headers", LEADS_ELSEWHERE)
     return errors
 
 
 def columns(draft: ServerDraft, saved: UpstreamServer | None = None) -> dict[str, Any]:
-    """Return how the draft is to be stored. BadServer."""
+    """Return how the draft is to be stored. Raises: BadServer"""
     stored = _stored(saved)
     if errors := problems(draft, saved):
         raise BadServer(errors)
@@ -205,8 +146,8 @@ def columns(draft: ServerDraft, saved: UpstreamServer | None = None) -> dict[str
     # What does not belong to the transport would be kept for nobody to see.
     found |= {"url": "", "allow_private": False} if program else {"command": ""}
     return found | {
-        "headers": stored_values(() if program else keep_values(draft.headers, stored["headers"])),
-        "env": stored_values(keep_values(draft.env, stored["env"]) if program else ()),
+        "headers": [] if program else _to_store(draft.headers, stored["headers"]),
+        "env": _to_store(draft.env, stored["env"]) if program else [],
         "args": list(draft.args) if program else [],
     }
 
@@ -228,19 +169,57 @@ def _stored(saved: UpstreamServer | None) -> dict[str, tuple[Stored, ...]]:
     return {name: read_values(getattr(saved, name) if saved else ()) for name in ("headers", "env")}
 
 
-def _errors(draft: ServerDraft, stored: dict[str, tuple[Stored, ...]]) -> dict[str, str]:
-    errors = dict(_plain_errors(draft))
-    if wrong := _without_token(draft.headers) or values_problem(draft.headers, stored["headers"]):
-        errors["headers"] = wrong
-    if wrong := values_problem(draft.env, stored["env"]):
-        errors["env"] = wrong
-    for field, wrong in _connection_errors(draft, stored, errors):
-        errors.setdefault(field, wrong)
-    return errors
+def _template(stored: Stored) -> str:
+    """Return the text to fill in. Raises: NoValue"""
+    if not stored.sealed:
+        return stored.value
+    try:
+        return sealing.unseal(stored.value, PURPOSE)
+    except sealing.Unsealable as error:
+        raise NoValue(f"{stored.name}: {error}") from error
+
+
+def _to_store(values: Iterable[Value], stored: Iterable[Stored]) -> list[dict[str, Any]]:
+    """Return values for a JSON column, once `_values_problem` has found nothing."""
+    before = {each.name: each for each in stored}
+    found = []
+    for each in values:
+        if each.value is None:
+            found.append(before[each.name])
+        elif not each.secret or ONLY_REFERENCE.fullmatch(each.value):
+            found.append(Stored(each.name, each.value, each.secret))
+        else:
+            found.append(seal(each, each.value, PURPOSE))
+    return stored_values(found)
+
+
+def _values_problem(values: Sequence[Value], stored: Iterable[Stored]) -> str | None:
+    """Return what is wrong with them, in a sentence."""
+    before = {each.name: each for each in stored}
+    if len(values) > MOST_VALUES:
+        return f"At most {MOST_VALUES} entries, not {len(values)}."
+    lowered = [each.name.lower() for each in values]
+    if twice := next((each.name for each in values if lowered.count(each.name.lower()) > 1), None):
+        return f"{twice[:64]} is there twice."
+    return next((wrong for each in values if (wrong := _value_problem(each, before.get(each.name)))), None)
+
+
+def _value_problem(value: Value, stored: Stored | None) -> str | None:
+    text = value.value
+    if text is None:
+        has_one = stored is not None and (value.secret or not stored.sealed)
+        return None if has_one else f"{value.name[:64]}: there is no value yet."
+    if len(text) > LONGEST_VALUE or storable(text) != text:
+        return f"{value.name[:64]}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000."
+    if withheld := next(filter(None, map(references.withheld, references.names(text))), None):
+        return f"{value.name[:64]}: {withheld}"
+    if value.secret and not ONLY_REFERENCE.fullmatch(text) and len(text) < SHORTEST_SECRET:
+        return f"{value.name[:64]}: a secret has at least {SHORTEST_SECRET} characters; say if it is none."
+    return None
 
 
 def _without_token(headers: Iterable[Value]) -> str | None:
-    """A header for signing in that names the way and goes no further, as it stands when its preset was pressed."""
+    """Return what an Authorization header lacks that names a scheme and nothing more, as its preset leaves it."""
     for each in headers:
         if each.name.lower() == "authorization" and (missing := missing_credentials(each.value or "")):
             return f"{each.name[:64]}: type {missing} after {(each.value or '').strip()}."
@@ -276,34 +255,32 @@ def _text_errors(draft: ServerDraft) -> Iterable[tuple[str, str]]:
 
 
 def _connection_errors(
-    draft: ServerDraft, stored: dict[str, tuple[Stored, ...]], known: Mapping[str, str]
+    draft: ServerDraft, stored: dict[str, tuple[Stored, ...]], errors: Mapping[str, str]
 ) -> Iterable[tuple[str, str]]:
-    """Yield what the connection itself would say, tried with the references in place of their values, and each field by
-    itself; nothing of a field that is `known` to be wrong.
+    """Yield what the spec of the connection rejects, tried with the references in place of their values, and each field
+    by itself; nothing of a field in `errors`.
     """
     yield from _misplaced(draft).items()
-    if "transport" in known:
+    if "transport" in errors:
         return
     for field in _OF_PROGRAMS if draft.transport == Transport.STDIO else _OF_ADDRESSES:
-        if field not in known and (wrong := _connection_error(draft, field, stored)):
-            yield field, wrong
-
-
-def _connection_error(draft: ServerDraft, field: str, stored: dict[str, tuple[Stored, ...]]) -> str | None:
-    given = getattr(draft, field)
-    try:
-        if field in stored:
-            known = {each.name: each for each in stored[field]}
-            given = {each.name: _template(known[each.name]) if each.value is None else each.value for each in given}
-        ServerSpec(draft.name, draft.transport, **_RIGHT | {"args": draft.args, field: given})  # type: ignore[arg-type]
-    except (BadSpec, NoValue) as error:
-        problem = error.problem if isinstance(error, BadSpec) else str(error)
-        return f"{problem[:1].upper()}{problem[1:].removesuffix('.')}."
-    return None
+        if field in errors:
+            continue
+        given = getattr(draft, field)
+        try:
+            if field in stored:
+                own = {each.name: each for each in stored[field]}
+                given = {each.name: _template(own[each.name]) if each.value is None else each.value for each in given}
+            ServerSpec(draft.name, draft.transport, **_RIGHT | {"args": draft.args, field: given})  # type: ignore[arg-type]
+        except (BadSpec, NoValue) as error:
+            problem = error.problem if isinstance(error, BadSpec) else str(error)
+            yield field, f"{problem[:1].upper()}{problem[1:].removesuffix('.')}."
 
 
 def _misplaced(draft: ServerDraft) -> dict[str, str]:
-    """Return where a server is decides what a person accepts: that must not hang on the environment."""
+    """Return which references stand where a server is: a person accepts that, and it must not hang on the
+    environment.
+    """
     where = draft.url.partition("?")[0]
     if any(references.names(where)):
         return {"url": "A reference such as ${NAME} may only stand behind the “?”."}
@@ -312,3 +289,10 @@ def _misplaced(draft: ServerDraft) -> dict[str, str]:
     used = [*references.names(draft.url), *(name for arg in draft.args for name in references.names(arg))]
     withheld = next(filter(None, map(references.withheld, used)), None)
     return {"url" if draft.url else "args": withheld} if withheld else {}
+
+
+def _host(url: str) -> str:
+    try:
+        return origin_of(url)
+    except ValueError:
+        return url

@@ -57,7 +57,7 @@ def note_server(
     *,
     also: Iterable[str] = (),
 ) -> None:
-    """Put on record what became of a server; `also`: what changed besides, without its values."""
+    """Put a change of a server on record; `also`: what changed besides, without its values."""
     differing = [field for field in SERVER_SETTINGS if before.get(field) != after.get(field)]
     data: dict[str, Any] = {
         "server": server.name,
@@ -150,7 +150,8 @@ def create(draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> Upstream
     """
     require_administrator(actor)
     columns = server_draft.columns(draft)
-    _check_person(draft, actor)
+    if not actor.is_person and needs_person(draft):
+        raise OnlyPeople
     check_program(draft, actor, confirmed)
     state = ServerState.NEW if draft.enabled else ServerState.DISABLED
     try:
@@ -174,7 +175,8 @@ def change(server_id: UUID, draft: ServerDraft, actor: Actor, *, confirmed: str 
         with transaction.atomic():
             server = _locked(server_id)
             columns = server_draft.columns(draft, server)
-            _check_person(draft, actor, server)
+            if not actor.is_person and needs_person(draft, server):
+                raise OnlyPeople
             check_program(draft, actor, confirmed, server)
             _change(server, columns, actor)
             wake()
@@ -248,11 +250,6 @@ def delete(server_id: UUID, actor: Actor) -> None:
         server.delete()
         tools.remove(Tool.objects.filter(pk__in=offered, source=catalog.SOURCE), actor)
         wake()
-
-
-def _check_person(draft: ServerDraft, actor: Actor, saved: UpstreamServer | None = None) -> None:
-    if not actor.is_person and needs_person(draft, saved):
-        raise OnlyPeople
 
 
 def check_program(draft: ServerDraft, actor: Actor, confirmed: str, saved: UpstreamServer | None = None) -> None:

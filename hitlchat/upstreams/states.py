@@ -26,19 +26,18 @@ def servers(keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
     rows = UpstreamServer.objects.all() if keys is None else UpstreamServer.objects.filter(pk__in=keys)
     return {
         str(server.pk): server_settings(server)
-        | {fact: fingerprints(_spelled(server, names), "server") for fact, names in REACHED.items()}
+        | {
+            fact: fingerprints(canonical.dumps([getattr(server, name) for name in names]), "server")
+            for fact, names in REACHED.items()
+        }
         for server in rows.order_by("pk")
     }
 
 
-def _spelled(server: UpstreamServer, names: Collection[str]) -> str:
-    return canonical.dumps([getattr(server, name) for name in names])
-
-
 def exposure(_keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
     """Return what the record states of the exposure, of which there is one."""
-    kept = Exposure.current()
-    return {"": {"mode": kept.mode, "ceiling": kept.ceiling}}
+    current = Exposure.current()
+    return {"": {"mode": current.mode, "ceiling": current.ceiling}}
 
 
 def tool_events(keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
