@@ -5,6 +5,7 @@ Whoever answers may do so in another process than the one that executes the call
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -45,6 +46,19 @@ EVENTS = {
     QuestionState.EXPIRED: "call.question_expired",
     QuestionState.GONE: "call.question_withdrawn",
 }
+_BY_CONVERSATION: Final = Compiled(
+    lambda: (
+        UpstreamQuestion.objects.filter(IS_OPEN, call__caller_id=Given("person", IntegerField()))
+        .order_by()
+        .values("call__conversation_id")
+        .annotate(times=Count("pk"))
+        .values_list("call__conversation_id", "times")
+    )
+)
+# The answer may be given in another process, and no event reaches this one.
+LOOK_AGAIN_SECONDS = 1.0
+
+_waiters: dict[UUID, set[Waker]] = defaultdict(set)
 
 
 class NoSuchQuestion(NotFound):
@@ -65,7 +79,7 @@ class NotOpen(Conflict):
 
 
 def asked_of(user_id: int | None) -> QuerySet[UpstreamQuestion]:
-    """All questions that this person was asked."""
+    """Return all questions that this person was asked."""
     rows = UpstreamQuestion.objects.select_related("call", "answered_by").filter(call__caller_id=user_id)
     return rows.order_by("asked_at", "pk")
 
@@ -83,17 +97,6 @@ def open_by_conversation(user_id: int) -> dict[UUID | None, int]:
 def count_open(user_id: int) -> int:
     """Return how many questions this person can answer now."""
     return sum(open_by_conversation(user_id).values())
-
-
-_BY_CONVERSATION: Final = Compiled(
-    lambda: (
-        UpstreamQuestion.objects.filter(IS_OPEN, call__caller_id=Given("person", IntegerField()))
-        .order_by()
-        .values("call__conversation_id")
-        .annotate(times=Count("pk"))
-        .values_list("call__conversation_id", "times")
-    )
-)
 
 
 def open_in(conversation_id: UUID) -> QuerySet[UpstreamQuestion]:
@@ -142,8 +145,8 @@ def decline(question_id: UUID, actor: Actor) -> UpstreamQuestion:
 
 
 def take(question_id: UUID) -> UpstreamQuestion:
-    """Take it as it stands, for the process that waits for it. The values of an answer are given out once, and erased:
-    `sealed` is here what was stored.
+    """Return the question as it is now, for the process that waits for it. The values of an answer are given out once,
+    and erased from the row.
     """
     question = UpstreamQuestion.objects.get(pk=question_id)
     if question.sealed:
@@ -151,18 +154,10 @@ def take(question_id: UUID) -> UpstreamQuestion:
     return question
 
 
-def values_of(question: UpstreamQuestion) -> dict[str, Any]:
-    """Return the values that `take` gave out. Raises: Unsealable."""
-    found: dict[str, Any] = canonical.loads(sealing.unseal(question.sealed, PURPOSE))
-    return found
-
-
 def give_up(question: UpstreamQuestion, state: QuestionState) -> None:
     """Close a question that nobody answered in time, or nobody waits for; no effect if it was answered."""
-    try:
+    with suppress(NotOpen):
         _close(question, state, SYSTEM)
-    except NotOpen:
-        return
 
 
 def end_with(call_id: UUID) -> None:
@@ -183,7 +178,7 @@ def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **col
             rows = rows.filter(deadline__gt=Now(), call__status=Status.EXECUTING)
         if rows.update(state=state, **columns) != 1:
             raise NotOpen(UpstreamQuestion.objects.get(pk=question.pk))
-        _record(question, state, actor, **{name: columns[name] for name in ("fields",) if name in columns})
+        _record(question, state, actor, **{"fields": columns["fields"]} if "fields" in columns else {})
     return UpstreamQuestion.objects.select_related("call", "answered_by").get(pk=question.pk)
 
 
@@ -204,12 +199,6 @@ def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
         end_with(call_id)
 
 
-# Another process may take the answer, which no event of this one tells.
-LOOK_AGAIN_SECONDS = 1.0
-
-_waiters: dict[UUID, set[Waker]] = defaultdict(set)
-
-
 class Asker:
     """Asks the person on whose behalf `call` executes; one for each call."""
 
@@ -220,17 +209,17 @@ class Asker:
 
     async def ask(self, question: Question) -> Reply:
         self._has_asked = True
-        asked = await in_db(_stored)(self._call, question)
-        if asked.state != QuestionState.OPEN:
+        row = await in_db(_stored)(self._call, question)
+        if row.state != QuestionState.OPEN:
             return UNASKED
         try:
-            return await self._answer(asked)
+            return await self._answer(row)
         except asyncio.CancelledError:
-            await asyncio.shield(in_db(give_up)(asked, QuestionState.GONE))
+            await asyncio.shield(in_db(give_up)(row, QuestionState.GONE))
             raise
 
     def declined(self, why: str) -> None:
-        """Decline without anybody having been asked. Told once for each reason: a server may ask for ever."""
+        """Note a question that nobody was asked: once for each reason, since a server may ask for ever."""
         if why not in self._unasked:
             self._unasked.append(why)
 
@@ -241,54 +230,48 @@ class Asker:
         if self._has_asked:
             await in_db(end_with)(self._call.pk)
 
-    async def _answer(self, asked: UpstreamQuestion) -> Reply:
+    async def _answer(self, row: UpstreamQuestion) -> Reply:
         now = asyncio.get_running_loop().time
         end = now() + settings.MCP_QUESTION_SECONDS
         waker = Waker()
-        _waiters[asked.pk].add(waker)
+        _waiters[row.pk].add(waker)
         try:
             while (left := end - now()) > 0:
                 waker.clear()
-                found = await in_db(take)(asked.pk)
+                found = await in_db(take)(row.pk)
                 if found.state != QuestionState.OPEN:
                     return _reply(found)
-                await _woken(waker, min(left, LOOK_AGAIN_SECONDS))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(waker.wait(), min(left, LOOK_AGAIN_SECONDS))
         finally:
-            _waiters[asked.pk].discard(waker)
-            if not _waiters[asked.pk]:
-                del _waiters[asked.pk]
-        await in_db(give_up)(asked, QuestionState.EXPIRED)
+            _waiters[row.pk].discard(waker)
+            if not _waiters[row.pk]:
+                del _waiters[row.pk]
+        await in_db(give_up)(row, QuestionState.EXPIRED)
         # Answered in the last moment, perhaps.
-        return _reply(await in_db(take)(asked.pk))
-
-
-async def _woken(waker: Waker, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await waker.wait()
-    except TimeoutError:
-        return
+        return _reply(await in_db(take)(row.pk))
 
 
 def _reply(found: UpstreamQuestion) -> Reply:
     match found.state:
         case QuestionState.ANSWERED:
             try:
-                return Reply("accept", values_of(found))
+                return Reply("accept", canonical.loads(sealing.unseal(found.sealed, PURPOSE)))
             except sealing.Unsealable:
                 # Answered under another SECRET_KEY than this process has: nobody can read it here.
-                return Reply("cancel")
+                return UNASKED
         case QuestionState.DECLINED:
             return Reply("decline")
         case _:
-            return Reply("cancel")
+            return UNASKED
 
 
 def _stored(call: ToolCall, question: Question) -> UpstreamQuestion:
     with transaction.atomic():
         # Of several that come at the same time each counts those before it.
         list(ToolCall.objects.select_for_update().filter(pk=call.pk))
-        why = screening.obstacle(question, screening.states_of(call.pk))
+        earlier = UpstreamQuestion.objects.filter(call=call).values_list("state", flat=True)
+        why = screening.obstacle(question, list(earlier))
         row = _row(call, question.server, why)
         row.message, row.url = storable(question.message), storable(question.url)
         row.schema = {} if why else question.schema

@@ -7,10 +7,9 @@ people to a page for it.
 import re
 import string
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import SplitResult, quote, urlsplit
-from uuid import UUID
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
@@ -21,14 +20,21 @@ from hitlchat.outbound.addresses import DEFAULT_PORTS
 from hitlchat.secrets.detection import seems_to_ask
 from hitlchat.secrets.masking import HIDDEN
 from hitlchat.upstreams.client.link import Question
-from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
+from hitlchat.upstreams.models import QuestionState
 from hitlchat.upstreams.risk.limits import linear
 
 MOST_FIELDS = 20
 MOST_OPTIONS = 200
 LONGEST_NAME = 200
 LONGEST_DESCRIPTION = 1000
-
+LONGEST_URL = 2000
+MOST_OPEN = 3
+MOST_IN_ALL = 10
+LONGEST_NAMED = 60
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"(?:{_LABEL}\.)+(?!\d+\Z|0x)(?:xn--[a-z0-9-]+|[a-z][a-z0-9-]*)")
+# Top-level names for networks of one's own.
+_INSIDE = re.compile(r"\.(?:local|localhost|internal|intranet|lan|home|corp|private|home\.arpa|test|invalid)\Z")
 _BOUNDS: dict[Kind, tuple[str, str]] = {
     "text": ("minLength", "maxLength"),
     "integer": ("minimum", "maximum"),
@@ -43,7 +49,10 @@ class Unusable(ValueError):
 
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    """The fields in the order of the schema. Unusable: it is not flat, too large, or of a kind that no form has."""
+    """Return the fields in the order of the schema.
+
+    Raises: Unusable, it is not flat, too large, or of a kind that no form has
+    """
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):
         raise Unusable("its form cannot be read")
@@ -73,15 +82,9 @@ def _field(name: str, part: Any, *, required: bool) -> Field:
         most=most,
         options=options,
     )
-    return _with_default(field, part.get("default"))
-
-
-def _with_default(field: Field, default: Any) -> Field:
-    """Return the field with its default, if that fits the field."""
-    if default is None:
-        return field
     try:
-        return Field(**{**field.__dict__, "default": field.check(default)})
+        default = part.get("default")
+        return field if default is None else replace(field, default=field.check(default))
     except BadValue:
         return field
 
@@ -111,13 +114,11 @@ def _options(part: Mapping[str, Any]) -> tuple[Option, ...] | None:
         pairs = [(one.get("const"), one.get("title", one.get("const"))) for one in each if isinstance(one, dict)]
     else:
         return None
-    if not 0 < len(pairs) <= MOST_OPTIONS or not all(map(_is_option, pairs)):
+    texts = [text for pair in pairs for text in pair]
+    fit = all(isinstance(text, str) and len(text) <= LONGEST_NAME and storable(text) == text for text in texts)
+    if not fit or not 0 < len(pairs) <= MOST_OPTIONS:
         raise Unusable("its form has a choice that cannot be shown")
     return tuple(Option(value, title) for value, title in pairs)
-
-
-def _is_option(pair: tuple[Any, Any]) -> bool:
-    return all(isinstance(text, str) and len(text) <= LONGEST_NAME and storable(text) == text for text in pair)
 
 
 def _bound(part: Mapping[str, Any], keyword: str) -> float | None:
@@ -131,7 +132,7 @@ def _text(part: Mapping[str, Any], keyword: str, longest: int) -> str:
 
 
 def secret_field(message: str, fields: Iterable[Field], schema: Mapping[str, Any]) -> str:
-    """The name of the first field that seems to ask for a secret, or "" if none does.
+    """Return the name of the first field that seems to ask for a secret, or "" if none does.
 
     What is only chosen from what the server knows already is no secret. Where something can be typed in, the message
     counts too, but for a warning not to give one.
@@ -146,20 +147,13 @@ def secret_field(message: str, fields: Iterable[Field], schema: Mapping[str, Any
     return ""
 
 
-LONGEST = 2000
-_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-_NAME = re.compile(rf"(?:{_LABEL}\.)+(?!\d+\Z|0x)(?:xn--[a-z0-9-]+|[a-z][a-z0-9-]*)")
-# Kept for networks of one's own.
-_INSIDE = re.compile(r"\.(?:local|localhost|internal|intranet|lan|home|corp|private|home\.arpa|test|invalid)\Z")
-
-
 class NoLink(ValueError):
     """Nobody may be sent to an address; the message says why, in the middle of a sentence."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """`address` in ASCII, as a browser goes there; `host` with its port, if that is an unusual one."""
+    """An address that a person may open: `address` in ASCII, as a browser goes there; `host` with an unusual port."""
 
     address: str
     host: str
@@ -175,14 +169,11 @@ class Link:
 
 
 def link(url: str) -> Link:
-    """Return the address as it is shown and opened.
-
-    Raises: NoLink
-    """
-    # What a browser takes for a slash, or leaves out, would lead it elsewhere than where this looks.
+    """Return the address as it is shown and opened. Raises: NoLink"""
     if HIDDEN in url:
         raise NoLink("its address contains a secret of its own connection")
-    if not url or len(url) > LONGEST or re.search(r"[\s\\<>\"`{}|^\x00-\x1f\x7f-\x9f]", url):
+    # What a browser takes for a slash, or leaves out, would lead it elsewhere than where this looks.
+    if not url or len(url) > LONGEST_URL or re.search(r"[\s\\<>\"`{}|^\x00-\x1f\x7f-\x9f]", url):
         raise NoLink("its address cannot be read")
     try:
         parts = urlsplit(url)
@@ -199,7 +190,10 @@ def link(url: str) -> Link:
     shown = f"[{host}]" if ":" in host else host
     if port is not None and port != DEFAULT_PORTS[parts.scheme]:
         shown += f":{port}"
-    return Link(_in_ascii(parts, shown), shown, parts.scheme == "https")
+    path, query, fragment = (
+        quote(text, safe=string.punctuation) for text in (parts.path or "/", parts.query, parts.fragment)
+    )
+    return Link(urlunsplit((parts.scheme, shown, path, query, fragment)), shown, parts.scheme == "https")
 
 
 def _check_public(host: str) -> None:
@@ -211,18 +205,6 @@ def _check_public(host: str) -> None:
         raise NoLink("its address leads to a private network")
     if len(host) > 253 or not _NAME.fullmatch(host):
         raise NoLink("its address cannot be read")
-
-
-def _in_ascii(parts: SplitResult, host: str) -> str:
-    path = quote(parts.path or "/", safe=string.punctuation)
-    query = f"?{quote(parts.query, safe=string.punctuation)}" if parts.query else ""
-    fragment = f"#{quote(parts.fragment, safe=string.punctuation)}" if parts.fragment else ""
-    return f"{parts.scheme}://{host}{path}{query}{fragment}"
-
-
-MOST_OPEN = 3
-MOST_IN_ALL = 10
-LONGEST_NAMED = 60
 
 
 def obstacle(question: Question, earlier: list[str]) -> str:
@@ -249,7 +231,3 @@ def obstacle(question: Question, earlier: list[str]) -> str:
             f"It asked for a secret (“{name[:LONGEST_NAMED]}”). Never give passwords, keys or tokens to a question."
         )
     return ""
-
-
-def states_of(call_id: UUID) -> list[str]:
-    return list(UpstreamQuestion.objects.filter(call_id=call_id).values_list("state", flat=True))

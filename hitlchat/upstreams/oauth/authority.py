@@ -98,22 +98,8 @@ class Authority:
         return urlsplit(self.issuer).netloc
 
     @property
-    def sign_in_host(self) -> str:
-        """Return where the person is sent."""
-        return urlsplit(str(self.metadata.authorization_endpoint)).netloc
-
-    @property
     def methods(self) -> tuple[str, ...]:
         return tuple(self.metadata.token_endpoint_auth_methods_supported or ("client_secret_basic",))
-
-    @property
-    def takes_documents(self) -> bool:
-        return self.metadata.client_id_metadata_document_supported is True
-
-    @property
-    def names_itself(self) -> bool:
-        """Return whether its answers say whose they are (RFC 9207)."""
-        return self.metadata.authorization_response_iss_parameter_supported is True
 
 
 async def discover(
@@ -255,10 +241,7 @@ def _checked(metadata: OAuthMetadata, bounds: Bounds) -> OAuthMetadata:
 def _scopes(
     challenged: str | None, resource: ProtectedResourceMetadata | None, metadata: OAuthMetadata
 ) -> tuple[str, ...]:
-    """Return what the server asked for just now, else what it says it knows.
-
-    Never all that its authority has to give.
-    """
+    """Return the rights that the server asked for just now, else those that it lists: never all of its authority."""
     listed = " ".join(resource.scopes_supported or ()) if resource else ""
     scopes = scopes_in(challenged or listed)
     if scopes and "offline_access" in (metadata.scopes_supported or ()):

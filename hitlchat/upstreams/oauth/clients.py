@@ -2,7 +2,7 @@
 
 import base64
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -13,7 +13,7 @@ from django.utils import timezone
 from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.oauth2 import check_registration_usable
 from mcp.client.auth.utils import create_client_registration_request, handle_registration_response
-from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, TokenEndpointAuthMethod
+from mcp.shared.auth import OAuthClientMetadata, TokenEndpointAuthMethod
 from pydantic import AnyHttpUrl, AnyUrl
 
 from hitlchat.outbound.addresses import reach
@@ -64,9 +64,6 @@ class Client:
     registration: str
     expires_at: int | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     def authenticated(self, data: dict[str, str]) -> httpx2.Request:
         """Return a request to be addressed, with `data` and with what proves who asks."""
         headers: dict[str, str] = {"Accept": "application/json"}
@@ -79,8 +76,8 @@ class Client:
         return httpx2.Request("POST", "https://invalid/", data=data, headers=headers)
 
 
-def typed(client_id: str, secret: str, authority: Authority) -> Client:
-    """Return the client as an administrator got it. Raises: NotPossible."""
+def given(client_id: str, secret: str, authority: Authority) -> Client:
+    """Return the client that an administrator registered by hand. Raises: NotPossible"""
     for text, what in ((client_id, "The client ID"), (secret, "The client secret")):
         if len(text) > LONGEST or not text.isprintable():
             raise NotPossible(f"{what} is expected to be a text of at most {LONGEST:,} characters on one line.")
@@ -90,8 +87,8 @@ def typed(client_id: str, secret: str, authority: Authority) -> Client:
     return Client(client_id, secret, method, Registration.TYPED.value)
 
 
-def former(row: SignIn | None, authority: Authority, redirect_uri: str) -> Client | None:
-    """Return the client of the last time, if it is still good."""
+def earlier(row: SignIn | None, authority: Authority, redirect_uri: str) -> Client | None:
+    """Return the client of the last sign-in, if it is still good."""
     if row is None or row.issuer != authority.issuer or not row.client_id:
         return None
     if row.registration != Registration.TYPED and row.redirect_uri != redirect_uri:
@@ -125,10 +122,10 @@ def columns(client: Client, server_id: UUID, issuer: str) -> dict[str, Any]:
     }
 
 
-async def made(authority: Authority, redirect_uri: str, document: str, bounds: Bounds) -> Client:
+async def registered(authority: Authority, redirect_uri: str, document: str, bounds: Bounds) -> Client:
     """Register a new client. `document`: where this installation describes itself. Raises: NoClient, NotPossible"""
     is_public = document.startswith("https://") and reach(urlsplit(document).hostname or "") == "public"
-    if authority.takes_documents and is_public:
+    if is_public and authority.metadata.client_id_metadata_document_supported is True:
         return Client(document, "", "none", Registration.DOCUMENT.value)
     if authority.metadata.registration_endpoint is None:
         raise NoClient(
@@ -147,14 +144,17 @@ async def made(authority: Authority, redirect_uri: str, document: str, bounds: B
     except (OAuthFlowError, UnicodeError) as error:
         # The error quotes the answer, which may contain the secret.
         raise NotPossible(f"{authority.host} registered this installation in a way that cannot be used.") from error
-    return _registered(information)
+    client_id, secret = information.client_id, information.client_secret or ""
+    method = information.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
+    if len(client_id) > LONGEST or len(secret) > LONGEST or not (client_id + secret).isprintable():
+        raise NotPossible("The authorization server gave a client ID or secret that cannot be used.")
+    expires = information.client_secret_expires_at
+    usable = expires if expires and 0 < expires < 2**32 else None
+    return Client(client_id, secret, method, Registration.DYNAMIC.value, usable)
 
 
 def wanted_metadata(redirect_uri: str, offered: tuple[str, ...] = ("none",)) -> OAuthClientMetadata:
-    """Return how this installation describes itself to authorization servers.
-
-    `offered`: how they let clients prove who they are.
-    """
+    """Return how this installation describes itself. `offered`: how a client may prove who it is."""
     here = reach(urlsplit(redirect_uri).hostname or "") == "local"
     return OAuthClientMetadata(
         client_name=NAME,
@@ -165,13 +165,3 @@ def wanted_metadata(redirect_uri: str, offered: tuple[str, ...] = ("none",)) -> 
         application_type="native" if here else "web",
         client_uri=None if here else AnyHttpUrl(f"https://{urlsplit(redirect_uri).netloc}/"),
     )
-
-
-def _registered(information: OAuthClientInformationFull) -> Client:
-    client_id, secret = information.client_id, information.client_secret or ""
-    method = information.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
-    if len(client_id) > LONGEST or len(secret) > LONGEST or not (client_id + secret).isprintable():
-        raise NotPossible("The authorization server gave a client ID or secret that cannot be used.")
-    expires = information.client_secret_expires_at
-    usable = expires if expires and 0 < expires < 2**32 else None
-    return Client(client_id, secret, method, Registration.DYNAMIC.value, usable)

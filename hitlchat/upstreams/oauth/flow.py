@@ -1,12 +1,12 @@
-"""A sign-in at an authorization server: the person is sent there, comes back, and what they bring becomes tokens."""
+"""A sign-in at an authorization server: the person is sent there, comes back with a code, and gets tokens for it."""
 
-import base64
 import hashlib
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import UUID, uuid4
 
 from asgiref.sync import async_to_sync
@@ -26,7 +26,7 @@ from hitlchat.upstreams.models import Registration, SignIn, SignInAttempt, Trans
 from hitlchat.upstreams.oauth import clients
 from hitlchat.upstreams.oauth.authority import Authority, NotPossible, bounds_of, discover, scopes_in
 from hitlchat.upstreams.oauth.clients import Client
-from hitlchat.upstreams.oauth.tokens import Tokens, granted, in_words, revoked
+from hitlchat.upstreams.oauth.tokens import Tokens, granted, in_words, revoked, signed_in
 from hitlchat.upstreams.oauth.tokens import columns as token_columns
 from hitlchat.upstreams.risk.rubric import is_privileged
 from hitlchat.upstreams.servers import require_administrator, require_person
@@ -150,11 +150,13 @@ def begin(server: UpstreamServer, asking: Asking, typed: Typed) -> Begun:
         # Whoever empties the field wants to be registered without.
         row = None
     authority, client = async_to_sync(_prepared)(server, asking, replace(typed, scopes=wanted), row, more)
+    pkce = PKCEParameters.generate()
     plan = Plan(
-        verifier=PKCEParameters.generate().code_verifier,
-        client=client.as_json(),
+        verifier=pkce.code_verifier,
+        client=asdict(client),
         issuer=authority.issuer,
-        names_itself=authority.names_itself,
+        # RFC 9207: its answers name their issuer.
+        names_itself=authority.metadata.authorization_response_iss_parameter_supported is True,
         token_endpoint=str(authority.metadata.token_endpoint),
         revocation_endpoint=str(authority.metadata.revocation_endpoint or ""),
         redirect_uri=asking.redirect_uri,
@@ -165,8 +167,46 @@ def begin(server: UpstreamServer, asking: Asking, typed: Typed) -> Begun:
     )
     state = secrets.token_urlsafe(32)
     _store(server, asking, plan, client, state)
-    endpoint = str(authority.metadata.authorization_endpoint)
-    return Begun(_address(endpoint, plan, client, state), authority.sign_in_host, plan, client)
+    page = urlsplit(str(authority.metadata.authorization_endpoint))
+    return Begun(_address(page, plan, client, state, pkce.code_challenge), page.netloc, plan, client)
+
+
+def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
+    """Store the tokens, and connect the server again.
+
+    Raises: NotPossible, LookupError, OnlyAdministrators, OnlyPeople
+    """
+    require_administrator(actor)
+    require_person(actor)
+    plan = _used_up(server_id, brought)
+    try:
+        return _finished(server_id, plan, brought, actor)
+    except NotPossible as error:
+        SignIn.objects.filter(pk=server_id).update(last_error=storable(str(error)), last_error_at=timezone.now())
+        raise
+
+
+def forget(server_id: UUID, actor: Actor) -> str:
+    """Delete the tokens, and revoke them. Return why the latter failed, in a sentence, or nothing.
+
+    Raises: LookupError, OnlyAdministrators
+    """
+    require_administrator(actor)
+    server = UpstreamServer.objects.filter(pk=server_id).first()
+    row = signed_in(server_id).first()
+    if server is None or row is None:
+        raise LookupError("Nobody is signed in at this server.")
+    servers.reach_anew(server_id, actor, _sign_out, why="somebody signed out of its server")
+    if not row.tokens or not row.revocation_endpoint:
+        return ""
+    try:
+        async_to_sync(_revoke)(server, row)
+    except clients.Unreadable:
+        # There is nothing that could be revoked.
+        return ""
+    except NotPossible as error:
+        return translatable(f"{row.issuer_host} could not be told: {error}")
+    return ""
 
 
 def _check(server: UpstreamServer, asking: Asking) -> None:
@@ -189,12 +229,12 @@ async def _prepared(
     except Unusable as error:
         raise NotPossible(str(error)) from error
     authority = replace(found, scopes=tuple(dict.fromkeys((*found.scopes, *more))))
-    former = clients.former(row, authority, asking.redirect_uri)
-    if former is not None and not typed.client_secret and typed.client_id in {"", former.id}:
-        return authority, former
+    earlier = clients.earlier(row, authority, asking.redirect_uri)
+    if earlier is not None and not typed.client_secret and typed.client_id in {"", earlier.id}:
+        return authority, earlier
     if typed.client_id:
-        return authority, clients.typed(typed.client_id, typed.client_secret, authority)
-    return authority, await clients.made(authority, asking.redirect_uri, asking.document, bounds)
+        return authority, clients.given(typed.client_id, typed.client_secret, authority)
+    return authority, await clients.registered(authority, asking.redirect_uri, asking.document, bounds)
 
 
 def _store(server: UpstreamServer, asking: Asking, plan: Plan, client: Client, state: str) -> None:
@@ -214,14 +254,12 @@ def _store(server: UpstreamServer, asking: Asking, plan: Plan, client: Client, s
         SignInAttempt.objects.filter(pk__in=mine.order_by("-expires_at")[MOST_AT_ONCE - 1 :].values("pk")).delete()
         attempt.save(force_insert=True)
         # So that no attempt registers another client. A sign-in that works keeps its own.
-        if not SignIn.objects.filter(pk=server.pk).exclude(mark="").exists():
+        if not signed_in(server.pk).exists():
             columns = plan.columns() | clients.columns(client, server.pk, plan.issuer)
             SignIn.objects.update_or_create(pk=server.pk, defaults=columns)
 
 
-def _address(endpoint: str, plan: Plan, client: Client, state: str) -> str:
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(plan.verifier.encode()).digest()).decode().rstrip("=")
-    parts = urlsplit(endpoint)
+def _address(page: SplitResult, plan: Plan, client: Client, state: str, challenge: str) -> str:
     query = {
         "response_type": "code",
         "client_id": client.id,
@@ -234,51 +272,12 @@ def _address(endpoint: str, plan: Plan, client: Client, state: str) -> str:
         # Without it, some give nothing to renew the sign-in with.
         **({"prompt": "consent"} if "offline_access" in plan.scopes.split() else {}),
     }
-    return urlunsplit(
-        parts._replace(query=urlencode([*parse_qsl(parts.query, keep_blank_values=True), *query.items()]))
-    )
-
-
-def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
-    """Store the tokens, and connect the server again.
-
-    Raises: NotPossible, LookupError, OnlyAdministrators, OnlyPeople
-    """
-    require_administrator(actor)
-    require_person(actor)
-    plan = _used_up(server_id, brought)
-    try:
-        return _finished(server_id, plan, brought, actor)
-    except NotPossible as error:
-        SignIn.objects.filter(pk=server_id).update(last_error=storable(str(error)), last_error_at=timezone.now())
-        raise
-
-
-def forget(server_id: UUID, actor: Actor) -> str:
-    """Sign out: the tokens are deleted, and revoked. Return why the latter failed, in a sentence, or nothing.
-
-    Raises: LookupError, OnlyAdministrators
-    """
-    require_administrator(actor)
-    server = UpstreamServer.objects.filter(pk=server_id).first()
-    row = SignIn.objects.filter(pk=server_id).exclude(mark="").first()
-    if server is None or row is None:
-        raise LookupError("Nobody is signed in at this server.")
-    servers.reach_anew(server_id, actor, _sign_out, why="somebody signed out of its server")
-    if not row.tokens or not row.revocation_endpoint:
-        return ""
-    try:
-        async_to_sync(_revoke)(server, row)
-    except clients.Unreadable:
-        # There is nothing that could be revoked.
-        return ""
-    except NotPossible as error:
-        return translatable(f"{row.issuer_host} could not be told: {error}")
-    return ""
+    given = parse_qsl(page.query, keep_blank_values=True)
+    return urlunsplit(page._replace(query=urlencode([*given, *query.items()])))
 
 
 def _used_up(server_id: UUID, brought: Brought) -> Plan:
-    """Return the plan of the attempt that this is the end of, which cannot be used again."""
+    """Return the plan of the attempt that ends here, and delete the attempt: it is good for one answer."""
     mine = SignInAttempt.objects.filter(
         state_hash=_hash(brought.state),
         server_id=server_id,
@@ -315,11 +314,7 @@ def _finished(server_id: UUID, plan: Plan, brought: Brought, actor: Actor) -> Up
         resource=plan.resource,
     )
 
-    def sign_in(locked: UpstreamServer) -> None:
-        if origin_of(locked.url) != plan.origin:
-            raise NotPossible("The server was moved in the meantime.")
-        _store_sign_in(locked, plan, client, tokens, actor)
-
+    sign_in = partial(_store_sign_in, plan=plan, client=client, tokens=tokens, actor=actor)
     return servers.reach_anew(server_id, actor, sign_in, why="somebody signed in at its server again")
 
 
@@ -335,16 +330,17 @@ def _check_return(plan: Plan, brought: Brought) -> None:
         raise NotPossible("The authorization server sent you back without a code.")
 
 
-def _store_sign_in(server: UpstreamServer, plan: Plan, client: Client, tokens: Tokens, actor: Actor) -> None:
+def _store_sign_in(server: UpstreamServer, *, plan: Plan, client: Client, tokens: Tokens, actor: Actor) -> None:
+    if origin_of(server.url) != plan.origin:
+        raise NotPossible("The server was moved in the meantime.")
     before = SignIn.objects.filter(pk=server.pk).first()
-    scopes = plan.scopes if tokens.scopes is None else tokens.scopes
-    found = {
+    columns = {
         **plan.columns(),
         **clients.columns(client, server.pk, plan.issuer),
         **token_columns(tokens, server.pk, plan.origin),
         "mark": str(uuid4()),
         "origin": plan.origin,
-        "scopes_granted": storable(scopes),
+        "scopes_granted": storable(plan.scopes if tokens.scopes is None else tokens.scopes),
         "signed_in_by_id": actor.user_id,
         "signed_in_at": timezone.now(),
         # Never one that was there before: a process that renews those must not put its own over these.
@@ -353,7 +349,7 @@ def _store_sign_in(server: UpstreamServer, plan: Plan, client: Client, tokens: T
         "last_error": "",
         "last_error_at": None,
     }
-    SignIn.objects.update_or_create(pk=server.pk, defaults=found)
+    SignIn.objects.update_or_create(pk=server.pk, defaults=columns)
 
 
 def _sign_out(server: UpstreamServer) -> None:

@@ -79,26 +79,24 @@ class Tokens:
 
 @dataclass(frozen=True, repr=False)
 class Generation:
-    """A generation of tokens. `spoilt`: why they are of no use any more."""
+    """The tokens of a stored sign-in, and the client that may renew them."""
 
-    tokens: Tokens
-    number: int
-    renewed_at: datetime
-    spoilt: str
+    row: SignIn
     client: Client
-    endpoint: str
-    resource: str
+    access: str
+    refresh: str
+    renewed_at: datetime
 
     @property
     def is_due(self) -> bool:
         """Return whether it runs out soon: a fifth of its life or a minute before its end, whichever is later."""
-        if (ends := self.tokens.expires_at) is None:
+        if (ends := self.row.expires_at) is None:
             return False
         return timezone.now() >= ends - min(SOON, (ends - self.renewed_at) / 5)
 
     @property
     def is_over(self) -> bool:
-        return self.tokens.expires_at is not None and timezone.now() >= self.tokens.expires_at
+        return self.row.expires_at is not None and timezone.now() >= self.row.expires_at
 
 
 class _Refusal(BaseModel):
@@ -118,7 +116,11 @@ async def granted(client: Client, endpoint: str, bounds: Bounds, kind: str, **da
     if response.status_code >= 500 or response.status_code == 429:
         raise NoAnswer(f"The token endpoint answered {response.status_code}.")
     if response.status_code != 200:
-        raise Refused(f"The authorization server refused: {in_words(_error_code(response))}.")
+        try:
+            error = _Refusal.model_validate_json(response.content).error
+        except ValidationError:
+            error = ""
+        raise Refused(f"The authorization server refused: {in_words(error)}.")
     try:
         found = OAuthToken.model_validate_json(response.content)
     except ValidationError:
@@ -134,26 +136,12 @@ async def granted(client: Client, endpoint: str, bounds: Bounds, kind: str, **da
     return Tokens(found.access_token, refresh, found.scope, expires_at)
 
 
-def _error_code(response: httpx2.Response) -> str:
-    try:
-        return _Refusal.model_validate_json(response.content).error
-    except ValidationError:
-        return ""
-
-
 async def revoked(client: Client, endpoint: str, bounds: Bounds, token: str, kind: str) -> None:
     """Have the authorization server forget a token. Raises: NotPossible, NoAnswer"""
     data = {"token": token, "token_type_hint": kind}
     response = await _posted(client, endpoint, bounds, data, "The revocation endpoint")
     if response.status_code != 200:
         raise NotPossible(f"The revocation endpoint answered {response.status_code}.")
-
-
-async def _posted(client: Client, endpoint: str, bounds: Bounds, data: dict[str, str], what: str) -> httpx2.Response:
-    request = client.authenticated(data)
-    request.url = httpx2.URL(endpoint)
-    request.headers["Host"] = request.url.netloc.decode("ascii")
-    return await fetched(request, bounds, what)
 
 
 def columns(tokens: Tokens, server_id: UUID, origin: str) -> dict[str, Any]:
@@ -174,21 +162,20 @@ def credential(server: UpstreamServer) -> httpx2.Auth | None:
 
     None: nobody is signed in. The tokens go to no other origin, whoever uses it.
     """
-    is_signed_in = server.transport != Transport.STDIO and _sign_in(server.pk).exists()
+    is_signed_in = server.transport != Transport.STDIO and signed_in(server.pk).exists()
     return Bearer(Holder(server), server.url) if is_signed_in else None
+
+
+def signed_in(server_id: UUID) -> QuerySet[SignIn]:
+    """Return the row of a sign-in, if somebody is signed in."""
+    return SignIn.objects.filter(pk=server_id).exclude(mark="")
 
 
 class Holder:
     """Holds the token of one connection, on one loop."""
 
     def __init__(self, server: UpstreamServer) -> None:
-        self._server_id, self._origin = server.pk, origin_of(server.url)
-        self._bounds: Bounds | None = None
-        self._trouble = ""
-        try:
-            self._bounds = bounds_of(server)
-        except NotPossible as error:
-            self._trouble = str(error)
+        self._server, self._origin, self._trouble = server, origin_of(server.url), ""
         self._present: Generation | None = None
         self._hidden: tuple[str, ...] = ()
         self._secrets: deque[str] = deque(maxlen=MOST_HIDDEN)
@@ -203,46 +190,45 @@ class Holder:
         if present is None:
             return ""
         if timezone.now() - present.renewed_at < SHORTEST_LIFE:
-            return present.tokens.access
-        if present.is_due and present.tokens.refresh:
+            return present.access
+        if present.is_due and present.refresh:
             present = await self._next(present)
         elif present.is_over:
             raise NoToken("the sign-in has run out, and cannot be renewed by itself: sign in again", 401)
-        return present.tokens.access
+        return present.access
 
     async def renewed(self, refused: str) -> str:
         present = await self._read_signed_in()
-        if present.tokens.access != refused:
-            return present.tokens.access
-        if not present.tokens.refresh:
+        if present.access != refused:
+            return present.access
+        if not present.refresh:
             raise NoToken("the server does not take the sign-in any more: sign in again", 401)
         loop = asyncio.get_running_loop()
         if loop.time() < self._refused_until:
             raise NoToken("the server does not take the sign-in, although it was renewed just now", 401)
         fresh = await self._next(present)
         self._refused_until = loop.time() + JUST_NOW_SECONDS
-        return fresh.tokens.access
+        return fresh.access
 
     async def lacks(self, scopes: str) -> None:
-        await in_db(_lacks)(self._server_id, scopes)
+        await in_db(_lacks)(self._server.pk, scopes)
 
     async def _read(self) -> Generation | None:
         """Return what is stored now; None if nobody is signed in. Raises: NoToken, it is of no use."""
-        if self._bounds is None:
-            raise NoToken(self._trouble, 401)
         try:
-            found = await in_db(_stored)(self._server_id, self._origin)
-        except Unreadable as error:
+            bounds_of(self._server)
+            found = await in_db(_stored)(self._server.pk, self._origin)
+        except (NotPossible, Unreadable) as error:
             raise NoToken(str(error), 401) from error
-        self._present = None if found is None or found.spoilt else found
+        self._present = None if found is None or found.row.problem else found
         if found is None:
             return None
-        secrets = [each for each in (found.tokens.access, found.tokens.refresh, found.client.secret) if each]
+        secrets = [each for each in (found.access, found.refresh, found.client.secret) if each]
         if new := [each for each in secrets if each not in self._secrets]:
             self._secrets.extend(new)
             self._hidden = tuple(self._secrets)
-        if found.spoilt:
-            raise NoToken(found.spoilt, 401)
+        if found.row.problem:
+            raise NoToken(found.row.problem, 401)
         return found
 
     async def _read_signed_in(self) -> Generation:
@@ -281,9 +267,9 @@ class Holder:
     async def _renewed_by_one(self, present: Generation) -> Generation:
         """Refresh here, or wait for the process that has begun to. Raises: NoToken, NoAnswer"""
         who, end = uuid4().hex, asyncio.get_running_loop().time() + WAIT_SECONDS
-        while not await in_db(_claim)(self._server_id, present.number, who):
+        while not await in_db(_claim)(self._server.pk, present.row.generation, who):
             now = await self._read_signed_in()
-            if now.number != present.number:
+            if now.row.generation != present.row.generation:
                 return now
             if asyncio.get_running_loop().time() > end:
                 raise NoAnswer("another process has not done it in time.")
@@ -291,48 +277,43 @@ class Holder:
         try:
             return await self._refresh(present)
         finally:
-            await in_db(_release)(self._server_id, who)
+            mine = SignIn.objects.filter(pk=self._server.pk, renewing_by=who)
+            await in_db(mine.update)(renewing_by="", renewing_until=None)
 
     async def _refresh(self, present: Generation) -> Generation:
-        assert self._bounds is not None
-        data = {"refresh_token": present.tokens.refresh, "resource": present.resource}
+        data = {"refresh_token": present.refresh, "resource": present.row.resource}
+        bounds, endpoint = bounds_of(self._server), present.row.token_endpoint
         try:
-            tokens = await granted(present.client, present.endpoint, self._bounds, "refresh_token", **data)
+            tokens = await granted(present.client, endpoint, bounds, "refresh_token", **data)
         except NoAnswer:
             raise
         except NotPossible as error:
             logger.warning("The sign-in at an upstream server could not be renewed: %s", error)
-            await in_db(_spoil)(self._server_id, present.number, translatable(f"It could not be renewed. {error}"))
+            await in_db(_spoil)(present.row, translatable(f"It could not be renewed. {error}"))
             self._present = None
             raise NoToken(f"the sign-in could not be renewed: {error}", 401) from error
         # Some give no new refresh token: the old one stays good.
-        tokens = replace(tokens, refresh=tokens.refresh or present.tokens.refresh)
-        await in_db(_replace)(self._server_id, self._origin, present.number, tokens)
+        tokens = replace(tokens, refresh=tokens.refresh or present.refresh)
+        await in_db(_replace)(present.row, tokens)
         return await self._read_signed_in()
 
 
-def _sign_in(server_id: UUID) -> QuerySet[SignIn]:
-    """Return the row of a sign-in, if somebody is signed in."""
-    return SignIn.objects.filter(pk=server_id).exclude(mark="")
+async def _posted(client: Client, endpoint: str, bounds: Bounds, data: dict[str, str], what: str) -> httpx2.Response:
+    request = client.authenticated(data)
+    request.url = httpx2.URL(endpoint)
+    request.headers["Host"] = request.url.netloc.decode("ascii")
+    return await fetched(request, bounds, what)
 
 
 def _stored(server_id: UUID, origin: str) -> Generation | None:
     """Return the stored tokens of a sign-in; None if nobody is signed in. Raises: Unreadable"""
-    row = _sign_in(server_id).first()
+    row = signed_in(server_id).first()
     if row is None:
         return None
     if row.origin != origin:
         raise Unreadable("The sign-in is for another address than the server has now: sign in again.")
     access, refresh = ("", "") if row.problem else clients.unseal(row.tokens, "tokens", server_id, origin)
-    return Generation(
-        Tokens(access, refresh, row.scopes_granted, row.expires_at),
-        row.generation,
-        row.renewed_at or timezone.now(),
-        row.problem,
-        clients.of(row),
-        row.token_endpoint,
-        row.resource,
-    )
+    return Generation(row, clients.of(row), access, refresh, row.renewed_at or timezone.now())
 
 
 def _claim(server_id: UUID, number: int, who: str) -> bool:
@@ -344,26 +325,22 @@ def _claim(server_id: UUID, number: int, who: str) -> bool:
     return free.update(renewing_by=who, renewing_until=Now() + LEASE) == 1
 
 
-def _release(server_id: UUID, who: str) -> None:
-    SignIn.objects.filter(pk=server_id, renewing_by=who).update(renewing_by="", renewing_until=None)
-
-
-def _replace(server_id: UUID, origin: str, number: int, tokens: Tokens) -> None:
+def _replace(before: SignIn, tokens: Tokens) -> None:
     """Store the next generation, unless somebody has signed in again, or out, in the meantime."""
-    row = _sign_in(server_id).filter(generation=number, origin=origin)
+    row = signed_in(before.pk).filter(generation=before.generation, origin=before.origin)
     scopes = {} if tokens.scopes is None else {"scopes_granted": storable(tokens.scopes)}
-    row.update(generation=number + 1, **columns(tokens, server_id, origin), **scopes)
+    row.update(generation=before.generation + 1, **columns(tokens, before.pk, before.origin), **scopes)
 
 
-def _spoil(server_id: UUID, number: int, why: str) -> None:
+def _spoil(before: SignIn, why: str) -> None:
     """Forget tokens that are of no use any more. The sign-in stays what it was, for a person to renew."""
-    row = SignIn.objects.filter(pk=server_id, generation=number)
+    row = SignIn.objects.filter(pk=before.pk, generation=before.generation)
     row.update(tokens="", renews=False, problem=storable(why), renewing_by="", renewing_until=None)
 
 
 def _lacks(server_id: UUID, scopes: str) -> None:
     """Note the rights for want of which a call was refused."""
-    row = _sign_in(server_id).first()
+    row = signed_in(server_id).first()
     if row is None:
         return
     lacking = " ".join(dict.fromkeys([*row.lacking.split(), *storable(scopes).split()]))
