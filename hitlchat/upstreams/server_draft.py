@@ -115,7 +115,7 @@ class ServerDraft:
 
 
 def draft_of(server: UpstreamServer) -> ServerDraft:
-    """`server` as it is, to be changed; its secrets are left out, which keeps them."""
+    """Return a server as a draft to be changed. Its secrets are left out, and stay as they are stored."""
     plain = {each.name: getattr(server, each.name) for each in fields(ServerDraft)}
     shown = {key: tuple(each.shown() for each in read_values(plain[key])) for key in ("headers", "env")}
     return ServerDraft(**plain | shown | {"args": tuple(server.args)})

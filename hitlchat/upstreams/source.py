@@ -30,7 +30,7 @@ USED_EVERY = timedelta(hours=1)
 
 
 def result_of(outcome: Outcome, server: str) -> ToolResult:
-    """OutcomeUnknown: the tool may have run."""
+    """Return an outcome as the gate stores it. Raises: OutcomeUnknown, the tool may have run"""
     match outcome:
         case Answer():
             return _answered(outcome)
@@ -109,7 +109,7 @@ async def _forwarded(call: ToolCall, target: Target) -> Outcome:
 
 
 def _stopped(call: ToolCall, outcome: Unknown | NeverRan, server: str) -> ToolResult:
-    """OutcomeUnknown: to be told to stop is not to have done nothing."""
+    """Return the result of a call that somebody stopped. Raises: OutcomeUnknown, it was sent before that"""
     who = stopping.requested_by(call)
     if isinstance(outcome, Unknown):
         raise OutcomeUnknown(f"it was stopped by {who}: the server {server} was told to stop, and may have run it")

@@ -91,7 +91,7 @@ class Refusal:
 
     @property
     def may_be_of_the_session(self) -> bool:
-        """Return whether it may say, in whatever words, that the server does not know the session."""
+        """Return whether it may mean, in whatever words, that the server does not know the session."""
         if self.is_of_http:
             return self.http_status < 500 and self.http_status not in _OF_THE_REQUEST
         if self.http_status != _ANSWERED:
@@ -206,18 +206,18 @@ async def within(request: Coroutine[Any, Any, Result], link: Link, exchange: Exc
 
 
 async def _give_up(working: "asyncio.Task[Any]") -> None:
-    """Cancel it, a second time if the SDK does not succeed in telling the server so."""
+    """Cancel a request, a second time if the SDK hangs while it tells the server."""
     for _ in range(2):
         if not working.done():
             working.cancel()
             await asyncio.wait({working}, timeout=GIVE_UP_SECONDS)
     if working.done() and not working.cancelled():
-        # Looked at, so that asyncio does not complain: what counts is known already.
+        # Retrieved, so that asyncio does not log it as lost; the outcome does not depend on it.
         working.exception()
 
 
 async def _attempted(link: Link, call: ToolCall) -> tuple[Outcome, Refusal | None]:
-    """Make the call; with how the server refused it, unless the tool may have begun."""
+    """Make the call. Return its outcome, and the server's refusal unless the tool may have begun."""
     tidied = Tidied(link.protocol_version, link.spec.limits)
     exchange = Exchange(call.seconds or link.spec.timeouts.call, call, tidied.tidy)
     cancelled = asyncio.create_task(call.cancel.wait()) if call.cancel else None
@@ -289,7 +289,7 @@ async def _ended(
 
 
 def _refused(code: int, message: str, exchange: Exchange) -> Outcome:
-    """Return what the SDK made of an answer that may be the server's, or that it made up for want of one."""
+    """Return the outcome for an error of the SDK, which may be the server's own or stand for a missing answer."""
     status = exchange.http_status or 200
     if code == types.CONNECTION_CLOSED:
         return Unknown(message) if exchange.sent else NeverRan(message, retry=True)
@@ -308,7 +308,7 @@ def _refused(code: int, message: str, exchange: Exchange) -> Outcome:
 
 
 async def _rounds(link: Link, call: ToolCall) -> types.CallToolResult:
-    """Ask, and answer what the server asks back, until it has an answer."""
+    """Send the call, and answer the server's requests for input, until it returns a result."""
     responses: types.InputResponses | None = None
     state: str | None = None
     async with _progress(call.on_progress, link.hide) as progress:
@@ -346,7 +346,7 @@ async def _responses(link: Link, result: types.InputRequiredResult) -> types.Inp
 
 @asynccontextmanager
 async def _progress(on_progress: OnProgress | None, hide: Callable[[str], str]) -> AsyncIterator[ProgressFnT | None]:
-    """Pass the newest step on; older ones that nobody saw yet are left out. `hide`: takes secrets out."""
+    """Pass on the newest step, and skip older ones that were not passed on yet. `hide` takes secrets out."""
     if on_progress is None:
         yield None
         return

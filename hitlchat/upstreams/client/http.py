@@ -42,16 +42,16 @@ class Tokens(Protocol):
     """The source of tokens."""
 
     def hidden(self) -> tuple[str, ...]:
-        """Everything secret that it has seen so far; the same object as long as that is the same."""
+        """Return every secret seen so far; the same object as long as there is no other."""
 
     async def current(self) -> str:
-        """The token to send; empty if requests go without. NoToken."""
+        """Return the token to send; empty if requests go without. Raises: NoToken"""
 
     async def renewed(self, refused: str) -> str:
-        """Another one than that, which the server has just refused. NoToken."""
+        """Return another token than the one that the server has just refused. Raises: NoToken"""
 
     async def lacks(self, scopes: str) -> None:
-        """The server did not do something for want of these rights."""
+        """Note rights for want of which the server refused a request."""
 
 
 class Bearer(httpx2.Auth):

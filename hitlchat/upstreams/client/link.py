@@ -141,11 +141,11 @@ class Exchange:
             self.posts -= 1
 
     def seconds_left(self) -> float | None:
-        """None while a question waits for its answer."""
+        """Return the time left; None while a question waits for its answer."""
         return None if self._waiting else self._left - (time.monotonic() - self._running_since)
 
     def close(self) -> None:
-        """Close the exchange: nobody waits any more, so an open question is taken back."""
+        """Take back an open question: nobody waits for the request any more."""
         self._over.cancel()
         self.trouble.cancel()
 
@@ -288,7 +288,7 @@ class Link:
             self.drop(self.reason)
 
     def too_large(self, reason: str) -> None:
-        """A message was cut off on its way in. Whoever waited for it is told; if nobody knows who, all is over."""
+        """Fail the request whose answer was cut off on its way in; drop the connection if nobody knows which one."""
         exchange = CURRENT.get()
         if exchange not in self.open:
             exchange = self.only_call()
@@ -313,12 +313,12 @@ class Link:
         return any(exchange.call for exchange in self.open)
 
     def only_call(self) -> Exchange | None:
-        """The one call that a message without an address must be about; None if that is not certain."""
+        """Return the one call that a message without an address must belong to; None if that is not certain."""
         calls = [exchange for exchange in self.open if exchange.call]
         return calls[0] if len(calls) == 1 and not self.abandoned else None
 
     def note(self, text: str) -> None:
-        """Keep a line for the administrator."""
+        """Note a line for the administrator."""
         self.notes.add(masked_line(text, self.hide))
 
     def hide(self, text: str) -> str:

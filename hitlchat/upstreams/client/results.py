@@ -178,7 +178,7 @@ class Tidied:
         return ""
 
     def _without_structured(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return it without what may stand there but not in this revision, or cannot be kept beside what can."""
+        """Return the result without structured content that this revision does not have, or that cannot be stored."""
         structured = result.get("structuredContent")
         why = complaint(structured, self._limits)
         if why and len(result["content"]) > len(self._unreadable):
@@ -191,7 +191,7 @@ class Tidied:
         return {key: value for key, value in result.items() if key != "structuredContent"}
 
     async def answer(self, result: types.CallToolResult, mask: Masking) -> Answer:
-        """Return the whole answer without secrets; with what was taken out of the result in words, at its place."""
+        """Return the whole answer without secrets; unreadable parts are described in words, at their places."""
         blocks: list[Any] = [[_plain(block), _packed(block)] for block in result.content[:FEW]]
         parts = [result.structured_content, blocks, self._structured, [*self._unreadable.values()]]
         if canonical.is_short(parts, FEW):
@@ -224,7 +224,7 @@ def _in_words(odd: dict[str, Any], mask: Masking) -> dict[str, Any]:
 
 
 def _plain(block: types.ContentBlock) -> dict[str, Any]:
-    """Return all of a block but its bytes, and but what no page shows."""
+    """Return the parts of a block that pages show, without its bytes."""
     plain = block.model_dump(by_alias=True, mode="json", exclude_none=True, include=_SHOWN)
     if isinstance(block, types.EmbeddedResource):
         plain |= block.resource.model_dump(by_alias=True, mode="json", exclude_none=True, include=_SHOWN)
@@ -234,7 +234,7 @@ def _plain(block: types.ContentBlock) -> dict[str, Any]:
 
 
 def _packed(block: types.ContentBlock) -> str | None:
-    """The bytes of a block, in Base64."""
+    """Return the bytes of a block, in Base64."""
     match block:
         case types.ImageContent() | types.AudioContent():
             return block.data
@@ -245,7 +245,7 @@ def _packed(block: types.ContentBlock) -> str | None:
 
 
 def _attached(packed: str, mask: Masking, attachments: dict[str, bytes]) -> dict[str, Any]:
-    """Return what the block says of its bytes: their digest, or why they are not kept."""
+    """Return the members that describe the bytes of a block: their digest, or why they are left out."""
     try:
         data = base64.b64decode(packed, validate=True)
     except (binascii.Error, ValueError):

@@ -194,7 +194,7 @@ class Lines:
         self.let_go = 0
 
     def feed(self, chunk: bytes) -> list[bytes | TooLong]:
-        """The lines that end in this chunk."""
+        """Return the lines that end in this chunk."""
         *ended, rest = chunk.split(b"\n")
         found = [line for part in ended if (line := self._end(part)) is not None]
         self._add(rest)
@@ -266,7 +266,7 @@ class _Pipes:
         self._link.drop(f"the program ended with code {code}", self._last_words)
 
     async def _chunk(self) -> bytes:
-        """The next bytes; none when the program has ended, even if what it started still holds the pipe."""
+        """Return the next bytes; none when the program has ended, even if a child of it still holds the pipe."""
         stdout, exited = self._started.process.stdout, self._started.exited
         assert stdout is not None
         reading, leaving = asyncio.create_task(stdout.read(CHUNK_BYTES)), asyncio.create_task(exited.wait())
@@ -304,7 +304,7 @@ class _Pipes:
             self._link.note(f"wrote what is no message: {beginning}")
 
     def _answered(self, line: bytes | TooLong, complaint: str) -> SessionMessage | None:
-        """Tell whoever waited for this message, which can only be this server's."""
+        """Return an error in place of a message that cannot be read, for the request that it answers."""
         head, tail = (line.head, line.tail) if isinstance(line, TooLong) else (line, line)
         # Where programs usually put the id of a message.
         found = _ID_FIRST.match(head) or _ID_LAST.search(tail[-KEPT_ENDS:])
