@@ -1,7 +1,7 @@
 """One sentence under each picture that follows from its figures, and where it can be acted upon."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlencode
 
@@ -40,13 +40,16 @@ NOTHING: Final = gettext_noop("Nothing here asks for a change.")
 @dataclass(frozen=True)
 class Advice:
     """`fact` is what was found, `then` what to do about it; `tool` is the one it is about, and `place` where that is
-    done: its own page (`edit`), its rules (`rules`), what it runs on (`grants`).
+    done: its own page (`edit`), its rules (`rules`), what it runs on (`grants`). `words` and `address` are the link
+    to that place, if there is one for the person.
     """
 
     fact: str
     then: str = ""
     tool: OfTool | None = None
     place: str = ""
+    words: str = ""
+    address: str = ""
 
 
 NONE: Final = Advice(NOTHING)
@@ -133,49 +136,42 @@ def _grouped(count: int) -> str:
 
 
 @dataclass(frozen=True)
-class LinkedAdvice:
-    """A piece of advice with its link, if there is one for this person."""
-
-    advice: Advice
-    words: str = ""
-    address: str = ""
-
-
-@dataclass(frozen=True)
 class Links:
     user: User
     period: Period
 
     def history(self, **filters: str) -> str:
         """The calls behind a figure: all of them, or those made for this person."""
-        own = {} if may_administer(self.user) else {"person": self.user.get_username()}
-        return self._history(own | filters)
+        return self._history("person", filters)
 
     def answers(self, **filters: str) -> str:
         """The calls behind a figure about answers: of everyone, or those that this person answered."""
-        own = {} if may_administer(self.user) else {"decider": self.user.get_username()}
-        return self._history(own | filters)
+        return self._history("decider", filters)
 
-    def _history(self, filters: dict[str, str]) -> str:
-        return f"{reverse('history')}?{urlencode({**filters, 'since': self.period.days[0].isoformat()})}"
+    def _history(self, own: str, filters: dict[str, str]) -> str:
+        only_own = {} if may_administer(self.user) else {own: self.user.get_username()}
+        query = urlencode({**only_own, **filters, "since": self.period.days[0].isoformat()})
+        return f"{reverse('history')}?{query}"
 
-    def to(self, advice: Advice) -> LinkedAdvice:
+    def to(self, advice: Advice) -> Advice:
+        """Return a piece of advice with its link."""
         tool = advice.tool
         # Of a tool that is gone, nothing can be set any more.
         if tool is None or not tool.source:
-            return LinkedAdvice(advice)
+            return advice
         opens = _("Open {tool}").format(tool=tool.name)
         match advice.place, tool.source:
             case "grants", _:
-                return LinkedAdvice(advice, _("Your grants"), reverse("grants"))
+                words, address = _("Your grants"), reverse("grants")
             case "rules", _ if may_administer(self.user):
                 words = _("Who decides about {tool}").format(tool=tool.name)
-                return LinkedAdvice(advice, words, reverse("tool-rules", args=[tool.name]))
+                address = reverse("tool-rules", args=[tool.name])
             case "edit", "studio" if may_author(self.user):
-                return LinkedAdvice(advice, opens, reverse("tool", args=[tool.name]))
+                words, address = opens, reverse("tool", args=[tool.name])
             case "edit", "project" if may_author(self.user):
-                return LinkedAdvice(advice, opens, reverse("project-tool", args=[tool.name]))
+                words, address = opens, reverse("project-tool", args=[tool.name])
             case "edit", "upstream" if may_administer(self.user):
-                return LinkedAdvice(advice, _("Open the servers"), reverse("servers:list"))
+                words, address = _("Open the servers"), reverse("servers:list")
             case _:
-                return LinkedAdvice(advice)
+                return advice
+        return replace(advice, words=words, address=address)

@@ -1,7 +1,7 @@
 """The figures that insights show for a period, counted from the record by plain arithmetic."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, cast
@@ -24,6 +24,41 @@ PERIODS: Final = {
     "3m": (91, gettext_noop("3 months")),
 }
 USUAL: Final = "4w"
+
+# A yes that took longer was interrupted by something else: no more than this counts as time that asking took.
+IDLE_SECONDS: Final = 120
+# Where the columns of the picture begin, in seconds.
+BINS: Final = (0, 2, 5, 15, 30, 60, 120, 300)
+BIN_NAMES: Final = (
+    gettext_noop("under 2 s"), gettext_noop("2 to 5 s"), gettext_noop("5 to 15 s"), gettext_noop("15 to 30 s"),
+    gettext_noop("30 to 60 s"), gettext_noop("1 to 2 min"), gettext_noop("2 to 5 min"), gettext_noop("later"),
+)  # fmt: skip
+SATURDAY: Final = 5
+
+# Characters of “2026-11-22 14:53:11”: up to the hour, to ten minutes, to the minute.
+HOUR, TEN_MINUTES, MINUTE = 13, 15, 16
+FILL: Final = "2000-01-01 00:00"
+
+# In the statement itself: of a parameter SQLite does not know in time that the index of what waits is for it.
+WAITING: Final = Func(template=f"'{Status.WAITING.value}'", output_field=CharField())
+
+# To group by: for the column itself SQLite would read all there ever was, by the index of outcomes, and not the period.
+AS_TEXT: Final = Func("status", template="%(expressions)s || ''", output_field=CharField())
+
+# Why calls ran unasked is read from so many of the latest, and so many reasons are told.
+LATEST_UNASKED: Final = 2000
+MOST_REASONS: Final = 6
+
+# What became of a question; what is neither was withdrawn.
+COLUMNS: Final = dict.fromkeys([Status.APPROVED, *STARTED], "approved") | {
+    Status.DECLINED: "declined",
+    Status.EXPIRED: "expired",
+}
+# A call has a deadline from when it is asked about on.
+WAS_ASKED: Final = Q(deadline__isnull=False)
+
+# Of answers: whose, which, hurried or not, after how many seconds if they are known, and how many of these.
+Row = tuple[int, str, bool, int | None, int]
 
 
 @dataclass(frozen=True)
@@ -51,17 +86,6 @@ class Period:
     def since(self) -> datetime:
         """Return where the first day begins."""
         return timezone.make_aware(datetime.combine(self.days[0], time()))
-
-
-# A yes that took longer was interrupted by something else: no more than this counts as time that asking took.
-IDLE_SECONDS: Final = 120
-# Where the columns of the picture begin, in seconds.
-BINS: Final = (0, 2, 5, 15, 30, 60, 120, 300)
-BIN_NAMES: Final = (
-    gettext_noop("under 2 s"), gettext_noop("2 to 5 s"), gettext_noop("5 to 15 s"), gettext_noop("15 to 30 s"),
-    gettext_noop("30 to 60 s"), gettext_noop("1 to 2 min"), gettext_noop("2 to 5 min"), gettext_noop("later"),
-)  # fmt: skip
-SATURDAY: Final = 5
 
 
 @dataclass
@@ -108,18 +132,8 @@ class OfPerson:
 
 
 @dataclass(frozen=True)
-class Why:
-    """A reason of the latest calls that ran unasked, and how many there are."""
-
-    reason: str
-    count: int
-
-
-@dataclass(frozen=True)
 class Answers:
-    """Answers by whole seconds, and by whether they count as hurried; `unseen`: without a recorded
-    display.
-    """
+    """Answers by whole seconds, and by whether they count as hurried; `unseen`: without a recorded display."""
 
     seconds: Counter[tuple[int, bool]]
     unseen: int = 0
@@ -145,7 +159,7 @@ class Answers:
     @property
     def spent(self) -> int:
         """Seconds of people's time, each answer up to where it was surely interrupted."""
-        return sum(cost(seconds) * count for (seconds, _), count in self.seconds.items())
+        return sum(min(seconds, IDLE_SECONDS) * count for (seconds, _), count in self.seconds.items())
 
     @property
     def bins(self) -> list[tuple[int, int]]:
@@ -160,14 +174,14 @@ class Answers:
 
 @dataclass(frozen=True)
 class Figures:
-    """All figures: `tools` and `people` with most first; `whys` are of the latest calls only."""
+    """All figures: `tools` and `people` with most first; `whys` are reasons of the latest calls, with their counts."""
 
     period: Period
     days: dict[date, Tally]
     tools: list[OfTool]
     people: list[OfPerson]
     answers: Answers
-    whys: list[Why]
+    whys: Sequence[Mapping[str, object]]
 
     @property
     def total(self) -> Tally:
@@ -189,21 +203,6 @@ class Figures:
         return not (self.total.asked or self.unasked or self.answers.count or self.answers.unseen)
 
 
-def cost(seconds: int) -> int:
-    return min(seconds, IDLE_SECONDS)
-
-
-# Characters of “2026-11-22 14:53:11”: up to the hour, to ten minutes, to the minute.
-HOUR, TEN_MINUTES, MINUTE = 13, 15, 16
-FILL: Final = "2000-01-01 00:00"
-
-# In the statement itself: of a parameter SQLite does not know in time that the index of what waits is for it.
-WAITING: Final = Func(template=f"'{Status.WAITING.value}'", output_field=CharField())
-
-# To group by: for the column itself SQLite would read all there ever was, by the index of outcomes, and not the period.
-AS_TEXT: Final = Func("status", template="%(expressions)s || ''", output_field=CharField())
-
-
 class WholeSeconds(Func):
     """The whole seconds from the second of two moments to the first, rounded down."""
 
@@ -223,36 +222,19 @@ def stretch(column: str, since: datetime) -> Expression:
     """The hour of a moment, in UTC and as text, which both databases have it as; less than an hour where the days of
     the installation's time zone begin within one.
     """
-    return Substr(Cast(column, CharField()), 1, _precision(since))
+    moments = [timezone.localtime(each) for each in (since, timezone.now())]
+    minutes = [int(cast("timedelta", each.utcoffset()).total_seconds()) // 60 for each in moments]
+    if all(offset % 60 == 0 for offset in minutes):
+        precision = HOUR
+    else:
+        precision = TEN_MINUTES if all(offset % 10 == 0 for offset in minutes) else MINUTE
+    return Substr(Cast(column, CharField()), 1, precision)
 
 
 def day_of(stretched: str) -> date:
     """The local day of a `stretch`."""
     moment = datetime.fromisoformat(stretched + FILL[len(stretched) :]).replace(tzinfo=UTC)
     return timezone.localtime(moment).date()
-
-
-def _precision(since: datetime) -> int:
-    offsets = [int(timezone.localtime(each).utcoffset().total_seconds()) // 60 for each in (since, timezone.now())]  # type: ignore[union-attr]  # aware
-    if all(offset % 60 == 0 for offset in offsets):
-        return HOUR
-    return TEN_MINUTES if all(offset % 10 == 0 for offset in offsets) else MINUTE
-
-
-# Why calls ran unasked is read from so many of the latest, and so many reasons are told.
-LATEST_UNASKED: Final = 2000
-MOST_REASONS: Final = 6
-
-# What became of a question; what is neither was withdrawn.
-COLUMNS: Final = dict.fromkeys([Status.APPROVED, *STARTED], "approved") | {
-    Status.DECLINED: "declined",
-    Status.EXPIRED: "expired",
-}
-# A call has a deadline from when it is asked about on.
-WAS_ASKED: Final = Q(deadline__isnull=False)
-
-# Of answers: whose, which, hurried or not, after how many seconds if they are known, and how many of these.
-Row = tuple[int, str, bool, int | None, int]
 
 
 def count(period: Period, user: User | None) -> Figures:
@@ -267,25 +249,25 @@ def count(period: Period, user: User | None) -> Figures:
     tools = _tools(over)
     people, answers = _people(decisions)
     _add_edited_and_hurried(decisions, tools, people)
-    return Figures(
-        period=period,
-        days=_days(period, since, over, every.filter(status=WAITING)),
-        tools=sorted(tools.values(), key=lambda tool: (-tool.tally.asked, -tool.unasked, tool.name)),
-        people=sorted(people.values(), key=lambda each: (-each.answered, each.name)),
-        answers=answers,
-        whys=_whys(over),
-    )
-
-
-def _days(period: Period, since: datetime, over: QuerySet[ToolCall], waiting: QuerySet[ToolCall]) -> Any:
     days = {day: Tally() for day in period.days}
-    for rows in (over.filter(WAS_ASKED), waiting):
+    for rows in (over.filter(WAS_ASKED), every.filter(status=WAITING)):
         found = rows.annotate(stretch=stretch("created_at", since), outcome=AS_TEXT).values("stretch", "outcome")
         for row in found.annotate(count=Count("*")):
             # What waits may do so since before the period; and the clocks of processes may differ.
             if (tally := days.get(day_of(row["stretch"]))) is not None:
                 _add(tally, row["outcome"], row["count"])
-    return days
+    # By what it is not: the index of outcomes, which is narrower, would come before the one of times.
+    ran_unasked = over.filter(~WAS_ASKED).exclude(status__in=NOT_EXECUTED)
+    latest = ran_unasked.order_by("-created_at").values("pk")[:LATEST_UNASKED]
+    whys = ToolCall.objects.filter(pk__in=latest).order_by().values("reason").annotate(count=Count("*"))
+    return Figures(
+        period=period,
+        days=days,
+        tools=sorted(tools.values(), key=lambda tool: (-tool.tally.asked, -tool.unasked, tool.name)),
+        people=sorted(people.values(), key=lambda each: (-each.answered, each.name)),
+        answers=answers,
+        whys=list(whys.order_by("-count", "reason")[:MOST_REASONS]),
+    )
 
 
 def _add(tally: Tally, status: str, number: int) -> None:
@@ -313,14 +295,6 @@ def _tools(over: QuerySet[ToolCall]) -> dict[str, OfTool]:
     return found
 
 
-def _whys(over: QuerySet[ToolCall]) -> list[Why]:
-    # By what it is not: the index of outcomes, which is narrower, would come before the one of times.
-    unasked = over.filter(~WAS_ASKED).exclude(status__in=NOT_EXECUTED)
-    latest = unasked.order_by("-created_at").values("pk")[:LATEST_UNASKED]
-    rows = ToolCall.objects.filter(pk__in=latest).order_by().values("reason").annotate(count=Count("*"))
-    return [Why(row["reason"], row["count"]) for row in rows.order_by("-count", "reason")[:MOST_REASONS]]
-
-
 def _people(decisions: QuerySet[Decision]) -> tuple[dict[int, OfPerson], Answers]:
     people: dict[int, OfPerson] = {}
     seconds: Counter[tuple[int, bool]] = Counter()
@@ -337,7 +311,7 @@ def _people(decisions: QuerySet[Decision]) -> tuple[dict[int, OfPerson], Answers
             unseen += number
         else:
             seconds[max(0, took), hurried] += number
-            person.seconds += cost(max(0, took)) * number
+            person.seconds += min(max(0, took), IDLE_SECONDS) * number
     for pk, name in User.objects.filter(pk__in=people).values_list("pk", "username"):
         people[pk].name = name
     return people, Answers(seconds, unseen)
@@ -346,7 +320,7 @@ def _people(decisions: QuerySet[Decision]) -> tuple[dict[int, OfPerson], Answers
 def _add_edited_and_hurried(
     decisions: QuerySet[Decision], tools: dict[str, OfTool], people: dict[int, OfPerson]
 ) -> None:
-    """Few of all decisions, which have indexes of their own."""
+    # Few of all decisions, which have indexes of their own.
     for column, which in (("edited", Q(edited_arguments__isnull=False)), ("hurried", Q(hurried=True))):
         rows = decisions.filter(which).values("person_id", "approval__call__tool_name").annotate(count=Count("*"))
         for row in rows:

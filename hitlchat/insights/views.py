@@ -35,14 +35,17 @@ def page(request: HttpRequest) -> HttpResponse:
     own = _decisions(period).filter(person=user)
     hurried = (_decisions(period) if everyone else own).filter(hurried=True)
     links = Links(user, period)
+    hours, minutes = divmod(round(figures.answers.spent / 60), 60)
+    median = figures.answers.median
     shown = {
         "section": "insights",
         "everyone": everyone,
         "period": period,
         "periods": {key: words for key, (_, words) in PERIODS.items()},
         "figures": figures,
-        "cost": _minutes(figures.answers.spent),
-        "median": _median(figures.answers.median),
+        "cost": f"{hours} h {minutes} min" if hours else f"{minutes} min",
+        # Counted in whole seconds, of which the first is 0.
+        "median": _("none") if median is None else about(median) if median else _("under 1 s"),
         "idle": about(IDLE_SECONDS),
         "latest": LATEST_UNASKED,
         "zone": timezone.get_current_timezone_name(),
@@ -59,22 +62,15 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def _pictures(figures: Figures, links: Links, *, everyone: bool) -> dict[str, Any]:
     tools, people, answers = figures.tools, figures.people, figures.answers
-
-    def of_tool(name: str) -> str:
-        return links.history(tool=name)
-
-    def of_person(name: str) -> str:
-        return links.answers(decider=name)
-
-    def of_unasked(name: str) -> str:
-        return links.history(tool=name, outcome=UNASKED)
-
+    by_tool = drawing.by_tool(tools, lambda name: links.history(tool=name))
+    by_person = drawing.by_person(people, lambda name: links.answers(decider=name))
+    unasked = drawing.unasked(tools, lambda name: links.history(tool=name, outcome=UNASKED))
     return {
         "days": (drawing.days(figures), links.to(advice.of_days(figures))),
-        "tools": (drawing.by_tool(tools, of_tool), links.to(advice.of_tools(tools))),
-        "people": (drawing.by_person(people, of_person), links.to(advice.of_people(people))) if everyone else None,
+        "tools": (by_tool, links.to(advice.of_tools(tools))),
+        "people": (by_person, links.to(advice.of_people(people))) if everyone else None,
         "times": (drawing.times(answers), links.to(advice.of_times(answers, tools))),
-        "unasked": (drawing.unasked(tools, of_unasked), links.to(advice.of_unasked(tools))),
+        "unasked": (unasked, links.to(advice.of_unasked(tools))),
         "spent": links.to(advice.of_cost(answers, tools)),
     }
 
@@ -88,13 +84,3 @@ def _decisions(period: Period) -> QuerySet[Decision]:
 
 def _listed(rows: QuerySet[Decision], most: int) -> list[tuple[Decision, str]]:
     return [(each, attention.words(each, each.approval.disclosure)) for each in rows[:most]]
-
-
-def _median(seconds: int | None) -> str:
-    # Counted in whole seconds, of which the first is 0.
-    return _("none") if seconds is None else about(seconds) if seconds else _("under 1 s")
-
-
-def _minutes(seconds: int) -> str:
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

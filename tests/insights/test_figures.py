@@ -119,7 +119,7 @@ def test_what_ran_unasked_is_counted_with_its_risk_and_its_reasons(bob: User) ->
     asked(bob, "refund")
     figures = counted()
     assert [(tool.name, tool.unasked, tool.risk) for tool in figures.tools if tool.unasked] == [("look", 4, 4)]
-    assert [(why.reason, why.count) for why in figures.whys] == [
+    assert [(why["reason"], why["count"]) for why in figures.whys] == [
         ("This tool never asks.", 3),
         ("A grant covers it.", 1),
     ]

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import BadRequest
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -27,25 +27,12 @@ from hitlchat.upstreams.exposure import BadExposure
 from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
 from hitlchat.upstreams.pages import drawer_list
 from hitlchat.upstreams.pages import server as page
-from hitlchat.upstreams.pages.drawer_list import (
-    MOST_CHIPS,
-    PIECE,
-    SHOWN,
-    Line,
-    Rest,
-    Wanted,
-    chips,
-    lines_of,
-    number,
-    rest_of,
-    summary,
-)
+from hitlchat.upstreams.pages.drawer_list import DETAILS, Line, Rest, Wanted, lines_of, number, rest_of
 from hitlchat.upstreams.pages.summary import administrator_only, server_named
 
 _LINE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([a-z_]+)")
 _STAMP = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{64}")
-_DETAILS = ("description", "prompt_template", "deadline_seconds")
-_TEXTS = ("alias", "hitl_mode", "condition", *_DETAILS)
+_TEXTS = ("alias", "hitl_mode", "condition", *DETAILS)
 _FIELDS = {"stamp", "exposed", "warnings_read", "signed_in_only", *_TEXTS}
 # What is no number of seconds, for what checks the change to say so.
 _NO_NUMBER = -1
@@ -71,11 +58,11 @@ class Sent:
     rest_seen: str = ""
 
     def changes(self) -> list[Change]:
-        """Return what is wished for; other settings of a tool that is and stays hidden are nobody's wish."""
+        """Return the changes to make; other settings of a tool that is and stays hidden are nobody's wish."""
         found = [
-            _change(line, self.stamps[pk])
+            _change_of(line, self.stamps[pk])
             for pk, line in self.lines.items()
-            if line.typed.keys() - {"warnings_read"} and (line.row.exposed or line.ticked)
+            if line.typed.keys() - {"warnings_read"} and (line.row.exposed or line.now["exposed"])
         ]
         if not self.rest or self.rest_now is None:
             return found
@@ -95,14 +82,14 @@ def read_form(data: Mapping[str, str], server: UpstreamServer) -> Sent:
         row.server = server
     lines = {line.row.pk: _bound(line, fields[line.row.pk]) for line in lines_of(found)}
     stamps = {pk: each["stamp"] for pk, each in fields.items()}
-    more: dict[str, Any] = {}
-    if rest := data.get("rest", ""):
-        if rest not in REST:
-            raise BadRequest(f"rest: expected one of {', '.join(REST)}")
-        now = rest_of(server, Wanted.of(data), number(data.get("from", "")), Exposure.current().ceiling)
-        more = {"rest": rest, "rest_now": now, "rest_seen": data.get("rest_stamp", "")}
     missing = [pk for pk in fields if pk not in lines]
-    return Sent(lines, stamps, missing, data.get("confirmed", ""), **more)
+    sent = Sent(lines, stamps, missing, data.get("confirmed", ""))
+    if not (rest := data.get("rest", "")):
+        return sent
+    if rest not in REST:
+        raise BadRequest(f"rest: expected one of {', '.join(REST)}")
+    now = rest_of(server, Wanted.of(data), number(data.get("from", "")), Exposure.current().ceiling)
+    return replace(sent, rest=rest, rest_now=now, rest_seen=data.get("rest_stamp", ""))
 
 
 def _by_tool(data: Mapping[str, str]) -> dict[UUID, dict[str, str]]:
@@ -138,7 +125,7 @@ def _plain(name: str, value: str | bool) -> str | bool:
     return text if name == "description" else text.replace("\r", "").replace("\n", "")
 
 
-def _change(line: Line, seen: str) -> Change:
+def _change_of(line: Line, seen: str) -> Change:
     digest, _, settled = seen.partition(".")
     typed = dict(line.typed)
     if "deadline_seconds" in typed:
@@ -185,7 +172,7 @@ def carry_out(sent: Sent, actor: Actor) -> Outcome:
 
 
 def refusal(sent: Sent, problems: Mapping[UUID, list[Objection]]) -> Outcome:
-    """Return the lines that something speaks against, each with its problems beside its fields."""
+    """Return the lines that have problems, each with these beside its fields."""
     unsent = [pk for pk in problems if pk not in sent.lines][:MOST_REFUSED]
     rows = ComposedTool.objects.select_related("tool", "server").filter(pk__in=unsent)
     lines = sent.lines | {line.row.pk: line for line in lines_of(rows)}
@@ -194,13 +181,17 @@ def refusal(sent: Sent, problems: Mapping[UUID, list[Objection]]) -> Outcome:
 
 
 def _refused(line: Line, found: list[Objection]) -> Line:
-    """Return the line with its problems; what was chosen for another tool than it is now is taken back."""
+    """Return the line with its problems; choices for another tool than it is now are taken back."""
     if any(each.field in {"digest", "settled"} for each in found):
         sentences = [*(each.sentence for each in found), _TAKEN_BACK]
         return Line(line.row, line.default, problems={"whole": sentences}, is_stale=True)
+    # Fields that have a place of their own; without one it speaks against the whole tool.
+    places = {name for name, _ in line.objections}
+    if line.now["hitl_mode"] != HitlMode.CONDITIONAL:
+        places.discard("condition")
     problems: dict[str, list[str]] = {}
     for each in found:
-        problems.setdefault(each.field if each.field in line.places else "whole", []).append(each.sentence)
+        problems.setdefault(each.field if each.field in places else "whole", []).append(each.sentence)
     return replace(line, problems=problems)
 
 
@@ -232,10 +223,9 @@ def lines(request: HtmxRequest, name: str) -> HttpResponse:
     server = server_named(name)
     if request.method == "POST":
         return _apply(request, server)
-    start, most = (number(request.GET.get(key, "")) for key in ("from", "most"))
+    start = number(request.GET.get("from", ""))
     wanted, ceiling = Wanted.of(request.GET.dict()), Exposure.current().ceiling
-    shown = slice(start, start + min(max(most, PIECE), MOST_AT_ONCE))
-    piece = drawer_list.piece_of(server, wanted, shown, ceiling)
+    piece = drawer_list.piece_of(server, wanted, slice(start, start + _most_in(request.GET)), ceiling)
     return render(request, "servers/drawer/_lines.html", {"piece": piece, "filter": wanted, "ceiling": ceiling})
 
 
@@ -316,7 +306,13 @@ def _apply(request: HtmxRequest, server: UpstreamServer) -> HttpResponse:
     outcome = carry_out(sent, actor_of(request))
     if outcome.applied is not None and not _is_on_page(request):
         return redirect(f"{reverse('servers:drawer')}?server={server.name}")
-    section = _section(request, server, sent, outcome)
+    filled: dict[UUID, Line] = {}
+    if outcome.applied is None:
+        filled = {pk: line for pk, line in sent.lines.items() if line.typed}
+        filled |= {line.row.pk: line for line in outcome.problems if line.row.pk in sent.lines}
+    ceiling, wanted = Exposure.current().ceiling, Wanted.of(request.POST.dict())
+    piece = drawer_list.piece_of(server, wanted, slice(0, _most_in(request.POST)), ceiling, filled)
+    section = drawer_list.section_of(server, drawer_list.counts_of(wanted, ceiling), piece)
     if not _is_on_page(request):
         context = _everything(request)
         context["sections"] = [section if each.server == server else each for each in context["sections"]]
@@ -326,15 +322,9 @@ def _apply(request: HtmxRequest, server: UpstreamServer) -> HttpResponse:
     return _announce(answer, "servers-changed") if outcome.applied else answer
 
 
-def _section(request: HttpRequest, server: UpstreamServer, sent: Sent, outcome: Outcome) -> drawer_list.Section:
-    ceiling, wanted = Exposure.current().ceiling, Wanted.of(request.POST.dict())
-    filled: dict[UUID, Line] = {}
-    if outcome.applied is None:
-        filled = {pk: line for pk, line in sent.lines.items() if line.typed}
-        filled |= {line.row.pk: line for line in outcome.problems if line.row.pk in sent.lines}
-    most = min(max(number(request.POST.get("most", "")), PIECE), MOST_AT_ONCE)
-    piece = drawer_list.piece_of(server, wanted, slice(0, most), ceiling, filled)
-    return drawer_list.section(wanted, piece, ceiling)
+def _most_in(query: QueryDict) -> int:
+    """Return how many tools of a server a page shows."""
+    return min(max(number(query.get("most", "")), drawer_list.PIECE), MOST_AT_ONCE)
 
 
 def _announce(answer: HttpResponse, *events: str) -> HttpResponse:
@@ -351,22 +341,23 @@ def _everything(request: HttpRequest) -> dict[str, Any]:
 
 
 def _totals() -> dict[str, Any]:
-    found = summary()
-    chosen = {"mode": found.exposure.mode, "ceiling": found.exposure.ceiling}
-    unseen = max(0, found.exposed - MOST_CHIPS)
-    return {"summary": found, "chips": chips(), "unseen_chips": unseen, "chosen": chosen, "ceiling": chosen["ceiling"]}
+    found = drawer_list.summary()
+    chosen = {"mode": found["exposure"].mode, "ceiling": found["exposure"].ceiling}
+    unseen = max(0, found["exposed"] - drawer_list.MOST_CHIPS)
+    chips = {"chips": drawer_list.chips(), "unseen_chips": unseen}
+    return {"summary": found, **chips, "chosen": chosen, "ceiling": chosen["ceiling"]}
 
 
 def _servers(request: HttpRequest) -> dict[str, Any]:
     wanted, ceiling = Wanted.of(request.GET.dict()), Exposure.current().ceiling
-    most = min(max(number(request.GET.get("most", "")), PIECE), MOST_AT_ONCE)
-    found = drawer_list.sections(wanted, dict.fromkeys(request.GET.getlist("server"), most), ceiling)
+    opened = dict.fromkeys(request.GET.getlist("server"), _most_in(request.GET))
+    found = drawer_list.sections(wanted, opened, ceiling)
     many = sum(each.found for each in found)
     return {"sections": found, "ceiling": ceiling, "found": many, **_filter(request.GET.dict()), **_words()}
 
 
 def _filter(query: dict[str, str]) -> dict[str, Any]:
-    return {"filter": Wanted.of(query), "shown": [(key, label) for key, (label, _) in SHOWN.items()]}
+    return {"filter": Wanted.of(query), "shown": [(key, label) for key, (label, _) in drawer_list.SHOWN.items()]}
 
 
 def _words() -> dict[str, Any]:

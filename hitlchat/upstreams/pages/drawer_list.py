@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -49,11 +49,7 @@ SHOWN: dict[str, tuple[str, Q]] = {
     "warned": (gettext_noop("With warnings"), ~Q(warnings=[])),
     "lenient": (gettext_noop("Not asking every time"), Q(tool__isnull=False) & ~Q(tool__hitl_mode=HitlMode.REQUIRED)),
 }
-_COUNTED = {
-    "offered": ~Q(state=ToolState.GONE),
-    "exposed": Q(state=ToolState.EXPOSED),
-    "wanted": Q(exposed=True),
-}
+_COUNTED = {"offered": ~Q(state=ToolState.GONE), "exposed": _EXPOSED, "wanted": Q(exposed=True)}
 
 
 @dataclass(frozen=True)
@@ -69,10 +65,12 @@ class Line:
     problems: Mapping[str, list[str]] = field(default_factory=dict)
     is_open: bool = False
     is_stale: bool = False
+    # The reason for a lower risk if every call is asked about, which the page may be about to change.
+    credit: ClassVar = CREDIT
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return what models are told of it, as far as they are: as it was accepted, and else as it is listed."""
+        """Return its record: as it was accepted if it is exposed, and else as it is listed."""
         record: dict[str, Any] = (self.row.pinned if self.row.exposed else None) or self.row.seen
         return record
 
@@ -82,7 +80,7 @@ class Line:
 
     @property
     def short(self) -> str:
-        """Return its description in one short line; `beyond` has how many characters more there are."""
+        """Return its description in one short line; `beyond` is the number of characters that are left out."""
         return " ".join(self.description[:SHORT].split())
 
     @property
@@ -113,22 +111,12 @@ class Line:
 
     @cached_property
     def now(self) -> dict[str, Any]:
-        """Return what its fields show: its settings, and what was typed in their place."""
+        """Return the values that its fields show: its settings, and what was typed in their place."""
         return self.settings | dict(self.typed)
 
     @property
-    def ticked(self) -> bool:
-        return bool(self.now["exposed"])
-
-    @property
-    def places(self) -> list[str]:
-        """Return the fields that have a place of their own for what speaks against them."""
-        has_condition = self.now["hitl_mode"] == HitlMode.CONDITIONAL
-        return [name for name, _ in self.objections if name != "condition" or has_condition]
-
-    @property
     def objections(self) -> list[tuple[str, list[str]]]:
-        """Return what speaks against each field that has a place for it, if anything."""
+        """Return the problems of each field that has a place for them, if any."""
         fields = ["alias", "condition", *(DETAILS if self.is_open else ())]
         return [(name, self.problems.get(name, [])) for name in fields]
 
@@ -151,15 +139,8 @@ class Line:
 
     @property
     def reasons(self) -> list[str]:
-        """Return reasons for its risk by itself; `credit` is the one for asking.
-
-        Which the page may be about to change.
-        """
+        """Return reasons for its risk by itself."""
         return [risk_reason(each) for each in self.row.risk_reasons if each != CREDIT]
-
-    @property
-    def credit(self) -> str:
-        return CREDIT
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -169,15 +150,6 @@ class Line:
     def blocking(self) -> list[Finding]:
         """Return what has to be read before it is exposed."""
         return [] if self.row.exposed else [found for found in self.findings if found.severity == "block"]
-
-    @property
-    def is_new(self) -> bool:
-        return self.row.state == ToolState.NEW
-
-    @property
-    def changed(self) -> bool:
-        """Return whether somebody has to look at the difference before anything else."""
-        return self.row.held and self.row.listed
 
     @property
     def obstacle(self) -> str:
@@ -190,10 +162,7 @@ class Line:
 
     @property
     def trouble(self) -> str:
-        """Return why somebody's wish to have it exposed is not met.
-
-        A change and the ceiling are told apart from this.
-        """
+        """Return why it is ticked and not in the catalog, except for a change or the ceiling."""
         if self.row.exposed and self.row.state in {ToolState.GONE, ToolState.UNFIT}:
             return _("Not in the catalog.") + f" {translated(self.row.reason)}"
         return ""
@@ -206,50 +175,13 @@ def lines_of(rows: Iterable[ComposedTool]) -> list[Line]:
     return [Line(row, defaults[row.pk]) for row in found]
 
 
-@dataclass(frozen=True)
-class Level:
-    """One choice of the ceiling, and what it would keep out. `calls`: those it would withdraw."""
-
-    number: int
-    above: int
-    above_exposed: int
-    calls: int
-
-    @property
-    def label(self) -> str:
-        return f"L{self.number} {_(RISK_LABELS[self.number])}"
-
-
-@dataclass(frozen=True)
-class Summary:
-    offered: int
-    exposed: int
-    asks: int
-    policies: int
-    never: int
-    changed: int
-    above: int
-    silent: int
-    levels: tuple[Level, ...]
-    exposure: Exposure
-
-
-@dataclass(frozen=True)
-class Chip:
-    """An exposed tool. `there`: it is in the catalog, since its server answers."""
-
-    tool: str
-    alias: str
-    mode: str
-    there: bool
-
-
 def above(ceiling: int) -> Q:
     """Return the condition of ticked tools that this ceiling alone keeps out."""
     return Q(state=ToolState.WITHHELD, risk_inherent__gt=ceiling) & ~_CHANGED
 
 
-def summary() -> Summary:
+def summary() -> dict[str, Any]:
+    """Return the numbers of the drawer's head, and what each choice of the ceiling would keep out."""
     current = Exposure.current()
     tools = ComposedTool.objects.exclude(state=ToolState.GONE)
     counts = tools.aggregate(
@@ -262,18 +194,17 @@ def summary() -> Summary:
         above=Count("pk", filter=above(current.ceiling)),
     )
     silent = UpstreamServer.objects.filter(enabled=True, state__in=AWAY).count()
-    return Summary(silent=silent, levels=_levels(), exposure=current, **counts)
+    return {**counts, "silent": silent, "levels": _levels(), "exposure": current}
 
 
-def chips(most: int | None = MOST_CHIPS) -> list[Chip]:
-    """Return chips of all that is exposed, by alias; at most so many."""
-    found = ComposedTool.objects.filter(_EXPOSED).order_by("tool__name")
-    columns = ("pk", "tool__name", "tool__hitl_mode", "tool__published")
-    return [Chip(str(pk), *rest) for pk, *rest in found.values_list(*columns)[:most]]
+def chips() -> list[Any]:
+    """Return the first exposed tools by alias. `there`: it is in the catalog, since its server answers."""
+    columns = {"alias": F("tool__name"), "mode": F("tool__hitl_mode"), "there": F("tool__published")}
+    return list(ComposedTool.objects.filter(_EXPOSED).order_by("tool__name").values("pk", **columns)[:MOST_CHIPS])
 
 
-def _levels() -> tuple[Level, ...]:
-    """Return the levels of what could be exposed otherwise."""
+def _levels() -> list[dict[str, Any]]:
+    """Return each choice of the ceiling with the tools that it would keep out, and the calls that it would withdraw."""
     fit = ComposedTool.objects.exclude(state__in=[ToolState.GONE, ToolState.UNFIT])
     counted = (
         fit.order_by().values("risk_inherent").annotate(many=Count("pk"), wanted=Count("pk", filter=Q(exposed=True)))
@@ -282,15 +213,16 @@ def _levels() -> tuple[Level, ...]:
     open_calls = ToolCall.objects.filter(status__in=NOT_STARTED, tool__composed__state=ToolState.EXPOSED)
     risks = open_calls.order_by().values_list("tool__composed__risk_inherent").annotate(many=Count("pk"))
     waiting = dict(risks.values_list("tool__composed__risk_inherent", "many"))
-    return tuple(
-        Level(
-            number,
-            above=sum(many for level, (many, _) in found.items() if level > number),
-            above_exposed=sum(wanted for level, (_, wanted) in found.items() if level > number),
-            calls=sum(many for level, many in waiting.items() if level > number),
-        )
+    return [
+        {
+            "number": number,
+            "label": f"L{number} {_(RISK_LABELS[number])}",
+            "above": sum(many for level, (many, _) in found.items() if level > number),
+            "above_exposed": sum(wanted for level, (_, wanted) in found.items() if level > number),
+            "calls": sum(many for level, many in waiting.items() if level > number),
+        }
         for number in range(1, 6)
-    )
+    ]
 
 
 @dataclass(frozen=True)
@@ -327,7 +259,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Rest:
-    """The tools of a server after those that are shown: which can be selected without a look, and which are."""
+    """The tools of a server after those that are shown, of which `free` can be selected without a look."""
 
     many: int
     free: list[UUID]
@@ -338,7 +270,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class Piece:
-    """Some lines of one server, from `start` on, and the rest after them; `others`: what a form has besides."""
+    """Some lines of one server, from `start` on, and the rest after them; `others`: further lines of a form."""
 
     server: UpstreamServer
     lines: list[Line]
@@ -375,12 +307,11 @@ class Section:
 
     @property
     def most(self) -> int:
-        """Return how many can be chosen at all."""
+        """Return the number of tools that can be chosen at all."""
         return self.wanted + self.free
 
     @property
     def left_out(self) -> int:
-        """Return how many cannot be."""
         return max(0, self.offered - self.most)
 
     @property
@@ -392,7 +323,7 @@ def sections(wanted: Wanted, opened: Mapping[str, int], ceiling: int) -> list[Se
     """Return all servers, or those with something that fits, and those of `opened`: how many tools of each to show."""
     found = []
     left = MOST_FOUND
-    counts = _counts(wanted, ceiling)
+    counts = counts_of(wanted, ceiling)
     for server in UpstreamServer.objects.all():
         fits = counts[server.pk]["found"] if server.pk in counts else 0
         if wanted.any and not fits and server.name not in opened:
@@ -400,16 +331,11 @@ def sections(wanted: Wanted, opened: Mapping[str, int], ceiling: int) -> list[Se
         most = opened.get(server.name) or (PIECE if wanted.any and left > 0 else 0)
         piece = piece_of(server, wanted, slice(0, most), ceiling) if most else None
         left -= len(piece.lines) if piece else 0
-        found.append(_section(server, counts, piece))
+        found.append(section_of(server, counts, piece))
     return found
 
 
-def section(wanted: Wanted, piece: Piece, ceiling: int) -> Section:
-    """Return the section of one server with this piece of its tools."""
-    return _section(piece.server, _counts(wanted, ceiling), piece)
-
-
-def _section(server: UpstreamServer, counts: Mapping[UUID, dict[str, int]], piece: Piece | None) -> Section:
+def section_of(server: UpstreamServer, counts: Mapping[UUID, dict[str, int]], piece: Piece | None) -> Section:
     counted = counts.get(server.pk, dict.fromkeys((*_COUNTED, "above", "free", "found"), 0))
     facts = endpoint.facts_of(server, writes=server.writes)
     return Section(server, risk=assess_server(facts), piece=piece, **counted)
@@ -444,7 +370,8 @@ def rest_of(server: UpstreamServer, wanted: Wanted, start: int, ceiling: int) ->
     )
 
 
-def _counts(wanted: Wanted, ceiling: int) -> dict[UUID, dict[str, int]]:
+def counts_of(wanted: Wanted, ceiling: int) -> dict[UUID, dict[str, int]]:
+    """Return the counts of a section for each server that has tools."""
     tools = ComposedTool.objects.order_by()
     filters = {**_COUNTED, "above": above(ceiling), "free": FREE & Q(exposed=False, risk_inherent__lte=ceiling)}
     # Under names of their own: a condition on the column `exposed` would be taken for one on the count.

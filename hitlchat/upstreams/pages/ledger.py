@@ -1,5 +1,6 @@
 """One upstream tool and the history of all: what was accepted, what it has become, and what to do about that."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,21 +13,29 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
+from hitlchat.base import canonical
+from hitlchat.base.diff import sides
 from hitlchat.base.sentences import translated
+from hitlchat.base.visible import see
 from hitlchat.gate import spec
 from hitlchat.gate.actor import actor_of
-from hitlchat.gate.models import HitlMode
-from hitlchat.upstreams import exposure
+from hitlchat.gate.models import HitlMode, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.upstreams import catalog, endpoint, exposure
 from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState
-from hitlchat.upstreams.pages import comparison, summary
-from hitlchat.upstreams.pages.comparison import acceptance_of, fields, has_changed, is_intact
+from hitlchat.upstreams.pages import summary
 from hitlchat.upstreams.pages.summary import administrator_only
+from hitlchat.upstreams.risk.fingerprint import FIELDS, Offered, difference
 from hitlchat.upstreams.risk.limits import unchecked
-from hitlchat.upstreams.risk.scan import findings_of
+from hitlchat.upstreams.risk.rubric import assess_server, assess_tool, compose, says_it_writes
+from hitlchat.upstreams.risk.scan import blocks, findings_of, scan, trips
 
 AT_A_TIME = 25
 MOST_SEARCHED = 128
+# Of a member of a record, in characters; of a comparison, in places.
+LONGEST = 70_000
+MOST_PLACES = 200
 PINNING = ("tool.exposed", "tool.accepted", "tool.pinned_anew")
 WORDS = {
     "tool.exposed": gettext_noop("Exposed"),
@@ -56,7 +65,6 @@ _LINKS = {
     "tool.accepted": gettext_noop("What changed"),
     "tool.exposed": gettext_noop("Definition"),
 }
-_ITSELF = gettext_noop("hitlchat, by itself")
 LOOKS = {
     ToolState.NEW: ("", "clock"),
     ToolState.HIDDEN: ("", "ban"),
@@ -65,15 +73,6 @@ LOOKS = {
     ToolState.GONE: ("failed", "x"),
     ToolState.UNFIT: ("refused", "alert"),
 }
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One setting that was changed; empty texts where there was none."""
-
-    words: str
-    before: str
-    after: str
 
 
 @dataclass(frozen=True)
@@ -88,12 +87,12 @@ class Line:
 
     @property
     def link(self) -> str:
-        """Return what the event's own page shows that a line of a list has no room for; empty if there is nothing."""
+        """Return the name of the event's own page; empty if that has nothing more than a line of a list."""
         return _LINKS.get(self.event.name, "")
 
     @property
     def who(self) -> str:
-        return self.event.actor.get_username() if self.event.actor else _(_ITSELF)
+        return self.event.actor.get_username() if self.event.actor else _("hitlchat, by itself")
 
     @property
     def means(self) -> str:
@@ -107,18 +106,18 @@ class Line:
         return "" if self.event.name in {"tool.changed", "tool.gone"} else str(self.event.data.get("reason", ""))
 
     @property
-    def settings(self) -> list[Setting]:
+    def settings(self) -> list[dict[str, str]]:
+        """Return the settings that were changed; empty texts where there was none."""
         if self.event.name not in {"tool.configured", "tool.exposed"}:
             return []
         # Whoever exposes a tool settles the rest of it in the same moment.
         data = self.event.data if self.event.name == "tool.configured" else self.event.data.get("settings") or {}
-        found = [
-            Setting(
-                _(words), *(_in_words(name, str((data.get(key) or {}).get(name, ""))) for key in ("before", "after"))
-            )
-            for name, words in SETTINGS.items()
-        ]
-        return [each for each in found if each.before != each.after]
+        found = []
+        for name, words in SETTINGS.items():
+            before, after = (_in_words(name, str((data.get(key) or {}).get(name, ""))) for key in ("before", "after"))
+            if before != after:
+                found.append({"words": _(words), "before": before, "after": after})
+        return found
 
 
 def _in_words(name: str, value: str) -> str:
@@ -131,49 +130,74 @@ def _in_words(name: str, value: str) -> str:
     return value
 
 
-@dataclass(frozen=True)
-class Page:
-    """`older`: the id before which to go on, None at the end."""
-
-    lines: tuple[Line, ...]
-    older: int | None
-
-
-def page_of(events: QuerySet[ToolEvent], query: QueryDict) -> Page:
-    """Return the page that ends before the event that `before` in the query names."""
+def page_of(events: QuerySet[ToolEvent], query: QueryDict) -> dict[str, Any]:
+    """Return the page that ends before the event that `before` in the query names; `older`: where the next one ends."""
     before = query.get("before", "")
     if before.isascii() and before.isdigit():
         events = events.filter(pk__lt=int(before[:18]))
     related = events.select_related("actor", "tool__server").defer("record", "tool__seen", "tool__pinned")
     rows = list(related.order_by("-pk")[: AT_A_TIME + 1])
     shown = rows[:AT_A_TIME]
-    return Page(tuple(map(Line, shown)), shown[-1].pk if len(rows) > AT_A_TIME else None)
+    return {"lines": list(map(Line, shown)), "older": shown[-1].pk if len(rows) > AT_A_TIME else None}
 
 
-def accepted_before(event: ToolEvent) -> ToolEvent | None:
-    """The last event before this one at which somebody, or a newer fingerprint, fixed the tool's record."""
-    own = Q(tool=event.tool_id) if event.tool_id else Q(server_name=event.server_name, tool_name=event.tool_name)
-    found = ToolEvent.objects.filter(own, name__in=PINNING, record__isnull=False, pk__lt=event.pk)
-    return found.order_by("-pk").first()
+def fields(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the members of a record. `cut`: how many characters are not shown, only of what cannot be offered."""
+    found = []
+    for name in (name for name in FIELDS if name in record):
+        value = record[name]
+        is_code = not isinstance(value, str)
+        text = canonical.pretty(value, indent=2) if is_code else value
+        cut = max(0, len(text) - LONGEST)
+        found.append({"words": FIELDS[name], "text": see(text[:LONGEST]), "is_code": is_code, "cut": cut})
+    return found
 
 
-def of(request: HttpRequest, row: ComposedTool, problems: list[str]) -> dict[str, Any]:
-    """The context of `servers/ledger/tool.html`; `problems`: why it was not done what was asked."""
-    changed = has_changed(row)
-    accepted = row.pinned if row.pinned_digest else None
-    found = acceptance_of(row) if changed else None
-    look, icon = LOOKS[ToolState(row.state)]
+def compare(before: dict[str, object], after: dict[str, object]) -> dict[str, Any]:
+    """Return the first places in which two records differ, and how many more there are."""
+    found, places = difference(before, after), []
+    for each in found[:MOST_PLACES]:
+        old, new = sides(each.before, each.after)
+        # Of a part of a schema or of the connection, the place says more than the field's name.
+        places.append({"found": each, "before": old, "after": new, "is_inside": each.where.count("/") > 1})
+    return {"places": places, "more": max(0, len(found) - MOST_PLACES)}
+
+
+def acceptance_of(row: ComposedTool) -> dict[str, Any]:
+    """Return what accepting a changed tool would mean; its server and its row in the gate are loaded.
+
+    `withdrawn`: calls that came to nothing when it changed. `loses_mode`: accepted, it asks every time again.
+    `must_read`: nobody may accept it without saying that they read the warnings.
+    """
+    pinned, seen = Offered.from_json(row.pinned), Offered.from_json(row.seen)
+    # Would any of the server's tools say that it writes, if this one were as it was accepted?
+    wrote = row.server.writes
+    if wrote and not says_it_writes(pinned):
+        others = ComposedTool.objects.filter(server=row.server, listed=True).exclude(pk=row.pk)
+        wrote = any(
+            says_it_writes(Offered.from_json(each)) for each in others.values_list("seen", flat=True).iterator()
+        )
+    facts = endpoint.facts_of(row.server, writes=row.server.writes)
+    then = endpoint.facts_of(row.server, writes=wrote)
+    old, new = scan(pinned, catalog.known_to(row.server)), findings_of(row.warnings)
+    known = {(each.id, each.where, each.excerpt) for each in old}
+    gated = catalog.is_gated(row)
+    before = compose(assess_server(then), assess_tool(pinned, then), gated=gated, poisoned=trips(old))
+    after = compose(assess_server(facts), assess_tool(seen, facts), gated=True, poisoned=trips(new))
+    withdrawn = 0
+    if row.tool and (changed := ToolEvent.objects.filter(tool=row, name="tool.changed").last()):
+        calls = ToolCall.objects.filter(tool=row.tool, status=Status.WITHDRAWN, settled_at__gte=changed.at)
+        withdrawn = calls.count()
     return {
-        "section": "servers", "row": row, "server": row.server, "tool": row.tool, "look": look, "look_icon": icon,
-        "problems": problems, "acceptance": found,
-        "reasons": list(dict.fromkeys(map(summary.risk_reason, row.risk_reasons))),
-        "accepted": accepted is not None, "intact": accepted is None or is_intact(accepted, row.pinned_digest),
-        "fields": fields(accepted or row.seen),
-        "unchecked": "" if row.problems else unchecked((accepted or row.seen).get("inputSchema") or {}),
-        "listed_fields": fields(row.seen) if changed else (),
-        "warnings": [each for each in findings_of(row.warnings) if not found or each not in found.new_warnings],
-        "history": page_of(ToolEvent.objects.filter(tool=row), request.GET),
-    }  # fmt: skip
+        "comparison": compare(row.pinned, row.seen),
+        "before": before,
+        "after": after,
+        "riskier": after.inherent > before.inherent,
+        "new_warnings": [each for each in new if (each.id, each.where, each.excerpt) not in known],
+        "withdrawn": withdrawn,
+        "loses_mode": not gated,
+        "must_read": blocks(new),
+    }
 
 
 @administrator_only
@@ -195,10 +219,13 @@ def event(request: HttpRequest, event_id: int) -> HttpResponse:
     found = get_object_or_404(ToolEvent.objects.select_related("actor", "tool__server"), pk=event_id)
     context: dict[str, Any] = {"section": "servers", "event": found, "line": Line(found)}
     if found.record is not None:
-        before = accepted_before(found)
+        own = Q(tool=found.tool_id) if found.tool_id else Q(server_name=found.server_name, tool_name=found.tool_name)
+        # At these events somebody, or a newer fingerprint, fixed the tool's record.
+        pinning = ToolEvent.objects.filter(own, name__in=PINNING, record__isnull=False, pk__lt=found.pk)
+        before = pinning.order_by("-pk").first()
         context |= {"before": before, "fields": fields(found.record)}
         if before is not None:
-            context["comparison"] = comparison.compare(before.record, found.record)
+            context["comparison"] = compare(before.record, found.record)
     return render(request, "servers/ledger/event.html", context)
 
 
@@ -231,7 +258,11 @@ def accept(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
         )
     except Refused as error:
         return _shown(request, _row(name, tool_id), [each.sentence for each in error.problems[row.pk]])
-    messages.success(request, _accepted(accepted))
+    sentence = " ".join(filter(None, [_("The new definition is accepted."), translated(accepted.reason)]))
+    if accepted.state == ToolState.EXPOSED and accepted.tool is not None:
+        sentence = _("The new definition is accepted, and the tool is exposed with it. Approval: {asks}.")
+        sentence = sentence.format(asks=_(accepted.tool.get_hitl_mode_display()).lower())
+    messages.success(request, sentence)
     return redirect("servers:tool", name, tool_id)
 
 
@@ -252,13 +283,23 @@ def _row(name: str, tool_id: UUID) -> ComposedTool:
     return get_object_or_404(rows, pk=tool_id, server__name=name)
 
 
-def _shown(request: HttpRequest, row: ComposedTool, problems: list[str] | None = None) -> HttpResponse:
-    context = of(request, row, problems or [])
+def _shown(request: HttpRequest, row: ComposedTool, problems: Sequence[str] = ()) -> HttpResponse:
+    """Show a tool. `problems`: why the last request was not carried out."""
+    # Somebody has to look at it before it can be offered again.
+    has_changed = bool(row.pinned_digest) and (row.held or row.seen_digest != row.pinned_digest)
+    acceptance = acceptance_of(row) if has_changed else None
+    new_warnings = acceptance["new_warnings"] if acceptance else ()
+    look, icon = LOOKS[ToolState(row.state)]
+    accepted = row.pinned if row.pinned_digest else None
+    record = accepted or row.seen
+    context = {
+        "section": "servers", "row": row, "server": row.server, "tool": row.tool, "look": look, "look_icon": icon,
+        "problems": problems, "acceptance": acceptance, "accepted": accepted is not None, "fields": fields(record),
+        "reasons": list(dict.fromkeys(map(summary.risk_reason, row.risk_reasons))),
+        "intact": accepted is None or canonical.sha256(accepted) == row.pinned_digest,
+        "unchecked": "" if row.problems else unchecked(record.get("inputSchema") or {}),
+        "listed_fields": fields(row.seen) if has_changed else (),
+        "warnings": [each for each in findings_of(row.warnings) if each not in new_warnings],
+        "history": page_of(ToolEvent.objects.filter(tool=row), request.GET),
+    }  # fmt: skip
     return render(request, "servers/ledger/tool.html", context, status=409 if problems else 200)
-
-
-def _accepted(row: ComposedTool) -> str:
-    if row.state != ToolState.EXPOSED or row.tool is None:
-        return " ".join(filter(None, [_("The new definition is accepted."), translated(row.reason)]))
-    sentence = _("The new definition is accepted, and the tool is exposed with it. Approval: {asks}.")
-    return sentence.format(asks=_(row.tool.get_hitl_mode_display()).lower())

@@ -5,7 +5,6 @@ Nothing here changes anything on GET. The fragment for htmx is the question as i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -34,22 +33,23 @@ AGREE = "Tick this once you have opened the address, or choose â€œDon't answerâ€
 
 @dataclass(frozen=True)
 class QuestionCard:
-    id: str
-    call_id: str
-    conversation_id: str
-    tool_name: Seen
-    server: Seen
+    """A question with its call in `row`; its form if it is open, and else its outcome in words."""
+
+    row: UpstreamQuestion
+    is_open: bool
     message: Seen
     fields: tuple[FieldView, ...]
     link: Link | None
-    link_warnings: tuple[str, ...]
-    asked_at: datetime
-    deadline: datetime
-    is_open: bool
-    state: str
-    # What became of it, once it is no longer open.
     outcome: str
-    agreed_error: str = ""
+    agreed_error: str
+
+    @property
+    def id(self) -> UUID:
+        return self.row.pk
+
+    @property
+    def link_warnings(self) -> tuple[str, ...]:
+        return see(self.link.address).warnings if self.link else ()
 
     @property
     def errors(self) -> int:
@@ -70,28 +70,19 @@ def card(
     agreed_error: str = "",
 ) -> QuestionCard:
     """`question` with its call. `typed`: what stood in the form, with what is wrong with it by the fields' names."""
-    call, is_open = question.call, is_answerable(question)
+    is_open = is_answerable(question)
     fields = fields_of(question.schema) if is_open and not question.url else ()
     texts = typed if typed is not None else [form_views.prefilled(field) for field in fields]
     views = [
         form_views.view(index, field, given, (errors or {}).get(field.name, ""))
         for index, (field, given) in enumerate(zip(fields, texts, strict=True))
     ]
-    leads = link(question.url) if is_open and question.url else None
     return QuestionCard(
-        id=str(question.pk),
-        call_id=str(call.pk),
-        conversation_id=str(call.conversation_id or ""),
-        tool_name=see(call.tool_name),
-        server=see(question.server_name),
+        row=question,
+        is_open=is_open,
         message=see(question.message if is_open else _cut(question.message)),
         fields=tuple(views),
-        link=leads,
-        link_warnings=see(leads.address).warnings if leads else (),
-        asked_at=question.asked_at,
-        deadline=question.deadline,
-        is_open=is_open,
-        state=question.state,
+        link=link(question.url) if is_open and question.url else None,
         outcome="" if is_open else _outcome(question),
         agreed_error=agreed_error,
     )
@@ -109,8 +100,7 @@ def _outcome(question: UpstreamQuestion) -> str:
         case QuestionState.ANSWERED if question.url:
             return translatable(f"{who} agreed to go to {urlsplit(question.url).netloc}.")
         case QuestionState.ANSWERED:
-            named = ", ".join(question.fields)
-            if not named:
+            if not (named := ", ".join(question.fields)):
                 return translatable(f"Answered by {who}. The values are not kept.")
             return translatable(f"Answered by {who}: {_cut(named)}. The values are not kept.")
         case QuestionState.DECLINED if who:
@@ -177,9 +167,7 @@ def decline(request: HtmxRequest, question_id: UUID) -> HttpResponse:
 
 
 def _closed(request: HtmxRequest, found: UpstreamQuestion) -> HttpResponse:
-    if request.htmx:
-        return _answered(request, card(found))
-    return redirect("servers:question", found.pk)
+    return _answered(request, card(found)) if request.htmx else redirect("servers:question", found.pk)
 
 
 def _late(request: HtmxRequest, found: UpstreamQuestion) -> HttpResponse:

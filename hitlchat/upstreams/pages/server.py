@@ -21,7 +21,6 @@ from hitlchat.base.sentences import translated
 from hitlchat.gate.actor import actor_of
 from hitlchat.secrets.values import Stored
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, server_draft, servers
-from hitlchat.upstreams.client.connection import Trial
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Transport, UpstreamServer
 from hitlchat.upstreams.pages import sign_in, summary
 from hitlchat.upstreams.pages.form import ServerForm, argument_hints, confirmed_in
@@ -141,11 +140,7 @@ def risk_of_form(form: ServerForm) -> Risk:
     where = "command" if draft.transport == Transport.STDIO else "url"
     if {"transport", where} & server_draft.problems(draft).keys():
         return Risk(None, supposed)
-    return Risk(summary.risk_of(_as_row(draft, saved)), supposed)
-
-
-def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
-    """Return a row to be judged and never kept: nothing of it was checked, and no header has its value."""
+    # Never stored: nothing of it was checked, and no header has its value.
     row = UpstreamServer(
         transport=draft.transport,
         url=draft.url,
@@ -157,21 +152,7 @@ def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
     )
     if saved is not None:
         row.pk, row.created_at, row.used_at, row.writes = saved.pk, saved.created_at, saved.used_at, saved.writes
-    return row
-
-
-@dataclass(frozen=True)
-class ToolLine:
-    """One tool of a server; `alias` is the one that it would get, if it has none."""
-
-    row: ComposedTool
-    alias: str
-    look: str
-    icon: str
-
-    @property
-    def label(self) -> str:
-        return ToolState(self.row.state).label
+    return Risk(summary.risk_of(row), supposed)
 
 
 def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -> dict[str, Any]:
@@ -186,7 +167,10 @@ def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
     rows = server.tools.select_related("tool", "server").order_by(order, "name")
     page = Paginator(rows, TOOLS_ON_A_PAGE).get_page(request.GET.get("page"))
     names = exposure.proposals(page)
-    lines = [ToolLine(row, names[row.pk], *_LOOKS.get(ToolState(row.state), ("", "ban"))) for row in page]
+    lines = []
+    for row in page:
+        look, icon = _LOOKS.get(ToolState(row.state), ("", "ban"))
+        lines.append({"row": row, "alias": names[row.pk], "look": look, "icon": icon})
     return {
         "server": found.server,
         "line": found,
@@ -199,25 +183,13 @@ def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
     }
 
 
-class Stale(Exception):
-    """Somebody else saved the server while its page was open."""
-
-
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     form = ServerForm(request, draft=_suggested(request), bound=request.method == "POST")
-    to_confirm = ""
-    if form.is_bound and form.is_valid():
-        try:
-            made = servers.create(form.draft(), actor_of(request), confirmed=confirmed_in(request))
-        except NotConfirmed as error:
-            to_confirm = error.command_line
-        except BadServer as error:
-            form.show(error.errors)
-        else:
-            messages.success(request, _created(made))
-            return redirect("servers:server", made.name)
+    saved, to_confirm = _save(request, form)
+    if saved:
+        return redirect("servers:server", saved.name)
     context = {"section": "servers", "form": form, "entry": gallery.find(form.entry_id), "risk": risk_of_form(form)}
     context["to_confirm"] = to_confirm
     return render(request, "servers/new.html", context, status=422 if form.errors or to_confirm else 200)
@@ -228,16 +200,9 @@ def new(request: HttpRequest) -> HttpResponse:
 def server(request: HttpRequest, name: str) -> HttpResponse:
     found = server_named(name)
     form = ServerForm(request, draft=draft_of(found), saved=found, bound=request.method == "POST")
-    to_confirm = ""
-    if form.is_bound and form.is_valid():
-        try:
-            return redirect("servers:server", _save(request, found, form).name)
-        except Stale:
-            form.overtaken(server_named(name).updated_at)
-        except NotConfirmed as error:
-            to_confirm = error.command_line
-        except BadServer as error:
-            form.show(error.errors)
+    saved, to_confirm = _save(request, form)
+    if saved:
+        return redirect("servers:server", saved.name)
     context = whole_page(request, found, form) | {"to_confirm": to_confirm}
     return render(request, "servers/server.html", context, status=422 if form.errors or to_confirm else 200)
 
@@ -259,38 +224,49 @@ def _suggested(request: HttpRequest) -> ServerDraft | None:
     if (entry := gallery.find(entry_id)) is None:
         raise Http404("The gallery has no such entry.")
     draft = entry.draft
-    return replace(draft, name=_free(draft.name))
-
-
-def _free(name: str) -> str:
-    """The name, or the name with a number, whichever no server has."""
+    # With a number, if a server has the name.
     used = {each.lower() for each in UpstreamServer.objects.values_list("name", flat=True)}
-    numbered = (f"{name}-{number}" for number in range(2, len(used) + 3))
-    return next(each for each in (name, *numbered) if each.lower() not in used)
+    numbered = (f"{draft.name}-{number}" for number in range(2, len(used) + 3))
+    return replace(draft, name=next(each for each in (draft.name, *numbered) if each.lower() not in used))
 
 
-def _save(request: HttpRequest, found: UpstreamServer, form: ServerForm) -> UpstreamServer:
-    """Save a form.
+def _save(request: HttpRequest, form: ServerForm) -> tuple[UpstreamServer | None, str]:
+    """Save a valid form; return the server, or None with the command line that is to be confirmed.
 
-    Raises: Stale, NotConfirmed, BadServer
+    Anything else that is wrong is put at its field.
     """
+    if not (form.is_bound and form.is_valid()):
+        return None, ""
+    try:
+        return (_change(request, form.saved, form) if form.saved else _create(request, form)), ""
+    except NotConfirmed as error:
+        return None, error.command_line
+    except BadServer as error:
+        form.show(error.errors)
+        return None, ""
+
+
+def _create(request: HttpRequest, form: ServerForm) -> UpstreamServer:
+    made = servers.create(form.draft(), actor_of(request), confirmed=confirmed_in(request))
+    sentence = _("{server} is saved. It is disabled: nothing connects to it.")
+    if made.enabled:
+        sentence = _("{server} is saved, and is being connected. Nothing of it is exposed until you expose it.")
+    messages.success(request, sentence.format(server=made.name))
+    return made
+
+
+def _change(request: HttpRequest, saved: UpstreamServer, form: ServerForm) -> UpstreamServer | None:
     with transaction.atomic():
         # Locked, so that nobody saves between the comparison and the saving.
-        now = UpstreamServer.objects.select_for_update().get(pk=found.pk)
+        now = UpstreamServer.objects.select_for_update().get(pk=saved.pk)
         if form.cleaned_data["made_from"] not in {"", now.updated_at.isoformat()}:
-            raise Stale
+            form.overtaken(now.updated_at)
+            return None
         before = summary.open_calls(now)
         changed = servers.change(now.pk, form.draft(), actor_of(request), confirmed=confirmed_in(request))
         withdrawn = before.not_started - summary.open_calls(changed).not_started
     messages.success(request, _changed(now, changed) + summary.calls(withdrawn, "withdrawn"))
     return changed
-
-
-def _created(server: UpstreamServer) -> str:
-    if not server.enabled:
-        return _("{server} is saved. It is disabled: nothing connects to it.").format(server=server.name)
-    sentence = _("{server} is saved, and is being connected. Nothing of it is exposed until you expose it.")
-    return sentence.format(server=server.name)
 
 
 def _changed(before: UpstreamServer, after: UpstreamServer) -> str:
@@ -346,46 +322,6 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "servers/delete.html", context)
 
 
-@dataclass(frozen=True)
-class Reached:
-    """The finding of a test, for the page."""
-
-    trial: Trial
-
-    @property
-    def ok(self) -> bool:
-        return not self.trial.error
-
-    @property
-    def names(self) -> list[str]:
-        found = self.trial.listing
-        return [tool.name for tool in found.tools[:MOST_NAMED]] if found else []
-
-    @property
-    def count(self) -> int:
-        return len(self.trial.listing.tools) if self.trial.listing else 0
-
-    @property
-    def more(self) -> int:
-        return self.count - len(self.names)
-
-    @property
-    def took(self) -> str:
-        return summary.duration(self.trial.latency_ms)
-
-    @property
-    def is_not_there(self) -> bool:
-        return self.trial.http_status == 404
-
-    @property
-    def notes(self) -> list[summary.Note]:
-        return list(map(summary.Note.of, self.trial.notes))
-
-    @property
-    def wants_sign_in(self) -> bool:
-        return self.trial.http_status == 401
-
-
 @administrator_only
 @require_POST
 def test(request: HttpRequest) -> HttpResponse:
@@ -398,14 +334,14 @@ def test(request: HttpRequest) -> HttpResponse:
         row = _row(request, form) if form.is_valid() else None
     except NotConfirmed as error:
         again = json.dumps({"confirmed": error.command_line})
-        hints = argument_hints(form.arguments)
-        return _answer(request, {"to_confirm": error.command_line, "again": again, "hints": hints})
+        context = {"to_confirm": error.command_line, "again": again, "hints": argument_hints(form.arguments)}
+        return render(request, "servers/_test.html", context)
     except BadServer as error:
         form.show(error.errors)
     else:
         if row is not None:
             return _tried(request, row)
-    return _answer(request, {"form": form})
+    return render(request, "servers/_test.html", {"form": form})
 
 
 def _row(request: HttpRequest, form: ServerForm) -> UpstreamServer:
@@ -421,46 +357,39 @@ def _row(request: HttpRequest, form: ServerForm) -> UpstreamServer:
 
 
 def _tried(request: HttpRequest, row: UpstreamServer) -> HttpResponse:
-    return _answer(request, {"reached": Reached(connections.attempt(row)), "is_saved": "of" in request.POST})
-
-
-def _answer(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    trial = connections.attempt(row)
+    tools = trial.listing.tools if trial.listing else ()
+    context = {
+        "trial": trial,
+        "took": summary.duration(trial.latency_ms),
+        "tools": tools,
+        "named": tools[:MOST_NAMED],
+        "more": len(tools) - MOST_NAMED,
+        "notes": list(map(summary.Note.of, trial.notes)),
+        "is_saved": "of" in request.POST,
+    }
     return render(request, "servers/_test.html", context)
-
-
-@dataclass(frozen=True)
-class GalleryCard:
-    """One entry. `servers`: the names of those that are this one already; `startable`: a program may be started."""
-
-    entry: gallery.Entry
-    servers: tuple[str, ...]
-    startable: bool
 
 
 @administrator_only
 @require_safe
 def gallery_page(request: HttpRequest) -> HttpResponse:
     wanted = gallery.wanted(request.GET)
-    servers_by_entry = _servers_by_entry()
+    servers_by_entry: dict[str, list[str]] = defaultdict(list)
+    for server in UpstreamServer.objects.exclude(gallery_entry=""):
+        entry = gallery.find(server.gallery_entry)
+        # One that leads elsewhere by now is another one.
+        if entry and entry.is_where(draft_of(server)):
+            servers_by_entry[entry.id].append(server.name)
+    # A program may not be allowed to be started.
     programs = bool(settings.MCP_ALLOW_STDIO)
     context = {
         "section": "servers", "wanted": wanted, "total": len(gallery.ALL),
         "cards": [
-            GalleryCard(each, tuple(servers_by_entry[each.id]), programs or each.kind == "remote")
+            {"entry": each, "servers": servers_by_entry[each.id], "startable": programs or each.kind == "remote"}
             for each in gallery.found(wanted)
         ],
         "categories": gallery.CATEGORIES, "kinds": gallery.KINDS.items(), "auths": gallery.AUTHS.items(),
         "tags": gallery.TAGS,
     }  # fmt: skip
     return render(request, "servers/gallery/gallery.html", context)
-
-
-def _servers_by_entry() -> dict[str, list[str]]:
-    """The names of the servers that are in the gallery, by its ids."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for server in UpstreamServer.objects.exclude(gallery_entry=""):
-        entry = gallery.find(server.gallery_entry)
-        # One that leads elsewhere by now is another one.
-        if entry and entry.is_where(draft_of(server)):
-            found[entry.id].append(server.name)
-    return found

@@ -1,7 +1,5 @@
 """The pages of signing in: what a server's page says of it, where the person is sent, the way back, signing out."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -29,67 +27,36 @@ from hitlchat.upstreams.pages.summary import administrator_only, server_named
 from hitlchat.upstreams.risk.rubric import is_privileged
 
 
-@dataclass(frozen=True)
-class Scope:
-    """One right. `privileged`: it reaches far beyond a single task."""
-
-    name: str
-    privileged: bool
-
-
-@dataclass(frozen=True)
-class Shown:
-    """`state`: none (nobody is signed in), fine, or broken; `why` says why it is broken."""
-
-    state: str
-    why: str = ""
-    who: str = ""
-    at: datetime | None = None
-    host: str = ""
-    scopes: tuple[Scope, ...] = ()
-    lacking: tuple[Scope, ...] = ()
-    expires_at: datetime | None = None
-    renews: bool = False
-    registration: str = ""
-    last_error: str = ""
-
-
 def block(server: UpstreamServer) -> dict[str, Any]:
     """The context of servers/sign_in/_block.html, beside `server`; `sign_in` is None where nobody could sign in."""
-    return {"asks": server.state == ServerState.SIGN_IN, "sign_in": _shown(server)}
+    return {"asks": server.state == ServerState.SIGN_IN, "sign_in": _state_of(server)}
 
 
-def scopes_of(names: str) -> tuple[Scope, ...]:
-    """Return the rights that OAuth writes with spaces between."""
-    return tuple(Scope(name, is_privileged(name)) for name in dict.fromkeys(names.split()))
+def scopes_of(names: str) -> list[dict[str, Any]]:
+    """Return the rights that OAuth writes with spaces between; `privileged`: it reaches far beyond a single task."""
+    return [{"name": name, "privileged": is_privileged(name)} for name in dict.fromkeys(names.split())]
 
 
-def _shown(server: UpstreamServer) -> Shown | None:
+def _state_of(server: UpstreamServer) -> dict[str, Any] | None:
+    """Return the sign-in with its state: none (nobody is signed in), fine, or broken, with the reason in `why`."""
     if server.transport == Transport.STDIO:
         return None
     if any(each.name.lower() == "authorization" for each in server_draft.read_values(server.headers)):
         return None
     found = SignIn.objects.select_related("signed_in_by").filter(pk=server.pk).first()
-    if found is None:
-        return Shown("none")
-    if not found.mark:
-        return Shown("none", last_error=found.last_error, host=found.issuer_host)
-    moved, who = found.origin != origin_of(server.url), found.signed_in_by
-    return Shown(
-        "broken" if found.problem or moved else "fine",
-        why=_("It was for {origin}, and the server has another address now.").format(origin=found.origin)
-        if moved
-        else found.problem,
-        who=(who.get_full_name() or who.get_username()) if who else "someone who has no account here any more",
-        at=found.signed_in_at,
-        host=found.issuer_host,
-        scopes=scopes_of(found.scopes_granted),
-        lacking=scopes_of(found.lacking),
-        expires_at=found.expires_at,
-        renews=found.renews,
-        registration=found.get_registration_display(),
-        last_error=found.last_error,
-    )
+    if found is None or not found.mark:
+        return {"state": "none", "row": found}
+    why, who = found.problem, found.signed_in_by
+    if found.origin != origin_of(server.url):
+        why = _("It was for {origin}, and the server has another address now.").format(origin=found.origin)
+    return {
+        "state": "broken" if why else "fine",
+        "row": found,
+        "why": why,
+        "who": (who.get_full_name() or who.get_username()) if who else "someone who has no account here any more",
+        "scopes": scopes_of(found.scopes_granted),
+        "lacking": scopes_of(found.lacking),
+    }
 
 
 class ClientForm(forms.Form):
@@ -166,7 +133,11 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
     try:
         flow.finish(server_id, Brought(person(request).pk, _session(request), *answer), actor_of(request))
     except NotPossible as error:
-        return _page(request, server, _form_of(server), why=str(error), status=422)
+        # With what an administrator entered the last time.
+        found = SignIn.objects.filter(pk=server.pk).first()
+        typed_id = found.client_id if found and found.registration == Registration.TYPED else ""
+        form = ClientForm(initial={"client_id": typed_id, "scopes": found.wanted_scopes if found else ""})
+        return _page(request, server, form, why=str(error), status=422)
     except LookupError as error:
         raise Http404 from error
     messages.success(request, _("You are signed in at {server}.").format(server=server.name))
@@ -196,15 +167,6 @@ def client(request: HttpRequest, server_id: UUID) -> JsonResponse:
     described = clients.wanted_metadata(_absolute(request, "servers:callback", server_id))
     shown = described.model_dump(by_alias=True, mode="json", exclude_none=True)
     return JsonResponse({"client_id": _absolute(request, "servers:client", server_id), **shown})
-
-
-def _form_of(server: UpstreamServer) -> ClientForm:
-    """Return the form with what an administrator entered the last time."""
-    found = SignIn.objects.filter(pk=server.pk).first()
-    if found is None:
-        return ClientForm()
-    typed_id = found.client_id if found.registration == Registration.TYPED else ""
-    return ClientForm(initial={"client_id": typed_id, "scopes": found.wanted_scopes})
 
 
 def _session(request: HttpRequest) -> str:

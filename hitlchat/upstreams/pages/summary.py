@@ -29,13 +29,8 @@ SHORT_TRANSPORT = {
     "stdio": gettext_noop("Program (stdio)"),
     "sse": gettext_noop("HTTP with SSE"),
 }
-NO_NEWS = gettext_noop("No news")
-SILENT = gettext_noop("No process has reported on it for a while.")
 # What a connection that is open is silent for at most, and then some.
 SILENT_FOR = COUNTS_FOR + timedelta(seconds=15)
-# So many milliseconds, and they are told in seconds.
-MS_SHOWN = 1000
-MOVING = {ServerState.NEW, ServerState.CONNECTING}
 _LOOKS = {
     ServerState.NEW: ("executing", "clock"),
     ServerState.CONNECTING: ("executing", "clock"),
@@ -59,7 +54,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class ServerSummary:
-    """One server with what is to be said of it."""
+    """One server with its connection, risk and numbers of tools."""
 
     server: UpstreamServer
     connection: Connection
@@ -86,7 +81,7 @@ class ServerSummary:
 
     @property
     def is_moving(self) -> bool:
-        return self.server.state in MOVING
+        return self.server.state in {ServerState.NEW, ServerState.CONNECTING}
 
 
 @dataclass(frozen=True)
@@ -142,22 +137,22 @@ def duration(milliseconds: float | None) -> str:
     """Return a duration such as “12 ms” or “1.3 s”; empty if it is not known."""
     if milliseconds is None:
         return ""
-    return f"{milliseconds:.0f} ms" if milliseconds < MS_SHOWN else f"{milliseconds / 1000:.1f} s"
+    seconds = milliseconds / 1000
+    return f"{milliseconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def summaries(servers: QuerySet[UpstreamServer]) -> list[ServerSummary]:
     """Return servers by name, with how many of their tools are exposed, withheld and listed."""
     counted = servers.annotate(
-        listed_tools=Count("tools", filter=Q(tools__listed=True)),
         exposed_tools=Count("tools", filter=Q(tools__state=ToolState.EXPOSED)),
         withheld_tools=Count("tools", filter=Q(tools__state=ToolState.WITHHELD)),
+        listed_tools=Count("tools", filter=Q(tools__listed=True)),
     ).order_by(Lower("name"))
-    return [
-        ServerSummary(
-            each, connection_of(each), risk_of(each), each.exposed_tools, each.withheld_tools, each.listed_tools
-        )
-        for each in counted
-    ]
+    found = []
+    for each in counted:
+        counts = each.exposed_tools, each.withheld_tools, each.listed_tools
+        found.append(ServerSummary(each, connection_of(each), risk_of(each), *counts))
+    return found
 
 
 def summary_of(server: UpstreamServer) -> ServerSummary:
@@ -168,7 +163,8 @@ def connection_of(server: UpstreamServer) -> Connection:
     state = ServerState(server.state)
     is_silent = server.reported_at is None or timezone.now() - server.reported_at > SILENT_FOR
     if state == ServerState.UP and is_silent:
-        return Connection(NO_NEWS, "unknown", "alert", SILENT)
+        silence = gettext_noop("No process has reported on it for a while.")
+        return Connection(gettext_noop("No news"), "unknown", "alert", silence)
     look, icon = _LOOKS[state]
     reason = "" if state in {ServerState.UP, ServerState.DISABLED} else server.reason
     return Connection(state.label, look, icon, reason)
@@ -185,10 +181,8 @@ def risk_reason(reason: str) -> str:
 
 
 def open_calls(server: UpstreamServer) -> OpenCalls:
-    wanted = (*NOT_STARTED, Status.EXECUTING)
-    statuses = list(
-        ToolCall.objects.filter(tool__composed__server=server, status__in=wanted).values_list("status", flat=True)
-    )
+    calls = ToolCall.objects.filter(tool__composed__server=server, status__in=[*NOT_STARTED, Status.EXECUTING])
+    statuses = list(calls.values_list("status", flat=True))
     waiting, executing = statuses.count(Status.WAITING), statuses.count(Status.EXECUTING)
     return OpenCalls(waiting, len(statuses) - waiting - executing, executing)
 
