@@ -21,10 +21,14 @@ from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
 from hitlchat.project_tools import DECLARED, HIGHEST_RISK, Chosen, Declaration, Function, signature
 from hitlchat.project_tools.signature import Signature, SignatureError
 
+SOURCE = "project"
+OUTSIDE = "Runs in the server itself with all of its powers, not in the sandbox: it is code of this project."
+DESTRUCTIVE = "Can destroy what cannot be brought back."
 SHORTEST_TIMEOUT = 0.1
 LONGEST_TIMEOUT = 86400
 LONGEST_ORIGIN = 200
 LONGEST = {name.removesuffix("_template"): most for name, most in spec.LONGEST.items()}
+_tools: dict[str, "ProjectTool"] = {}
 
 
 def name_of(declaration: Declaration) -> str:
@@ -33,18 +37,6 @@ def name_of(declaration: Declaration) -> str:
 
 def origin_of(declaration: Declaration) -> str:
     return translatable(f"Function {declaration.path} of this server's own project")
-
-
-def problems_of_options(declaration: Declaration, found: Signature) -> list[str]:
-    """Everything that is wrong, or nothing."""
-    chosen = declaration.chosen
-    return [
-        *_name(declaration),
-        *_words(chosen, found),
-        *_mode(chosen),
-        *_numbers(chosen),
-        *_against(chosen, found),
-    ]
 
 
 def _name(declaration: Declaration) -> Iterator[str]:
@@ -78,16 +70,11 @@ def _mode(chosen: Chosen) -> Iterator[str]:
         yield f"hitl: expected REQUIRED, CONDITIONAL or DISABLED, not {chosen.hitl!r}"
     if chosen.hitl == HitlMode.DISABLED and chosen.risk is None:
         yield "hitl: a tool that never asks must say its risk, from 0 to 5"
-    if not _is_switch(chosen.signed_in_only):
+    switch: Any = chosen.signed_in_only
+    if not isinstance(switch, bool):
         yield f"signed_in_only: expected True or False, not {chosen.signed_in_only!r}"
-    if not chosen.condition:
-        return
-    if chosen.hitl != HitlMode.CONDITIONAL:
+    if chosen.condition and chosen.hitl != HitlMode.CONDITIONAL:
         yield "condition: it only counts with hitl='CONDITIONAL'"
-
-
-def _is_switch(value: object) -> bool:
-    return isinstance(value, bool)
 
 
 def _numbers(chosen: Chosen) -> Iterator[str]:
@@ -110,20 +97,14 @@ def _against(chosen: Chosen, found: Signature) -> Iterator[str]:
         if isinstance(chosen.prompt, str):
             prompt.check(chosen.prompt, found.input_schema["properties"])
         written = chosen.condition if isinstance(chosen.condition, str) else ""
-        if said := conditions.misread(written, found.input_schema):
-            yield f"condition: {said[:1].lower()}{said[1:]}"
+        if problem := conditions.misread(written, found.input_schema):
+            yield f"condition: {problem[:1].lower()}{problem[1:]}"
         schema.check_schema(found.input_schema)
         schema.check_patterns(found.input_schema)
     except prompt.BadTemplate as error:
         yield f"prompt: {error}"
     except schema.BadSchema as error:
         yield f"its signature gives no valid schema: {error}"
-
-
-SOURCE = "project"
-MODULE = "tools"
-OUTSIDE = "Runs in the server itself with all of its powers, not in the sandbox: it is code of this project."
-DESTRUCTIVE = "Can destroy what cannot be brought back."
 
 
 @dataclass(frozen=True)
@@ -209,12 +190,9 @@ class ProjectTool:
         }
 
 
-_tools: dict[str, ProjectTool] = {}
-
-
 def load() -> None:
     """Import `tools.py` of every installed app and look at what it declares. ImproperlyConfigured names all faults."""
-    autodiscover_modules(MODULE)
+    autodiscover_modules("tools")
     names = Counter(name_of(each) for each in DECLARED)
     made, problems = [], []
     for declaration in DECLARED:
@@ -250,7 +228,9 @@ def _look(declaration: Declaration, names: Counter[str]) -> tuple[ProjectTool | 
     except SignatureError as error:
         return None, [str(error)]
     made = ProjectTool(declaration, found, code, line, preview)
-    problems = problems_of_options(declaration, found)
+    chosen = declaration.chosen
+    problems = [*_name(declaration), *_words(chosen, found), *_mode(chosen), *_numbers(chosen)]
+    problems += _against(chosen, found)
     if names[made.name] > 1:
         problems.append(f"the name {made.name!r} is given to {names[made.name]} functions; `name=` gives another one")
     return made, problems

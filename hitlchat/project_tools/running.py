@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
 
 from asgiref.sync import sync_to_async
@@ -23,6 +22,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_AT_ONCE = 64
+LARGEST_RESULT = 2**20
+LONGEST_MESSAGE = 2000
+logger = logging.getLogger(__name__)
 
 
 class Busy(RuntimeError):
@@ -43,7 +45,12 @@ class OwnThreads(Executor):
 
         def run() -> None:
             try:
-                value = self._alone(partial(function, *args, **kwargs))
+                try:
+                    value = function(*args, **kwargs)
+                finally:
+                    # The thread ends here, and nobody else could close what it opened.
+                    connections.close_all()
+                    self._free.release()
             except BaseException as error:
                 future.set_exception(error)
                 raise
@@ -53,33 +60,13 @@ class OwnThreads(Executor):
         threading.Thread(target=run, daemon=True, name="project-tool").start()
         return future
 
-    def _alone(self, function: Callable[[], T]) -> T:
-        try:
-            return function()
-        finally:
-            # The thread ends here, and nobody else could close what it opened.
-            connections.close_all()
-            self._free.release()
-
 
 own_threads = OwnThreads()
 
 
-logger = logging.getLogger(__name__)
-
-LARGEST_RESULT = 2**20
-LONGEST_MESSAGE = 2000
-# It asks for more than it uses, which is to submit to it.
-THREADS = cast("ThreadPoolExecutor", own_threads)
-# Errors that may be meant for whoever called.
-MEANT = (ToolError, ValueError)
-
-
 @dataclass(frozen=True)
 class Job:
-    """`arguments` are JSON values, made into what `signature` says; `extra` is passed as it is. `label` is for the
-    log.
-    """
+    """`arguments` are JSON values, made into what `signature` says; `extra` is passed as is; `label` is for the log."""
 
     function: Function
     signature: Signature
@@ -94,33 +81,25 @@ class Job:
 
 async def run(job: Job) -> ToolResult:
     """Run the function of `job`: on this loop if it is async, else in a thread. Raises nothing but cancellation."""
-    if inspect.iscoroutinefunction(job.function):
-        return await _run_async(job)
-    try:
-        # Not sensitive to the thread: a function that takes long must not hold up the server's own database work.
-        return await sync_to_async(_run_sync, thread_sensitive=False, executor=THREADS)(job)
-    except Busy as error:
-        return ToolResult.failure("busy", f"It was not run: {error}. Try again later.")
-
-
-async def _run_async(job: Job) -> ToolResult:
+    if not inspect.iscoroutinefunction(job.function):
+        # `sync_to_async` asks for more than it uses, which is to submit to it.
+        threads = cast("ThreadPoolExecutor", own_threads)
+        try:
+            # Not sensitive to the thread: a function that takes long must not hold up the server's own database work.
+            return await sync_to_async(_run_sync, thread_sensitive=False, executor=threads)(job)
+        except Busy as error:
+            return ToolResult.failure("busy", f"It was not run: {error}. Try again later.")
     try:
         return _written(await job.call())
-    except MEANT as error:
-        return _told(error, job)
-    except (Exception, SystemExit):
-        logger.exception("A function of this project failed: %s", job.label)
-        return _broken(job)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - logged there
+        return _failed(error, job)
 
 
 def _run_sync(job: Job) -> ToolResult:
     try:
         return _written(job.call())
-    except MEANT as error:
-        return _told(error, job)
-    except (Exception, SystemExit):
-        logger.exception("A function of this project failed: %s", job.label)
-        return _broken(job)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - logged there
+        return _failed(error, job)
 
 
 def _written(value: Any) -> ToolResult:
@@ -128,24 +107,20 @@ def _written(value: Any) -> ToolResult:
         written = to_jsonable_python(value)
         size = len(canonical.dumps(written))
     except (PydanticSerializationError, canonical.NotJson) as error:
-        told = f"It was run, but JSON cannot carry the {type(value).__name__} it returned: {error}"
-        return ToolResult.failure("result", told[:LONGEST_MESSAGE])
+        message = f"It was run, but JSON cannot carry the {type(value).__name__} it returned: {error}"
+        return ToolResult.failure("result", message[:LONGEST_MESSAGE])
     if size > LARGEST_RESULT:
-        told = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
-        return ToolResult.failure("result", told)
+        message = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
+        return ToolResult.failure("result", message)
     return ToolResult(value=written)
 
 
-def _told(error: Exception, job: Job) -> ToolResult:
-    """Subclasses of ValueError are not meant: those of parsers and validators quote what they could not read."""
+def _failed(error: BaseException, job: Job) -> ToolResult:
     if isinstance(error, BadArguments):
-        told = f"It was not run: the arguments do not fit. {error}"
-        return ToolResult.failure("arguments", told[:LONGEST_MESSAGE])
+        message = f"It was not run: the arguments do not fit. {error}"
+        return ToolResult.failure("arguments", message[:LONGEST_MESSAGE])
+    # Subclasses of ValueError are not meant: those of parsers and validators quote what they could not read.
     if isinstance(error, ToolError) or type(error) is ValueError:
         return ToolResult.failure("error", (str(error) or "It failed, and gave no reason.")[:LONGEST_MESSAGE])
     logger.error("A function of this project failed: %s", job.label, exc_info=error)
-    return _broken(job)
-
-
-def _broken(job: Job) -> ToolResult:
     return ToolResult.failure("internal", f"It failed inside the function; the server's log says how ({job.label}).")

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
@@ -24,49 +24,15 @@ _REFERENCE = {"properties", "patternProperties", "dependentSchemas"}
 _OF_ONE_TYPE = {"type", "pattern", "minLength", "maxLength", "format", "items", "minItems", "maxItems", "uniqueItems"}
 _OF_ONE_TYPE |= {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
 _OF_ONE_TYPE |= {"properties", "required", "additionalProperties"}
+# What the providers of models accept as the name of a property.
+_NAME_CAP = 64
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class RefersToItself(ValueError):
     """The type contains itself."""
 
 
-def plain(schema: Schema, definitions: Mapping[str, Schema], inside: tuple[str, ...] = ()) -> Schema:
-    """`schema` with its references resolved. RefersToItself."""
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        if reference in inside:
-            raise RefersToItself("it contains itself, and a tool's arguments cannot")
-        beside = {name: value for name, value in schema.items() if name != "$ref"}
-        return plain(definitions[reference.removeprefix(_HERE)] | beside, definitions, (*inside, reference))
-    made = {name: _part(name, value, definitions, inside) for name, value in schema.items() if name not in _NOISE}
-    return _side_by_side(made)
-
-
-def _part(name: str, value: Any, definitions: Mapping[str, Schema], inside: tuple[str, ...]) -> Any:
-    if name in _DATA:
-        return value
-    if name in _REFERENCE:
-        return {key: plain(part, definitions, inside) for key, part in value.items()}
-    if isinstance(value, list):
-        return [plain(part, definitions, inside) if isinstance(part, dict) else part for part in value]
-    return plain(value, definitions, inside) if isinstance(value, dict) else value
-
-
-def _side_by_side(schema: Schema) -> Schema:
-    """`{"type": ["string", "null"]}` for an `anyOf` of such simple types: shorter for models, clearer on the card."""
-    branches = schema.get("anyOf")
-    if not branches or not all(isinstance(each.get("type"), str) and each.keys() <= _OF_ONE_TYPE for each in branches):
-        return schema
-    types = [branch["type"] for branch in branches]
-    keywords = [keyword for branch in branches for keyword in branch if keyword != "type"]
-    if {"integer", "number"} <= set(types) or len(set(types)) < len(types) or len(set(keywords)) < len(keywords):
-        return schema
-    merged = {keyword: value for branch in branches for keyword, value in branch.items()}
-    return merged | {"type": types} | {name: value for name, value in schema.items() if name != "anyOf"}
-
-
-_NAME_CAP = 64  # what the providers of models accept as the name of a property
-_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _UNSUPPORTED = (PydanticUserError, PydanticUndefinedAnnotation, RefersToItself, TypeError)
 
 
@@ -99,7 +65,9 @@ class Signature:
             try:
                 made[name] = self.adapters[name].validate_json(canonical.dumps(value))
             except ValidationError as error:
-                problems.extend((name, said) for said in _sentences(name, error))
+                # Without the value itself: the caller knows it, and the log need not.
+                found = error.errors(include_url=False, include_context=False, include_input=False)
+                problems += [(name, f"{'.'.join(map(str, (name, *each['loc'])))}: {each['msg']}.") for each in found]
         if problems:
             raise BadArguments(" ".join(said for _, said in problems), problems[0][0])
         return made
@@ -107,59 +75,57 @@ class Signature:
 
 def read(function: Function) -> Signature:
     """SignatureError when `function` has a parameter that no call could fill in from JSON."""
-    hints = _hints(function)
+    try:
+        hints = get_type_hints(inspect.unwrap(function), include_extras=True)
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise SignatureError(f"its annotations cannot be read: {error}") from error
     parameters = inspect.signature(function).parameters
     caller = [name for name in parameters if hints.get(name) is Caller]
     if len(caller) > 1:
         raise SignatureError(f"the parameters {caller[0]!r} and {caller[1]!r} are both a Caller; expected one at most")
     named = {name: each for name, each in parameters.items() if name not in caller}
-    adapters = {name: _adapter(name, each, hints) for name, each in named.items()}
     text = docstrings.read(inspect.getdoc(function) or "", named, docstrings.DECLARED)
+    adapters, properties = {}, {}
+    for name, each in named.items():
+        adapters[name], properties[name] = _parameter(each, hints)
+        if described := text.parameters.get(name):
+            properties[name].setdefault("description", described)
+        if each.default is not each.empty:
+            properties[name]["default"] = _default(name, each.default, adapters[name])
     return Signature(
         input_schema={
             "type": "object",
-            "properties": {name: _property(each, adapters[name], text.parameters) for name, each in named.items()},
+            "properties": properties,
             "required": [name for name, each in named.items() if each.default is each.empty],
             "additionalProperties": False,
         },
-        output_schema=_output(hints),
+        output_schema=(_typed("what it returns", hints["return"], "serialization")[1] or None)
+        if "return" in hints
+        else None,
         description=text.description,
         adapters=adapters,
         caller=caller[0] if caller else None,
     )
 
 
-def _hints(function: Function) -> dict[str, Any]:
-    try:
-        return get_type_hints(inspect.unwrap(function), include_extras=True)
-    except (NameError, TypeError, AttributeError, SyntaxError) as error:
-        raise SignatureError(f"its annotations cannot be read: {error}") from error
-
-
-def _adapter(name: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> TypeAdapter[Any]:
+def _parameter(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> tuple[TypeAdapter[Any], Schema]:
+    name = parameter.name
     if parameter.kind not in _NAMED:
         raise SignatureError(f"the parameter {name!r} has no name in a call: expected no *, ** or / parameters")
     if not name.isascii() or len(name) > _NAME_CAP:
         raise SignatureError(f"the parameter {name!r}: expected at most {_NAME_CAP} letters a-z, digits and _")
     if name not in hints:
         raise SignatureError(f"the parameter {name!r} has no type: expected `{name}: str` or the like")
-    try:
-        return TypeAdapter(hints[name])
-    except _UNSUPPORTED as error:
-        raise _unsupported(f"the parameter {name!r}", error) from error
+    return _typed(f"the parameter {name!r}", hints[name], "validation")
 
 
-def _property(parameter: inspect.Parameter, adapter: TypeAdapter[Any], described: Mapping[str, str]) -> Schema:
-    name = parameter.name
+def _typed(what: str, hint: Any, mode: Literal["validation", "serialization"]) -> tuple[TypeAdapter[Any], Schema]:
     try:
-        schema = _schema(adapter, output=False)
+        adapter = TypeAdapter(hint)
+        schema = adapter.json_schema(mode=mode)
+        return adapter, _plain(schema, schema.pop("$defs", {}))
     except _UNSUPPORTED as error:
-        raise _unsupported(f"the parameter {name!r}", error) from error
-    if text := described.get(name):
-        schema.setdefault("description", text)
-    if parameter.default is not parameter.empty:
-        schema["default"] = _default(name, parameter.default, adapter)
-    return schema
+        raise SignatureError(f"{what} has a type that JSON cannot carry: {str(error).splitlines()[0]}") from error
 
 
 def _default(name: str, value: Any, adapter: TypeAdapter[Any]) -> Any:
@@ -171,26 +137,36 @@ def _default(name: str, value: Any, adapter: TypeAdapter[Any]) -> Any:
     return written
 
 
-def _output(hints: Mapping[str, Any]) -> Schema | None:
-    if "return" not in hints:
-        return None
-    try:
-        return _schema(TypeAdapter(hints["return"]), output=True) or None
-    except _UNSUPPORTED as error:
-        raise _unsupported("what it returns", error) from error
+def _plain(schema: Schema, definitions: Mapping[str, Schema], inside: tuple[str, ...] = ()) -> Schema:
+    """`schema` with its references resolved. RefersToItself."""
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        if reference in inside:
+            raise RefersToItself("it contains itself, and a tool's arguments cannot")
+        beside = {name: value for name, value in schema.items() if name != "$ref"}
+        return _plain(definitions[reference.removeprefix(_HERE)] | beside, definitions, (*inside, reference))
+    made = {name: _part(name, value, definitions, inside) for name, value in schema.items() if name not in _NOISE}
+    return _side_by_side(made)
 
 
-def _schema(adapter: TypeAdapter[Any], *, output: bool) -> Schema:
-    found = adapter.json_schema(mode="serialization" if output else "validation")
-    return plain(found, found.pop("$defs", {}))
+def _part(name: str, value: Any, definitions: Mapping[str, Schema], inside: tuple[str, ...]) -> Any:
+    if name in _DATA:
+        return value
+    if name in _REFERENCE:
+        return {key: _plain(part, definitions, inside) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part, definitions, inside) if isinstance(part, dict) else part for part in value]
+    return _plain(value, definitions, inside) if isinstance(value, dict) else value
 
 
-def _unsupported(what: str, error: Exception) -> SignatureError:
-    first = str(error).splitlines()[0]
-    return SignatureError(f"{what} has a type that JSON cannot carry: {first}")
-
-
-def _sentences(name: str, error: ValidationError) -> list[str]:
-    """Return the errors without the value itself: the caller knows it, and the log need not."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [f"{'.'.join(map(str, (name, *each['loc'])))}: {each['msg']}." for each in found]
+def _side_by_side(schema: Schema) -> Schema:
+    """`{"type": ["string", "null"]}` for an `anyOf` of such simple types: shorter for models, clearer on the card."""
+    branches = schema.get("anyOf")
+    if not branches or not all(isinstance(each.get("type"), str) and each.keys() <= _OF_ONE_TYPE for each in branches):
+        return schema
+    types = [branch["type"] for branch in branches]
+    keywords = [keyword for branch in branches for keyword in branch if keyword != "type"]
+    if {"integer", "number"} <= set(types) or len(set(types)) < len(types) or len(set(keywords)) < len(keywords):
+        return schema
+    merged = {keyword: value for branch in branches for keyword, value in branch.items()}
+    return merged | {"type": types} | {name: value for name, value in schema.items() if name != "anyOf"}

@@ -22,6 +22,10 @@ from hitlchat.project_tools import catalogue, running
 from hitlchat.project_tools.catalogue import SOURCE, ProjectTool
 from hitlchat.project_tools.running import Job
 
+OTHER_CODE = "This server process has other code for it. Restart the server."
+# How long a function that was told to stop may take to do so.
+GRACE_SECONDS = 5.0
+Work = asyncio.Task[ToolResult]
 logger = logging.getLogger(__name__)
 
 
@@ -58,8 +62,13 @@ def _keep(made: ProjectTool, row: Tool | None) -> None:
     columns = made.columns
     if row is None:
         # Not `create`: another process may be starting too.
-        row, is_new = _get_or_add(made.name, columns)
-        if is_new:
+        try:
+            with transaction.atomic():
+                # What the operator's code says holds; only who decides is inherited from an earlier tool of the name.
+                tools.add(Tool(**columns), SYSTEM, inherits=False)
+        except IntegrityError:
+            row = Tool.objects.get(name=made.name)
+        else:
             logger.info("Function %s is now the tool %s", made.path, made.name)
             return
     if row.source != SOURCE:
@@ -68,24 +77,15 @@ def _keep(made: ProjectTool, row: Tool | None) -> None:
         _change(row, columns)
 
 
-def _get_or_add(name: str, columns: dict[str, Any]) -> tuple[Tool, bool]:
-    try:
-        with transaction.atomic():
-            # What the operator's code says holds; only who decides is inherited from an earlier tool of the name.
-            return tools.add(Tool(**columns), SYSTEM, inherits=False), True
-    except IntegrityError:
-        return Tool.objects.get(name=name), False
-
-
 def _change(row: Tool, columns: dict[str, Any]) -> None:
     with transaction.atomic():
-        standing = Tool.objects.select_for_update().filter(pk=row.pk, source=SOURCE).first()
-        if standing is None or not _differs(standing, columns):
+        before = Tool.objects.select_for_update().filter(pk=row.pk, source=SOURCE).first()
+        if before is None or not _differs(before, columns):
             return
         tools.change(row.pk, columns, SYSTEM)
-        if standing.definition_hash != columns["definition_hash"]:
+        if before.definition_hash != columns["definition_hash"]:
             stopping.withdraw_tool(row.pk, actor=SYSTEM, why=gettext_noop("the function was changed"))
-        if (standing.hitl_mode, standing.condition) != (columns["hitl_mode"], columns["condition"]):
+        if (before.hitl_mode, before.condition) != (columns["hitl_mode"], columns["condition"]):
             stopping.withdraw_allowed(row.pk, actor=SYSTEM, why=gettext_noop("the rule that allowed it was changed"))
     logger.info("The tool %s follows its function, which was changed", row.name)
 
@@ -101,13 +101,6 @@ def _remove(row: Tool) -> None:
 
 def _differs(row: Tool, columns: Mapping[str, Any]) -> bool:
     return any(getattr(row, name) != value for name, value in columns.items())
-
-
-OTHER_CODE = "This server process has other code for it. Restart the server."
-# How long a function that was told to stop may take to do so.
-GRACE_SECONDS = 5.0
-
-Work = asyncio.Task[ToolResult]
 
 
 class ProjectSource:
@@ -158,10 +151,10 @@ async def _within(work: Work, made: ProjectTool, call: ToolCall) -> ToolResult:
     if inspect.iscoroutinefunction(made.declaration.function):
         work.cancel()
         if await _ends(work, GRACE_SECONDS):
-            told = translatable(
+            message = translatable(
                 f"It took longer than {seconds:g} s and was stopped there. What it had done by then stands."
             )
-            return _outcome(work, told)
+            return _outcome(work, message)
     # Nothing stops a thread. To say that it failed, while it may be about to succeed, would be untrue.
     await perform.give_up(call.pk, f"it took longer than {seconds:g} s, cannot be stopped, and may still go on")
     await asyncio.wait({work})
@@ -173,10 +166,10 @@ async def _ends(work: Work, seconds: float) -> bool:
     return bool(done)
 
 
-def _outcome(work: Work, told: str) -> ToolResult:
-    return ToolResult.failure("timeout", told) if work.cancelled() else work.result()
-
-
 def _caller(call: ToolCall) -> Caller:
     kind: Any = call.caller_kind
     return Caller(kind, call.caller_id, call.caller.get_username())
+
+
+def _outcome(work: Work, message: str) -> ToolResult:
+    return ToolResult.failure("timeout", message) if work.cancelled() else work.result()
