@@ -15,7 +15,7 @@ from typing import Literal
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _NAME_LIKE = re.compile(r"[A-Za-z0-9][_.-][A-Za-z0-9]|[a-z][A-Z]|[A-Za-z][0-9]")
-_QUOTES = "\"'`\u201c\u201d\u2018\u2019"
+_QUOTES = {*"\"'`\u201c\u201d\u2018\u2019"}
 _KINDS = {"tool", "tools", "function", "server", "servers", "mcp", "connector"}
 _ORDER = re.compile(
     r"\b(?:call|use|using|invoke|run|execute|prefer|trigger|calling|invoking|pass\s+\w+\s+to|send\s+\w+\s+to"
@@ -24,52 +24,6 @@ _ORDER = re.compile(
 )
 _LOOK_BACK = 60
 SHORTEST = 3
-
-
-@dataclass(frozen=True)
-class Mention:
-    """`name` as known; `ordered`: the text around it tells the reader to use it, or when."""
-
-    name: str
-    start: int
-    end: int
-    ordered: bool
-
-
-def mentions(text: str, names: frozenset[str], own: str = "") -> Iterator[Mention]:
-    """Yield where `text` names one of `names`, other than `own`.
-
-    Names are compared without regard to case and to `_`, `-` and `.`. A name that could be a plain word (`search`,
-    `time`) counts only in quotes, or before “tool”, “server” and the like.
-    """
-    known = _index(names)
-    if not known:
-        return
-    tokens = list(_TOKEN.finditer(text))
-    for index, token in enumerate(tokens):
-        name = known.get(_key(token[0]))
-        if name is not None and name != own and (_NAME_LIKE.search(name) or _set_off(text, tokens, index)):
-            before = text[max(0, token.start() - _LOOK_BACK) : token.start()]
-            yield Mention(name, token.start(), token.end(), bool(_ORDER.search(before)))
-
-
-def _set_off(text: str, tokens: list[re.Match[str]], index: int) -> bool:
-    token = tokens[index]
-    quoted = text[token.start() - 1 : token.start()] in [*_QUOTES] and text[token.end() : token.end() + 1] in [*_QUOTES]
-    following = tokens[index + 1][0].lower() if index + 1 < len(tokens) else ""
-    return quoted or following in _KINDS
-
-
-@lru_cache(maxsize=16)
-def _index(names: frozenset[str]) -> dict[str, str]:
-    """Return an index of names, cached since thousands of texts are searched for the same names."""
-    return {_key(name): name for name in names if len(name) >= SHORTEST}
-
-
-def _key(name: str) -> str:
-    return name.replace("-", "_").replace(".", "_").lower()
-
-
 LONGEST = 64
 # Words that belong to the gate, or that model servers and clients give a meaning of their own.
 RESERVED = frozenset(
@@ -91,11 +45,49 @@ Offer = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Objection:
-    """The reason why a tool cannot be offered so: under this name (`form`, `R1`), or with this description (`R2`.
+class Mention:
+    """`name` as known; `ordered`: the text around it tells the reader to use it, or when."""
 
-    `R3`).
+    name: str
+    start: int
+    end: int
+    ordered: bool
+
+
+def mentions(text: str, names: frozenset[str], own: str = "") -> Iterator[Mention]:
+    """Yield where `text` names one of `names`, other than `own`.
+
+    Names are compared without regard to case and to `_`, `-` and `.`. A name that could be a plain word (`search`,
+    `time`) counts only in quotes, or before “tool”, “server” and the like.
     """
+    index_of_names = _index(names)
+    if not index_of_names:
+        return
+    tokens = list(_TOKEN.finditer(text))
+    for index, token in enumerate(tokens):
+        name, start, end = index_of_names.get(_key(token[0])), token.start(), token.end()
+        if name is None or name == own:
+            continue
+        is_quoted = text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES
+        following = tokens[index + 1][0].lower() if index + 1 < len(tokens) else ""
+        if _NAME_LIKE.search(name) or is_quoted or following in _KINDS:
+            is_ordered = bool(_ORDER.search(text[max(0, start - _LOOK_BACK) : start]))
+            yield Mention(name, start, end, is_ordered)
+
+
+@lru_cache(maxsize=16)
+def _index(names: frozenset[str]) -> dict[str, str]:
+    """Return an index of names, cached since thousands of texts are searched for the same names."""
+    return {_key(name): name for name in names if len(name) >= SHORTEST}
+
+
+def _key(name: str) -> str:
+    return name.replace("-", "_").replace(".", "_").lower()
+
+
+@dataclass(frozen=True)
+class Objection:
+    """The reason why a tool cannot be offered under this name (`form`, `R1`), or with this description (`R2`, `R3`)."""
 
     rule: Literal["form", "R1", "R2", "R3"]
     sentence: str
@@ -119,9 +111,9 @@ def assign(offers: Iterable[Offer], taken: Collection[str]) -> dict[Offer, str]:
     `_2`, `_3`, … follow where that name, or one that looks like it, is reserved or taken; in alphabetical order.
     """
     given: dict[Offer, str] = {}
-    shapes = _shapes(taken)
+    shapes = {shape(name) for name in (*taken, *RESERVED)}
     for offer in sorted(set(offers)):
-        given[offer] = _free(offer, shapes)
+        given[offer] = next(name for name in _candidates(offer) if shape(name) not in shapes)
         shapes.add(shape(given[offer]))
     return given
 
@@ -141,15 +133,14 @@ def objections(alias: str, taken: Collection[str]) -> tuple[Objection, ...]:
 
 def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> tuple[Objection, ...]:
     """R2 and R3. `tools` are the names of the tools on offer, `servers` those of the servers, both without its own."""
-    return tuple(_speaking(description, tools, servers))
-
-
-def _speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> Iterator[Objection]:
-    ordered = (found.name for found in mentions(description, tools) if found.ordered)
-    if name := next(ordered, None):
-        yield Objection("R2", f"The description tells the model about using “{name}”, a tool from elsewhere.")
+    objections = []
+    if name := next((each.name for each in mentions(description, tools) if each.ordered), None):
+        objections.append(
+            Objection("R2", f"The description tells the model about using “{name}”, a tool from elsewhere.")
+        )
     if found := next(mentions(description, servers), None):
-        yield Objection("R3", f"The description speaks of “{found.name}”, another server.")
+        objections.append(Objection("R3", f"The description speaks of “{found.name}”, another server."))
+    return tuple(objections)
 
 
 def shape(name: str) -> str:
@@ -161,14 +152,6 @@ def shape(name: str) -> str:
     for pair, letter in _PAIRS:
         seen = seen.replace(pair, letter)
     return re.sub("_+", "_", seen).strip("_") or seen
-
-
-def _shapes(taken: Iterable[str]) -> set[str]:
-    return {shape(name) for name in (*taken, *RESERVED)}
-
-
-def _free(offer: Offer, shapes: Collection[str]) -> str:
-    return next(name for name in _candidates(offer) if shape(name) not in shapes)
 
 
 def _candidates(offer: Offer) -> Iterator[str]:

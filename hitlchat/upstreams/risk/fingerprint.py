@@ -21,6 +21,7 @@ normalisation. Not RFC 8785, whose numbers are doubles: there 9007199254740992 a
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -33,6 +34,18 @@ from hitlchat.base.visible import Seen, see
 from hitlchat.outbound.addresses import DEFAULT_PORTS
 
 Transport = Literal["http", "sse", "stdio"]
+PROFILE = "hitlchat-canonical-1"
+# In place of a member that is not even null.
+_ABSENT: Final = object()
+FIELDS = {
+    "name": gettext_noop("Name"),
+    "title": gettext_noop("Title"),
+    "description": gettext_noop("Description"),
+    "inputSchema": gettext_noop("Input schema"),
+    "outputSchema": gettext_noop("Output schema"),
+    "annotations": gettext_noop("Hints"),
+    "connection": gettext_noop("Connection"),
+}
 
 
 class Unusable(ValueError):
@@ -86,37 +99,14 @@ class Connection:
         if self.transport == "stdio":
             env = sorted(set(self.env_names))
             return {"transport": "stdio", "command": self.command, "args": list(self.args), "env": env}
-        return {"transport": self.transport, "url": _address(self.url)}
-
-
-def _address(url: str) -> str:
-    """Origin and path: scheme and host in lower case, no default port, no user, query or fragment."""
-    parts = urlsplit(url)
-    if not parts.scheme or not parts.hostname:
-        raise ValueError("url: expected an address such as https://example.com/mcp")
-    host = parts.hostname.lower()
-    host = f"[{host}]" if ":" in host else host
-    port = f":{parts.port}" if parts.port not in {None, DEFAULT_PORTS.get(parts.scheme)} else ""
-    return f"{parts.scheme.lower()}://{host}{port}{parts.path or '/'}"
-
-
-def _text(entry: Mapping[str, Any], key: str) -> str | None:
-    value = entry.get(key)
-    if value is not None and not isinstance(value, str):
-        json_types = kind_of(value)
-        raise Unusable(f"{key}: expected text, not {json_types}")
-    return value
-
-
-def _object(entry: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
-    value = entry.get(key)
-    if value is not None and not isinstance(value, Mapping):
-        json_types = kind_of(value)
-        raise Unusable(f"{key}: expected an object, not {json_types}")
-    return value
-
-
-PROFILE = "hitlchat-canonical-1"
+        # Origin and path: scheme and host in lower case, no default port, no user, query or fragment.
+        parts = urlsplit(self.url)
+        if not parts.scheme or not parts.hostname:
+            raise ValueError("url: expected an address such as https://example.com/mcp")
+        host = parts.hostname.lower()
+        host = f"[{host}]" if ":" in host else host
+        port = f":{parts.port}" if parts.port not in {None, DEFAULT_PORTS.get(parts.scheme)} else ""
+        return {"transport": self.transport, "url": f"{parts.scheme.lower()}://{host}{port}{parts.path or '/'}"}
 
 
 @dataclass(frozen=True)
@@ -145,24 +135,6 @@ def pin(tool: Offered, connection: Connection) -> Pinned:
     }
     record = {"profile": PROFILE} | {key: value for key, value in members.items() if value is not None}
     return Pinned(PROFILE, canonical.sha256(record), canonical.loads(canonical.dumps(record)))
-
-
-FIELDS = {
-    "name": gettext_noop("Name"),
-    "title": gettext_noop("Title"),
-    "description": gettext_noop("Description"),
-    "inputSchema": gettext_noop("Input schema"),
-    "outputSchema": gettext_noop("Output schema"),
-    "annotations": gettext_noop("Hints"),
-    "connection": gettext_noop("Connection"),
-}
-
-
-class _Absent:
-    """Marks what is not even null."""
-
-
-_ABSENT: Final = _Absent()
 
 
 @dataclass(frozen=True)
@@ -200,32 +172,42 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> tuple[Differenc
     )
 
 
+def _text(entry: Mapping[str, Any], key: str) -> str | None:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, str):
+        json_types = kind_of(value)
+        raise Unusable(f"{key}: expected text, not {json_types}")
+    return value
+
+
+def _object(entry: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, Mapping):
+        json_types = kind_of(value)
+        raise Unusable(f"{key}: expected an object, not {json_types}")
+    return value
+
+
 def _walk(where: str, before: Any, after: Any) -> Iterator[Difference]:
+    if before is _ABSENT:
+        yield Difference(where, None, _shown(after, isinstance(after, str)))
+        return
+    if after is _ABSENT:
+        yield Difference(where, _shown(before, isinstance(before, str)), None)
+        return
     # Texts are compared, not values: for Python, 1 and True and 1.0 are equal.
+    if canonical.dumps(before) == canonical.dumps(after):
+        return
     match before, after:
-        case _Absent(), _:
-            yield Difference(where, None, _shown(after, isinstance(after, str)))
-        case _, _Absent():
-            yield Difference(where, _shown(before, isinstance(before, str)), None)
-        case _ if canonical.dumps(before) == canonical.dumps(after):
-            return
         case dict(), dict():
             for key in sorted(before.keys() | after.keys()):
                 yield from _walk(step(where, key), before.get(key, _ABSENT), after.get(key, _ABSENT))
-        case list(), list() if _nested(before) or _nested(after):
-            for index in range(max(len(before), len(after))):
-                yield from _walk(step(where, index), _element(before, index), _element(after, index))
+        case list(), list() if any(isinstance(each, dict | list) for each in (*before, *after)):
+            for index, (one, other) in enumerate(zip_longest(before, after, fillvalue=_ABSENT)):
+                yield from _walk(step(where, index), one, other)
         case _:
             texts = isinstance(before, str) and isinstance(after, str)
             yield Difference(where, _shown(before, texts), _shown(after, texts))
-
-
-def _element(values: list[Any], index: int) -> Any:
-    return values[index] if index < len(values) else _ABSENT
-
-
-def _nested(values: list[Any]) -> bool:
-    return any(isinstance(value, dict | list) for value in values)
 
 
 def _shown(value: Any, plain: bool) -> Seen:

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
@@ -17,14 +17,77 @@ from hitlchat.base.visible import see
 from hitlchat.gate.schema import BadSchema, check_schema
 from hitlchat.upstreams.risk.fingerprint import Offered
 
+LONGEST_NAME = 128
+LONGEST_TITLE = 200
+LONGEST_DESCRIPTION = 20_000
+MOST_SCHEMA_BYTES = 64 * 1024
+MOST_HINT_BYTES = 4 * 1024
+MOST_LEVELS = 32
+MOST_CHECKS = 20_000
+# Of patterns that only the server checks, in a sentence.
+MOST_NAMED = 5
+# Of schemas, by their hash: checking takes far longer than all else that is done with a tool, and a server that has
+# thousands of tools may list them again with nothing changed but a description.
+MOST_REMEMBERED = 20_000
+_left: dict[str, tuple[str, ...]] = {}
+_sentences: dict[tuple[str, str], str] = {}
+
 _CLASS = r"(?:\.|\[[A-Za-z0-9_ .-]{1,40}\])"
 # Letters, or after a leading ^ letters and one repetition: nothing to go back to.
 _PLAIN = re.compile(rf"\^?[A-Za-z0-9_-]{{0,100}}\$?|\.[*+]?|\^[A-Za-z0-9_-]{{0,100}}{_CLASS}[*+]\$?")
-# Of schemas, by their hash: what was judged once needs no compiling inside a transaction.
-MOST_REMEMBERED = 20_000
-# In a sentence.
-MOST_NAMED = 5
-_left: dict[str, tuple[str, ...]] = {}
+# To know what was evaluated, everything about the same value is checked again, and what that refers to once more.
+_UNEVALUATED, _AGAIN = {"unevaluatedProperties", "unevaluatedItems"}, 3
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The reason why a tool cannot be offered. `where` is a member of the definition: `name`, `inputSchema`, …"""
+
+    where: str
+    sentence: str
+
+
+class Unbounded(ValueError):
+    """The schema refers to something that isn't there, or would take too long to check; the message says where."""
+
+
+class _Edge(NamedTuple):
+    """An edge to the schema at `to`.
+
+    `way`: None if it is about the same value, else which of its members or elements.
+    """
+
+    to: str
+    way: str | None
+    times: int = 1
+
+
+_Graph = dict[str, list[_Edge]]
+
+
+def problems(tool: Offered) -> tuple[Problem, ...]:
+    """Return the problems of a tool, none if it can be offered, in bounded time."""
+    name, found = tool.name, []
+    if not name.strip():
+        found.append(Problem("name", "It has no name."))
+    elif len(name) > LONGEST_NAME:
+        found.append(Problem("name", f"The name has {len(name):,} characters; expected at most {LONGEST_NAME}."))
+    elif any(piece.hidden for piece in see(name).pieces) or set(name) & set("\n\t"):
+        found.append(Problem("name", "The name has characters that cannot be seen."))
+    for where, text, most in (
+        ("title", tool.title or "", LONGEST_TITLE),
+        ("description", tool.description or "", LONGEST_DESCRIPTION),
+    ):
+        if len(text) > most:
+            found.append(Problem(where, f"The {where} has {len(text):,} characters; expected at most {most:,}."))
+    for where, value, most_bytes in (
+        ("annotations", tool.annotations, MOST_HINT_BYTES),
+        ("inputSchema", tool.input_schema, MOST_SCHEMA_BYTES),
+        ("outputSchema", tool.output_schema, MOST_SCHEMA_BYTES),
+    ):
+        if value is not None and (sentence := _first_problem(where, value, most_bytes)):
+            found.append(Problem(where, sentence))
+    return tuple(found)
 
 
 def linear(pattern: str) -> bool:
@@ -38,29 +101,27 @@ def left_to_the_server(schema: Mapping[str, Any]) -> tuple[str, ...]:
     Remembered: compiling may take twenty milliseconds. canonical.NotJson.
     """
     key = canonical.sha256(schema)
-    if (known := _left.get(key)) is not None:
-        return known
-    if len(_left) >= MOST_REMEMBERED:
-        _left.clear()
-    found = _left[key] = tuple(_places(schema))
-    return found
+    if (places := _left.get(key)) is None:
+        if len(_left) >= MOST_REMEMBERED:
+            _left.clear()
+        places = _left[key] = tuple(_places(schema))
+    return places
 
 
 def unchecked(schema: Mapping[str, Any]) -> str:
     """Return a sentence about the patterns that are left to the server; empty if there are none. canonical.NotJson."""
-    places = dict.fromkeys(_about(keys(place)) for place in left_to_the_server(schema))
-    if not places:
+    subjects: dict[str, None] = {}
+    for path in map(keys, left_to_the_server(schema)):
+        if path[0] == "properties":
+            subjects[f"“{path[1]}”"] = None
+        else:
+            of_names = path[0] == "patternProperties"
+            subjects["the names of arguments" if of_names else f"“{'.'.join(path[:-1])}”"] = None
+    if not subjects:
         return ""
-    more = [f"{len(places) - MOST_NAMED} more"] if len(places) > MOST_NAMED else []
-    names = ", ".join([*list(places)[:MOST_NAMED], *more])
+    more = [f"{len(subjects) - MOST_NAMED} more"] if len(subjects) > MOST_NAMED else []
+    names = ", ".join([*list(subjects)[:MOST_NAMED], *more])
     return translatable(f"Only its server checks the form of {names}: the patterns cannot be checked here.")
-
-
-def _about(path: list[str]) -> str:
-    """Return what a pattern is about: an argument by its name, or the part of the schema that it stands in."""
-    if path[0] == "properties":
-        return f"“{path[1]}”"
-    return "the names of arguments" if path[0] == "patternProperties" else f"“{'.'.join(path[:-1])}”"
 
 
 def checkable(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,6 +146,29 @@ def checkable(schema: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def check(schema: Mapping[str, Any]) -> None:
+    """Raise Unbounded unless every reference leads to a schema inside and the work stays in proportion to the value.
+
+    The schema must be valid, and no deeper than can be walked.
+    """
+    parts = {part.where: part for part in subschemas(schema)}
+    graph = {where: list(_edges(part, parts)) for where, part in parts.items()}
+    _inner_first({place: [edge for edge in edges if edge.way is None] for place, edges in graph.items()})
+    core = _recursive(graph)
+    once = {
+        place: [edge for edge in edges if edge.way is None or not {place, edge.to} <= core]
+        for place, edges in graph.items()
+    }
+    order = _inner_first(once)
+    # The work for a value and what is in it: each reference counts again, recursion not at all.
+    work: dict[str, int] = {}
+    for place in order:
+        work[place] = min(MOST_CHECKS + 1, 1 + sum(edge.times * work[edge.to] for edge in once[place]))
+    if work[""] > MOST_CHECKS:
+        raise Unbounded(f"one value would be checked more than {MOST_CHECKS:,} times, by references to references")
+    _check_recursion(graph, core, order)
+
+
 def _places(schema: Mapping[str, Any]) -> Iterator[str]:
     spent, count = 0, 0
     for part in subschemas(schema):
@@ -103,63 +187,15 @@ def _costly_keys(schema: Mapping[str, Any]) -> list[str]:
     return [key for key in named if not _PLAIN.fullmatch(key)] if isinstance(named, dict) else []
 
 
-def recursive(graph: Mapping[str, Sequence[str]]) -> set[str]:
+def _recursive(graph: _Graph) -> set[str]:
     """Return the nodes on cycles, and those between one cycle and another."""
     core = set(graph)
     while True:
-        targets = {target for node in core for target in graph[node]}
-        left = {node for node in core & targets if not core.isdisjoint(graph[node])}
+        targets = {edge.to for node in core for edge in graph[node]}
+        left = {node for node in core & targets if any(edge.to in core for edge in graph[node])}
         if left == core:
             return core
         core = left
-
-
-MOST_CHECKS = 20_000
-_OBJECTS = {"additionalProperties", "patternProperties", "unevaluatedProperties"}
-_UNEVALUATED = {"unevaluatedProperties", "unevaluatedItems"}
-# To know what was evaluated, everything about the same value is checked again, and what that refers to once more.
-_AGAIN = 3
-_ELSEWHERE = ("$dynamicRef", "$recursiveRef")
-
-
-class Unbounded(ValueError):
-    """The schema refers to something that isn't there, or would take too long to check; the message says where."""
-
-
-class _Edge(NamedTuple):
-    """An edge to the schema at `to`.
-
-    `way`: None if it is about the same value, else which of its members or elements.
-    """
-
-    to: str
-    way: str | None
-    times: int = 1
-
-
-_Graph = dict[str, list[_Edge]]
-
-
-def check(schema: Mapping[str, Any]) -> None:
-    """Raise Unbounded unless every reference leads to a schema inside and the work stays in proportion to the value.
-
-    The schema must be valid, and no deeper than can be walked.
-    """
-    graph = _graph(schema)
-    _inner_first({place: [edge for edge in edges if edge.way is None] for place, edges in graph.items()})
-    core = recursive({place: [edge.to for edge in edges] for place, edges in graph.items()})
-    once = {
-        place: [edge for edge in edges if edge.way is None or not {place, edge.to} <= core]
-        for place, edges in graph.items()
-    }
-    order = _inner_first(once)
-    _check_work(once, order)
-    _check_recursion(graph, core, order)
-
-
-def _graph(schema: Mapping[str, Any]) -> _Graph:
-    parts = {part.where: part for part in subschemas(schema)}
-    return {where: list(_edges(part, parts)) for where, part in parts.items()}
 
 
 def _edges(part: Subschema, parts: Mapping[str, Subschema]) -> Iterator[_Edge]:
@@ -183,11 +219,12 @@ def _way(child: Subschema) -> str:
         case "propertyNames":
             return "#*"
         case keyword:
-            return ".*" if keyword in _OBJECTS else "[*"
+            objects = {"additionalProperties", "patternProperties", "unevaluatedProperties"}
+            return ".*" if keyword in objects else "[*"
 
 
 def _target(part: Subschema, parts: Mapping[str, Subschema]) -> Subschema | None:
-    for keyword in _ELSEWHERE:
+    for keyword in ("$dynamicRef", "$recursiveRef"):
         if keyword in part.schema:
             raise Unbounded(f"{part.where or 'the schema'} uses {keyword}, which is not supported; expected $ref")
     if part.where and "$id" in part.schema:
@@ -213,15 +250,6 @@ def _inner_first(graph: Mapping[str, list[_Edge]]) -> list[str]:
         raise Unbounded(f"{place or 'the schema'} refers to itself without going deeper into the value") from error
 
 
-def _check_work(once: _Graph, order: Iterable[str]) -> None:
-    """Check the work for a value and what is in it: each reference counts again, recursion not at all."""
-    work: dict[str, int] = {}
-    for place in order:
-        work[place] = min(MOST_CHECKS + 1, 1 + sum(edge.times * work[edge.to] for edge in once[place]))
-    if work[""] > MOST_CHECKS:
-        raise Unbounded(f"one value would be checked more than {MOST_CHECKS:,} times, by references to references")
-
-
 def _check_recursion(graph: _Graph, core: set[str], order: Iterable[str]) -> None:
     """Check a recursion: at most one schema of it may be about the same member or element."""
     ways: dict[str, Counter[str]] = {}
@@ -231,76 +259,20 @@ def _check_recursion(graph: _Graph, core: set[str], order: Iterable[str]) -> Non
             if {place, edge.to} <= core:
                 found.update({edge.way: 1} if edge.way else {way: edge.times * n for way, n in ways[edge.to].items()})
         ways[place] = Counter({way: min(2, times) for way, times in found.items()})
-        if any(_overlap(found, family) > 1 for family in ".[#"):
-            raise Unbounded(f"{place or 'the schema'} recurses in a way that checks one value again at every level")
+        for family in ".[#":
+            one = max((times for way, times in found.items() if way[0] == family and way[1:] != "*"), default=0)
+            if found[f"{family}*"] + one > 1:
+                raise Unbounded(f"{place or 'the schema'} recurses in a way that checks one value again at every level")
 
 
-def _overlap(ways: Mapping[str, int], family: str) -> int:
-    everywhere = ways.get(f"{family}*", 0)
-    return everywhere + max((times for way, times in ways.items() if way[0] == family and way[1:] != "*"), default=0)
-
-
-LONGEST_NAME = 128
-LONGEST_TITLE = 200
-LONGEST_DESCRIPTION = 20_000
-MOST_SCHEMA_BYTES = 64 * 1024
-MOST_HINT_BYTES = 4 * 1024
-MOST_LEVELS = 32
-# Of schemas, what their checks said, by their hash: checking takes far longer than all else that is done with a tool,
-# and a server that has thousands of tools may list them again with nothing changed but a description.
-_said: dict[tuple[str, "tuple[Check, ...]"], str] = {}
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The reason why a tool cannot be offered. `where` is a member of the definition: `name`, `inputSchema`, …"""
-
-    where: str
-    sentence: str
-
-
-def problems(tool: Offered) -> tuple[Problem, ...]:
-    """Return the problems of a tool, none if it can be offered, in bounded time."""
-    return tuple(_problems(tool))
-
-
-def _problems(tool: Offered) -> Iterator[Problem]:
-    yield from _name(tool.name)
-    yield from _length("title", tool.title or "", LONGEST_TITLE)
-    yield from _length("description", tool.description or "", LONGEST_DESCRIPTION)
-    if tool.annotations is not None:
-        yield from _first("annotations", tool.annotations, MOST_HINT_BYTES, ())
-    yield from _first("inputSchema", tool.input_schema, MOST_SCHEMA_BYTES, (_of_an_object, _valid, _bounded))
-    if tool.output_schema is not None:
-        yield from _first("outputSchema", tool.output_schema, MOST_SCHEMA_BYTES, (_valid, _bounded))
-
-
-def _name(name: str) -> Iterator[Problem]:
-    if not name.strip():
-        yield Problem("name", "It has no name.")
-    elif len(name) > LONGEST_NAME:
-        yield Problem("name", f"The name has {len(name):,} characters; expected at most {LONGEST_NAME}.")
-    elif any(piece.hidden for piece in see(name).pieces) or set(name) & set("\n\t"):
-        yield Problem("name", "The name has characters that cannot be seen.")
-
-
-def _length(where: str, text: str, most: int) -> Iterator[Problem]:
-    if len(text) > most:
-        yield Problem(where, f"The {where} has {len(text):,} characters; expected at most {most:,}.")
-
-
-Check = Callable[[Mapping[str, Any]], str | None]
-
-
-def _first(where: str, value: Mapping[str, Any], most: int, checks: tuple[Check, ...]) -> Iterator[Problem]:
-    """Yield the first problem only: each check may rely on those before it."""
-    if sentence := _sentence(value, most, checks):
-        yield Problem(where, sentence)
-
-
-def _sentence(value: Mapping[str, Any], most: int, checks: tuple[Check, ...]) -> str:
-    levels = _levels(value)
-    if levels > MOST_LEVELS:
+def _first_problem(where: str, value: Mapping[str, Any], most: int) -> str:
+    """Return a sentence about the first problem only, empty if there is none: each check may rely on those before."""
+    # Not by recursion, and not beyond the limit.
+    level: list[Any] = [value]
+    for _ in range(MOST_LEVELS):
+        inner = (each.values() if isinstance(each, Mapping) else each for each in level)
+        level = [child for some in inner for child in some if isinstance(child, Mapping | list)]
+    if level:
         return translatable(f"It is nested more than {MOST_LEVELS} levels deep.")
     try:
         text = canonical.dumps(value)
@@ -308,48 +280,24 @@ def _sentence(value: Mapping[str, Any], most: int, checks: tuple[Check, ...]) ->
         return f"It is {str(error)[:200]}."
     if len(text) > most:
         return translatable(f"It is {len(text):,} bytes long; expected at most {most:,}.")
-    return _checked(value, text, checks)
+    if where == "annotations":
+        return ""
+    key = where, hashlib.sha256(text.encode()).hexdigest()
+    if (sentence := _sentences.get(key)) is None:
+        if len(_sentences) >= MOST_REMEMBERED:
+            _sentences.clear()
+        sentence = _sentences[key] = _schema_problem(where, value)
+    return sentence
 
 
-def _checked(value: Mapping[str, Any], text: str, checks: tuple[Check, ...]) -> str:
-    key = hashlib.sha256(text.encode()).hexdigest(), checks
-    if (known := _said.get(key)) is not None:
-        return known
-    if len(_said) >= MOST_REMEMBERED:
-        _said.clear()
-    found = _said[key] = next(filter(None, (check(value) for check in checks)), "")
-    return found
-
-
-def _levels(value: Any) -> int:
-    """Return how deep it is nested; beyond the limit it is not looked at further."""
-    level, count = [value], 0
-    while level and count <= MOST_LEVELS:
-        count += 1
-        level = [child for parent in level for child in _children(parent)]
-    return count
-
-
-def _children(value: Any) -> list[Any]:
-    found = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return [child for child in found if isinstance(child, Mapping | list)]
-
-
-def _of_an_object(schema: Mapping[str, Any]) -> str | None:
-    return None if schema.get("type") == "object" else 'It is not for an object: expected "type": "object".'
-
-
-def _valid(schema: Mapping[str, Any]) -> str | None:
+def _schema_problem(where: str, schema: Mapping[str, Any]) -> str:
+    if where == "inputSchema" and schema.get("type") != "object":
+        return 'It is not for an object: expected "type": "object".'
     try:
         check_schema(dict(schema))
+        check(schema)
     except BadSchema as error:
         return translatable(f"It is not valid JSON Schema (draft 2020-12): {error}.")
-    return None
-
-
-def _bounded(schema: Mapping[str, Any]) -> str | None:
-    try:
-        check(schema)
     except Unbounded as error:
         return translatable(f"It cannot be checked: {error}.")
-    return None
+    return ""

@@ -33,6 +33,57 @@ from hitlchat.outbound.addresses import Reach, reach
 from hitlchat.upstreams.risk.fingerprint import Offered, Transport
 
 LOWEST, HIGHEST = 1, 5
+Auth = Literal["none", "key", "oauth", "own-oauth"]
+Trust = Literal["vendor", "community", "known-host", "unknown"]
+
+IDLE_DAYS = 90
+_MOST_FOR_SERVER = 2
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+SHORT_DESCRIPTION = 20
+_MOST_FOR_TOOL = 3
+_LONGEST_READ = 20_000
+_FOR_GOOD = re.compile(
+    r"\b(?:irreversibl[ey]|permanently|(?:cannot|can't|can\s+not)\s+be\s+(?:undone|reversed|recovered))\b"
+)
+UNPROVEN = gettext_noop("Nobody but the server could say that it changes nothing.")
+UNPROVEN_READER = gettext_noop(
+    "Nobody but the server could say that it changes nothing. It says that it only reads, but that is the server's own "
+    "word."
+)
+CREDIT = gettext_noop("Every call needs approval: one level lower.")
+NO_CREDIT = gettext_noop("Every call needs approval, but its texts are suspicious: not lower for that.")
+OF_SERVER, OF_TOOL = gettext_noop("Server: "), gettext_noop("Tool: ")
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+IRREVERSIBLE = {
+    "delete", "drop", "purge", "wipe", "remove", "destroy", "erase", "truncate", "shred", "rm", "rmdir", "unlink",
+}  # fmt: skip
+_RUN_TOGETHER = ("delete", "purge", "wipe", "remove", "destroy", "erase", "truncate")
+_OTHER_FORMS = {"d", "s", "r", "rs", "able", "ds"}
+_FORCED = {("force", "push"), ("hard", "reset"), ("factory", "reset")}
+_EXECUTING = {"exec", "execute", "eval", "shell", "bash", "zsh", "powershell", "terminal", "cmd", "sudo", "spawn"}
+_RUNNABLE = {
+    "command", "commands", "code", "script", "python", "javascript", "js", "sql", "query", "program", "process",
+}  # fmt: skip
+_STARTING = {"run", "evaluate"}
+_READING = {
+    "get", "list", "read", "search", "find", "fetch", "show", "describe", "count", "query", "lookup", "check", "view",
+}  # fmt: skip
+_ADMINISTERING = {
+    "admin", "administrator", "permission", "permissions", "role", "roles", "grant", "revoke", "acl", "policy", "iam",
+    "password", "credential", "credentials", "owner", "impersonate",
+}  # fmt: skip
+_WRITING = {
+    "write", "create", "update", "set", "put", "post", "patch", "add", "insert", "edit", "modify", "move", "rename",
+    "merge", "push", "commit", "upload", "save", "append", "replace", "change", "assign", "close", "cancel", "archive",
+    "enable", "disable", "start", "stop", "restart", "deploy", "install", "pay", "transfer", "buy", "sell", "order",
+    "book", "refund", "approve", "toggle", "trigger", "schedule", "import", "apply",
+}  # fmt: skip
+_SENDING = {
+    "send", "email", "mail", "post", "publish", "share", "upload", "forward", "notify", "tweet", "message", "submit",
+    "reply", "invite", "sms", "webhook",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,9 +123,9 @@ class Assessment:
     def reasons(self) -> tuple[str, ...]:
         """Return the reasons in sentences, the heaviest first."""
         heaviest = sorted(self.signals, key=lambda signal: -signal.points)
-        told = [*([self.floor.reason] if self.floor else []), *(signal.reason for signal in heaviest)]
+        of_floor = [self.floor.reason] if self.floor else []
         # A rule and a point may be made of the same.
-        return tuple(dict.fromkeys(told))
+        return tuple(dict.fromkeys([*of_floor, *(signal.reason for signal in heaviest)]))
 
 
 def bucket(score: int) -> int:
@@ -82,16 +133,28 @@ def bucket(score: int) -> int:
     return max(LOWEST, min(HIGHEST, LOWEST + score))
 
 
-def worst(*floors: Floor | None) -> Floor | None:
+def worst(floors: Iterator[Floor]) -> Floor | None:
     """The highest of those that apply; of equal ones the first."""
-    return max((floor for floor in floors if floor), key=lambda floor: floor.level, default=None)
+    return max(floors, key=lambda floor: floor.level, default=None)
 
 
-Auth = Literal["none", "key", "oauth", "own-oauth"]
-Trust = Literal["vendor", "community", "known-host", "unknown"]
-
-IDLE_DAYS = 90
-_MOST_FOR_SERVER = 2
+_REACH: dict[Reach, Signal] = {
+    "local": Signal(0, "It runs on this machine."),
+    "private": Signal(1, "It is on a private network, where other machines are within its reach."),
+    "public": Signal(0, "It is on the public internet."),
+}
+_AUTH: dict[Auth, Signal] = {
+    "oauth": Signal(0, "It asks for sign-in by standard OAuth."),
+    "key": Signal(1, "It is used with a long-lived key or token."),
+    "none": Signal(2, "It asks for no sign-in: anyone can use it, and what answers has proved nothing."),
+    "own-oauth": Signal(2, "It asks for sign-in in a way of its own."),
+}
+_TRUST: dict[Trust, Signal] = {
+    "vendor": Signal(0, "It is in the gallery, and comes from the vendor itself."),
+    "community": Signal(1, "It is in the gallery, and is kept by a community."),
+    "known-host": Signal(1, "Its address was typed in; the host is one of the gallery's."),
+    "unknown": Signal(2, "Nobody vouches for it: it is not in the gallery."),
+}
 _PRIVILEGED = re.compile(r"\badmin|write_all|\bdelete|[._:]all\b|[._:]admin\b|\bfull_access|^\*$", re.IGNORECASE)
 
 
@@ -133,57 +196,21 @@ def is_privileged(scope: str) -> bool:
 
 @lru_cache(maxsize=256)
 def assess_server(server: ServerFacts) -> Assessment:
-    signals = (*_transport(server), *_auth(server), *_trust(server), *_server_documentation(server))
-    return Assessment(signals, worst(*_server_floors(server)), least=2 if server.remote else 1)
-
-
-def _transport(server: ServerFacts) -> Iterator[Signal]:
-    if server.reach == "private":
-        yield Signal(1, "It is on a private network, where other machines are within its reach.")
-    elif server.reach == "public":
-        yield Signal(0, "It is on the public internet.")
-    else:
-        yield Signal(0, "It runs on this machine.")
-    if server.remote and not server.url.lower().startswith("https://"):
-        yield Signal(1, "The connection is not encrypted.")
-
-
-def _auth(server: ServerFacts) -> Iterator[Signal]:
-    if not server.remote:
-        return
-    match server.auth:
-        case "oauth":
-            yield Signal(0, "It asks for sign-in by standard OAuth.")
-        case "key":
-            yield Signal(1, "It is used with a long-lived key or token.")
-        case "none":
-            yield Signal(2, "It asks for no sign-in: anyone can use it, and what answers has proved nothing.")
-        case _:
-            yield Signal(2, "It asks for sign-in in a way of its own.")
-
-
-def _trust(server: ServerFacts) -> Iterator[Signal]:
-    match server.trust:
-        case "vendor":
-            yield Signal(0, "It is in the gallery, and comes from the vendor itself.")
-        case "community":
-            yield Signal(1, "It is in the gallery, and is kept by a community.")
-        case "known-host":
-            yield Signal(1, "Its address was typed in; the host is one of the gallery's.")
-        case _:
-            yield Signal(2, "Nobody vouches for it: it is not in the gallery.")
-
-
-def _server_documentation(server: ServerFacts) -> Iterator[Signal]:
-    found = []
+    signals = [_REACH[server.reach]]
+    if server.remote:
+        if not server.url.lower().startswith("https://"):
+            signals.append(Signal(1, "The connection is not encrypted."))
+        signals.append(_AUTH.get(server.auth, _AUTH["own-oauth"]))
+    signals.append(_TRUST.get(server.trust, _TRUST["unknown"]))
+    gaps = []
     if not server.documented:
-        found.append(gettext_noop("There is no link to its documentation."))
+        gaps.append(gettext_noop("There is no link to its documentation."))
     if not server.adequate:
-        found.append(gettext_noop("Its documentation was found wanting."))
+        gaps.append(gettext_noop("Its documentation was found wanting."))
     if server.idle_days is not None and server.idle_days >= IDLE_DAYS:
-        found.append(translatable(f"It has not been used for {server.idle_days:,} days."))
-    for count, reason in enumerate(found):
-        yield Signal(1 if count < _MOST_FOR_SERVER else 0, reason)
+        gaps.append(translatable(f"It has not been used for {server.idle_days:,} days."))
+    signals += [Signal(1 if index < _MOST_FOR_SERVER else 0, reason) for index, reason in enumerate(gaps)]
+    return Assessment(tuple(signals), worst(_server_floors(server)), least=2 if server.remote else 1)
 
 
 def _server_floors(server: ServerFacts) -> Iterator[Floor]:
@@ -194,40 +221,6 @@ def _server_floors(server: ServerFacts) -> Iterator[Floor]:
         yield Floor("no-auth-unknown", 5, "It is remote, asks for no sign-in, and nobody vouches for its host.")
     if scope := next(filter(is_privileged, server.scopes), None):
         yield Floor("privileged-scope", 5, f"It holds the right “{scope}”, which reaches far beyond a single task.")
-
-
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
-IRREVERSIBLE = {
-    "delete", "drop", "purge", "wipe", "remove", "destroy", "erase", "truncate", "shred", "rm", "rmdir", "unlink",
-}  # fmt: skip
-_RUN_TOGETHER = ("delete", "purge", "wipe", "remove", "destroy", "erase", "truncate")
-_OTHER_FORMS = {"d", "s", "r", "rs", "able", "ds"}
-_FORCED = {("force", "push"), ("hard", "reset"), ("factory", "reset")}
-# To drag and drop is a gesture.
-_GESTURES = {("and", "drop"), ("drag", "drop")}
-_EXECUTING = {"exec", "execute", "eval", "shell", "bash", "zsh", "powershell", "terminal", "cmd", "sudo", "spawn"}
-_RUNNABLE = {
-    "command", "commands", "code", "script", "python", "javascript", "js", "sql", "query", "program", "process",
-}  # fmt: skip
-_STARTING = {"run", "evaluate"}
-_READING = {
-    "get", "list", "read", "search", "find", "fetch", "show", "describe", "count", "query", "lookup", "check", "view",
-}  # fmt: skip
-_ADMINISTERING = {
-    "admin", "administrator", "permission", "permissions", "role", "roles", "grant", "revoke", "acl", "policy", "iam",
-    "password", "credential", "credentials", "owner", "impersonate",
-}  # fmt: skip
-_WRITING = {
-    "write", "create", "update", "set", "put", "post", "patch", "add", "insert", "edit", "modify", "move", "rename",
-    "merge", "push", "commit", "upload", "save", "append", "replace", "change", "assign", "close", "cancel", "archive",
-    "enable", "disable", "start", "stop", "restart", "deploy", "install", "pay", "transfer", "buy", "sell", "order",
-    "book", "refund", "approve", "toggle", "trigger", "schedule", "import", "apply",
-}  # fmt: skip
-_SENDING = {
-    "send", "email", "mail", "post", "publish", "share", "upload", "forward", "notify", "tweet", "message", "submit",
-    "reply", "invite", "sms", "webhook",
-}  # fmt: skip
 
 
 def words(name: str) -> list[str]:
@@ -241,14 +234,14 @@ def irreversible(name: str) -> str | None:
     pairs = set(pairwise(found))
     if pairs & _FORCED:
         return "_".join(next(iter(pairs & _FORCED)))
-    gestures = pairs & _GESTURES
-    return next((word for word in found if _destroys(word) and not (word == "drop" and gestures)), None)
+    # To drag and drop is a gesture.
+    harmless = {"drop"} if pairs & {("and", "drop"), ("drag", "drop")} else set()
+    return next((word for word in found if word not in harmless and _destroys(word)), None)
 
 
 def _destroys(word: str) -> bool:
-    if word in IRREVERSIBLE:
-        return True
-    return any(word.startswith(verb) and word[len(verb) :] not in _OTHER_FORMS for verb in _RUN_TOGETHER)
+    run_together = (verb for verb in _RUN_TOGETHER if word.startswith(verb))
+    return word in IRREVERSIBLE or any(word.removeprefix(verb) not in _OTHER_FORMS for verb in run_together)
 
 
 def executes(name: str) -> str | None:
@@ -258,14 +251,6 @@ def executes(name: str) -> str | None:
         return word
     starts = not _STARTING.isdisjoint(found)
     return next((f"run {word}" for word in found if starts and word in _RUNNABLE), None)
-
-
-def administers(name: str) -> bool:
-    return _does(name, _ADMINISTERING)
-
-
-def sends(name: str) -> bool:
-    return _does(name, _SENDING)
 
 
 def writes(name: str) -> bool:
@@ -279,30 +264,20 @@ def _does(name: str, doing: set[str]) -> bool:
     return not only_reads and not doing.isdisjoint(found)
 
 
-HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-SHORT_DESCRIPTION = 20
-_MOST_FOR_TOOL = 3
-_LONGEST_READ = 20_000
-_FOR_GOOD = re.compile(
-    r"\b(?:irreversibl[ey]|permanently|(?:cannot|can't|can\s+not)\s+be\s+(?:undone|reversed|recovered))\b"
-)
-
-
 def assess_tool(tool: Offered, server: ServerFacts) -> Assessment:
-    signals = (*_actions(tool, server), *_tool_documentation(tool, server))
-    return Assessment(signals, worst(*_tool_floors(tool)))
+    signals, left = list(_actions(tool, server)), _MOST_FOR_TOOL
+    for gap in _gaps(tool) if server.trust not in {"vendor", "community"} else ():
+        points = min(left, gap.points)
+        left -= points
+        signals.append(Signal(points, gap.reason))
+    return Assessment(tuple(signals), worst(_tool_floors(tool)))
 
 
 def says_it_writes(tool: Offered) -> bool:
     """Return whether it says so by its name, its title or a hint."""
-    return any(map(writes, _names(tool))) or _denied(tool, "readOnlyHint") or _claimed(tool, "destructiveHint")
-
-
-UNPROVEN = gettext_noop("Nobody but the server could say that it changes nothing.")
-UNPROVEN_READER = gettext_noop(
-    "Nobody but the server could say that it changes nothing. It says that it only reads, but that is the server's own "
-    "word."
-)
+    # Anything but a clear yes denies it.
+    denies_reading = _hint(tool, "readOnlyHint") is not None and not _only_reads(tool)
+    return any(map(writes, _names(tool))) or denies_reading or _claimed(tool, "destructiveHint")
 
 
 def _actions(tool: Offered, server: ServerFacts) -> Iterator[Signal]:
@@ -311,34 +286,16 @@ def _actions(tool: Offered, server: ServerFacts) -> Iterator[Signal]:
         yield Signal(2, "The server says that it can destroy what is there.")
     if _claimed(tool, "openWorldHint"):
         yield Signal(1, "The server says that it reaches out to an open world.")
-    if any(map(sends, _names(tool))):
+    if any(_does(name, _SENDING) for name in _names(tool)):
         yield Signal(1, "By its name it sends data to others.")
-    if server.remote and any(map(administers, _names(tool))):
+    if server.remote and any(_does(name, _ADMINISTERING) for name in _names(tool)):
         yield Signal(2, "By its name it manages rights or accounts on a remote server.")
     elif server.remote and says_it_writes(tool):
         yield Signal(1, "It changes things on a remote server.")
-    if contradiction := _contradiction(tool):
-        yield Signal(1, contradiction)
-
-
-def _contradiction(tool: Offered) -> str | None:
-    hints = tool.annotations or {}
-    odd = next((key for key in HINTS if not isinstance(hints.get(key), bool | None)), None)
-    if odd is not None:
-        return translatable(f"Its hint {odd} is neither true nor false.")
-    if _only_reads(tool) and (_claimed(tool, "destructiveHint") or any(map(writes, _names(tool)))):
-        return gettext_noop("The server says that it only reads, but its name or another hint says otherwise.")
-    return None
-
-
-def _tool_documentation(tool: Offered, server: ServerFacts) -> Iterator[Signal]:
-    if server.trust in {"vendor", "community"}:
-        return
-    left = _MOST_FOR_TOOL
-    for signal in _gaps(tool):
-        points = min(left, signal.points)
-        left -= points
-        yield Signal(points, signal.reason)
+    if odd := next((key for key in HINTS if not isinstance(_hint(tool, key), bool | None)), None):
+        yield Signal(1, f"Its hint {odd} is neither true nor false.")
+    elif _only_reads(tool) and (_claimed(tool, "destructiveHint") or any(map(writes, _names(tool)))):
+        yield Signal(1, "The server says that it only reads, but its name or another hint says otherwise.")
 
 
 def _gaps(tool: Offered) -> Iterator[Signal]:
@@ -378,11 +335,6 @@ def _only_reads(tool: Offered) -> bool:
     return _hint(tool, "readOnlyHint") is True
 
 
-def _denied(tool: Offered, key: str) -> bool:
-    value = _hint(tool, key)
-    return value is not None and value is not True
-
-
 def _claimed(tool: Offered, key: str) -> bool:
     """Return whether the tool claims this; anything but a clear no counts as a yes."""
     value = _hint(tool, key)
@@ -391,11 +343,6 @@ def _claimed(tool: Offered, key: str) -> bool:
 
 def _hint(tool: Offered, key: str) -> Any:
     return (tool.annotations or {}).get(key)
-
-
-CREDIT = gettext_noop("Every call needs approval: one level lower.")
-NO_CREDIT = gettext_noop("Every call needs approval, but its texts are suspicious: not lower for that.")
-OF_SERVER, OF_TOOL = gettext_noop("Server: "), gettext_noop("Tool: ")
 
 
 @dataclass(frozen=True)
@@ -413,12 +360,12 @@ def compose(server: Assessment, tool: Assessment, *, gated: bool, poisoned: bool
     floor = server.floor or tool.floor
     inherent = max(server.level, tool.level, bucket(server.score + tool.score))
     level = effective(inherent, floored=floor is not None, gated=gated, poisoned=poisoned)
-    return Composed(
-        inherent=inherent,
-        effective=level,
-        floor=floor,
-        reasons=(*_told(OF_SERVER, server), *_told(OF_TOOL, tool), *_credit(gated, poisoned, level < inherent)),
-    )
+    reasons = [f"{whose}{reason}" for whose, each in ((OF_SERVER, server), (OF_TOOL, tool)) for reason in each.reasons]
+    if level < inherent:
+        reasons.append(CREDIT)
+    elif gated and poisoned:
+        reasons.append(NO_CREDIT)
+    return Composed(inherent, level, floor, tuple(reasons))
 
 
 def effective(inherent: int, *, floored: bool, gated: bool, poisoned: bool) -> int:
@@ -428,15 +375,3 @@ def effective(inherent: int, *, floored: bool, gated: bool, poisoned: bool) -> i
     click; it is for tools of which only too little is known.
     """
     return inherent - 1 if gated and not (poisoned or floored) and inherent > LOWEST else inherent
-
-
-def _told(whose: str, assessment: Assessment) -> tuple[str, ...]:
-    return tuple(f"{whose}{reason}" for reason in assessment.reasons)
-
-
-def _credit(gated: bool, poisoned: bool, credited: bool) -> tuple[str, ...]:
-    if credited:
-        return (CREDIT,)
-    if gated and poisoned:
-        return (NO_CREDIT,)
-    return ()

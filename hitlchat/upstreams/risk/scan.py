@@ -18,9 +18,50 @@ from hitlchat.upstreams.risk.fingerprint import Offered
 
 Severity = Literal["warn", "block"]
 
-# These say that a text is hard to judge, not that it was written to deceive.
-_HARMLESS = {"overlong"}
 _BEFORE, _AFTER, _LONGEST = 30, 60, 220
+# What a column of warnings holds of one tool.
+MOST_WARNINGS = 20
+SHORT_TEXT = 60
+LONGEST_TEXT = 20_000
+MOST_TEXTS = 10_000
+MOST_CHARACTERS = 400_000
+MOST_FINDINGS = 100
+LONG_TEXT = 5_000
+_ENCODED = (
+    re.compile(r"[A-Za-z0-9+/]{80,}|[A-Za-z0-9_-]{100,}"),
+    re.compile(r"(?:[0-9a-fA-F]{2}){65,}"),
+    re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|&#x?[0-9a-fA-F]{1,6};){8,}"),
+)
+_DATA = re.compile(r"\bdata:[a-z]{1,20}/[a-z0-9.+-]{1,60};base64,", re.IGNORECASE)
+_PADDING = re.compile(r"\s{80,}|(?:\n[ \t]{0,40}){15,}")
+# What an emoji is put together with, right where it belongs.
+_EMOJI = r"\xa9\xae\u203c-\u3299\U0001f000-\U0001faff"
+_JOINED = re.compile(
+    rf"(?<=[{_EMOJI}])[\ufe0e\ufe0f]|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])|(?<=[0-9#*])\ufe0f\u20e3"
+)
+_UNSEEN: tuple[tuple[str, Severity, re.Pattern[str], str], ...] = (
+    ("tag-characters", "block", re.compile("[\U000e0000-\U000e007f]"),
+     "Hides a text in tag characters, which only a model reads."),
+    ("direction-override", "block", re.compile("[\u202a-\u202e\u2066-\u2069]"),
+     "Turns the direction of writing, so that what is shown is not what is said."),
+    ("zero-width", "block", re.compile("[\u200b-\u200d\u2060\ufeff\u180e]"),
+     "Has characters without a width: words may be split or hidden by them."),
+    ("terminal-codes", "block", re.compile(r"[\x1b\x9b]|\\(?:x1b|u001b|033|e)\["),
+     "Has control codes of a terminal, which can hide or repaint text."),
+    ("variation-selectors", "block", re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2}|[\U000e0100-\U000e01ef]"),
+     "Has variation selectors in places where they mean nothing; a text can be smuggled in them."),
+)  # fmt: skip
+_ODD = re.compile(r"[^\x20-\x7e\n\t]")
+# Within one sentence, and not far.
+_NEAR = r"[^.!?]{0,60}?"
+_NOT = r"\b(?:do\s+not|don'?t|never|must\s+not|should\s+not|shall\s+not|cannot|avoid|without)\s+(?:ever\s+)?"
+_USER = r"(?:the|your|this)\s+(?:end[\s-])?(?:user|human|operator|person)\b(?!'s)"
+_TELL = (
+    r"(?:let|(?:tell|inform|notify|alert|warn|mention|show|report|explain|say)(?:ing)?|(?:reveal|disclos)(?:e|ing)?)"
+)
+_ORDERS = r"(?:instructions?|prompts?|rules?|guidelines?|directions|policy|policies|commands?|constraints|safeguards)\b"
+_CALL = r"(?:call(?:ing)?|us(?:e|ing)|invok(?:e|ing)|run(?:ning)?|execut(?:e|ing))"
+_YES = r"(?:approval|confirmation|consent|permission)\b"
 
 
 @dataclass(frozen=True)
@@ -39,20 +80,28 @@ class Finding:
     sentence: str
 
 
+@dataclass(frozen=True)
+class Known:
+    """Names to look out for: those of tools and servers other than the one that is scanned, and of what is its own."""
+
+    tools: frozenset[str] = frozenset()
+    servers: frozenset[str] = frozenset()
+
+
+_NOTHING = Known()
+
+
 def trips(findings: Iterable[Finding]) -> bool:
     """Return whether the tool forfeits what approval would be credited with.
 
     Any sign of a text that works on its reader.
     """
-    return any(finding.id not in _HARMLESS for finding in findings)
+    # A long text is hard to judge, and not written to deceive.
+    return any(finding.id != "overlong" for finding in findings)
 
 
 def blocks(findings: Iterable[Finding]) -> bool:
     return any(finding.severity == "block" for finding in findings)
-
-
-# What a column of warnings holds of one tool.
-MOST_WARNINGS = 20
 
 
 def findings_of(warnings: Iterable[dict[str, Any]]) -> tuple[Finding, ...]:
@@ -71,18 +120,6 @@ def excerpt(text: str, start: int, end: int) -> str:
     first, last = max(0, start - _BEFORE), min(len(text), end + _AFTER, start + _LONGEST)
     shown = " ".join(see(text[first:last]).plain.split())
     return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"
-
-
-# Within one sentence, and not far.
-_NEAR = r"[^.!?]{0,60}?"
-_NOT = r"\b(?:do\s+not|don'?t|never|must\s+not|should\s+not|shall\s+not|cannot|avoid|without)\s+(?:ever\s+)?"
-_USER = r"(?:the|your|this)\s+(?:end[\s-])?(?:user|human|operator|person)\b(?!'s)"
-_TELL = (
-    r"(?:let|(?:tell|inform|notify|alert|warn|mention|show|report|explain|say)(?:ing)?|(?:reveal|disclos)(?:e|ing)?)"
-)
-_ORDERS = r"(?:instructions?|prompts?|rules?|guidelines?|directions|policy|policies|commands?|constraints|safeguards)\b"
-_CALL = r"(?:call(?:ing)?|us(?:e|ing)|invok(?:e|ing)|run(?:ning)?|execut(?:e|ing))"
-_YES = r"(?:approval|confirmation|consent|permission)\b"
 
 
 @dataclass(frozen=True)
@@ -192,28 +229,20 @@ PHRASES = (
 )  # fmt: skip
 # Arguments by these names make a model hand over what it was told, without any instruction.
 COVETOUS = {
-    "system prompt",
-    "conversation history",
-    "chat history",
-    "chain of thought",
-    "previous messages",
-    "sidenote",
-}
+    "system prompt", "conversation history", "chat history", "chain of thought", "previous messages", "sidenote",
+}  # fmt: skip
 _NEGATED = re.compile(r"(?:\bnot|n't|\bnever|\bwithout|\bavoid)\s+(?:\w+\s+){0,2}\Z")
 _LOOK_BACK = 40
 
 
-def said(folded: str) -> Iterator[tuple[Phrase, int, int]]:
+def phrases_in(folded: str) -> Iterator[tuple[Phrase, int, int]]:
     """Yield each phrase that the text contains, once, with where it stands."""
     for phrase in PHRASES:
         for match in phrase.pattern.finditer(folded):
-            if not (phrase.negatable and _negated(folded, match.start())):
+            before = folded[max(0, match.start() - _LOOK_BACK) : match.start()]
+            if not (phrase.negatable and _NEGATED.search(before)):
                 yield phrase, match.start(), match.end()
                 break
-
-
-def _negated(folded: str, start: int) -> bool:
-    return bool(_NEGATED.search(folded[max(0, start - _LOOK_BACK) : start]))
 
 
 @dataclass(frozen=True)
@@ -228,19 +257,11 @@ class Text:
 def texts(tool: Offered) -> Iterator[Text]:
     """Name, title, description, hints, and each key and each text of the schemas: a model reads them all."""
     yield Text("/name", tool.name, name=True)
-    if tool.title is not None:
-        yield Text("/title", tool.title)
-    if tool.description is not None:
-        yield Text("/description", tool.description)
-    parts = ("annotations", tool.annotations), ("inputSchema", tool.input_schema), ("outputSchema", tool.output_schema)
-    for key, value in parts:
-        if value is not None:
-            yield from _inside(f"/{key}", value)
-
-
-def _inside(where: str, value: Any) -> Iterator[Text]:
-    """Yield texts without recursion: how deep a schema goes is the upstream's choice."""
-    waiting = [(where, value)]
+    waiting: list[tuple[str, Any]] = [
+        ("/outputSchema", tool.output_schema), ("/inputSchema", tool.input_schema), ("/annotations", tool.annotations),
+        ("/description", tool.description), ("/title", tool.title),
+    ]  # fmt: skip
+    # Without recursion: how deep a schema goes is the upstream's choice.
     while waiting:
         place, found = waiting.pop()
         if isinstance(found, str):
@@ -250,8 +271,7 @@ def _inside(where: str, value: Any) -> Iterator[Text]:
             yield from (Text(at, key, name=True) for at, key, _ in inner)
             waiting.extend((at, each) for at, _, each in reversed(inner))
         elif isinstance(found, list):
-            steps = [(step(place, index), each) for index, each in enumerate(found)]
-            waiting.extend(reversed(steps))
+            waiting.extend(reversed([(step(place, index), each) for index, each in enumerate(found)]))
 
 
 @dataclass(frozen=True)
@@ -265,45 +285,24 @@ class Match:
     end: int
 
 
-# What an emoji is put together with, right where it belongs.
-_EMOJI = r"\xa9\xae\u203c-\u3299\U0001f000-\U0001faff"
-_JOINED = re.compile(
-    rf"(?<=[{_EMOJI}])[\ufe0e\ufe0f]|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])|(?<=[0-9#*])\ufe0f\u20e3"
-)
-_PATTERNS: tuple[tuple[str, Severity, str, str], ...] = (
-    ("tag-characters", "block", "[\U000e0000-\U000e007f]", "Hides a text in tag characters, which only a model reads."),
-    ("direction-override", "block", "[\u202a-\u202e\u2066-\u2069]", "Turns the direction of writing, so that what is"
-     " shown is not what is said."),
-    ("zero-width", "block", "[\u200b-\u200d\u2060\ufeff\u180e]", "Has characters without a width: words may be split or"
-     " hidden by them."),
-    ("terminal-codes", "block", r"[\x1b\x9b]|\\(?:x1b|u001b|033|e)\[", "Has control codes of a terminal, which can"
-     " hide or repaint text."),
-    ("variation-selectors", "block", "[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2}|[\U000e0100-\U000e01ef]", "Has variation"
-     " selectors in places where they mean nothing; a text can be smuggled in them."),
-)  # fmt: skip
-_COMPILED = tuple((id, severity, re.compile(pattern), sentence) for id, severity, pattern, sentence in _PATTERNS)
-_ODD = re.compile(r"[^\x20-\x7e\n\t]")
-
-
 def unseen(text: str) -> Iterator[Match]:
     """Yield at most one match per kind. Line ends of any system, emoji and spaces of other widths are no finding."""
     # A character stands in for each one taken out: places must stay what they are.
     text = _JOINED.sub(lambda match: " " * len(match[0]), text).replace("\r\n", " \n")
     if not _ODD.search(text) and "\\" not in text:
         return
-    covered = set()
-    for id, severity, pattern, sentence in _COMPILED:
+    is_covered = False
+    for id, severity, pattern, sentence in _UNSEEN:
         if match := pattern.search(text):
-            covered.add(id)
+            is_covered = True
             yield Match(id, severity, sentence, match.start(), match.end())
-    if not covered:
+    if not is_covered:
         yield from _rest(text)
 
 
 def _rest(text: str) -> Iterator[Match]:
-    hidden = [index for index, char in enumerate(text) if _hidden(char)]
-    if hidden:
-        first = hidden[0]
+    first = next((index for index, char in enumerate(text) if _hidden(char)), None)
+    if first is not None:
         yield Match("hidden-characters", "warn", "Has characters that cannot be seen.", first, first + 1)
         return
     plain = "".join(" " if unicodedata.category(char) == "Zs" else char for char in text)
@@ -321,16 +320,6 @@ def _hidden(char: str) -> bool:
     return (category in HIDDEN_CATEGORIES and category != "Zs") or char in BLANKS
 
 
-LONG_TEXT = 5_000
-_ENCODED = (
-    re.compile(r"[A-Za-z0-9+/]{80,}|[A-Za-z0-9_-]{100,}"),
-    re.compile(r"(?:[0-9a-fA-F]{2}){65,}"),
-    re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|&#x?[0-9a-fA-F]{1,6};){8,}"),
-)
-_DATA = re.compile(r"\bdata:[a-z]{1,20}/[a-z0-9.+-]{1,60};base64,", re.IGNORECASE)
-_PADDING = re.compile(r"\s{80,}|(?:\n[ \t]{0,40}){15,}")
-
-
 def blobs(text: str) -> Iterator[Match]:
     """Yield at most one match per kind."""
     if match := _encoded(text):
@@ -346,31 +335,11 @@ def blobs(text: str) -> Iterator[Match]:
 
 def _encoded(text: str) -> re.Match[str] | None:
     plain, *others = _ENCODED
-    found = (match for match in plain.finditer(text) if _looks_encoded(match[0]))
-    return next(found, None) or next(filter(None, (each.search(text) for each in (*others, _DATA))), None)
-
-
-def _looks_encoded(run: str) -> bool:
-    """Words run together have few digits or one case; encodings have everything."""
-    return any(map(str.isupper, run)) and any(map(str.islower, run)) and any(map(str.isdigit, run))
-
-
-SHORT_TEXT = 60
-LONGEST_TEXT = 20_000
-MOST_TEXTS = 10_000
-MOST_CHARACTERS = 400_000
-MOST_FINDINGS = 100
-
-
-@dataclass(frozen=True)
-class Known:
-    """Names to look out for: those of tools and servers other than the one that is scanned, and of what is its own."""
-
-    tools: frozenset[str] = frozenset()
-    servers: frozenset[str] = frozenset()
-
-
-_NOTHING = Known()
+    for match in plain.finditer(text):
+        # Words run together have few digits or one case; encodings have everything.
+        if all(any(map(kind, match[0])) for kind in (str.isupper, str.islower, str.isdigit)):
+            return match
+    return next(filter(None, (each.search(text) for each in (*others, _DATA))), None)
 
 
 def scan(tool: Offered, known: Known = _NOTHING) -> tuple[Finding, ...]:
@@ -389,39 +358,34 @@ def _findings(tool: Offered, known: Known) -> Iterator[Finding]:
             sentence = "The definition is too large to be scanned; nothing from here on was read."
             yield Finding("unread", "block", text.where, "", sentence)
             return
-        yield from _read(text, known, tool.name)
-
-
-def _read(text: Text, known: Known, own: str = "") -> Iterator[Finding]:
-    raw = text.text[:LONGEST_TEXT]
-    signals = _short(raw, text.name) if len(raw) <= SHORT_TEXT else _signals(raw, text.name)
-    for match in (*signals, *_names(raw, known, own)):
-        yield Finding(match.id, match.severity, text.where, excerpt(raw, match.start, match.end), match.sentence)
-    if len(text.text) > LONGEST_TEXT:
-        sentence = translatable(f"Only the first {LONGEST_TEXT:,} of {len(text.text):,} characters were scanned.")
-        yield Finding("unread", "block", text.where, "", sentence)
+        raw = text.text[:LONGEST_TEXT]
+        signals = _short(raw, text.name) if len(raw) <= SHORT_TEXT else _signals(raw, text.name)
+        for match in (*signals, *_names(raw, known, tool.name)):
+            yield Finding(match.id, match.severity, text.where, excerpt(raw, match.start, match.end), match.sentence)
+        if len(text.text) > LONGEST_TEXT:
+            sentence = translatable(f"Only the first {LONGEST_TEXT:,} of {len(text.text):,} characters were scanned.")
+            yield Finding("unread", "block", text.where, "", sentence)
 
 
 def _signals(raw: str, is_name: bool) -> tuple[Match, ...]:
-    return (*unseen(raw), *blobs(raw), *(_in_name(raw) if is_name else _in_prose(raw)))
+    found = [*unseen(raw), *blobs(raw)]
+    if not is_name:
+        folded = fold(raw)
+        for phrase, start, end in phrases_in(folded.text):
+            first, last = folded.place(start), folded.place(end - 1) + 1
+            found.append(Match(phrase.id, phrase.severity, phrase.sentence, first, last))
+        return tuple(found)
+    spaced = fold(words(raw)).text
+    found += [Match(phrase.id, phrase.severity, phrase.sentence, 0, len(raw)) for phrase, _, _ in phrases_in(spaced)]
+    if spaced.strip() in COVETOUS:
+        found.append(
+            Match("covetous-argument", "warn", "By its name it asks the model for what it was told.", 0, len(raw))
+        )
+    return tuple(found)
 
 
 # Most texts of a schema are its keywords, again and again.
 _short = lru_cache(maxsize=4096)(_signals)
-
-
-def _in_prose(raw: str) -> Iterator[Match]:
-    folded = fold(raw)
-    for phrase, start, end in said(folded.text):
-        last = folded.place(end - 1) + 1
-        yield Match(phrase.id, phrase.severity, phrase.sentence, folded.place(start), last)
-
-
-def _in_name(raw: str) -> Iterator[Match]:
-    spaced = fold(words(raw)).text
-    yield from (Match(phrase.id, phrase.severity, phrase.sentence, 0, len(raw)) for phrase, _, _ in said(spaced))
-    if spaced.strip() in COVETOUS:
-        yield Match("covetous-argument", "warn", "By its name it asks the model for what it was told.", 0, len(raw))
 
 
 def _names(raw: str, known: Known, own: str) -> Iterator[Match]:
