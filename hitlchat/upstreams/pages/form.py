@@ -35,44 +35,36 @@ TRANSPORTS = (
 # A name is not needed to connect, and may come to mind later.
 NAMELESS = "unnamed"
 _PLAIN = (
-    "name",
-    "transport",
-    "url",
-    "command",
-    "allow_private",
-    "call_seconds",
-    "older_protocol",
-    "docs_url",
-    "enabled",
-)
+    "name", "transport", "url", "command", "allow_private", "call_seconds", "older_protocol", "docs_url", "enabled",
+)  # fmt: skip
 LONGEST_HINT = 60
 # A colon is no part of Base64: this is what is to be encoded.
 _BASIC = re.compile(r"Basic +([^\s:]*:.*)", re.IGNORECASE)
-ONE = "is one argument, with the space in it. Did you mean two lines?"
 
 
 def lines(arguments: Iterable[str]) -> str:
-    return "\n".join(map(_line, arguments))
+    """Return the arguments as lines; those that a line cannot hold as they are, in JSON."""
+    written = []
+    for argument in arguments:
+        is_plain = argument.strip() == argument != "" and not {"\r", "\n"} & {*argument}
+        is_plain = is_plain and not argument.startswith('"')
+        written.append(argument if is_plain else json.dumps(argument, ensure_ascii=False))
+    return "\n".join(written)
 
 
 def read(text: str) -> tuple[str, ...]:
     """The arguments of `text`; empty lines are none."""
-    return tuple(_argument(line) for line in text.replace("\r\n", "\n").split("\n") if line.strip())
+    return tuple(_argument(line.strip()) for line in text.replace("\r\n", "\n").split("\n") if line.strip())
 
 
 def argument_hints(arguments: Iterable[str]) -> list[str]:
     """Return a sentence about each argument that was probably meant as two."""
     joined = (arg for arg in arguments if arg.startswith("-") and "=" not in arg and len(arg.split()) > 1)
-    return [f"“{arg if len(arg) < LONGEST_HINT else arg[:LONGEST_HINT] + '…'}” {ONE}" for arg in joined]
-
-
-def _line(argument: str) -> str:
-    plain = argument.strip() == argument != "" and not any(ch in argument for ch in "\r\n")
-    return argument if plain and not argument.startswith('"') else json.dumps(argument, ensure_ascii=False)
+    cut = (arg if len(arg) < LONGEST_HINT else arg[:LONGEST_HINT] + "…" for arg in joined)
+    return [f"“{arg}” is one argument, with the space in it. Did you mean two lines?" for arg in cut]
 
 
 def _argument(line: str) -> str:
-    line = line.strip()
     if not line.startswith('"'):
         return line
     try:
@@ -164,7 +156,14 @@ class ServerForm(forms.Form):
         bound: bool = False,
     ) -> None:
         draft = draft or ServerDraft("")
-        super().__init__(request.POST if bound else None, initial=_initial(draft, saved))
+        initial = {
+            **{name: getattr(draft, name) for name in _PLAIN},
+            "args": lines(draft.args),
+            "docs_lacking": not draft.docs_adequate,
+            "entry": draft.gallery_entry,
+            "made_from": saved.updated_at.isoformat() if saved else "",
+        }
+        super().__init__(request.POST if bound else None, initial=initial)
         self.request, self.saved = request, saved
         self.header_rows, self.headers_given = self._rows("header", draft.headers, saved and saved.headers)
         self.env_rows, self.env_given = self._rows("env", draft.env, saved and saved.env)
@@ -256,13 +255,3 @@ class ServerForm(forms.Form):
 def confirmed_in(request: HttpRequest) -> str:
     """The command line that the person has agreed to; a browser writes its line ends in a way of its own."""
     return request.POST.get("confirmed", "").replace("\r\n", "\n")
-
-
-def _initial(draft: ServerDraft, saved: UpstreamServer | None) -> dict[str, Any]:
-    return {
-        **{name: getattr(draft, name) for name in _PLAIN},
-        "args": lines(draft.args),
-        "docs_lacking": not draft.docs_adequate,
-        "entry": draft.gallery_entry,
-        "made_from": saved.updated_at.isoformat() if saved else "",
-    }
