@@ -20,7 +20,7 @@ from hitlchat.upstreams import endpoint
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.risk.fingerprint import Offered
 from hitlchat.upstreams.risk.limits import checkable, unchecked
-from hitlchat.upstreams.risk.rubric import Assessment, assess_server, assess_tool, compose
+from hitlchat.upstreams.risk.rubric import Assessment, ServerFacts, assess_server, assess_tool, compose
 from hitlchat.upstreams.risk.scan import Known, findings_of, trips
 
 CHANGED = "Its server changed its definition after it was accepted."
@@ -32,6 +32,12 @@ EVENTS_AT_A_TIME = 500
 MOST_KNOWN = 10_000
 RISK_COLUMNS = ["risk_inherent", "risk_effective", "risk_floor", "risk_reasons"]
 UNSEEN = {ToolState.NEW, ToolState.HIDDEN}
+# Why calls of a tool end that was exposed, by the state that it has now.
+ENDED = {
+    ToolState.GONE: gettext_noop("its server does not offer the tool any more"),
+    ToolState.HIDDEN: gettext_noop("the tool is not exposed any more"),
+    ToolState.UNFIT: gettext_noop("its server changed the tool to what cannot be offered"),
+}
 
 
 def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
@@ -49,13 +55,6 @@ def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
             f"Its risk is L{tool.risk_inherent}; at most L{ceiling} is offered here."
         )
     return ToolState.EXPOSED, ""
-
-
-def move(tool: ComposedTool, ceiling: int) -> ToolState | None:
-    """Update the state of a tool; return the one before if it changed."""
-    before = ToolState(tool.state)
-    tool.state, tool.reason = state_of(tool, ceiling)
-    return before if before != tool.state else None
 
 
 def known_to(server: UpstreamServer) -> Known:
@@ -103,21 +102,9 @@ def altered() -> Iterator[str]:
             assert row.tool is not None
             wanted = update.columns(row, row.tool.name)
             texts = ("title", "description", "input_schema", "output_schema", "definition_hash")
-            is_same = not any(_differs(getattr(row.tool, name), wanted[name]) for name in texts)
-            if not is_same or canonical.sha256(row.pinned) != row.pinned_digest:
+            is_other = any(_differs(getattr(row.tool, name), wanted[name]) for name in texts)
+            if is_other or canonical.sha256(row.pinned) != row.pinned_digest:
                 yield translatable(f"The tool {row.tool.name} of the server {server.name} is not as it was accepted.")
-
-
-def note_accepted(tool: ComposedTool, actor: Actor, before: str) -> None:
-    """Put on record that somebody accepted what the server lists now; `before`: the digest accepted until then."""
-    data = {
-        "tool": tool.tool.name if tool.tool else tool.name,
-        "server": tool.server.name,
-        "listedAs": tool.name,
-        "before": {"digest": before},
-        "after": {"digest": tool.pinned_digest},
-    }
-    note(None, "tool.accepted", actor=actor, data=data)
 
 
 class Update:
@@ -130,7 +117,7 @@ class Update:
         self._ended: dict[UUID, str] = {}
 
     @cached_property
-    def _facts(self) -> Any:
+    def _facts(self) -> ServerFacts:
         return endpoint.facts_of(self.server, writes=self.server.writes)
 
     @cached_property
@@ -142,12 +129,8 @@ class Update:
         return endpoint.address_of(self.server)
 
     @cached_property
-    def _added(self) -> list[str]:
-        """Return sentences about the secrets that are added to the arguments (SR-7)."""
-        names = endpoint.secret_names(self.server)
-        return (
-            [translatable(f"The connection carries secrets that are added here: {', '.join(names)}.")] if names else []
-        )
+    def _secret_names(self) -> list[str]:
+        return endpoint.secret_names(self.server)
 
     def follow(self, row: ComposedTool, own: Assessment | None = None, *, changed: str = "") -> None:
         """Update risk, gate row and state from what `row` is now. `own`: its own risk, if known;
@@ -156,14 +139,19 @@ class Update:
         self.assess(row, own)
         if row.tool is not None and self._refresh(row, row.tool):
             self._ended.setdefault(row.tool.pk, changed or gettext_noop("the tool was changed"))
-        before = move(row, self.ceiling)
-        if before is None or row.tool_id is None:
+        before = ToolState(row.state)
+        row.state, row.reason = state_of(row, self.ceiling)
+        if before == row.state or row.tool_id is None:
             return
-        name = _event_name(row, before)
-        pinned = name == "tool.exposed"
-        self.add(row, name, pinned=pinned, before=before.value, reason=row.reason)
+        name = f"tool.{row.state}"
+        if row.state == ToolState.EXPOSED and before not in UNSEEN:
+            name = "tool.returned"
+        elif row.state == ToolState.WITHHELD and row.held:
+            name = "tool.changed"
+        self.add(row, name, pinned=name == "tool.exposed", before=before.value, reason=row.reason)
         if before == ToolState.EXPOSED:
-            self._ended.setdefault(row.tool_id, _why_ended(row))
+            withheld = f"the tool is withheld: {row.reason[:1].lower()}{row.reason[1:].rstrip('.')}"
+            self._ended.setdefault(row.tool_id, ENDED.get(ToolState(row.state), withheld))
 
     def add(self, row: ComposedTool, name: str, *, pinned: bool = False, **data: Any) -> None:
         """Add an event to the tool's history."""
@@ -173,18 +161,14 @@ class Update:
         if own is None and (own := self._own.get(row.seen_digest)) is None:
             own = assess_tool(Offered.from_json(row.seen), self._facts)
         self._own[row.seen_digest] = own
-        found = compose(
-            assess_server(self._facts),
-            own,
-            gated=is_gated(row),
-            poisoned=trips(findings_of(row.warnings)),
-        )
+        poisoned = trips(findings_of(row.warnings))
+        found = compose(assess_server(self._facts), own, gated=is_gated(row), poisoned=poisoned)
         row.risk_inherent, row.risk_effective = found.inherent, found.effective
         row.risk_floor = found.floor.id if found.floor else ""
         row.risk_reasons = list(found.reasons)
 
     def columns(self, row: ComposedTool, alias: str) -> dict[str, Any]:
-        """Return what the gate is told of `row`: as it was accepted, not as it is listed now."""
+        """Return the columns of its row in the gate: as it was accepted, not as it is listed now."""
         record = row.pinned or row.seen
         output = record.get("outputSchema")
         title = record.get("title") or (record.get("annotations") or {}).get("title") or ""
@@ -199,7 +183,16 @@ class Update:
             "origin": self.server.origin,
             "risk_level": row.risk_effective,
             "facts": self._sentences(row),
-            "definition_hash": self._definition_hash(row, alias),
+            # All that an approval is for: the accepted fingerprint, what was put over it, and the connection.
+            "definition_hash": canonical.sha256(
+                {
+                    "source": SOURCE,
+                    "alias": alias,
+                    "fingerprint": [row.pinned_profile, row.pinned_digest],
+                    "description": row.description,
+                    "connection": self._identity,
+                }
+            ),
         }
 
     def finish(self) -> None:
@@ -208,38 +201,30 @@ class Update:
         keep_catalog(self.server, self.actor)
         end_calls(self._ended, self.actor)
 
-    def _definition_hash(self, row: ComposedTool, alias: str) -> str:
-        """Hash all that an approval is for: the accepted fingerprint, what was put over it, and the connection."""
-        return canonical.sha256(
-            {
-                "source": SOURCE,
-                "alias": alias,
-                "fingerprint": [row.pinned_profile, row.pinned_digest],
-                "description": row.description,
-                "connection": self._identity,
-            }
-        )
-
     def _sentences(self, row: ComposedTool) -> list[str]:
-        where = translatable(f"It runs on the upstream server {self.server.name}, at {self._address}, as “{row.name}”.")
+        found = [
+            translatable(f"It runs on the upstream server {self.server.name}, at {self._address}, as “{row.name}”.")
+        ]
+        if names := self._secret_names:
+            # They are added to the arguments (SR-7).
+            found.append(translatable(f"The connection carries secrets that are added here: {', '.join(names)}."))
+        if alone := unchecked((row.pinned or row.seen).get("inputSchema") or {}):
+            found.append(alone)
         level = translatable(f"Its risk is L{row.risk_inherent}.")
         if row.risk_effective != row.risk_inherent:
             level = translatable(
                 f"Its risk is L{row.risk_inherent}; since every call is asked about it counts as L{row.risk_effective}."
             )
-        alone = unchecked((row.pinned or row.seen).get("inputSchema") or {})
-        sentences = (where, *self._added, *([alone] if alone else []), level, *row.risk_reasons[:MOST_REASONS])
-        return [storable(each) for each in sentences]
+        return [storable(each) for each in (*found, level, *row.risk_reasons[:MOST_REASONS])]
 
     def _refresh(self, row: ComposedTool, tool: Tool) -> bool:
-        """Bring its row in the gate up to date; whether that makes it another tool than was approved."""
+        """Bring its row in the gate up to date; return whether that makes it another tool than was approved."""
         wanted = self.columns(row, tool.name)
         differing = {name: value for name, value in wanted.items() if _differs(getattr(tool, name), value)}
-        if not differing:
-            return False
         for name, value in differing.items():
             setattr(tool, name, value)
-        tools.change(tool.pk, differing, self.actor)
+        if differing:
+            tools.change(tool.pk, differing, self.actor)
         return "definition_hash" in differing
 
 
@@ -294,20 +279,6 @@ def end_calls(reasons: Mapping[UUID, str], actor: Actor) -> None:
     open_calls = ToolCall.objects.filter(status__in=NOT_STARTED, source=SOURCE, tool__isnull=False)
     for tool_id in reasons.keys() & set(open_calls.values_list("tool_id", flat=True)):
         stopping.withdraw_tool(tool_id, actor=actor, why=reasons[tool_id])
-
-
-def _event_name(row: ComposedTool, before: ToolState) -> str:
-    if row.state == ToolState.EXPOSED:
-        return "tool.exposed" if before in UNSEEN else "tool.returned"
-    return "tool.changed" if row.state == ToolState.WITHHELD and row.held else f"tool.{row.state}"
-
-
-def _why_ended(row: ComposedTool) -> str:
-    return {
-        ToolState.GONE.value: gettext_noop("its server does not offer the tool any more"),
-        ToolState.HIDDEN.value: gettext_noop("the tool is not exposed any more"),
-        ToolState.UNFIT.value: gettext_noop("its server changed the tool to what cannot be offered"),
-    }.get(row.state, f"the tool is withheld: {row.reason[:1].lower()}{row.reason[1:].rstrip('.')}")
 
 
 def _differs(one: object, other: object) -> bool:

@@ -16,7 +16,7 @@ from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
 from hitlchat.upstreams.models import ComposedTool, ToolEvent
 from hitlchat.upstreams.risk import aliases, limits
-from hitlchat.upstreams.risk.scan import Known, blocks, findings_of
+from hitlchat.upstreams.risk.scan import Known, findings_of
 
 # In place of seconds to answer: those of the installation.
 USUAL = 0
@@ -47,7 +47,7 @@ class Change:
 
     @property
     def settings(self) -> Settings:
-        """Return those of the gate's own that are to be other ones."""
+        """Return the settings of the gate's own tool that change."""
         found = {name: value for name in spec.SETTINGS if (value := getattr(self, name)) is not None}
         return found | ({"deadline_seconds": None} if self.deadline_seconds == USUAL else {})
 
@@ -146,7 +146,7 @@ def loosens(row: ComposedTool, change: Change) -> bool:
 
 
 def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) -> Loosening | None:
-    """Return what somebody should be asked about before `change`, if it loosens anything.
+    """Return the loosening that somebody has to confirm before `change`, if any.
 
     `by_name`: what the gate says of the name that it gets.
     """
@@ -166,18 +166,11 @@ def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) 
 
 
 def loosening_back(row: ComposedTool) -> Loosening:
-    """Return what is to be asked about before a withheld tool comes back with the settings that it has."""
+    """Return the loosening to confirm before a withheld tool comes back with the settings that it has."""
     now = guard(row)
+    mode, risk = now.hitl_mode, row.risk_inherent
     return Loosening(
-        tool=row.pk,
-        server=row.server.name,
-        name=row.name,
-        risk=row.risk_inherent,
-        before=now.hitl_mode,
-        after=now.hitl_mode,
-        exposes=True,
-        rule=False,
-        condition=now.condition,
+        row.pk, row.server.name, row.name, risk, mode, mode, exposes=True, rule=False, condition=now.condition
     )
 
 
@@ -189,7 +182,7 @@ def rewords(row: ComposedTool, change: Change) -> bool:
 
 
 def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[Objection]:
-    """Return what speaks against a change; empty if it can be made.
+    """Return the objections to a change; none if it can be made.
 
     `row` has been assessed, and `known` are the names of what is not its own.
     """
@@ -198,18 +191,17 @@ def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list
 
 
 def suspicion(row: ComposedTool) -> Objection | None:
-    """Return what has to be read before anyone is let near the tool, as its server lists it now."""
-    findings = findings_of(row.warnings)
-    if not blocks(findings):
-        return None
-    said = next(found.sentence for found in findings if found.severity == "block")
-    return Objection(
-        "warnings_read", translatable(f"Its texts are suspicious ({said}) Read the warnings, and say that you did.")
-    )
+    """Return the objection to suspicious texts of the tool, as its server lists it now, that nobody has read."""
+    for found in findings_of(row.warnings):
+        if found.severity == "block":
+            said = found.sentence
+            sentence = translatable(f"Its texts are suspicious ({said}) Read the warnings, and say that you did.")
+            return Objection("warnings_read", sentence)
+    return None
 
 
 def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[Objection]:
-    """Yield what models are told once an exposed tool is what its server lists now."""
+    """Yield objections to the description that an exposed tool has once it is as its server lists it now."""
     if row.exposed:
         yield from _elsewhere(row.description or row.seen.get("description", ""), known)
 
@@ -259,7 +251,8 @@ def _rules(row: ComposedTool, change: Change) -> Iterator[Objection]:
             return
         if row.tool is None or change.condition != row.tool.condition:
             said = async_to_sync(conditions.fault_in)(change.condition, record.get("inputSchema") or {})
-            yield from [Objection("condition", f"Condition: {said}")] if said else []
+            if said:
+                yield Objection("condition", f"Condition: {said}")
 
 
 def _wrong(error: Exception, condition: str) -> str:
@@ -281,15 +274,14 @@ def _exposing(row: ComposedTool, change: Change, ceiling: int) -> Iterator[Objec
     if row.held:
         yield Objection("exposed", "It changed after it was accepted. Look at the difference and accept it first.")
     if row.risk_inherent > ceiling:
-        yield Objection(
-            "exposed", translatable(f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here.")
-        )
+        sentence = translatable(f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here.")
+        yield Objection("exposed", sentence)
     if not change.warnings_read and (found := suspicion(row)):
         yield found
 
 
 def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[Objection]:
-    """Yield what will be told to models, wherever it is or becomes exposed."""
+    """Yield objections to the description for models, wherever the tool is or becomes exposed."""
     is_offered = row.exposed if change.exposed is None else change.exposed
     if not is_offered or (row.exposed and change.description is None):
         return

@@ -24,6 +24,9 @@ from hitlchat.upstreams.risk.rubric import assess_server
 from hitlchat.upstreams.risk.scan import findings_of
 from hitlchat.upstreams.server_draft import ServerDraft, draft_of
 
+# Of what goes into a file or another program.
+WIDE = 200
+Row = Sequence[object]
 WITH_A_SERVER = {
     "show": "everything about one server, but its secrets",
     "test": "connect once, with a client of its own, and say what came of it",
@@ -37,8 +40,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", default="", help="who does it: an administrator's user name, if there are several")
     found = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
     found.add_parser("list", help="all servers")
-    for name, said in WITH_A_SERVER.items():
-        found.add_parser(name, help=said).add_argument("name")
+    for name, meaning in WITH_A_SERVER.items():
+        found.add_parser(name, help=meaning).add_argument("name")
     deleting = found.add_parser("delete", help="remove a server with its tools")
     deleting.add_argument("name")
     deleting.add_argument("--yes", action="store_true", help="do not ask")
@@ -46,9 +49,22 @@ def add(parser: argparse.ArgumentParser) -> None:
     tools = found.add_parser("tools", help="the tools of a server")
     tools.add_argument("name")
     tools.add_argument("--state", choices=ToolState.values, default="")
-    _add_exposing(found.add_parser("expose", help="offer a tool, and say how it asks"))
-    _with_a_tool(found.add_parser("hide", help="do not offer a tool any more"))
-    _add_accepting(found.add_parser("accept", help="take a tool as its server lists it now"))
+    exposing = found.add_parser("expose", help="offer a tool, and say how it asks")
+    hiding = found.add_parser("hide", help="do not offer a tool any more")
+    accepting = found.add_parser("accept", help="take a tool as its server lists it now")
+    for parser in (exposing, hiding, accepting):
+        parser.add_argument("name")
+        parser.add_argument("tool", help="the server's own name of it")
+    exposing.add_argument("--alias", help="the name under which it is offered")
+    exposing.add_argument("--description", help="instead of the server's own")
+    exposing.add_argument("--mode", choices=HitlMode.values, help="how it asks (REQUIRED at first)")
+    exposing.add_argument("--prompt", help="the question of the approval card")
+    exposing.add_argument("--condition", help="a Python expression that decides, for CONDITIONAL")
+    exposing.add_argument("--warnings-read", action="store_true", help="you have read the warnings about its texts")
+    exposing.add_argument("--less-oversight", action="store_true", help="also where it will ask less than it did")
+    accepting.add_argument("--digest", default="", help="of what you have looked at; else you are shown it and asked")
+    accepting.add_argument("--keep-mode", action="store_true", help="also where it does not ask every time")
+    accepting.add_argument("--warnings-read", action="store_true", help="you have read the warnings about its texts")
 
 
 def _add_adding(parser: argparse.ArgumentParser) -> None:
@@ -59,44 +75,17 @@ def _add_adding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--args", dest="program_args", nargs=argparse.REMAINDER, default=[], help="all that follows is for the program"
     )
-    for kind, said in (("header", "a header"), ("env", "a variable for the program")):
-        secret = f"{said}, secret; without =VALUE you are asked, or standard input has it on a line"
-        _many(parser, f"--{kind}", "NAME[=VALUE]", secret)
-        _many(parser, f"--plain-{kind}", "NAME=VALUE", f"{said} that anyone may see")
+    for kind, what in (("header", "a header"), ("env", "a variable for the program")):
+        secret = f"{what}, secret; without =VALUE you are asked, or standard input has it on a line"
+        parser.add_argument(f"--{kind}", action="append", default=[], metavar="NAME[=VALUE]", help=secret)
+        plain = f"{what} that anyone may see"
+        parser.add_argument(f"--plain-{kind}", action="append", default=[], metavar="NAME=VALUE", help=plain)
     parser.add_argument("--allow-private", action="store_true", help="its name may lead to a private address")
     parser.add_argument("--call-seconds", type=int, default=60, help="how long one call may take")
     parser.add_argument("--older-protocol", action="store_true", help="its newest revision of MCP is broken")
     parser.add_argument("--docs", default="", help="the address of its documentation")
     parser.add_argument("--disabled", action="store_true", help="do not connect yet")
     parser.add_argument("--confirm", default="", metavar="COMMAND-LINE", help="start this program, word for word")
-
-
-def _many(parser: argparse.ArgumentParser, name: str, metavar: str, said: str) -> None:
-    parser.add_argument(name, action="append", default=[], metavar=metavar, help=said)
-
-
-def _with_a_tool(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    parser.add_argument("name")
-    parser.add_argument("tool", help="the server's own name of it")
-    return parser
-
-
-def _add_exposing(parser: argparse.ArgumentParser) -> None:
-    _with_a_tool(parser)
-    parser.add_argument("--alias", help="the name under which it is offered")
-    parser.add_argument("--description", help="instead of the server's own")
-    parser.add_argument("--mode", choices=HitlMode.values, help="how it asks (REQUIRED at first)")
-    parser.add_argument("--prompt", help="the question of the approval card")
-    parser.add_argument("--condition", help="a Python expression that decides, for CONDITIONAL")
-    parser.add_argument("--warnings-read", action="store_true", help="you have read the warnings about its texts")
-    parser.add_argument("--less-oversight", action="store_true", help="also where it will ask less than it did")
-
-
-def _add_accepting(parser: argparse.ArgumentParser) -> None:
-    _with_a_tool(parser)
-    parser.add_argument("--digest", default="", help="of what you have looked at; else you are shown it and asked")
-    parser.add_argument("--keep-mode", action="store_true", help="also where it does not ask every time")
-    parser.add_argument("--warnings-read", action="store_true", help="you have read the warnings about its texts")
 
 
 def described(options: dict[str, Any]) -> ServerDraft:
@@ -124,7 +113,12 @@ def described(options: dict[str, Any]) -> ServerDraft:
 
 
 def _values(kind: str, options: dict[str, Any]) -> tuple[Value, ...]:
-    found = [Value(*_pair(text)) for text in options[kind]]
+    found = []
+    for text in options[kind]:
+        name, given, value = text.partition("=")
+        if not given:
+            value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+        found.append(Value(name, value))
     for text in options[f"plain_{kind}"]:
         name, given, value = text.partition("=")
         if not given:
@@ -133,40 +127,22 @@ def _values(kind: str, options: dict[str, Any]) -> tuple[Value, ...]:
     return tuple(found)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, given, value = text.partition("=")
-    return name, value if given else _asked_for(name)
-
-
-def _asked_for(name: str) -> str:
-    if sys.stdin.isatty():
-        return getpass.getpass(f"{name}: ")
-    return sys.stdin.readline().rstrip("\n")
-
-
-# Of what goes into a file or another program.
-WIDE = 200
-SEALED = "(secret, kept)"
-
-Row = Sequence[object]
-
-
 def servers(rows: Iterable[UpstreamServer]) -> str:
     """`rows` with their counts of exposed tools."""
     heads = ("name", "address", "transport", "state", "tools", "exposed", "risk", "reason")
-    return _table(heads, map(_server, rows))
-
-
-def _server(row: UpstreamServer) -> Row:
-    exposed = row.exposed_count  # type: ignore[attr-defined]  # annotated by the command
-    risk = f"L{assess_server(endpoint.facts_of(row, writes=row.writes)).level}"
-    tools = "" if row.tool_count is None else row.tool_count
-    return row.name, endpoint.place_of(row), row.transport, row.state, tools, exposed, risk, row.reason
+    found: list[Row] = []
+    for row in rows:
+        exposed = row.exposed_count  # type: ignore[attr-defined]  # annotated by the command
+        risk = f"L{assess_server(endpoint.facts_of(row, writes=row.writes)).level}"
+        tools = "" if row.tool_count is None else row.tool_count
+        found.append((row.name, endpoint.place_of(row), row.transport, row.state, tools, exposed, risk, row.reason))
+    return _table(heads, found)
 
 
 def server(row: UpstreamServer) -> str:
     """Everything of one server but its secrets."""
     risk = assess_server(endpoint.facts_of(row, writes=row.writes))
+    error_at = f" (at {row.last_error_at:%Y-%m-%d %H:%M:%S} UTC)" if row.last_error_at else ""
     facts: list[Row] = [
         ("name", row.name),
         ("transport", row.get_transport_display()),
@@ -178,7 +154,7 @@ def server(row: UpstreamServer) -> str:
         ("documentation", row.docs_url),
         ("state", row.get_state_display()),
         ("reason", row.reason),
-        ("last error", _last_error(row)),
+        ("last error", f"{row.last_error}{error_at}" if row.last_error else ""),
         ("latency", "" if row.latency_ms is None else f"{row.latency_ms:.0f} ms"),
         ("says it is", f"{row.told_name} {row.told_version}".strip()),
         ("protocol", row.protocol_version + (", the older one by choice" if row.older_protocol else "")),
@@ -191,14 +167,9 @@ def server(row: UpstreamServer) -> str:
     return _table(("", ""), (fact for fact in facts if str(fact[1])))
 
 
-def _value(kept: Stored) -> str:
-    shown = kept.shown()
-    return f"{shown.name}: {SEALED if shown.value is None else shown.value}"
-
-
-def _last_error(row: UpstreamServer) -> str:
-    at = f" (at {row.last_error_at:%Y-%m-%d %H:%M:%S} UTC)" if row.last_error_at else ""
-    return f"{row.last_error}{at}" if row.last_error else ""
+def _value(stored: Stored) -> str:
+    shown = stored.shown()
+    return f"{shown.name}: {'(secret, kept)' if shown.value is None else shown.value}"
 
 
 def trial(found: Trial) -> str:
@@ -216,16 +187,14 @@ def trial(found: Trial) -> str:
 
 def tools(rows: Iterable[ComposedTool]) -> str:
     """Return the table of tools, whose servers and rows in the gate are loaded."""
-    found = list(rows)
-    aliases = exposure.proposals(found)
-    heads = ("tool", "alias", "state", "HITL", "risk", "warnings", "reason")
-    return _table(heads, (_tool(row, aliases[row.pk]) for row in found))
-
-
-def _tool(row: ComposedTool, alias: str) -> Row:
-    mode = row.tool.hitl_mode if row.tool else "REQUIRED"
-    risk = f"L{row.risk_inherent} → L{row.risk_effective}"
-    return row.name, alias, row.state, mode, risk, len(row.warnings) or "", row.reason
+    loaded = list(rows)
+    aliases = exposure.proposals(loaded)
+    found: list[Row] = []
+    for row in loaded:
+        mode = row.tool.hitl_mode if row.tool else "REQUIRED"
+        risk = f"L{row.risk_inherent} → L{row.risk_effective}"
+        found.append((row.name, aliases[row.pk], row.state, mode, risk, len(row.warnings) or "", row.reason))
+    return _table(("tool", "alias", "state", "HITL", "risk", "warnings", "reason"), found)
 
 
 def warnings(row: ComposedTool) -> str:

@@ -49,6 +49,14 @@ class Names:
     problems: dict[UUID, list[Objection]]
 
 
+class NotListed(Refused):
+    """The tool cannot be accepted as it is now: its server does not list it."""
+
+
+class BadExposure(ValueError):
+    """An invalid mode or ceiling; the message says what was expected."""
+
+
 def proposals(rows: Iterable[ComposedTool]) -> dict[UUID, str]:
     """The alias of each tool: the one it has, else the one it would get. With their servers and tools loaded."""
     return aliases([(row, None) for row in rows]).given
@@ -59,7 +67,12 @@ def aliases(wanted: list[Wanted]) -> Names:
     used = set(Tool.objects.values_list("name", flat=True))
     chosen = {row.pk: alias for row, alias in wanted if alias and not (row.tool and row.tool.name == alias)}
     others = [(row, alias) for row, alias in wanted if row.pk not in chosen]
-    given = _default(others, used)
+    # The alias that each has, unless the default is asked for; new ones keep clear of all others.
+    given = {row.pk: row.tool.name for row, alias in others if row.tool and alias in {None, row.tool.name}}
+    offers = {row.pk: (row.server.name, row.name) for row, _ in others if row.pk not in given}
+    renamed = {row.tool.name for row, _ in others if row.tool and row.pk in offers}
+    assigned = rules.assign(offers.values(), used - renamed)
+    given |= {pk: assigned[offer] for pk, offer in offers.items()}
     defaults, alike = set(given.values()), Counter(map(rules.shape, chosen.values()))
     problems: dict[UUID, list[Objection]] = {}
     for row, _ in wanted:
@@ -73,19 +86,6 @@ def aliases(wanted: list[Wanted]) -> Names:
             problems[row.pk] = [Objection("alias", sentence)]
         given[row.pk] = alias
     return Names(given, problems)
-
-
-def _default(wanted: list[Wanted], used: set[str]) -> dict[UUID, str]:
-    """The alias that each has, unless the default is asked for; new ones keep clear of all others."""
-    has = {row.pk: row.tool.name for row, alias in wanted if row.tool and alias in {None, row.tool.name}}
-    offers = {row.pk: (row.server.name, row.name) for row, _ in wanted if row.pk not in has}
-    own = {row.tool.name for row, _ in wanted if row.tool and row.pk in offers}
-    assigned = rules.assign(offers.values(), used - own)
-    return has | {pk: assigned[offer] for pk, offer in offers.items()}
-
-
-class NotListed(Refused):
-    """The tool cannot be accepted as it is now: its server does not list it."""
 
 
 def apply(
@@ -162,9 +162,15 @@ def accept(
 
 def _accept(row: ComposedTool, update: catalog.Update, *, keep_mode: bool) -> None:
     before, changed = settings_of(row), row.held or row.seen_digest != row.pinned_digest
-    accepted = row.pinned_digest
+    data = {
+        "tool": row.tool.name if row.tool else row.name,
+        "server": row.server.name,
+        "listedAs": row.name,
+        "before": {"digest": row.pinned_digest},
+        "after": {"digest": row.seen_digest},
+    }
     _pin(row, update.actor)
-    catalog.note_accepted(row, update.actor, accepted)
+    note(None, "tool.accepted", actor=update.actor, data=data)
     update.add(row, "tool.accepted", pinned=True)
     if changed and not keep_mode and row.tool is not None and row.tool.hitl_mode != HitlMode.REQUIRED:
         _set(row.tool, {"hitl_mode": HitlMode.REQUIRED.value}, update.actor)
@@ -175,10 +181,10 @@ def _locked(ids: Iterable[UUID]) -> dict[UUID, ComposedTool]:
     """Lock tools and their servers, the servers first as everywhere."""
     found = ComposedTool.objects.filter(pk__in=list(ids))
     servers = UpstreamServer.objects.select_for_update().filter(pk__in=found.values("server")).order_by("pk")
-    known = {server.pk: server for server in servers}
+    by_id = {server.pk: server for server in servers}
     rows = {row.pk: row for row in found.select_related("tool").select_for_update(of=("self",)).order_by("pk")}
     for row in rows.values():
-        row.server = known[row.server_id]
+        row.server = by_id[row.server_id]
     return rows
 
 
@@ -198,18 +204,14 @@ def _question(
 ) -> NotConfirmed:
     """Return the loosenings to confirm, each tool once and as it is to be."""
     chosen = [each for pk, change in wanted.items() if (each := loosening(rows[pk], change, by_name.get(pk, ())))]
-    known = {each.tool for each in chosen}
-    others = (_back(each, wanted.get(each.tool)) for each in returning if each.tool not in known)
-    return NotConfirmed([*chosen, *(each for each in others if each)])
-
-
-def _back(back: Loosening, change: Change | None) -> Loosening | None:
-    """Return what a change leaves of a returning loosening, if anything."""
-    if change is None:
-        return back
-    mode = change.hitl_mode or back.after
-    stays_away = change.exposed is False or mode == HitlMode.REQUIRED
-    return None if stays_away else replace(back, before=mode, after=mode)
+    tools_chosen, others = {each.tool for each in chosen}, []
+    for back in (each for each in returning if each.tool not in tools_chosen):
+        change = wanted.get(back.tool, Change(back.tool))
+        mode = change.hitl_mode or back.after
+        # Unless the change keeps it away, or lets it ask every time.
+        if change.exposed is not False and mode != HitlMode.REQUIRED:
+            others.append(replace(back, before=mode, after=mode))
+    return NotConfirmed([*chosen, *others])
 
 
 def _apply(
@@ -298,10 +300,6 @@ def _save(rows: list[ComposedTool]) -> None:
 def _pieces(rows: list[ComposedTool]) -> Iterator[QuerySet[ComposedTool]]:
     for start in range(0, len(rows), catalog.AT_A_TIME):
         yield ComposedTool.objects.filter(pk__in=[row.pk for row in rows[start : start + catalog.AT_A_TIME]])
-
-
-class BadExposure(ValueError):
-    """An invalid mode or ceiling; the message says what was expected."""
 
 
 def offers(mode: str, source: str) -> bool:
