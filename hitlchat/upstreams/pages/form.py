@@ -246,10 +246,10 @@ class ServerForm(forms.Form):
     def _rows(
         self, kind: Literal["header", "env"], given: tuple[Value, ...], stored: Any
     ) -> tuple[list[Row], tuple[Value, ...]]:
-        known = server_draft.read_values(stored or ())
+        before = server_draft.read_values(stored or ())
         if self.is_bound and isinstance(self.data, QueryDict):
-            return values.posted(self.data, kind, known, person(self.request).pk)
-        return values.rows(given, known), given
+            return values.posted(self.data, kind, before, person(self.request).pk)
+        return values.rows(given, before), given
 
 
 def confirmed_in(request: HttpRequest) -> str:

@@ -1,7 +1,6 @@
 """One upstream tool and the history of all: what was accepted, what it has become, and what to do about that."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -75,49 +74,33 @@ LOOKS = {
 }
 
 
-@dataclass(frozen=True)
-class Line:
-    """One event, in words."""
+def line_of(event: ToolEvent) -> dict[str, Any]:
+    """Return one event in words. `link`: the name of its own page, if that has more than a line of a list."""
+    means = _MEANS.get(event.means, gettext_noop("by a program in their name"))
+    return {
+        "event": event,
+        "words": WORDS.get(event.name, event.name),
+        "link": _LINKS.get(event.name, ""),
+        "who": event.actor.get_username() if event.actor else _("hitlchat, by itself"),
+        "means": means if event.actor else "",
+        # Not where the words give it.
+        "reason": "" if event.name in {"tool.changed", "tool.gone"} else str(event.data.get("reason", "")),
+        "settings": _settings_changed(event),
+    }
 
-    event: ToolEvent
 
-    @property
-    def words(self) -> str:
-        return WORDS.get(self.event.name, self.event.name)
-
-    @property
-    def link(self) -> str:
-        """Return the name of the event's own page; empty if that has nothing more than a line of a list."""
-        return _LINKS.get(self.event.name, "")
-
-    @property
-    def who(self) -> str:
-        return self.event.actor.get_username() if self.event.actor else _("hitlchat, by itself")
-
-    @property
-    def means(self) -> str:
-        if self.event.actor is None:
-            return ""
-        return _MEANS.get(self.event.means, gettext_noop("by a program in their name"))
-
-    @property
-    def reason(self) -> str:
-        """Return the reason of the event, where its words do not give it."""
-        return "" if self.event.name in {"tool.changed", "tool.gone"} else str(self.event.data.get("reason", ""))
-
-    @property
-    def settings(self) -> list[dict[str, str]]:
-        """Return the settings that were changed; empty texts where there was none."""
-        if self.event.name not in {"tool.configured", "tool.exposed"}:
-            return []
-        # Whoever exposes a tool settles the rest of it in the same moment.
-        data = self.event.data if self.event.name == "tool.configured" else self.event.data.get("settings") or {}
-        found = []
-        for name, words in SETTINGS.items():
-            before, after = (_in_words(name, str((data.get(key) or {}).get(name, ""))) for key in ("before", "after"))
-            if before != after:
-                found.append({"words": _(words), "before": before, "after": after})
-        return found
+def _settings_changed(event: ToolEvent) -> list[dict[str, str]]:
+    """Return the settings that were changed; empty texts where there was none."""
+    if event.name not in {"tool.configured", "tool.exposed"}:
+        return []
+    # Whoever exposes a tool settles the rest of it in the same moment.
+    data = event.data if event.name == "tool.configured" else event.data.get("settings") or {}
+    found = []
+    for name, words in SETTINGS.items():
+        before, after = (_in_words(name, str((data.get(key) or {}).get(name, ""))) for key in ("before", "after"))
+        if before != after:
+            found.append({"words": _(words), "before": before, "after": after})
+    return found
 
 
 def _in_words(name: str, value: str) -> str:
@@ -138,7 +121,7 @@ def page_of(events: QuerySet[ToolEvent], query: QueryDict) -> dict[str, Any]:
     related = events.select_related("actor", "tool__server").defer("record", "tool__seen", "tool__pinned")
     rows = list(related.order_by("-pk")[: AT_A_TIME + 1])
     shown = rows[:AT_A_TIME]
-    return {"lines": list(map(Line, shown)), "older": shown[-1].pk if len(rows) > AT_A_TIME else None}
+    return {"lines": list(map(line_of, shown)), "older": shown[-1].pk if len(rows) > AT_A_TIME else None}
 
 
 def fields(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -180,7 +163,7 @@ def acceptance_of(row: ComposedTool) -> dict[str, Any]:
     facts = endpoint.facts_of(row.server, writes=row.server.writes)
     then = endpoint.facts_of(row.server, writes=wrote)
     old, new = scan(pinned, catalog.known_to(row.server)), findings_of(row.warnings)
-    known = {(each.id, each.where, each.excerpt) for each in old}
+    accepted = {(each.id, each.where, each.excerpt) for each in old}
     gated = catalog.is_gated(row)
     before = compose(assess_server(then), assess_tool(pinned, then), gated=gated, poisoned=trips(old))
     after = compose(assess_server(facts), assess_tool(seen, facts), gated=True, poisoned=trips(new))
@@ -193,7 +176,7 @@ def acceptance_of(row: ComposedTool) -> dict[str, Any]:
         "before": before,
         "after": after,
         "riskier": after.inherent > before.inherent,
-        "new_warnings": [each for each in new if (each.id, each.where, each.excerpt) not in known],
+        "new_warnings": [each for each in new if (each.id, each.where, each.excerpt) not in accepted],
         "withdrawn": withdrawn,
         "loses_mode": not gated,
         "must_read": blocks(new),
@@ -217,7 +200,7 @@ def history(request: HttpRequest) -> HttpResponse:
 def event(request: HttpRequest, event_id: int) -> HttpResponse:
     """Return one event, and how its record differs from the one that had been accepted before."""
     found = get_object_or_404(ToolEvent.objects.select_related("actor", "tool__server"), pk=event_id)
-    context: dict[str, Any] = {"section": "servers", "event": found, "line": Line(found)}
+    context: dict[str, Any] = {"section": "servers", "event": found, "line": line_of(found)}
     if found.record is not None:
         own = Q(tool=found.tool_id) if found.tool_id else Q(server_name=found.server_name, tool_name=found.tool_name)
         # At these events somebody, or a newer fingerprint, fixed the tool's record.

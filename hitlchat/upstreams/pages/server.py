@@ -25,7 +25,6 @@ from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Tran
 from hitlchat.upstreams.pages import sign_in, summary
 from hitlchat.upstreams.pages.form import ServerForm, argument_hints, confirmed_in
 from hitlchat.upstreams.pages.summary import administrator_only, server_named
-from hitlchat.upstreams.risk.rubric import Assessment
 from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.servers import NotConfirmed
 
@@ -35,14 +34,14 @@ MOST_SEARCHED = 200
 HAS_WITHHELD = "has-withheld"
 MOST_NAMED = 12
 TOOLS_ON_A_PAGE = 100
-# What needs a person comes first.
-_ORDER = (
-    ToolState.WITHHELD, ToolState.EXPOSED, ToolState.NEW, ToolState.HIDDEN, ToolState.UNFIT, ToolState.GONE,
-)  # fmt: skip
+# In the order of the page: what needs a person comes first.
 _LOOKS = {
     ToolState.WITHHELD: ("unknown", "alert"),
     ToolState.EXPOSED: ("succeeded", "check"),
+    ToolState.NEW: ("", "ban"),
+    ToolState.HIDDEN: ("", "ban"),
     ToolState.UNFIT: ("failed", "x"),
+    ToolState.GONE: ("", "ban"),
 }
 
 
@@ -105,25 +104,12 @@ def _found(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Risk:
-    """`assessment` None: what was typed is not enough to tell. `supposed`: nobody has seen its tools yet."""
-
-    assessment: Assessment | None
-    supposed: bool
-
-    @property
-    def mark(self) -> str:
-        found = self.assessment
-        return canonical.sha256([found and [found.level, list(found.reasons)], self.supposed])[:16]
-
-
 @administrator_only
 @require_POST
 def risk(request: HttpRequest) -> HttpResponse:
     """Return the risk of what is typed, or nothing if the page shows it."""
     found = risk_of_form(form_of(request))
-    if found.mark == request.POST.get("risk-mark"):
+    if found["mark"] == request.POST.get("risk-mark"):
         return HttpResponse(status=204)
     return render(request, "servers/_risk.html", {"risk": found})
 
@@ -134,12 +120,21 @@ def form_of(request: HttpRequest) -> ServerForm:
     return ServerForm(request, draft=draft_of(saved) if saved else None, saved=saved, bound=True)
 
 
-def risk_of_form(form: ServerForm) -> Risk:
+def risk_of_form(form: ServerForm) -> dict[str, Any]:
+    """Return the risk of what is typed. `assessment` None: it is not enough to tell. `supposed`: nobody has seen its
+    tools yet. `mark` changes when it has to be drawn again.
+    """
     draft, saved = form.typed(), form.saved
-    supposed = saved is None or saved.listed_at is None
     where = "command" if draft.transport == Transport.STDIO else "url"
-    if {"transport", where} & server_draft.problems(draft).keys():
-        return Risk(None, supposed)
+    found = None
+    if not {"transport", where} & server_draft.problems(draft).keys():
+        found = summary.risk_of(_as_row(draft, saved))
+    supposed = saved is None or saved.listed_at is None
+    mark = canonical.sha256([found and [found.level, list(found.reasons)], supposed])[:16]
+    return {"assessment": found, "supposed": supposed, "mark": mark}
+
+
+def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
     # Never stored: nothing of it was checked, and no header has its value.
     row = UpstreamServer(
         transport=draft.transport,
@@ -152,24 +147,19 @@ def risk_of_form(form: ServerForm) -> Risk:
     )
     if saved is not None:
         row.pk, row.created_at, row.used_at, row.writes = saved.pk, saved.created_at, saved.used_at, saved.writes
-    return Risk(summary.risk_of(row), supposed)
-
-
-def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -> dict[str, Any]:
-    page = {"section": "servers", "form": form, "risk": risk_of_form(form)}
-    return page | live_parts(request, server) | sign_in.block(server)
+    return row
 
 
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
     """Return what changes by itself."""
     found = summary.summary_of(server)
-    order = Case(*(When(state=state, then=Value(at)) for at, state in enumerate(_ORDER)), output_field=IntegerField())
+    order = Case(*(When(state=state, then=Value(at)) for at, state in enumerate(_LOOKS)), output_field=IntegerField())
     rows = server.tools.select_related("tool", "server").order_by(order, "name")
     page = Paginator(rows, TOOLS_ON_A_PAGE).get_page(request.GET.get("page"))
     names = exposure.proposals(page)
     lines = []
     for row in page:
-        look, icon = _LOOKS.get(ToolState(row.state), ("", "ban"))
+        look, icon = _LOOKS[ToolState(row.state)]
         lines.append({"row": row, "alias": names[row.pk], "look": look, "icon": icon})
     return {
         "server": found.server,
@@ -203,7 +193,8 @@ def server(request: HttpRequest, name: str) -> HttpResponse:
     saved, to_confirm = _save(request, form)
     if saved:
         return redirect("servers:server", saved.name)
-    context = whole_page(request, found, form) | {"to_confirm": to_confirm}
+    context = {"section": "servers", "form": form, "risk": risk_of_form(form), "to_confirm": to_confirm}
+    context |= live_parts(request, found) | sign_in.block(found)
     return render(request, "servers/server.html", context, status=422 if form.errors or to_confirm else 200)
 
 
@@ -265,7 +256,7 @@ def _change(request: HttpRequest, saved: UpstreamServer, form: ServerForm) -> Up
         before = summary.open_calls(now)
         changed = servers.change(now.pk, form.draft(), actor_of(request), confirmed=confirmed_in(request))
         withdrawn = before.not_started - summary.open_calls(changed).not_started
-    messages.success(request, _changed(now, changed) + summary.calls(withdrawn, "withdrawn"))
+    messages.success(request, _changed(now, changed) + summary.withdrawn_calls(withdrawn))
     return changed
 
 
@@ -304,7 +295,7 @@ def enable(request: HttpRequest, name: str) -> HttpResponse:
         changed = servers.enable(found.pk, enabled, actor_of(request))
         withdrawn = before.not_started - summary.open_calls(changed).not_started
     sentence = _("It is being connected.") if enabled else _("It is disabled, and its tools have left the catalog.")
-    messages.success(request, sentence + summary.calls(withdrawn, "withdrawn"))
+    messages.success(request, sentence + summary.withdrawn_calls(withdrawn))
     return redirect("servers:server", name)
 
 
@@ -316,7 +307,7 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST":
         servers.delete(found.pk, actor_of(request))
         deleted = _("{server} is deleted, with its tools.").format(server=found.name)
-        messages.success(request, deleted + summary.calls(calls.not_started, "withdrawn"))
+        messages.success(request, deleted + summary.withdrawn_calls(calls.not_started))
         return redirect("servers:list")
     context = {"section": "servers", "line": summary.summary_of(found), "server": found, "calls": calls}
     return render(request, "servers/delete.html", context)
@@ -365,7 +356,7 @@ def _tried(request: HttpRequest, row: UpstreamServer) -> HttpResponse:
         "tools": tools,
         "named": tools[:MOST_NAMED],
         "more": len(tools) - MOST_NAMED,
-        "notes": list(map(summary.Note.of, trial.notes)),
+        "notes": list(map(summary.note_of, trial.notes)),
         "is_saved": "of" in request.POST,
     }
     return render(request, "servers/_test.html", context)

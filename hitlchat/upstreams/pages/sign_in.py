@@ -109,7 +109,7 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, server, form, status=422)
     places = [_absolute(request, view, server.pk) for view in ("servers:callback", "servers:client")]
-    asking = Asking(actor_of(request), person(request).pk, _session(request), *places)
+    asking = Asking(actor_of(request), person(request).pk, request.session.session_key or "", *places)
     try:
         begun = flow.begin(server, asking, form.typed(seen="changed" in request.POST))
     except NoClient as error:
@@ -131,7 +131,8 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
     query = request.GET
     answer = (query.get("state", ""), query.get("code", ""), query.get("iss"), query.get("error", ""))
     try:
-        flow.finish(server_id, Brought(person(request).pk, _session(request), *answer), actor_of(request))
+        brought = Brought(person(request).pk, request.session.session_key or "", *answer)
+        flow.finish(server_id, brought, actor_of(request))
     except NotPossible as error:
         # With what an administrator entered the last time.
         found = SignIn.objects.filter(pk=server.pk).first()
@@ -167,10 +168,6 @@ def client(request: HttpRequest, server_id: UUID) -> JsonResponse:
     described = clients.wanted_metadata(_absolute(request, "servers:callback", server_id))
     shown = described.model_dump(by_alias=True, mode="json", exclude_none=True)
     return JsonResponse({"client_id": _absolute(request, "servers:client", server_id), **shown})
-
-
-def _session(request: HttpRequest) -> str:
-    return request.session.session_key or ""
 
 
 def _absolute(request: HttpRequest, view: str, server_id: UUID) -> str:

@@ -72,8 +72,8 @@ class ServerSummary:
         return duration(self.server.latency_ms if self.server.state == ServerState.UP else None)
 
     @property
-    def notes(self) -> "list[Note]":
-        return list(map(Note.of, self.server.notes))
+    def notes(self) -> list[tuple[str, datetime | None]]:
+        return list(map(note_of, self.server.notes))
 
     @property
     def transport(self) -> str:
@@ -97,20 +97,13 @@ class OpenCalls:
         return self.waiting + self.cleared
 
 
-@dataclass(frozen=True)
-class Note:
-    """A line that a server wrote; `at` None: kept without its time."""
-
-    text: str
-    at: datetime | None = None
-
-    @classmethod
-    def of(cls, line: str) -> "Note":
-        at, _, text = line.partition(" ")
-        try:
-            return cls(text, datetime.fromisoformat(at))
-        except ValueError:
-            return cls(line)
+def note_of(line: str) -> tuple[str, datetime | None]:
+    """Return the text of a line that a server wrote, and its time; None if it was stored without."""
+    at, _, text = line.partition(" ")
+    try:
+        return text, datetime.fromisoformat(at)
+    except ValueError:
+        return line, None
 
 
 def server_named(name: str) -> UpstreamServer:
@@ -125,12 +118,12 @@ def count() -> int:
     return withheld.union(away, all=True).count()
 
 
-def calls(count: int, words: str) -> str:
+def withdrawn_calls(count: int) -> str:
     """“1 call was withdrawn.”; empty if there was none."""
     if not count:
         return ""
     sentence = ngettext(" {count} call was {words}.", " {count} calls were {words}.", count)
-    return sentence.format(count=number_format(count, force_grouping=True), words=_(words))
+    return sentence.format(count=number_format(count, force_grouping=True), words=_("withdrawn"))
 
 
 def duration(milliseconds: float | None) -> str:
