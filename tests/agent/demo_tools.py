@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hitlchat.agent.demo_model.reply import answer
 from hitlchat.agent.demo_model.sentences import Prompt
+from hitlchat.agent.demo_model.server import answer
 from tools_studio.language.signature import read
 from tools_studio.library.catalogue import TOOLS
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import validate
 
-from hitlchat.agent.demo_model.reply import answer
 from hitlchat.agent.demo_model.sentences import Prompt
-from hitlchat.agent.demo_model.wire import as_sse
+from hitlchat.agent.demo_model.server import answer, as_sse
 from hitlchat.gate import prompt
 from tests.agent.demo_tools import PROMPTS, SHIPPED, TEXT, reply_to, say, tool
 from tools_studio.library.catalogue import TOOLS

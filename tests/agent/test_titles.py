@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import branches, conversations, runner, runs, search, titles
-from hitlchat.agent.demo_model.reply import answer
+from hitlchat.agent.demo_model.server import answer
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Conversation, RunStatus, Titling
 from hitlchat.base.background import background

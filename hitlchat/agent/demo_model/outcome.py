@@ -4,8 +4,6 @@ import json
 import re
 from typing import Any
 
-from hitlchat.agent.demo_model.wire import Came
-
 LONGEST_CELL = 200
 LONGEST_BLOCK = 4000
 MOST_ROWS, MOST_COLUMNS = 20, 8
@@ -35,10 +33,15 @@ _EMPTY: dict[type, str] = {list: "an empty list", dict: "an empty object"}
 _WHY = ("reason_given_by_the_user", "reason", "error")
 
 
+def report(came: list[tuple[str, str | None]]) -> str:
+    """Return one paragraph for each call, in the order of the calls: of its name, and the text of its tool message."""
+    return "\n\n".join(_paragraph(code(name), content) for name, content in came)
+
+
 def text(value: object) -> str:
     """`value` on one line, with everything escaped that Markdown would read."""
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    flat = " ".join(said.split())
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    flat = " ".join(written.split())
     hidden = len(flat) - LONGEST_CELL
     shown = _SPECIAL.sub(lambda match: "\\" + match[0], flat[:LONGEST_CELL])
     return f"{shown} … ({hidden} more characters)" if hidden > 0 else shown
@@ -104,22 +107,20 @@ def _longest_run(content: str) -> int:
     return max(map(len, re.findall(r"`+", content)), default=0)
 
 
-def told(calls: list[Came]) -> str:
-    """Return one paragraph for each call, in the order of the calls."""
-    return "\n\n".join(_one(call) for call in calls)
-
-
-def _one(call: Came) -> str:
-    name = code(call.name)
-    if call.content is None:
-        return _SENTENCES["unanswered"].format(name=name)
-    facts = _facts(call.content)
+def _paragraph(name: str, content: str | None) -> str:
+    facts = {"status": "unanswered"} if content is None else _facts(content)
     status = facts.get("status")
     if status == "succeeded":
-        return f"{_changed(name, facts)}\n\n{block(facts.get('result'))}"
+        lead = f"{name} was run. The result:"
+        if arguments := facts.get("arguments"):
+            lead = f"You changed the arguments before you approved. {name} was run with:\n\n{block(arguments)}"
+            lead += "\n\nThe result:"
+        return f"{lead}\n\n{block(facts.get('result'))}"
     if status in _SENTENCES:
-        return _sentence(status, facts).format(name=name) + _why(facts)
-    return _result(name, call.content)
+        executed = facts.get("executed")
+        sentence = _FAILED[executed] if status == "failed" and isinstance(executed, bool) else _SENTENCES[status]
+        return sentence.format(name=name) + _why(facts)
+    return _result(name, content or "")
 
 
 def _facts(content: str) -> dict[str, Any]:
@@ -128,16 +129,12 @@ def _facts(content: str) -> dict[str, Any]:
     if isinstance(value, dict):
         known = value.get("status") in {*_SENTENCES, "succeeded"} and isinstance(value.get("message"), str)
         return value if known else {}
-    plain = content.lower()
-    said = isinstance(value, str) or value is None
-    if said and re.search(r"not (?:executed|run)\b|may or may not|outcome is unknown|nobody answered", plain):
-        return next(({"status": status} for status, words in _WORDS.items() if words.search(plain)), {})
+    is_text = isinstance(value, str) or value is None
+    if is_text and re.search(
+        r"not (?:executed|run)\b|may or may not|outcome is unknown|nobody answered", content.lower()
+    ):
+        return next(({"status": status} for status, words in _WORDS.items() if words.search(content.lower())), {})
     return {}
-
-
-def _sentence(status: str, facts: dict[str, Any]) -> str:
-    executed = facts.get("executed")
-    return _FAILED[executed] if status == "failed" and isinstance(executed, bool) else _SENTENCES[status]
 
 
 def _why(facts: dict[str, Any]) -> str:
@@ -147,35 +144,21 @@ def _why(facts: dict[str, Any]) -> str:
     if isinstance(why, str):
         why = why.removeprefix("Not run: ").removeprefix("It was not run: ")
     line = f" (line {facts['line']})" if isinstance(facts.get("line"), int) else ""
-    said_by_tool = facts["status"] == "failed" and facts.get("executed") is not False
-    lead = "Your reason" if facts["status"] == "declined" else "It says" if said_by_tool else "Reason"
+    is_of_tool = facts["status"] == "failed" and facts.get("executed") is not False
+    lead = "Your reason" if facts["status"] == "declined" else "It says" if is_of_tool else "Reason"
     return f" {lead}: {text(why)}{line}"
 
 
-def _changed(name: str, facts: dict[str, Any]) -> str:
-    arguments = facts.get("arguments")
-    if not arguments:
-        return f"{name} was run. The result:"
-    return f"You changed the arguments before you approved. {name} was run with:\n\n{block(arguments)}\n\nThe result:"
-
-
 def _result(name: str, content: str) -> str:
-    value = _told_as(content)
-    if value in (None, "", [], {}):
-        return f"{name} was run. It returned {_EMPTY.get(type(value), 'nothing')}."
-    if isinstance(value, str) and content.lstrip()[:1] in {"{", "["}:
-        return f"{name} was run. The result:\n\n{fence(content)}"
-    return f"{name} was run. The result:\n\n{block(value)}"
-
-
-def _told_as(content: str) -> Any:
-    """Return what a result is shown as.
-
-    A text such as `120.00` is not read: as a number it would lose its last digit.
-    """
+    # A text such as `120.00` is not read: as a number it would lose its last digit.
     looks_like_json = content.lstrip()[:1] in {"{", "[", '"'} or content.strip() == "null"
     value = _json(content) if looks_like_json else content
-    return content if value is None and content.strip() != "null" else value
+    if value is None and content.strip() != "null":
+        value = content
+    if value in (None, "", [], {}):
+        return f"{name} was run. It returned {_EMPTY.get(type(value), 'nothing')}."
+    shown = fence(content) if isinstance(value, str) and content.lstrip()[:1] in {"{", "["} else block(value)
+    return f"{name} was run. The result:\n\n{shown}"
 
 
 def _json(content: str) -> Any:

@@ -2,17 +2,23 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import cycle, islice
 from typing import Any, Final
 
-from hitlchat.agent.demo_model import outcome, wire
+from hitlchat.agent import titles
+from hitlchat.agent.demo_model import outcome
 from hitlchat.agent.demo_model.sentences import Call, Prompt, Tool, calls_in, offered
-from hitlchat.agent.demo_model.wire import Chunk, Writer
 from hitlchat.gate import prompt
 
+Message = dict[str, Any]
+
+NOTE = "[Note from hitlchat]"
+ATTACHMENT = re.compile(r"^\[Attachment [0-9a-f]{8}: ", re.MULTILINE)
+LONGEST_RESULT = 200_000
+
 MOST_SHOWN, MOST_SUGGESTED = 8, 4
-MOST_WORDS, DEFAULT_WORDS, WORDS_IN_PARAGRAPH = 20_000, 200, 60
+MOST_WORDS, DEFAULT_WORDS, IN_PARAGRAPH = 20_000, 200, 60
 NOTHING = "I found no tool for that."
 UNREAD = "Your files have arrived, but I am only a few rules and cannot read them. A real model gets their content."
 NO_CALL = "All right, I call nothing."
@@ -38,51 +44,73 @@ _FILLER: Final = """
 _SAMPLES = {"integer": "3", "number": "10", "boolean": "true", "array": "[]", "object": "{}", "null": "null"}
 
 
-def answer(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> Iterator[Chunk]:
-    """Return the streamed answer to a Chat Completions request body.
+def reply(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> str | list[Call]:
+    """Return the answer to a Chat Completions request body.
 
     `prompts`: the approval prompt of each tool that has one, with its example. The same request has the same answer.
     Once calls have come back for the person's last message it answers with text, so a conversation always ends.
     """
-    writer = Writer(request)
-    messages = wire.messages(request)
-    if (request_for_title := wire.to_be_titled(messages)) is not None:
-        return writer.text(_title(request_for_title))
-    if came := wire.came_back(messages):
-        return writer.text(outcome.told(came))
-    return _reply(writer, request, messages, prompts)
+    messages = _dicts(request.get("messages"))
+    if len(messages) == 2 and (first := titles.asked_about(*map(_text_of, messages))) is not None:
+        return _title(first)
+    users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
+    last = next((at for at in reversed(users) if not _text_of(messages[at]).startswith(NOTE)), -1)
+    if came := _came_back(messages[last + 1 :]):
+        return outcome.report(came)
+    words, *files = ATTACHMENT.split(_text_of(messages[last]) if last >= 0 else "")
+    words, tools = words.strip(), offered(request, prompts)
+    if not words or _HELP.match(words):
+        return UNREAD if files else _introduction(tools, MOST_SHOWN)
+    calls = calls_in(words, tools)
+    if incomplete := [call for call in calls if call.missing]:
+        return "\n\n".join(map(_question, incomplete))
+    return calls or _without_calls(words, messages, tools, has_files=bool(files))
 
 
-def _reply(
-    writer: Writer, request: dict[str, Any], messages: list[wire.Message], prompts: Mapping[str, Prompt]
-) -> Iterator[Chunk]:
-    tools = offered(request, prompts)
-    said = wire.last_said(messages)
-    if not said or _HELP.match(said):
-        return writer.text(UNREAD if wire.attached(messages) else _introduction(tools, MOST_SHOWN))
-    if calls := calls_in(said, tools):
-        if incomplete := [call for call in calls if call.missing]:
-            return writer.text("\n\n".join(map(_question, incomplete)))
-        return writer.calls((call.tool.name, call.arguments) for call in calls)
-    return writer.text(_without_calls(said, messages, tools))
+def _dicts(raw: Any) -> list[dict[str, Any]]:
+    return [each for each in raw if isinstance(each, dict)] if isinstance(raw, list) else []
 
 
-def _without_calls(said: str, messages: list[wire.Message], tools: list[Tool]) -> str:
+def _text_of(message: Message) -> str:
+    """Return the text of a message, whether it is one string or a list of parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "\n".join(str(part.get("text") or "") for part in content[:100] if isinstance(part, dict))
+    return str(content or "")[:LONGEST_RESULT]
+
+
+def _came_back(recent: list[Message]) -> list[tuple[str, str | None]]:
+    """Return the calls in these messages by name, each with the text of its tool message, None if there is none."""
+    results = {
+        str(message.get("tool_call_id")): _text_of(message) for message in recent if message.get("role") == "tool"
+    }
+    answers = [message for message in recent if message.get("role") == "assistant"]
+    calls = [call for message in answers for call in _dicts(message.get("tool_calls"))]
+    functions = [call["function"] if isinstance(call.get("function"), dict) else {} for call in calls]
+    return [
+        (str(function.get("name") or "the tool"), results.get(str(call.get("id"))))
+        for call, function in zip(calls, functions, strict=True)
+    ]
+
+
+def _without_calls(words: str, messages: list[Message], tools: list[Tool], *, has_files: bool) -> str:
     """Return the answer to words that name no tool."""
-    if _NO.match(said):
+    if _NO.match(words):
         return NO_CALL
-    if wanted := _WORDS.match(said):
-        return _filler(int(wanted[1] or DEFAULT_WORDS))
-    if wire.attached(messages):
+    if wanted := _WORDS.match(words):
+        count = min(int(wanted[1] or DEFAULT_WORDS), MOST_WORDS)
+        filler = list(islice(cycle(_FILLER.split()), count))
+        return "\n\n".join(" ".join(filler[at : at + IN_PARAGRAPH]) for at in range(0, count, IN_PARAGRAPH))
+    if has_files:
         return UNREAD
-    if wire.told_before(messages, NOTHING):
+    if any(each.get("role") == "assistant" and _text_of(each).startswith(NOTHING) for each in messages):
         return f"{NOTHING} Try {' or '.join(map(_example, tools[:MOST_SUGGESTED]))}." if tools else NOTHING
     return f"{NOTHING}\n\n{_introduction(tools, MOST_SUGGESTED)}"
 
 
-def _title(said: str) -> str:
+def _title(request: str) -> str:
     """Return the first words of a request, without those that only ask for it politely."""
-    first = _SENTENCE_END.split(_POLITE.sub("", said.strip()), maxsplit=1)[0]
+    first = _SENTENCE_END.split(_POLITE.sub("", request.strip()), maxsplit=1)[0]
     words = _closed(_cut(first.split())).rstrip(_TITLE_ENDS)
     is_word = words.partition(" ")[0].isalpha()  # and no name of a tool, which stays as it is
     return (words[:1].upper() + words[1:] if is_word else words) or UNTITLED
@@ -108,13 +136,6 @@ def _closed(words: str) -> str:
         if len(pieces) > 1 and is_open:
             cut = min(cut, len(words) - len(pieces[-1]) - 1)
     return words[:cut] or words
-
-
-def _filler(count: int) -> str:
-    count = min(count, MOST_WORDS)
-    words = list(islice(cycle(_FILLER.split()), count))
-    paragraphs = [words[at : at + WORDS_IN_PARAGRAPH] for at in range(0, count, WORDS_IN_PARAGRAPH)]
-    return "\n\n".join(map(" ".join, paragraphs))
 
 
 def _introduction(tools: list[Tool], most: int) -> str:
@@ -152,8 +173,8 @@ def _example(tool: Tool, *, spelled: bool = False) -> str:
 
 def _sample(name: str, schema: Any, given: dict[str, Any]) -> str:
     schema = schema if isinstance(schema, dict) else {}
-    known = [given[name]] if name in given else schema.get("enum") or schema.get("examples") or []
-    if isinstance(known, list) and known:
-        return json.dumps(known[0], ensure_ascii=False)
+    listed = [given[name]] if name in given else schema.get("enum") or schema.get("examples") or []
+    if isinstance(listed, list) and listed:
+        return json.dumps(listed[0], ensure_ascii=False)
     kind = schema.get("type")
     return _SAMPLES.get(kind if isinstance(kind, str) else "", '"some text"')

@@ -174,30 +174,24 @@ def _filled(template: str, part: str, tool: Tool) -> tuple[int, dict[str, str]] 
     template, part = template.rstrip(_ENDS), part.rstrip(_ENDS)
     own, names = _PLACEHOLDER.split(template)[::2], _PLACEHOLDER.findall(template)
     words = sum(map(str.isalpha, "".join(own)))
-    found = _found(own[0], part, 0, last=not names)
+    found = _search(own[0], part, 0, last=not names)
     if words < FEWEST_LETTERS or "{args}" in template or found is None or found.start() > 0:
         return None
     for number, name in enumerate(names, start=1):
         begin = found.end()
-        found = _found(own[number], part, _least(part, begin), last=number == len(names))
+        # A value in quotation marks ends behind the closing one at the earliest.
+        closing = _CLOSING.get(part[begin : begin + 1])
+        least = max(part.find(closing, begin + 1) + 1, begin) if closing else begin
+        found = _search(own[number], part, least, last=number == len(names))
         if found is None:
             return None
         value = part[begin : found.start()].strip()
         if value and value != NOT_GIVEN:
-            values[name] = _unquoted(value)
+            is_quoted = len(value) > 1 and _CLOSING.get(value[0]) == value[-1]
+            values[name] = value[1:-1] if is_quoted else value
     return words, values
 
 
-def _found(piece: str, part: str, begin: int, *, last: bool) -> re.Match[str] | None:
+def _search(piece: str, part: str, begin: int, *, last: bool) -> re.Match[str] | None:
     """Return where a piece of a template stands in `part`: the next place, for its last piece the end."""
     return re.compile(re.escape(piece) + (r"\Z" if last else ""), re.IGNORECASE).search(part, begin)
-
-
-def _least(part: str, at: int) -> int:
-    """Return where the value that begins at `at` ends at the earliest: behind its closing quotation mark."""
-    closing = _CLOSING.get(part[at : at + 1])
-    return max(part.find(closing, at + 1) + 1, at) if closing else at
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1] if len(value) > 1 and _CLOSING.get(value[0]) == value[-1] else value
