@@ -1,20 +1,25 @@
-"""Administering: who may change what conversations run on, and how each change goes on record."""
+"""Administering: who may change what conversations run on, how it is changed, and how that goes on record."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.models import ModelEndpoint, Preset, ToolSet
-from hitlchat.base.problems import Forbidden, Invalid, NotFound
+from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Conflict, Forbidden, Invalid, NotFound
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
+
+LONGEST_NAME, LONGEST_DESCRIPTION = 64, 300
+BEGINS_WITH_IT: Final = gettext_noop("New conversations begin with it: choose another one for that first.")
 
 R = TypeVar("R", ModelEndpoint, Preset, ToolSet)
 
@@ -23,49 +28,92 @@ class OnlyPeople(Forbidden):
     """Whoever changes what conversations run on is an administrator, and a person."""
 
 
+class NameTaken(Invalid):
+    """Another one has the name, maybe with other capital letters."""
+
+    status = 409
+
+
+class InUse(Conflict):
+    """Others begin with it, or have it, so that it cannot go."""
+
+
 @dataclass(frozen=True)
 class Subject(Generic[R]):
-    """One kind of what administrators set up, called `word` on the record, which has `recorded` of each row."""
+    """One kind of what administrators set up, called `word` on the record, which has `recorded` of each row.
+
+    Each change is checked in this order: who asks for it, and what `columns` raises of it.
+    """
 
     word: str
     rows: Callable[[], QuerySet[R]]
     recorded: Callable[[R], dict[str, Any]]
-    # What is said to others, and to whoever finds a row gone.
+    # What is said to others, to whoever finds a row gone, and of a name that is taken.
     only_people: str
     gone: str
-    name_taken: Callable[[], Invalid]
+    name_taken: str
     # Columns of which the record says only that they changed.
     unrecorded: Collection[str] = ()
 
-    def require(self, actor: Actor) -> None:
+    def create(self, columns: Callable[[], dict[str, Any]], actor: Actor) -> R:
+        """Add a row. Raises: OnlyPeople, NameTaken."""
+        self._require(actor)
+        made = columns()
+        with self._naming():
+            row = self.rows().create(**made)
+            self._note("added", row, actor, {}, self.recorded(row))
+        return row
+
+    def change(self, pk: UUID, columns: Callable[[R], dict[str, Any]], actor: Actor) -> R:
+        """Write what differs. Raises: OnlyPeople, NameTaken, NotFound."""
+        self._require(actor)
+        with self._naming():
+            row = self._locked(pk)
+            self._write(row, actor, **columns(row))
+        return row
+
+    def begin_with(self, pk: UUID | None, actor: Actor) -> None:
+        """Have new conversations begin with this row; None: with none. Raises: OnlyPeople, NotFound."""
+        self._require(actor)
+        with transaction.atomic():
+            for other in self.rows().select_for_update().filter(Q(is_default=True)):
+                self._write(other, actor, is_default=other.pk == pk)
+            if pk is not None:
+                self._write(self._locked(pk), actor, is_default=True)
+
+    @contextmanager
+    def removing(self, pk: UUID, actor: Actor) -> Iterator[R]:
+        """Lock a row for what removes it. Raises: OnlyPeople, NotFound."""
+        self._require(actor)
+        with transaction.atomic():
+            row = self._locked(pk)
+            before = self.recorded(row)
+            yield row
+            self._note("removed", row, actor, before, {})
+
+    def _require(self, actor: Actor) -> None:
         """Let pass administrators, signed in or with an approver token. Raises: OnlyPeople."""
         user = actor.person
         if user is None or not may_administer(user):
             raise OnlyPeople(self.only_people)
 
     @contextmanager
-    def naming(self) -> Iterator[None]:
-        """Give a row its name within one transaction. Raises: NameTaken of its kind."""
+    def _naming(self) -> Iterator[None]:
+        """Give a row its name within one transaction. Raises: NameTaken."""
         try:
             with transaction.atomic():
                 yield
         except IntegrityError as error:
-            raise self.name_taken() from error
+            raise NameTaken({"name": self.name_taken}) from error
 
-    def locked(self, pk: UUID) -> R:
+    def _locked(self, pk: UUID) -> R:
         """Return the row for this transaction alone. Raises: NotFound."""
         row = self.rows().select_for_update(of=("self",)).filter(pk=pk).first()
         if row is None:
             raise NotFound(self.gone)
         return row
 
-    def note_added(self, row: R, actor: Actor) -> None:
-        self._note("added", row, actor, {}, self.recorded(row))
-
-    def note_removed(self, row: R, actor: Actor) -> None:
-        self._note("removed", row, actor, self.recorded(row), {})
-
-    def write(self, row: R, actor: Actor, **columns: Any) -> None:
+    def _write(self, row: R, actor: Actor, **columns: Any) -> None:
         """Write what differs to a row that is locked, and put that on record."""
         before = self.recorded(row)
         differing: list[str] = [name for name, value in columns.items() if getattr(row, name) != value]
@@ -98,3 +146,23 @@ class Subject(Generic[R]):
             "also": list(also),
         }
         note(None, f"{self.word}.{what}", actor=actor, data=data)
+
+
+def wrong_names(name: str, description: str) -> dict[str, str]:
+    """Return what is wrong with the name and the description of a tool set or a preset, by field.
+
+    The name is a part of addresses.
+    """
+    found: dict[str, str] = {}
+    if not is_line(name, LONGEST_NAME) or not name.strip(".") or "/" in name or "\\" in name:
+        found["name"] = gettext_noop(
+            "Expected up to 64 characters that can be shown, without a slash, and not dots alone."
+        )
+    if not is_line(description, LONGEST_DESCRIPTION):
+        found["description"] = gettext_noop("Expected one line of up to 300 characters that can be kept.")
+    return found
+
+
+def is_line(text: str, longest: int) -> bool:
+    """Return whether the text is one line without spaces around it that can be kept and shown."""
+    return len(text) <= longest and text == text.strip() and text.isprintable() and storable(text) == text

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
@@ -13,22 +14,18 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent.administering import Subject
+from hitlchat.agent.administering import BEGINS_WITH_IT, LONGEST_NAME, InUse, Subject, is_line
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint
-from hitlchat.base.canonical import storable
-from hitlchat.base.problems import Conflict, Invalid
+from hitlchat.base.problems import Invalid
 from hitlchat.gate.actor import Actor
 from hitlchat.outbound.addresses import DEFAULT_PORTS, is_private_host
 from hitlchat.secrets import references, sealing
 
 PURPOSE: Final = "model key"
-ONLY_PEOPLE: Final = gettext_noop(
-    "Only an administrator may change model endpoints: sign in, or use an approver token."
-)
 # The one that the variables OPENAI_… describe, and that only they change.
 ENVIRONMENT: Final = "environment"
-LONGEST_NAME, LONGEST_MODEL, LONGEST_URL, LONGEST_KEY = 64, 200, 2000, 8000
+LONGEST_MODEL, LONGEST_URL, LONGEST_KEY = 200, 2000, 8000
 MOST_MODELS: Final = 200
 LONGEST_CONTEXT: Final = 100_000_000
 HIGHEST_PRICE: Final = 999_999
@@ -37,32 +34,14 @@ _PLACES: Final = {
     "/chat/completions": gettext_noop("Leave out /chat/completions: it is added."),
     "/responses": gettext_noop("Leave out /responses: it is added."),
 }
-
 NO_ADDRESS = gettext_noop("Expected an address such as https://api.example.com/v1.")
 ANOTHER_HOST = gettext_noop(
     "The address leads to another host now: type the key once more, so that no other server gets it unmeant."
 )
-BEGINS_WITH_IT = gettext_noop("New conversations begin with it: choose another one for that first.")
 
 
 class BadEndpoint(Invalid):
     """The endpoint cannot be so; `errors` says by field what was expected, and nothing was changed."""
-
-
-class NameTaken(BadEndpoint):
-    """The name is that of another endpoint, maybe with other capital letters."""
-
-    status = 409
-
-    def __init__(self) -> None:
-        super().__init__({"name": gettext_noop("There is an endpoint of this name already.")})
-
-
-class InUse(Conflict):
-    """New conversations begin with the endpoint, so that it cannot go."""
-
-    def __init__(self) -> None:
-        super().__init__(BEGINS_WITH_IT)
 
 
 @dataclass(frozen=True)
@@ -92,7 +71,6 @@ RECORDED: Final = (*(name for name in FIELDS if name != "base_url"), "is_default
 
 
 def standing() -> QuerySet[ModelEndpoint]:
-    """Return the endpoints that were not removed."""
     return ModelEndpoint.objects.filter(removed_at=None)
 
 
@@ -114,10 +92,9 @@ def key_of(row: ModelEndpoint) -> str:
 
 
 def problems(draft: Draft, row: ModelEndpoint | None = None) -> dict[str, str]:
-    """Return all that is wrong with the draft, a sentence for each field."""
     found: dict[str, str] = {}
-    for field, said in (*_of_texts(draft), *_of_address(draft), *_of_key(draft, row), *_of_numbers(draft)):
-        found.setdefault(field, said)
+    for field, wrong in (*_of_texts(draft), *_of_address(draft), *_of_key(draft, row), *_of_numbers(draft)):
+        found.setdefault(field, wrong)
     return found
 
 
@@ -131,7 +108,7 @@ def _of_texts(draft: Draft) -> Iterator[tuple[str, str]]:
 
 
 def _is_model(name: str) -> bool:
-    return 0 < len(name) <= LONGEST_MODEL and name == name.strip() and name.isprintable() and storable(name) == name
+    return bool(name) and is_line(name, LONGEST_MODEL)
 
 
 def _of_address(draft: Draft) -> Iterator[tuple[str, str]]:
@@ -140,8 +117,8 @@ def _of_address(draft: Draft) -> Iterator[tuple[str, str]]:
         yield "base_url", NO_ADDRESS
     elif parts.username is not None or parts.fragment:
         yield "base_url", gettext_noop("Leave out user name, password and fragment: the key has a field of its own.")
-    elif said := next((said for place, said in _PLACES.items() if parts.path.rstrip("/").endswith(place)), ""):
-        yield "base_url", said
+    elif advice := next((words for place, words in _PLACES.items() if parts.path.rstrip("/").endswith(place)), ""):
+        yield "base_url", advice
     elif parts.scheme == "http" and not draft.allow_private and not is_private_host(parts.hostname or ""):
         yield "base_url", gettext_noop("Expected https://: what is said would travel openly to a public address.")
 
@@ -168,8 +145,8 @@ def _of_key(draft: Draft, row: ModelEndpoint | None) -> Iterator[tuple[str, str]
         yield "key", gettext_noop("Expected a key without spaces, of up to 8,000 characters.")
     elif names and not references.REFERENCE.fullmatch(key):
         yield "key", gettext_noop("Expected a key, or nothing but a reference such as ${NAME}.")
-    elif names and (said := references.withheld(names[0])):
-        yield "key", said
+    elif names and (why := references.withheld(names[0])):
+        yield "key", why
 
 
 def _origin(url: str) -> tuple[str, str, int | None] | None:
@@ -193,9 +170,6 @@ def _of_numbers(draft: Draft) -> Iterator[tuple[str, str]]:
         yield missing, gettext_noop("Expected both prices, or none.")
 
 
-# -- Changes -----------------------------------------------------------------------------------------------------------
-
-
 def _recorded(row: ModelEndpoint) -> dict[str, Any]:
     """Return what the record keeps: where it is without the query, which may be anybody's."""
     plain = {name: getattr(row, name) for name in RECORDED}
@@ -209,9 +183,9 @@ _subject = Subject[ModelEndpoint](
     word="endpoint",
     rows=standing,
     recorded=_recorded,
-    only_people=ONLY_PEOPLE,
+    only_people=gettext_noop("Only an administrator may change model endpoints: sign in, or use an approver token."),
     gone=gettext_noop("This model endpoint was removed."),
-    name_taken=NameTaken,
+    name_taken=gettext_noop("There is an endpoint of this name already."),
     unrecorded=("key", "base_url"),
 )
 
@@ -221,11 +195,8 @@ def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ModelEndpoint
 
     Raises: BadEndpoint, NameTaken, OnlyPeople.
     """
-    _subject.require(actor)
-    columns = _columns(draft)
-    with _subject.naming():
-        row = ModelEndpoint.objects.create(**columns)
-        _subject.note_added(row, actor)
+    with transaction.atomic():
+        row = _subject.create(partial(_columns, draft), actor)
         if begins:
             begin_with(row.pk, actor)
     return row
@@ -236,13 +207,8 @@ def change(endpoint_id: UUID, draft: Draft, actor: Actor, *, begins: bool = Fals
 
     Raises: BadEndpoint, NameTaken, OnlyPeople, InUse, NotFound.
     """
-    _subject.require(actor)
-    with _subject.naming():
-        row = _subject.locked(endpoint_id)
-        columns = _columns(draft, row)
-        if row.is_default and not draft.enabled:
-            raise InUse
-        _subject.write(row, actor, **columns)
+    with transaction.atomic():
+        row = _subject.change(endpoint_id, partial(_columns, draft), actor)
         if begins:
             begin_with(row.pk, actor)
     return row
@@ -253,16 +219,10 @@ def begin_with(endpoint_id: UUID | None, actor: Actor) -> None:
 
     Raises: OnlyPeople, NotFound; BadEndpoint, if it is disabled.
     """
-    _subject.require(actor)
     with transaction.atomic():
-        for other in standing().select_for_update().filter(is_default=True):
-            _subject.write(other, actor, is_default=other.pk == endpoint_id)
-        if endpoint_id is None:
-            return
-        row = _subject.locked(endpoint_id)
-        if not row.enabled:
+        _subject.begin_with(endpoint_id, actor)
+        if standing().filter(is_default=True, enabled=False).exists():
             raise BadEndpoint({"is_default": gettext_noop("It is disabled: enable it first.")})
-        _subject.write(row, actor, is_default=True)
 
 
 def remove(endpoint_id: UUID, actor: Actor) -> None:
@@ -270,18 +230,17 @@ def remove(endpoint_id: UUID, actor: Actor) -> None:
 
     Raises: OnlyPeople, InUse, NotFound.
     """
-    _subject.require(actor)
-    with transaction.atomic():
-        row = _subject.locked(endpoint_id)
+    with _subject.removing(endpoint_id, actor) as row:
         if row.is_default:
-            raise InUse
-        _subject.note_removed(row, actor)
+            raise InUse(BEGINS_WITH_IT)
         ModelEndpoint.objects.filter(pk=row.pk).update(removed_at=timezone.now(), enabled=False, key="")
 
 
 def _columns(draft: Draft, row: ModelEndpoint | None = None) -> dict[str, Any]:
     if errors := problems(draft, row):
         raise BadEndpoint(errors)
+    if row is not None and row.is_default and not draft.enabled:
+        raise InUse(BEGINS_WITH_IT)
     found: dict[str, Any] = asdict(draft) | {"other_models": list(dict.fromkeys(draft.other_models))}
     key = found.pop("key")
     if key is None:

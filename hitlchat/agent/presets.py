@@ -8,39 +8,27 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import limits, routes, tool_sets
-from hitlchat.agent.administering import Subject
+from hitlchat.agent.administering import Subject, is_line, wrong_names
 from hitlchat.agent.endpoints import ENVIRONMENT, LONGEST_MODEL
 from hitlchat.agent.models import Preset
 from hitlchat.agent.routes import NotOffered
-from hitlchat.agent.tool_sets import BAD_DESCRIPTION, BAD_NAME, BadTools, is_line, is_name
+from hitlchat.agent.tool_sets import BadTools
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Asks
 
-ONLY_PEOPLE: Final = gettext_noop("Only an administrator may change presets: sign in, or use an approver token.")
-LONGEST_DESCRIPTION, LONGEST_INSTRUCTIONS, LONGEST_STARTER = 300, 10_000, 300
+LONGEST_INSTRUCTIONS, LONGEST_STARTER = 10_000, 300
 MOST_STARTERS: Final = 6
-REMOVED_ENDPOINT = gettext_noop("The model endpoint of this preset was removed or disabled. Ask an administrator.")
 
 
 class BadPreset(Invalid):
     """The preset cannot be so; `errors` says by field what was expected, and nothing was changed."""
-
-
-class NameTaken(BadPreset):
-    """The name is that of another preset, maybe with other capital letters."""
-
-    status = 409
-
-    def __init__(self) -> None:
-        super().__init__({"name": gettext_noop("There is a preset of this name already.")})
 
 
 class NoSuchPreset(Invalid):
@@ -77,7 +65,6 @@ FIELDS: Final = tuple(Draft.__dataclass_fields__)
 
 
 def rows() -> QuerySet[Preset]:
-    """Return all presets, with what they name."""
     return Preset.objects.select_related("endpoint", "tool_set")
 
 
@@ -95,7 +82,6 @@ def named(name: str) -> Preset:
 
 
 def draft_of(row: Preset) -> Draft:
-    """Return the preset as it is, to be changed."""
     plain = {name: getattr(row, name) for name in FIELDS}
     endpoint = (row.endpoint.name if row.endpoint else ENVIRONMENT) if row.chooses_model else None
     named = {"endpoint": endpoint, "tool_set": row.tool_set.name if row.tool_set else None}
@@ -113,7 +99,6 @@ def known(word: str) -> str:
 
 
 def problems(draft: Draft) -> dict[str, str]:
-    """Return all that is wrong with the draft, a sentence for each field."""
     found = _of_texts(draft)
     if draft.asks not in Asks.values:
         found["asks"] = f"Expected one of {', '.join(Asks.values)}."
@@ -126,11 +111,7 @@ def problems(draft: Draft) -> dict[str, str]:
 
 
 def _of_texts(draft: Draft) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if not is_name(draft.name):
-        found["name"] = BAD_NAME
-    if not is_line(draft.description, LONGEST_DESCRIPTION):
-        found["description"] = BAD_DESCRIPTION
+    found = wrong_names(draft.name, draft.description)
     if len(draft.instructions) > LONGEST_INSTRUCTIONS or storable(draft.instructions) != draft.instructions:
         found["instructions"] = translatable(f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept.")
     if not is_line(draft.model, LONGEST_MODEL):
@@ -155,31 +136,19 @@ def _tool_set(draft: Mapping[str, Any]) -> dict[str, Any]:
     return {"tool_set": None if draft["tool_set"] is None else tool_sets.named_one(draft["tool_set"])}
 
 
-# -- Changes -----------------------------------------------------------------------------------------------------------
-
-
-def _recorded(row: Preset) -> dict[str, Any]:
-    return asdict(draft_of(row)) | {"starters": list(starters(row))}
-
-
 _subject = Subject[Preset](
     word="preset",
     rows=rows,
-    recorded=_recorded,
-    only_people=ONLY_PEOPLE,
+    recorded=lambda row: asdict(draft_of(row)) | {"starters": list(starters(row))},
+    only_people=gettext_noop("Only an administrator may change presets: sign in, or use an approver token."),
     gone=gettext_noop("This preset was deleted."),
-    name_taken=NameTaken,
+    name_taken=gettext_noop("There is a preset of this name already."),
 )
 
 
 def create(draft: Draft, actor: Actor) -> Preset:
     """Add a preset; on record. Raises: BadPreset, NameTaken, OnlyPeople."""
-    _subject.require(actor)
-    columns = _columns(draft)
-    with _subject.naming():
-        row = Preset.objects.create(**columns)
-        _subject.note_added(row, actor)
-    return row
+    return _subject.create(lambda: _columns(draft), actor)
 
 
 def change(preset_id: UUID, draft: Draft, actor: Actor) -> Preset:
@@ -187,20 +156,12 @@ def change(preset_id: UUID, draft: Draft, actor: Actor) -> Preset:
 
     Raises: BadPreset, NameTaken, OnlyPeople, NotFound.
     """
-    _subject.require(actor)
-    columns = _columns(draft)
-    with _subject.naming():
-        row = _subject.locked(preset_id)
-        _subject.write(row, actor, **columns)
-    return row
+    return _subject.change(preset_id, lambda _row: _columns(draft), actor)
 
 
 def remove(preset_id: UUID, actor: Actor) -> None:
     """Delete a preset; on record. Conversations that began with it stay as they are. Raises: OnlyPeople, NotFound."""
-    _subject.require(actor)
-    with transaction.atomic():
-        row = _subject.locked(preset_id)
-        _subject.note_removed(row, actor)
+    with _subject.removing(preset_id, actor) as row:
         row.delete()
 
 
@@ -225,11 +186,10 @@ def columns(row: Preset) -> dict[str, Any]:
     found |= {name: value for name in limits.NAMES if (value := getattr(row, name)) is not None}
     if row.tool_set is not None:
         found |= {"tool_set": row.tool_set, "tools": None}
-    return found | (_asked(row) if row.chooses_model else {})
-
-
-def _asked(row: Preset) -> dict[str, Any]:
+    if not row.chooses_model:
+        return found
     if row.endpoint is not None and (row.endpoint.removed_at is not None or not row.endpoint.enabled):
-        raise NotOffered({"preset": REMOVED_ENDPOINT})
+        why = gettext_noop("The model endpoint of this preset was removed or disabled. Ask an administrator.")
+        raise NotOffered({"preset": why})
     routes.require_offered(row.endpoint, row.model)
-    return {"endpoint": row.endpoint, "model": row.model}
+    return found | {"endpoint": row.endpoint, "model": row.model}

@@ -6,6 +6,7 @@ that comes back under its name is in it again, and is asked about at least as th
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,10 +17,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import asking
-from hitlchat.agent.administering import Subject
+from hitlchat.agent.administering import BEGINS_WITH_IT, InUse, Subject, wrong_names
 from hitlchat.agent.models import Conversation, OwnDefaults, ToolSet
-from hitlchat.base.canonical import storable
-from hitlchat.base.problems import Conflict, Invalid
+from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor, Caller
@@ -27,13 +27,9 @@ from hitlchat.gate.models import Tool
 from hitlchat.gate.reach import EVERYTHING, Reach
 from hitlchat.gate.tools import listed, tools_for
 
-ONLY_PEOPLE: Final = gettext_noop("Only an administrator may change tool sets: sign in, or use an approver token.")
-LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_TOOL_NAME = 64, 300, 64
+LONGEST_TOOL_NAME: Final = 64
 MOST_TOOLS: Final = 2000
-BAD_NAME = gettext_noop("Expected up to 64 characters that can be shown, without a slash, and not dots alone.")
-BAD_DESCRIPTION = gettext_noop("Expected one line of up to 300 characters that can be kept.")
 ONE_WAY = gettext_noop("Expected a tool set, or tools by name, not both.")
-NO_SUCH = gettext_noop("There is no tool set of this name.")
 UNREADABLE = gettext_noop(
     "Which tools this conversation may use cannot be read, so that it may use none. Choose again."
 )
@@ -41,19 +37,6 @@ UNREADABLE = gettext_noop(
 
 class BadToolSet(Invalid):
     """The set cannot be so; `errors` says by field what was expected, and nothing was changed."""
-
-
-class NameTaken(BadToolSet):
-    """The name is that of another set, maybe with other capital letters."""
-
-    status = 409
-
-    def __init__(self) -> None:
-        super().__init__({"name": gettext_noop("There is a tool set of this name already.")})
-
-
-class InUse(Conflict):
-    """New conversations or a preset begin with the set, so that it cannot go."""
 
 
 class BadTools(Invalid):
@@ -70,11 +53,9 @@ class Draft:
 
 
 FIELDS: Final = tuple(Draft.__dataclass_fields__)
-RECORDED: Final = (*FIELDS, "is_default")
 
 
 def standing() -> QuerySet[ToolSet]:
-    """Return the sets that were not removed."""
     return ToolSet.objects.filter(removed_at=None)
 
 
@@ -94,54 +75,27 @@ def blank() -> Draft:
 
 
 def draft_of(row: ToolSet) -> Draft:
-    """Return the set as it is, to be changed."""
     return Draft(row.name, row.description, tuple(names(row.tools) or ()))
 
 
 def problems(draft: Draft, row: ToolSet | None = None) -> dict[str, str]:
     """Return all that is wrong with the draft, a sentence for each field. Names that are in `row` may stay in it."""
-    found: dict[str, str] = {}
-    if not is_name(draft.name):
-        found["name"] = BAD_NAME
-    if not is_line(draft.description, LONGEST_DESCRIPTION):
-        found["description"] = BAD_DESCRIPTION
-    if said := _of_tools(draft, row):
-        found["tools"] = said
-    return found
-
-
-def is_name(name: str) -> bool:
-    """Return whether a set or a preset can be called so: the name is a part of addresses."""
-    return is_line(name, LONGEST_NAME) and bool(name.strip(".")) and "/" not in name and "\\" not in name
-
-
-def is_line(text: str, longest: int) -> bool:
-    """Return whether the text is one line without spaces around it that can be kept and shown."""
-    return len(text) <= longest and text == text.strip() and text.isprintable() and storable(text) == text
-
-
-def _of_tools(draft: Draft, row: ToolSet | None) -> str:
+    found = wrong_names(draft.name, draft.description)
+    there = {tool.name for tool in choosable()} | {asking.NAME} | set((row and names(row.tools)) or ())
     if len(draft.tools) > MOST_TOOLS:
-        return translatable(f"Expected at most {MOST_TOOLS:,} tools.")
-    known = {tool.name for tool in choosable()} | {asking.NAME} | set((row and names(row.tools)) or ())
-    missing = next((name for name in draft.tools if name not in known), None)
-    return "" if missing is None else translatable(f"There is no tool named {missing[:LONGEST_TOOL_NAME]!r}.")
-
-
-# -- Changes -----------------------------------------------------------------------------------------------------------
-
-
-def _recorded(row: ToolSet) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in RECORDED}
+        found["tools"] = translatable(f"Expected at most {MOST_TOOLS:,} tools.")
+    elif (missing := next((name for name in draft.tools if name not in there), None)) is not None:
+        found["tools"] = translatable(f"There is no tool named {missing[:LONGEST_TOOL_NAME]!r}.")
+    return found
 
 
 _subject = Subject[ToolSet](
     word="tool_set",
     rows=standing,
-    recorded=_recorded,
-    only_people=ONLY_PEOPLE,
+    recorded=lambda row: {name: getattr(row, name) for name in (*FIELDS, "is_default")},
+    only_people=gettext_noop("Only an administrator may change tool sets: sign in, or use an approver token."),
     gone=gettext_noop("This tool set was removed."),
-    name_taken=NameTaken,
+    name_taken=gettext_noop("There is a tool set of this name already."),
 )
 
 
@@ -150,11 +104,8 @@ def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ToolSet:
 
     Raises: BadToolSet, NameTaken, OnlyPeople.
     """
-    _subject.require(actor)
-    columns = _columns(draft)
-    with _subject.naming():
-        row = ToolSet.objects.create(**columns)
-        _subject.note_added(row, actor)
+    with transaction.atomic():
+        row = _subject.create(partial(_columns, draft), actor)
         if begins:
             begin_with(row.pk, actor)
     row.refresh_from_db()
@@ -166,22 +117,14 @@ def change(set_id: UUID, draft: Draft, actor: Actor) -> ToolSet:
 
     Raises: BadToolSet, NameTaken, OnlyPeople, NotFound.
     """
-    _subject.require(actor)
-    with _subject.naming():
-        row = _subject.locked(set_id)
-        _subject.write(row, actor, **_columns(draft, row))
+    row = _subject.change(set_id, partial(_columns, draft), actor)
     _withdraw_rest(row, actor)
     return row
 
 
 def begin_with(set_id: UUID | None, actor: Actor) -> None:
     """Have new conversations begin with this set; None: with all tools. On record. Raises: OnlyPeople, NotFound."""
-    _subject.require(actor)
-    with transaction.atomic():
-        for other in standing().select_for_update().filter(is_default=True):
-            _subject.write(other, actor, is_default=other.pk == set_id)
-        if set_id is not None:
-            _subject.write(_subject.locked(set_id), actor, is_default=True)
+    _subject.begin_with(set_id, actor)
 
 
 def remove(set_id: UUID, actor: Actor) -> None:
@@ -189,14 +132,11 @@ def remove(set_id: UUID, actor: Actor) -> None:
 
     Raises: OnlyPeople, InUse, NotFound.
     """
-    _subject.require(actor)
-    with transaction.atomic():
-        row = _subject.locked(set_id)
+    with _subject.removing(set_id, actor) as row:
         if row.is_default:
-            raise InUse(gettext_noop("New conversations begin with it: choose another one for that first."))
+            raise InUse(BEGINS_WITH_IT)
         if (preset := row.presets.first()) is not None:
             raise InUse(f"The preset “{preset.name}” has it: choose another one there first.")
-        _subject.note_removed(row, actor)
         ToolSet.objects.filter(pk=row.pk).update(removed_at=timezone.now())
     _withdraw_rest(row, actor)
 
@@ -273,7 +213,7 @@ def named_one(name: str) -> ToolSet:
     """Return the set of this name. Raises: BadTools."""
     row = standing().filter(name=name).first()
     if row is None:
-        raise BadTools({"tool_set": NO_SUCH})
+        raise BadTools({"tool_set": gettext_noop("There is no tool set of this name.")})
     return row
 
 

@@ -14,7 +14,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import endpoints, model_client, routes
-from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint, Draft, InUse
+from hitlchat.agent.administering import InUse
+from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint, Draft
 from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint
 from hitlchat.chat.drafts import DraftForm, DraftPages
 from hitlchat.gate.actor import Actor, actor_of

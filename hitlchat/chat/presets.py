@@ -8,9 +8,10 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from hitlchat.agent import presets, routes, tool_sets
+from hitlchat.agent.administering import LONGEST_DESCRIPTION
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import Preset
-from hitlchat.agent.presets import LONGEST_DESCRIPTION, LONGEST_INSTRUCTIONS, Draft
+from hitlchat.agent.presets import LONGEST_INSTRUCTIONS, Draft
 from hitlchat.chat.drafts import DraftForm, DraftPages
 from hitlchat.chat.uses import LimitsForm, asks_labels
 from hitlchat.gate.actor import Actor

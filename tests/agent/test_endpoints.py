@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import conversations, endpoints, model_client, routes, runner
-from hitlchat.agent.administering import OnlyPeople
-from hitlchat.agent.endpoints import BadEndpoint, Draft, InUse, NameTaken
+from hitlchat.agent.administering import InUse, NameTaken, OnlyPeople
+from hitlchat.agent.endpoints import BadEndpoint, Draft
 from hitlchat.agent.models import Conversation, ModelEndpoint, RunStatus
 from hitlchat.agent.routes import NotOffered
 from hitlchat.gate.actor import Actor

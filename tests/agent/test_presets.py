@@ -6,10 +6,10 @@ import pytest
 from django.contrib.auth.models import User
 
 from hitlchat.agent import conversations, endpoints, presets, routes, tool_sets
-from hitlchat.agent.administering import OnlyPeople
+from hitlchat.agent.administering import InUse, NameTaken, OnlyPeople
 from hitlchat.agent.conversations import BadConversation
 from hitlchat.agent.models import Conversation, ModelEndpoint, Preset
-from hitlchat.agent.presets import BadPreset, Draft, NameTaken, NoSuchPreset
+from hitlchat.agent.presets import BadPreset, Draft, NoSuchPreset
 from hitlchat.agent.routes import NotOffered
 from hitlchat.base.problems import Conflict, NotFound
 from hitlchat.gate.actor import Actor
@@ -196,7 +196,7 @@ def test_only_an_administrator_who_is_a_person_changes_them(alice: User, bob: Us
 
 def test_a_set_that_one_has_cannot_be_removed(alice: User, desk: Preset) -> None:
     assert desk.tool_set is not None
-    with pytest.raises(tool_sets.InUse, match="The preset “Order desk” has it"):
+    with pytest.raises(InUse, match="The preset “Order desk” has it"):
         tool_sets.remove(desk.tool_set.pk, signed_in(alice))
 
 

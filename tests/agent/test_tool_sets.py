@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import conversations, runner, tool_sets
-from hitlchat.agent.administering import OnlyPeople
+from hitlchat.agent.administering import InUse, NameTaken, OnlyPeople
 from hitlchat.agent.models import Conversation, OwnDefaults, RunStatus, ToolSet
-from hitlchat.agent.tool_sets import BadTools, BadToolSet, Draft, InUse, NameTaken
+from hitlchat.agent.tool_sets import BadTools, BadToolSet, Draft
 from hitlchat.base.problems import NotFound
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent
