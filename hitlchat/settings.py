@@ -226,7 +226,7 @@ TOOL_SOURCES = {
     "upstream": "hitlchat.upstreams.source.UpstreamSource",
     "person": "hitlchat.agent.asking.PersonSource",
     "search": "hitlchat.agent.offering.CatalogSource",
-    "agent": "hitlchat.agent.delegating.AgentSource",
+    "agent": "hitlchat.agent.agents.AgentSource",
 }
 # What the record states of all that makes the gate ask less: ids in, or None for all, facts by id out.
 RECORD_STATES = {

@@ -12,7 +12,7 @@ from tests.waiting import soon
 SOURCES: Final = {
     "studio": "tools_studio.source.StudioSource",
     "recorder": "tests.recorder.RecorderSource",
-    "agent": "hitlchat.agent.delegating.AgentSource",
+    "agent": "hitlchat.agent.agents.AgentSource",
 }
 SCHEMA: Final = {
     "type": "object",

@@ -1,4 +1,4 @@
-"""Agent tools as authors keep them: what they say of one, what may be wrong with it, and every change.
+"""Agent tools: what authors say of one, what may be wrong with it, every change, and how a call of it is performed.
 
 Whatever an agent is told, may use and asks is in the definition of its tool: a change withdraws what waits, and no yes
 or grant from before it counts.
@@ -6,6 +6,7 @@ or grant from before it counts.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from django.contrib.auth.models import User
@@ -15,16 +16,18 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_administer, may_author
-from hitlchat.agent import limits, routes
+from hitlchat.agent import limits, routes, runner, runs
+from hitlchat.agent.administering import NameTaken
 from hitlchat.agent.endpoints import ENVIRONMENT
-from hitlchat.agent.models import AgentTool, ModelEndpoint
+from hitlchat.agent.models import ACTIVE, AgentTool, Conversation, Run
 from hitlchat.base import canonical
 from hitlchat.base.problems import Forbidden, Invalid, NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import conditions, loosening, prompt, spec, stopping, tools
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import TOOL_NAME, HitlMode, Tool
+from hitlchat.gate.models import TOOL_NAME, HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.oversight import HIGHEST_RISK
+from hitlchat.gate.sources import CannotBegin
 from hitlchat.gate.tools import AGENT
 
 # The one argument of an agent.
@@ -46,27 +49,17 @@ INPUT_SCHEMA: Final[dict[str, Any]] = {
 }
 ORIGIN: Final = gettext_noop("An agent: what it calls is judged and asked about by itself.")
 DEFAULT_PROMPT: Final = "Have the agent {toolName} work on “{args.task}”"
-LONGEST: Final = {
-    "description": 4000,
-    "instructions": 10_000,
-    "model": 200,
-}
+LONGEST: Final = {"description": 4000, "instructions": 10_000, "model": 200}
 MOST_TOOLS: Final = 200
 MOST_TOKENS: Final = 1_000_000_000
 USUAL_RISK: Final = 2
+TAKEN = gettext_noop("There is a tool of this name already.")
+GONE = gettext_noop("the agent is gone")
+CHANGED = gettext_noop("the agent is not as it was when the call was made")
 
 
 class BadAgent(Invalid):
     """The agent cannot be so; `errors` says by field what was expected, and nothing was changed."""
-
-
-class NameTaken(BadAgent):
-    """Refused: another tool has the name."""
-
-    status = 409
-
-    def __init__(self) -> None:
-        super().__init__({"name": gettext_noop("There is a tool of this name already.")})
 
 
 class OnlyAuthors(Forbidden):
@@ -117,24 +110,16 @@ def allowed(agent: AgentTool) -> list[str]:
 
 
 def draft_of(agent: AgentTool) -> Draft:
-    """Return the agent as it is, to be changed."""
-    plain = {name: getattr(agent.tool, name) for name in _PLAIN}
+    endpoint = ENVIRONMENT if agent.endpoint is None else agent.endpoint.name
     return Draft(
-        **plain,
+        **{name: getattr(agent.tool, name) for name in _PLAIN},
         instructions=agent.instructions,
         tools=tuple(agent.tools),
-        endpoint=endpoint_name(agent),
+        endpoint=endpoint if agent.own_model else None,
         model=agent.model,
         max_turns=agent.max_turns,
         max_tokens=agent.max_tokens,
     )
-
-
-def endpoint_name(agent: AgentTool) -> str | None:
-    """Return the name of the endpoint that it asks; None: that of whoever calls it."""
-    if not agent.own_model:
-        return None
-    return ENVIRONMENT if agent.endpoint is None else agent.endpoint.name
 
 
 def definition_hash(agent: AgentTool) -> str:
@@ -159,12 +144,12 @@ def definition_hash(agent: AgentTool) -> str:
 def problems(draft: Draft) -> dict[str, str]:
     """Return all that is wrong with the draft, a sentence for each field."""
     found: dict[str, str] = {}
-    for field, said in (*_of_texts(draft), *_of_tools(draft), *_of_model(draft), *_of_gate(draft), *_of_limits(draft)):
-        found.setdefault(field, said)
+    for field, wrong in (*_of_fields(draft), *_of_tools(draft), *_of_model(draft), *_of_gate(draft)):
+        found.setdefault(field, wrong)
     return found
 
 
-def _of_texts(draft: Draft) -> Iterator[tuple[str, str]]:
+def _of_fields(draft: Draft) -> Iterator[tuple[str, str]]:
     try:
         TOOL_NAME(draft.name)
     except ValidationError as error:
@@ -176,6 +161,10 @@ def _of_texts(draft: Draft) -> Iterator[tuple[str, str]]:
         yield "instructions", gettext_noop("Say what the agent is to do, and how.")
     if not draft.description.strip():
         yield "description", gettext_noop("Say what it is good for: models read it to know when to call it.")
+    for name, most in (("max_turns", limits.MOST_TURNS), ("max_tokens", MOST_TOKENS)):
+        value = getattr(draft, name)
+        if value is not None and not 1 <= value <= most:
+            yield name, translatable(f"Expected a whole number from 1 to {most:,}.")
 
 
 def _of_tools(draft: Draft) -> Iterator[tuple[str, str]]:
@@ -204,22 +193,12 @@ def _of_gate(draft: Draft) -> Iterator[tuple[str, str]]:
     yield from spec.problems(draft)
     if not 0 <= draft.risk_level <= HIGHEST_RISK:
         yield "risk_level", translatable(f"Expected a level from 0 to {HIGHEST_RISK}.")
-    if said := conditions.misread(draft.condition, INPUT_SCHEMA):
-        yield "condition", said
+    if wrong := conditions.misread(draft.condition, INPUT_SCHEMA):
+        yield "condition", wrong
     try:
         prompt.check(draft.prompt_template, INPUT_SCHEMA["properties"])
     except prompt.BadTemplate as error:
         yield "prompt_template", str(error)
-
-
-def _of_limits(draft: Draft) -> Iterator[tuple[str, str]]:
-    for name, most in (("max_turns", limits.MOST_TURNS), ("max_tokens", MOST_TOKENS)):
-        value = getattr(draft, name)
-        if value is not None and not 1 <= value <= most:
-            yield name, translatable(f"Expected a whole number from 1 to {most:,}.")
-
-
-# -- Changes -----------------------------------------------------------------------------------------------------------
 
 
 def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> AgentTool:
@@ -236,7 +215,7 @@ def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> AgentTool:
             tools.add(agent.tool, actor)
             agent.save(force_insert=True)
     except IntegrityError as error:
-        raise NameTaken from error
+        raise NameTaken({"name": TAKEN}) from error
     return agent
 
 
@@ -258,7 +237,7 @@ def change(name: str, draft: Draft, actor: Actor, *, confirmed: bool = False) ->
             agent.save(force_update=True)
             _withdraw(before.tool, agent.tool, actor)
     except IntegrityError as error:
-        raise NameTaken from error
+        raise NameTaken({"name": TAKEN}) from error
     return standing().get(pk=before.pk)
 
 
@@ -272,6 +251,49 @@ def remove(name: str, actor: Actor) -> None:
         agent = _locked(name)
         stopping.withdraw_tool(agent.pk, actor=actor, why=gettext_noop("the agent was deleted"))
         tools.remove([agent.tool], actor)
+
+
+class AgentSource:
+    """Begins a conversation with one run for a call, and ends it where the call is to stop."""
+
+    can_stop = True
+
+    def delegate(self, call: ToolCall) -> None:
+        """Begin a conversation for `call`, in the transaction that starts it. Raises: CannotBegin."""
+        agent = standing().filter(tool=call.tool).first()
+        if agent is None:
+            raise CannotBegin(GONE)
+        if definition_hash(agent) != call.definition_hash:
+            raise CannotBegin(CHANGED)
+        endpoint, model = agent.endpoint, agent.model
+        if not agent.own_model:
+            above = Conversation.objects.select_related("endpoint").filter(pk=call.conversation_id or call.pk).first()
+            endpoint, model = (routes.default(), "") if above is None else (above.endpoint, above.model)
+        conversation = Conversation.objects.create(
+            call=call,
+            owner_id=call.caller_id,
+            title=agent.tool.name,
+            endpoint=endpoint,
+            model=model,
+            instructions=agent.instructions,
+            tools=allowed(agent),
+            max_turns=agent.max_turns,
+            token_budget=agent.max_tokens,
+        )
+        delegation.begin(call, conversation.pk)
+        claim = runs.begin_task(conversation, str(call.arguments[TASK]))
+        transaction.on_commit(partial(runner.start, claim), robust=True)
+
+    def recall(self, call: ToolCall, actor: Actor) -> None:
+        """Stop the run that works for `call`, and with it all agents below."""
+        for run in Run.objects.filter(conversation__call_id=call.pk, status__in=ACTIVE):
+            runner.stop(run.pk, run.conversation_id, actor)
+
+    def altered(self) -> Iterator[str]:
+        """Yield a sentence for each agent that is kept otherwise than the hash of its tool says."""
+        for agent in standing():
+            if definition_hash(agent) != agent.tool.definition_hash:
+                yield translatable(f"The agent {agent.tool.name!r} is not as it was saved.")
 
 
 def _require(actor: Actor) -> User:
@@ -300,37 +322,24 @@ def _made(draft: Draft, before: Tool, actor: Actor) -> AgentTool:
         errors |= {"hitl_mode": gettext_noop("Only an administrator may let a tool of level L5 run without asking.")}
     if errors:
         raise BadAgent(errors)
-    endpoint, model = _asked(draft)
+    route = {} if draft.endpoint is None else routes.columns(draft.endpoint, draft.model)
     tool = Tool(id=before.pk, **{name: getattr(draft, name) for name in _PLAIN})
     tool.source, tool.origin, tool.input_schema = AGENT, ORIGIN, INPUT_SCHEMA
     tool.prompt_template = draft.prompt_template or DEFAULT_PROMPT
-    tool.facts = _facts(draft)
+    # What the agent can reach, for the person who decides.
+    may_call = translatable(f"It may call {', '.join(draft.tools)}.")
+    tool.facts = [may_call if draft.tools else gettext_noop("It may call no tool.")]
     agent = AgentTool(
         tool=tool,
         instructions=draft.instructions,
         tools=list(dict.fromkeys(draft.tools)),
         own_model=draft.endpoint is not None,
-        endpoint=endpoint,
-        model=model,
         max_turns=draft.max_turns,
         max_tokens=draft.max_tokens,
+        **route,
     )
     tool.definition_hash = definition_hash(agent)
     return agent
-
-
-def _asked(draft: Draft) -> tuple[ModelEndpoint | None, str]:
-    if draft.endpoint is None:
-        return None, ""
-    found = routes.columns(draft.endpoint, draft.model)
-    return found["endpoint"], found["model"]
-
-
-def _facts(draft: Draft) -> list[str]:
-    """Return what the agent can reach, for the person who decides."""
-    if not draft.tools:
-        return [gettext_noop("It may call no tool.")]
-    return [translatable(f"It may call {', '.join(draft.tools)}.")]
 
 
 def _withdraw(before: Tool, after: Tool, actor: Actor) -> None:

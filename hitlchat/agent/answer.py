@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
-from hitlchat.agent import call_pieces
-from hitlchat.agent.call_pieces import Calls, Entangled, Pieces, object_in
+from hitlchat.agent.call_pieces import MOST_CALLS, Calls, Entangled, Pieces, object_in
 from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 
 LONGEST_ID: Final = 200
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
-MOST_CALLS: Final = call_pieces.MOST
 LONGEST_ANSWER: Final = 1_000_000
 # How servers say that an answer is whole. One that ended otherwise may lack the end of a call, or what would have taken
 # it back.
@@ -52,10 +50,8 @@ WRITTEN = (
     "The model wrote a call as text, which hitlchat does not execute. Switch on the parser of tool calls at the model "
     "server, or choose a model that can call tools."
 )
-
-
-# The pieces of fields, by their names.
-Kept = dict[str, list[Any]]
+# What a server adds, in the pieces in which it comes.
+Extra = dict[str, list[Any]]
 MOST_TOKENS: Final = 2_000_000_000
 
 
@@ -66,23 +62,19 @@ class ModelCall:
     id: str = ""
     name: str = ""
     arguments: str = ""
-    extra: Kept = field(default_factory=dict)
+    extra: Extra = field(default_factory=dict)
 
     def wire(self, *, with_extra: bool = False) -> dict[str, Any]:
         # Servers refuse a history with names or arguments that can't be; the tool message says what was wrong.
         name = _NOT_IN_NAMES.sub("_", self.name)[:64] or "unknown"
-        extra = _whole(self.extra) if with_extra else {}
-        return {"id": self.id, "type": "function", "function": {"name": name, "arguments": self._parsable()}} | extra
-
-    def _parsable(self) -> str:
-        try:
-            parsed = canonical.loads(self.arguments or "{}")
-        except canonical.NotJson:
-            return "{}"
-        if not self.arguments or not isinstance(parsed, dict):
-            return "{}"
-        # A reader of JSON may take no half of a character, however it is spelled.
-        return self.arguments if (whole := canonical.whole(parsed)) == parsed else canonical.pretty(whole)
+        parsed, arguments = object_in(self.arguments), self.arguments
+        if parsed is None:
+            arguments = "{}"
+        elif (whole := canonical.whole(parsed)) != parsed:
+            # A reader of JSON may take no half of a character, however it is spelled.
+            arguments = canonical.pretty(whole)
+        extra = _joined_all(self.extra) if with_extra else {}
+        return {"id": self.id, "type": "function", "function": {"name": name, "arguments": arguments}} | extra
 
 
 @dataclass(frozen=True)
@@ -102,7 +94,7 @@ class Answer:
     text: str = ""
     calls: list[ModelCall] = field(default_factory=list)
     finish_reason: str = ""
-    extra: Kept = field(default_factory=dict)
+    extra: Extra = field(default_factory=dict)
     tokens: Tokens | None = None
 
     @property
@@ -111,7 +103,10 @@ class Answer:
         found = next((self.extra[name] for name in REASONING if name in self.extra), [])
         joined = _joined(found) if found else ""
         if isinstance(joined, list):
-            joined = "\n\n".join(_thought(entry) for entry in joined if isinstance(entry, dict))
+            # The text of each block of thoughts, or of its summary; of an encrypted one there is none.
+            blocks = [each for each in joined if isinstance(each, dict)]
+            texts = [next((each[n] for n in ("text", "summary", "thinking") if each.get(n)), "") for each in blocks]
+            joined = "\n\n".join(text if isinstance(text, str) else "" for text in texts)
         return joined.strip() if isinstance(joined, str) else ""
 
     @property
@@ -127,7 +122,7 @@ class Answer:
         # Null is how Chat Completions say that there is no text; some servers refuse an empty one.
         message: dict[str, Any] = {"role": "assistant", "content": self.text if self.text.strip() else None}
         if with_extra:
-            message |= _whole(self.extra)
+            message |= _joined_all(self.extra)
         if self.calls:
             message["tool_calls"] = [call.wire(with_extra=with_extra) for call in self.calls]
         return message
@@ -141,7 +136,7 @@ class Reading:
         self._calls = Calls()
         # The one call that servers had before there were several.
         self._function = Calls()
-        self._extra: Kept = {}
+        self._extra: Extra = {}
         self._reason = ""
         self._is_over = False
         self._has_deltas = False
@@ -161,8 +156,11 @@ class Reading:
             self.said = chunk
         # Pings, token counts and reports of filters come as chunks that carry nothing.
         for choice in (chunk.get("choices") or [])[:1]:
-            self._note_reason(choice.get("finish_reason"))
-            return self._read(self._delta(choice))
+            # An answer that is not whole does not become so.
+            reason = _reason(choice.get("finish_reason"))
+            if reason and (not self._reason or Answer(finish_reason=self._reason).is_whole):
+                self._reason = reason
+            return self._read(self._delta(choice) or {})
         return ""
 
     def end(self) -> None:
@@ -176,7 +174,8 @@ class Reading:
     def answer(self) -> Answer:
         """ModelTrouble: it is not whole, or says nothing."""
         text, calls = storable("".join(self._text) + self._half), _named(self._found())
-        reason = self._reason or (NO_WORD if self._is_over and all(map(_is_readable, calls)) else "")
+        is_readable = all(object_in(call.arguments or "{}") is not None for call in calls)
+        reason = self._reason or (NO_WORD if self._is_over and is_readable else "")
         if not reason:
             raise ModelTrouble("The model server ended its answer before it was complete. Try again.")
         if not calls and not text.strip():
@@ -208,20 +207,18 @@ class Reading:
         """Return the calls. Some servers tell the first of them in the old way, too."""
         return self._calls.found or self._function.found
 
-    def _note_reason(self, given: Any) -> None:
-        """Note how the answer ended. One that is not whole does not become so."""
-        reason = _reason(given)
-        if reason and (not self._reason or Answer(finish_reason=self._reason).is_whole):
-            self._reason = reason
-
-    def _read(self, delta: dict[str, Any] | None) -> str:
-        delta = delta or {}
-        self._size += _keep(self._extra, delta, OF_A_MESSAGE) + _keep(self._extra, _thinking(delta), frozenset())
+    def _read(self, delta: dict[str, Any]) -> str:
+        self._size += _gather(self._extra, delta, OF_A_MESSAGE) + _gather(self._extra, _thinking(delta), frozenset())
         self._read_calls(delta)
-        text = self._without_half(_content(delta))
+        # All but half a character at the end.
+        text, self._half = canonical.without_half(self._half + _content(delta))
+        text = storable(text)
         self._size += len(text)
         self._length += len(text)
-        self._check_size()
+        if len(self._calls.found) > MOST_CALLS:
+            raise ModelTrouble(f"The model asked for more than {MOST_CALLS} calls at once; none of them was made.")
+        if self._size > LONGEST_ANSWER:
+            raise ModelTrouble(f"The model's answer grew beyond {LONGEST_ANSWER:,} characters and was cut off.")
         if text:
             self._text.append(text)
         return text
@@ -231,23 +228,12 @@ class Reading:
         try:
             for place, part in enumerate([given] if isinstance(given, dict) else given):
                 call, size = self._calls.feed(part, is_next=place > 0)
-                self._size += size + _keep(call.extra, part, OF_A_CALL)
+                self._size += size + _gather(call.extra, part, OF_A_CALL)
             if function := delta.get("function_call"):
                 self._size += self._function.feed({"id": OLD, "function": function})[1]
         except Entangled:
-            said = "The calls of the model's answer cannot be told apart; none of them was made."
-            raise ModelTrouble(said) from None
-
-    def _without_half(self, piece: str) -> str:
-        """Return what has come of the text, but for half a character at its end."""
-        text, self._half = canonical.without_half(self._half + piece)
-        return storable(text)
-
-    def _check_size(self) -> None:
-        if len(self._calls.found) > MOST_CALLS:
-            raise ModelTrouble(f"The model asked for more than {MOST_CALLS} calls at once; none of them was made.")
-        if self._size > LONGEST_ANSWER:
-            raise ModelTrouble(f"The model's answer grew beyond {LONGEST_ANSWER:,} characters and was cut off.")
+            why = "The calls of the model's answer cannot be told apart; none of them was made."
+            raise ModelTrouble(why) from None
 
 
 def _content(delta: dict[str, Any]) -> str:
@@ -261,10 +247,8 @@ def _thinking(delta: dict[str, Any]) -> dict[str, str]:
     content = delta.get("content")
     parts = [part for part in content if part.get("type") == "thinking"] if isinstance(content, list) else []
     thoughts = [part.get("thinking") or "" for part in parts]
-    said = "".join(
-        each if isinstance(each, str) else "".join(one.get("text") or "" for one in each) for each in thoughts
-    )
-    return {REASONING[0]: said} if said else {}
+    texts = [each if isinstance(each, str) else "".join(one.get("text") or "" for one in each) for each in thoughts]
+    return {REASONING[0]: "".join(texts)} if any(texts) else {}
 
 
 def _named(found: list[Pieces]) -> list[ModelCall]:
@@ -278,10 +262,6 @@ def _named(found: list[Pieces]) -> list[ModelCall]:
         seen.add(call_id)
         calls.append(ModelCall(call_id, storable(each.name), each.whole, each.extra))
     return calls
-
-
-def _is_readable(call: ModelCall) -> bool:
-    return object_in(call.arguments or "{}") is not None
 
 
 def _reason(given: Any) -> str:
@@ -316,21 +296,18 @@ def _count(counts: Any, name: str) -> int:
     return min(max(found, 0), MOST_TOKENS) if type(found) is int else 0
 
 
-# -- What a server adds ------------------------------------------------------------------------------------------------
-
-
-def _keep(kept: Kept, added: dict[str, Any], known: frozenset[str]) -> int:
-    """Put what is in `added` and not `known` with what came before of it. Return roughly how many characters it is."""
+def _gather(extra: Extra, added: dict[str, Any], usual: frozenset[str]) -> int:
+    """Put what is in `added` and not `usual` with what came before of it. Return roughly how many characters it is."""
     size = 0
-    for name in added.keys() - known:
+    for name in added.keys() - usual:
         if (value := added[name]) not in (None, "", [], {}):
-            kept.setdefault(name, []).append(value)
+            extra.setdefault(name, []).append(value)
             size += len(name) + len(value if isinstance(value, str) else canonical.dumps(value))
     return size
 
 
-def _whole(kept: Kept) -> dict[str, Any]:
-    return {name: _joined(pieces) for name, pieces in kept.items()}
+def _joined_all(extra: Extra) -> dict[str, Any]:
+    return {name: _joined(pieces) for name, pieces in extra.items()}
 
 
 def _joined(pieces: list[Any]) -> Any:
@@ -342,12 +319,6 @@ def _joined(pieces: list[Any]) -> Any:
     if all(isinstance(piece, list) for piece in pieces):
         return _entries(pieces)
     return pieces[-1]
-
-
-def _thought(entry: dict[str, Any]) -> str:
-    """Return the text of one block of thoughts, or of its summary; of an encrypted one there is none."""
-    found = next((entry[name] for name in ("text", "summary", "thinking") if entry.get(name)), "")
-    return found if isinstance(found, str) else ""
 
 
 def _merged(pieces: list[dict[str, Any]]) -> dict[str, Any]:
@@ -363,21 +334,17 @@ def _entries(pieces: list[list[Any]]) -> list[Any]:
     """Join the fragments of each entry, such as a block of thoughts: they say alike what they belong to."""
     groups: list[list[Any]] = []
     for entry in chain.from_iterable(pieces):
-        if groups and _goes_on(groups[-1][-1], entry):
+        before: Any = groups[-1][-1] if groups else None
+        are_blocks = isinstance(before, dict) and isinstance(entry, dict) and not before.get("signature")
+        if are_blocks and all(before.get(name) == entry.get(name) for name in ("type", "index")):
             groups[-1].append(entry)
         else:
             groups.append([entry])
     return [_entry(group) if len(group) > 1 else group[0] for group in groups]
 
 
-def _goes_on(before: Any, entry: Any) -> bool:
-    if not (isinstance(before, dict) and isinstance(entry, dict)) or before.get("signature"):
-        return False
-    return all(before.get(name) == entry.get(name) for name in ("type", "index"))
-
-
 def _entry(fragments: list[dict[str, Any]]) -> dict[str, Any]:
-    named: Kept = {}
+    named: Extra = {}
     for name, value in chain.from_iterable(fragment.items() for fragment in fragments):
         if value is not None:
             named.setdefault(name, []).append(value)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from hitlchat.base import canonical
 
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
-MOST: Final = 32
+MOST_CALLS: Final = 32
 
 
 class Entangled(Exception):
@@ -39,13 +39,6 @@ class Pieces:
     def is_growing(self) -> bool:
         return len(self.arguments) > 1 and all(more.startswith(less) for less, more in pairwise(self.arguments))
 
-    def goes_on_growing(self, arguments: str) -> bool:
-        return self.is_growing and arguments.startswith(self.arguments[-1])
-
-    def rename(self, name: str) -> None:
-        """Go on with a name: some servers repeat it, some send all of it so far, some send it in pieces."""
-        self.name = name if name.startswith(self.name) else self.name + name
-
 
 class Calls:
     """Puts streamed tool calls together: repeated ids and names, missing or equal indexes, interleaved deltas. No two
@@ -63,8 +56,13 @@ class Calls:
         """
         # Some servers leave one level out.
         function = part.get("function") or part
-        index, call_id, name = _index(part.get("index")), _id(part.get("id")), plain_text(function.get("name"))
-        arguments = _arguments(function.get("arguments", function.get("parameters")))
+        given, call_id, name = part.get("index"), part.get("id"), plain_text(function.get("name"))
+        index = None if given is None else int(given)
+        # Of some servers the id is a number.
+        call_id = str(call_id) if isinstance(call_id, int) else plain_text(call_id)
+        arguments = function.get("arguments", function.get("parameters"))
+        # Some servers send the object itself.
+        arguments = canonical.pretty(arguments) if isinstance(arguments, dict) else plain_text(arguments)
         call = self._current(index, call_id)
         is_apart = is_next and index is None and not call_id and bool(name)
         if call is None or is_apart or self._begins_another(call, call_id, name, arguments):
@@ -73,8 +71,8 @@ class Calls:
             if index is not None:
                 self._by_index[index] = call
         call.id = call.id or call_id
-        if name and name != call.name:
-            call.rename(name)
+        # Some servers repeat the name, some send all of it so far, some send it in pieces.
+        call.name = name if name.startswith(call.name) else call.name + name
         if arguments:
             call.arguments.append(arguments)
         return call, len(arguments)
@@ -93,7 +91,8 @@ class Calls:
         if call_id and call.id:
             return call_id != call.id or (not name.startswith(call.name) and self._is_whole(call))
         if name == call.name:
-            return self._is_whole(call) and not call.goes_on_growing(arguments)
+            is_growing = call.is_growing and arguments.startswith(call.arguments[-1])
+            return self._is_whole(call) and not is_growing
         # A name goes on only before the arguments begin.
         return bool(call.arguments) or not (name.startswith(call.name) or call.id)
 
@@ -103,7 +102,7 @@ class Calls:
             return False
         self._looked += 1
         # Each look reads the arguments again.
-        if self._looked > 2 * MOST:
+        if self._looked > 2 * MOST_CALLS:
             raise Entangled
         return object_in(call.whole) is not None
 
@@ -122,19 +121,3 @@ def plain_text(given: Any) -> str:
     if not isinstance(given, str | None):
         raise TypeError(f"expected a text, not {type(given).__name__}")
     return given or ""
-
-
-def _index(given: Any) -> int | None:
-    if given is None or isinstance(given, int):
-        return given
-    return int(given)
-
-
-def _id(given: Any) -> str:
-    """Return the id; of some servers it is a number."""
-    return str(given) if isinstance(given, int) else plain_text(given)
-
-
-def _arguments(given: Any) -> str:
-    """Return the arguments as text; some servers send the object itself."""
-    return canonical.pretty(given) if isinstance(given, dict) else plain_text(given)

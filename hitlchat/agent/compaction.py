@@ -5,7 +5,6 @@ whole again once a person undoes it. Calls, results and the record have no part 
 """
 
 from collections.abc import Iterable
-from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
@@ -70,9 +69,6 @@ class Room:
     left: int = TIMES
 
 
-# -- What it stands for ------------------------------------------------------------------------------------------------
-
-
 def before(run: Run, where: Endpoint, size: int) -> Plan | None:
     """Return what makes room, if a request of so many bytes fills the context of the run's endpoint."""
     row = run.conversation.endpoint
@@ -94,25 +90,21 @@ def _plan(run: Run, where: Endpoint, limit: int) -> Plan | None:
     if where.is_demo or (last is not None and last.undone):
         return None
     read = transcript.read(run.conversation_id)
-    covered = read[: _begin_of_kept(read, limit)]
-    asked = next((each.pk for each in reversed(read) if each.role == Role.USER), None)
-    covered = [each for each in covered if each.pk != asked]
+    # Messages stay as they are from a turn on, or from what a person said; the last one does.
+    sizes = list(accumulate(len(each.wire) for each in reversed(read)))[::-1]
+    begins = [at for at, each in enumerate(read) if each.role in (Role.USER, Role.ASSISTANT)]
+    stay = next((at for at in begins if sizes[at] <= KEPT * limit), begins[-1] if begins else 0)
+    last_said = next((each.pk for each in reversed(read) if each.role == Role.USER), None)
+    covered = [each for each in read[:stay] if each.pk != last_said]
     if sum(len(each.wire) for each in covered) < GAINED * limit:
         return None
     tokens = min(MOST_TOKENS, max(FEWEST_TOKENS, limit // BYTES_OF_A_TOKEN // 8))
     return Plan(run.conversation, where, [each.pk for each in covered], _body(where, covered, tokens))
 
 
-def _begin_of_kept(read: list[Message], limit: int) -> int:
-    """Return where the messages begin that stay as they are: at a turn, or at what a person said; the last one does."""
-    sizes = list(accumulate(len(each.wire) for each in reversed(read)))[::-1]
-    begins = [at for at, each in enumerate(read) if each.role in (Role.USER, Role.ASSISTANT)]
-    return next((at for at in begins if sizes[at] <= KEPT * limit), begins[-1] if begins else 0)
-
-
 def _body(where: Endpoint, covered: Iterable[Message], tokens: int) -> bytes:
-    told = canonical.pretty([_told(canonical.loads(each.wire)) for each in covered])
-    messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": told}]
+    older = canonical.pretty([_told(canonical.loads(each.wire)) for each in covered])
+    messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": older}]
     return request.request_body(where, [canonical.pretty(each) for each in messages], [], **{where.limit_name: tokens})
 
 
@@ -126,16 +118,12 @@ def _told(message: dict[str, Any]) -> dict[str, Any]:
     return found | {"calls": calls} if calls else found
 
 
-# -- Making and undoing it ---------------------------------------------------------------------------------------------
-
-
 async def written(plan: Plan) -> Answer:
     """Ask the model for the summary. Raises: ModelTrouble, also if it is not whole."""
-    async with aclosing(request.ask(plan.endpoint, plan.body, retries=request.RETRIES)) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, Answer) and piece.is_whole and piece.text.strip():
-                return piece
-    raise ModelTrouble("The summary was not complete.")
+    answer = await request.whole(plan.endpoint, plan.body, retries=request.RETRIES)
+    if not answer.is_whole or not answer.text.strip():
+        raise ModelTrouble("The summary was not complete.")
+    return answer
 
 
 def keep(claim: Claim, plan: Plan, answer: Answer) -> None:

@@ -31,32 +31,27 @@ from hitlchat.agent.compaction import Full, Plan, Room
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
 from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
 from hitlchat.agent.offering import Offer
-from hitlchat.agent.request import RETRIES, LeftOut, Retry, Unreadable
+from hitlchat.agent.request import RETRIES, LeftOut, Retry
 from hitlchat.agent.runs import Claim, LostClaim
 from hitlchat.agent.writing import Writing, tell, tell_soon
 from hitlchat.base import canonical, tracing
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import queue
-from hitlchat.gate.actor import SYSTEM, Caller
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import giving
 from hitlchat.gate.models import Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
-from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare_all
+from hitlchat.gate.submit import Prepared, admit, prepare_all
 from hitlchat.gate.tools import AGENT, definition
 from hitlchat.gate.transition import note
 
 OWN = "\n\nThe person says for this conversation:\n{said}"
-
-logger = logging.getLogger(__name__)
-
 SAME_CALL = 3
-
 NO_TEMPERATURE = translatable(
     "This model takes no temperature: from now on it is asked without the one of this conversation."
 )
 REPEATED = translatable(f"The assistant was stopped because it asked for the same call {SAME_CALL} times.")
-
 INCOMPLETE = (
     "The answer ended before it was complete ({reason}): its calls may not be what was meant. None was executed."
 )
@@ -75,23 +70,18 @@ WRAP_UP = (
     "[Note from hitlchat] Many turns have been used. Wrap up now: answer with what you have, without further calls."
 )
 
-
-def not_whole(reason: str) -> str:
-    return translatable(
-        f"The model's answer ended before it was complete ({reason}). Try again, or ask for less at once."
-    )
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Turn:
     """Everything needed to ask the model once."""
 
+    conversation: Conversation
     message: Message
-    caller: Caller
     endpoint: Endpoint
     body: bytes
     sight: Sight
-    user_prompt: str
 
 
 async def advance(claim: Claim) -> None:
@@ -132,21 +122,22 @@ async def _step(claim: Claim, room: Room) -> bool:
     try:
         answer = await _listen(claim, turn)
     except ModelTrouble as trouble:
-        if not trouble.too_long or not await _makes_room(claim, turn, room):
+        is_too_long = trouble.too_long and room.left
+        plan = await in_db(compaction.after)(claim, turn.endpoint, len(turn.body)) if is_too_long else None
+        if plan is None or not await _make_room(claim, plan, room):
             raise
         return True
-    prepared = await _prepared(_requests(turn, answer), answer)
+    requests = await in_db(runs.requests)(turn.conversation, turn.message.pk, enumerate(answer.calls))
+    if answer.is_whole:
+        prepared = await prepare_all(requests)
+    else:
+        why = INCOMPLETE.format(reason=answer.finish_reason)
+        prepared = [Prepared(request, Status.REJECTED, why) for request in requests]
     go_on = await in_db(_store)(claim, turn, answer, prepared)
     await tell(claim.conversation_id, "message", message=str(turn.message.pk))
     if not go_on:
         await tell(claim.conversation_id, "run")
     return go_on
-
-
-async def _makes_room(claim: Claim, turn: Turn, room: Room) -> bool:
-    """Make room after the server refused a request as too long; False: that cannot be done."""
-    plan = await in_db(compaction.after)(claim, turn.endpoint, len(turn.body)) if room.left else None
-    return plan is not None and await _make_room(claim, plan, room)
 
 
 async def _make_room(claim: Claim, plan: Plan, room: Room) -> bool:
@@ -166,18 +157,11 @@ async def _make_room(claim: Claim, plan: Plan, room: Room) -> bool:
 
 async def _ask_more(claim: Claim) -> None:
     """Put held-back calls of the open turn to the gate, as many as there is room for."""
-    requests = await in_db(_held_back)(claim)
-    if not requests:
-        return
-    prepared = await prepare_all(requests)
-    await in_db(_admit_more)(claim, prepared)
-    # With lines for them.
-    await tell(claim.conversation_id, "message", message=str(requests[0].turn_id))
-
-
-def _held_back(claim: Claim) -> list[CallRequest]:
-    run = claim.rows().select_related("conversation__owner").first()
-    return runs.next_of(run) if run is not None and run.turn_id is not None else []
+    if requests := await in_db(runs.next_of)(claim):
+        prepared = await prepare_all(requests)
+        await in_db(_admit_more)(claim, prepared)
+        # With lines for them.
+        await tell(claim.conversation_id, "message", message=str(requests[0].turn_id))
 
 
 def _admit_more(claim: Claim, prepared: list[Prepared]) -> None:
@@ -207,8 +191,8 @@ def _next_turn(claim: Claim, room: Room) -> Turn | None:
             if ToolCall.objects.filter(turn_id=run.turn_id, status=Status.REJECTED, reason=REPEATED).exists():
                 _give_up(claim, REPEATED, STUCK)
                 return None
-        if said := _exhausted(run):
-            _give_up(claim, said, HARD_STOP)
+        if why := _exhausted(run):
+            _give_up(claim, why, HARD_STOP)
             return None
         return _turn(run, room)
 
@@ -224,7 +208,9 @@ def _exhausted(run: Run) -> str:
     if run.turns >= (most := limits.of(run.conversation).turns):
         return too_many(most)
     budget = run.conversation.token_budget
-    return used_up(budget) if budget is not None and usage.of_run(run.pk).tokens >= budget else ""
+    if budget is None or usage.of_run(run.pk).tokens < budget:
+        return ""
+    return translatable(f"The agent was stopped: it has used the {budget:,} tokens that it may use for one task.")
 
 
 def too_many(turns: int) -> str:
@@ -235,23 +221,18 @@ def too_many(turns: int) -> str:
     )
 
 
-def used_up(budget: int) -> str:
-    return translatable(f"The agent was stopped: it has used the {budget:,} tokens that it may use for one task.")
-
-
 def _turn(run: Run, room: Room) -> Turn:
     conversation, held = run.conversation, limits.of(run.conversation)
-    caller = subagents.caller_of(conversation)
-    where = routes.of(conversation)
-    if said := usage.over_limit(caller.user_id):
-        raise ModelTrouble(said)
+    caller, where = subagents.caller_of(conversation), routes.of(conversation)
+    if why := usage.over_limit(caller.user_id):
+        raise ModelTrouble(why)
     if run.turns == held.soft_turns:
         _guarded(run.pk, WRAPPED_UP)
     sight = reading.sight(conversation)
     # None on the last turn: nobody should be asked about a call whose result would not be read any more.
     is_last = run.turns + 1 >= held.turns
-    # The demo model runs right here, and cannot look for others.
     reach = tool_sets.of(conversation)
+    # The demo model runs right here, and cannot look for others.
     offer = Offer([]) if is_last else offering.offered(caller, reach, conversation.pk, whole=where.is_demo)
     # Whoever calls an agent over MCP has no page here to be asked on.
     may_ask = not is_last and caller.kind == "chat"
@@ -263,32 +244,20 @@ def _turn(run: Run, room: Room) -> Turn:
     if offer.told:
         names = [tool.name for tool in offer.tools]
         note(None, OFFERED, actor=SYSTEM, data={"run": str(run.pk), "turn": str(message.pk), "tools": names})
-    return Turn(
-        message=message,
-        caller=caller,
-        endpoint=where,
-        body=body,
-        sight=sight,
-        user_prompt=subagents.said_by_person(conversation),
-    )
+    return Turn(conversation, message, where, body, sight)
 
 
 def _body(run: Run, where: Endpoint, sight: Sight, offer: Offer, tools: list[Tool]) -> bytes:
     conversation = run.conversation
-    own = _own(conversation)
+    own = OWN.format(said=conversation.instructions) if conversation.instructions else ""
+    if conversation.call is not None:
+        own = subagents.INSTRUCTIONS.format(name=conversation.call.tool_name, said=conversation.instructions)
     system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + offer.told + own})
     last = WRAP_UP if run.turns >= limits.of(conversation).soft_turns else ""
     to = where.reader if request.takes_added(where) else ""
-    said = transcript.wires(conversation.pk, to=to, last=last, sight=sight)
+    messages = transcript.wires(conversation.pk, to=to, last=last, sight=sight)
     described = [canonical.pretty(definition(tool)) for tool in tools]
-    return request.request_body(where, [system, *said], described, **limits.sent(conversation, where))
-
-
-def _own(conversation: Conversation) -> str:
-    """Return what the model is told in this conversation alone."""
-    if conversation.call is not None:
-        return subagents.INSTRUCTIONS.format(name=conversation.call.tool_name, said=conversation.instructions)
-    return OWN.format(said=conversation.instructions) if conversation.instructions else ""
+    return request.request_body(where, [system, *messages], described, **limits.sent(conversation, where))
 
 
 async def _listen(claim: Claim, turn: Turn) -> Answer:
@@ -324,7 +293,10 @@ async def _require_whole(claim: Claim, answer: Answer) -> None:
     Raises: ModelTrouble.
     """
     if not answer.is_whole and (not answer.calls or await in_db(transcript.was_cut)(claim.run_id)):
-        raise ModelTrouble(not_whole(answer.finish_reason))
+        reason = answer.finish_reason
+        raise ModelTrouble(
+            f"The model's answer ended before it was complete ({reason}). Try again, or ask for less at once."
+        )
 
 
 async def _pieces(claim: Claim, turn: Turn, body: bytes, stream: Reading) -> AsyncGenerator[str | Answer, None]:
@@ -333,7 +305,7 @@ async def _pieces(claim: Claim, turn: Turn, body: bytes, stream: Reading) -> Asy
     asked = request.ask(turn.endpoint, body, stream, has_images=has_images, retries=RETRIES)
     async with aclosing(asked) as pieces:
         async for piece in pieces:
-            if isinstance(piece, Unreadable):
+            if piece is LeftOut.REASONING:
                 await in_db(transcript.forget_added)(claim.conversation_id, turn.endpoint.reader)
                 continue
             is_retry = isinstance(piece, Retry)
@@ -341,10 +313,10 @@ async def _pieces(claim: Claim, turn: Turn, body: bytes, stream: Reading) -> Asy
                 await in_db(runs.hold)(claim, retrying=piece.why if isinstance(piece, Retry) else "")
                 await tell(claim.conversation_id, "run")
             waits = is_retry
-            if isinstance(piece, LeftOut):
+            if piece is LeftOut.TEMPERATURE:
                 notice = await in_db(_leave_out_temperature)(claim, turn)
                 await tell(claim.conversation_id, "message", message=str(notice.pk))
-            elif not isinstance(piece, Retry):
+            elif isinstance(piece, str | Answer):
                 yield piece
 
 
@@ -354,29 +326,6 @@ def _leave_out_temperature(claim: Claim, turn: Turn) -> Message:
         runs.hold(claim)
         Conversation.objects.filter(pk=claim.conversation_id).update(no_temperature_for=turn.endpoint.name)
         return transcript.add_notice(claim.conversation_id, claim.run_id, NO_TEMPERATURE)
-
-
-def _requests(turn: Turn, answer: Answer) -> list[CallRequest]:
-    return [
-        CallRequest(
-            tool_name=call.name,
-            arguments=call.arguments,
-            caller=turn.caller,
-            conversation_id=turn.message.conversation_id,
-            turn_id=turn.message.pk,
-            position=position,
-            model_call_id=call.id,
-            user_prompt=turn.user_prompt,
-        )
-        for position, call in enumerate(answer.calls)
-    ]
-
-
-async def _prepared(requests: list[CallRequest], answer: Answer) -> list[Prepared]:
-    if answer.is_whole:
-        return await prepare_all(requests)
-    why = INCOMPLETE.format(reason=answer.finish_reason)
-    return [Prepared(request, Status.REJECTED, why) for request in requests]
 
 
 def _store(claim: Claim, turn: Turn, answer: Answer, prepared: list[Prepared]) -> bool:
@@ -396,14 +345,11 @@ def _admit(claim: Claim, prepared: list[Prepared]) -> set[str]:
     giving.hold(grant for one in prepared for grant in one.grants)
     statuses: set[str] = set()
     for one in (_unless_too_many_agents(claim, _unless_repeated(claim, each)) for each in prepared):
-        statuses.add(admit(one).status if _has_room(one) else Status.WAITING)
+        request = one.request
+        is_question = one.status == Status.WAITING and not giving.has_left(one.grants)
+        is_held_back = is_question and queue.is_full(request.caller.user_id, request.conversation_id)
+        statuses.add(Status.WAITING if is_held_back else admit(one).status)
     return statuses
-
-
-def _has_room(prepared: Prepared) -> bool:
-    if prepared.status != Status.WAITING or giving.has_left(prepared.grants):
-        return True
-    return not queue.is_full(prepared.request.caller.user_id, prepared.request.conversation_id)
 
 
 def _unless_repeated(claim: Claim, prepared: Prepared) -> Prepared:
@@ -446,8 +392,7 @@ def _cut_off(claim: Claim, turn: Turn, stream: Reading) -> None:
 
 def _note_use(turn: Turn, tokens: Tokens | None) -> None:
     if tokens is not None:
-        message = turn.message
-        usage.add(message.conversation, turn.endpoint, tokens, run_id=message.run_id, message_id=message.pk)
+        usage.add(turn.conversation, turn.endpoint, tokens, run_id=turn.message.run_id, message_id=turn.message.pk)
 
 
 async def _fail(claim: Claim, why: str, *, refused_images: bool = False) -> None:

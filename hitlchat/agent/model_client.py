@@ -1,7 +1,7 @@
 """The model client: which server answers, its bytes counted before anything parses them, its errors in words."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -65,16 +65,15 @@ class OutOfBounds(Exception):
 
 async def bound(response: httpx2.Response) -> None:
     """Have the body of `response` counted. A hook of the client, called before anything of the body is read."""
-    assert isinstance(response.stream, httpx2.AsyncByteStream)
-    # A list of models is one object, and is read as such.
-    as_it_is = response.is_error or response.request.method == "GET"
-    is_packed = guard.is_packed(response)
-    response.stream = _Counted(response.stream, is_packed=is_packed, is_error=response.is_error, as_it_is=as_it_is)
+    response.stream = _Counted(response)
 
 
 class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, *, is_packed: bool, is_error: bool, as_it_is: bool) -> None:
-        self._stream, self._is_packed, self._is_error, self._as_it_is = stream, is_packed, is_error, as_it_is
+    def __init__(self, response: httpx2.Response) -> None:
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        self._stream, self._is_packed, self._is_error = response.stream, guard.is_packed(response), response.is_error
+        # A list of models is one object, and is read as such.
+        self._as_it_is = response.is_error or response.request.method == "GET"
         self._all, self._event, self._end = 0, 0, b""
         self._is_whole: bool | None = None
         self._read: AsyncGenerator[bytes, None] | None = None
@@ -87,7 +86,7 @@ class _Counted(httpx2.AsyncByteStream):
         if self._is_packed:
             raise OutOfBounds("The model server packs its answers although it was asked not to. Switch that off there.")
         async for chunk in self._stream:
-            for piece in _pieces(chunk):
+            for piece in (chunk[start : start + PIECE] for start in range(0, len(chunk), PIECE)):
                 if self._is_error and self._all + len(piece) > LARGEST_ERROR:
                     return
                 self._count(piece)
@@ -123,11 +122,6 @@ class _Counted(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def _pieces(chunk: bytes) -> Iterator[bytes]:
-    for start in range(0, len(chunk), PIECE):
-        yield chunk[start : start + PIECE]
-
-
 @dataclass(frozen=True)
 class Endpoint:
     """One model at one server, with all that a request to it takes.
@@ -158,11 +152,6 @@ class Endpoint:
         return f"{self.name} by {self.api}" if self.api != CHAT else self.name
 
     @property
-    def may_think(self) -> bool:
-        """Return whether to ask for its thoughts; of a model that the environment names nobody has said."""
-        return self.thinks or not self.stored
-
-    @property
     def shown_url(self) -> str:
         """Return the address for people who chat, without the name and password that some operators put there."""
         scheme, _, rest = self.base_url.rpartition("://")
@@ -178,11 +167,6 @@ class Endpoint:
     @property
     def has_key(self) -> bool:
         return self.api_key != NO_KEY
-
-    @property
-    def key_place(self) -> str:
-        """Return where administrators look after the key."""
-        return gettext_noop("its key on the page Models") if self.stored else "OPENAI_API_KEY"
 
     @property
     def limit_name(self) -> str:
@@ -240,45 +224,34 @@ def endpoint(model: str = "") -> Endpoint:
     return Endpoint(settings.OPENAI_BASE_URL, key, model, api=settings.OPENAI_API)
 
 
-@lru_cache(maxsize=32)
-def client(where: Endpoint) -> "AsyncOpenAI":
-    """Return one client per endpoint: it keeps its connections."""
-    return new_client(where)
-
-
 def new_client(where: Endpoint) -> "AsyncOpenAI":
     """Return a client of its own, for whoever closes it. It tries nothing again by itself."""
-    from openai import AsyncOpenAI  # noqa: PLC0415 - loading it takes a third of a second
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - loading it takes a third of a second
 
+    timeout = httpx2.Timeout(settings.MODEL_TIMEOUT_SECONDS, connect=5.0)
+    hooks = {"request": [partial(_address, where)], "response": [bound]}
+    more: dict[str, Any] = {"timeout": timeout, "headers": {"Accept-Encoding": "identity"}, "event_hooks": hooks}
+    if where.stored:
+        refused = partial(guard.refusal, allow_private=where.allow_private)
+        transport = guard.Transport(refused, connections=guard.MOST_CONNECTIONS)
+        # A redirect would take the key along.
+        web = httpx2.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, **more)
+    else:
+        # By a hook, since a transport of our own would not go by the proxies that the environment names.
+        web = DefaultAsyncHttpxClient(verify=guard.tls(), **more)
     address, _, query = where.base_url.partition("?")
     return AsyncOpenAI(
         base_url=address or None,
         api_key=where.api_key,
-        timeout=_timeout(),
+        timeout=timeout,
         max_retries=0,
         default_query=dict(parse_qsl(query)),
-        http_client=_web(where),
+        http_client=web,
     )
 
 
-def _timeout() -> httpx2.Timeout:
-    return httpx2.Timeout(settings.MODEL_TIMEOUT_SECONDS, connect=5.0)
-
-
-def _web(where: Endpoint) -> httpx2.AsyncClient:
-    from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - loading it takes a third of a second
-
-    hooks = {"request": [partial(_address, where)], "response": [bound]}
-    more: dict[str, Any] = {"headers": {"Accept-Encoding": "identity"}, "event_hooks": hooks}
-    if where.stored:
-        # A redirect would take the key along.
-        refused = partial(guard.refusal, allow_private=where.allow_private)
-        transport = guard.Transport(refused, connections=guard.MOST_CONNECTIONS)
-        return httpx2.AsyncClient(
-            timeout=_timeout(), transport=transport, trust_env=False, follow_redirects=False, **more
-        )
-    # By a hook, since a transport of our own would not go by the proxies that the environment names.
-    return DefaultAsyncHttpxClient(timeout=_timeout(), verify=guard.tls(), **more)
+# One for each endpoint: it keeps its connections.
+client = lru_cache(maxsize=32)(new_client)
 
 
 async def _address(where: Endpoint, request: httpx2.Request) -> None:
@@ -299,8 +272,8 @@ class ModelTrouble(Exception):
     than the model can read.
     """
 
-    def __init__(self, said: str, *, refused_images: bool = False) -> None:
-        super().__init__(storable(said))
+    def __init__(self, words: str, *, refused_images: bool = False) -> None:
+        super().__init__(storable(words))
         self.refused_images = refused_images
         self.too_long = False
 
@@ -312,79 +285,68 @@ def explain(
 
     `tools`: the names of those in the request, in their order, of which servers tell the place.
     """
-    trouble = _about_tool(error, endpoint, tools) or (_about_images(error, endpoint) if has_images else None)
-    trouble = trouble or _explained(error, endpoint)
-    trouble.too_long = _is_too_long(error)
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
+    if not isinstance(error, openai.APIError):
+        return ModelTrouble(_explained(error, endpoint))
+    if name := refusal.tool_in(refusal.words(error), tools) if tools else "":
+        about_tool = translatable(
+            f"{_explained(error, endpoint)} It is about the tool “{name}”. Without it the conversation goes on: take it"
+            f" out on the page Instructions, tools and limits of the conversation, or have it unpublished."
+        )
+        trouble = ModelTrouble(about_tool)
+    else:
+        trouble = (_about_images(error, endpoint) if has_images else None) or ModelTrouble(_explained(error, endpoint))
+    if isinstance(error, openai.APIStatusError):
+        trouble.too_long = error.status_code in (400, 413, 422) and _too_long(error)
+    else:
+        trouble.too_long = error.code == TOO_LONG_CODE
     return trouble
 
 
-def _about_tool(error: Exception, endpoint: Endpoint, tools: Sequence[str]) -> ModelTrouble | None:
+def _about_images(error: "openai.APIError", endpoint: Endpoint) -> ModelTrouble | None:
     import openai  # noqa: PLC0415 - loading it takes a third of a second
 
-    if (
-        not tools
-        or not isinstance(error, openai.APIError)
-        or not (name := refusal.tool_in(refusal.words(error), tools))
-    ):
-        return None
-    told = translatable(
-        f"{_explained(error, endpoint)} It is about the tool “{name}”. Without it the conversation goes on: take it out"
-        f" on the page Instructions, tools and limits of the conversation, or have it unpublished."
-    )
-    return ModelTrouble(told)
-
-
-def _is_too_long(error: Exception) -> bool:
-    import openai  # noqa: PLC0415 - loading it takes a third of a second
-
-    if isinstance(error, openai.APIStatusError):
-        return error.status_code in (400, 413, 422) and _too_long(error)
-    return isinstance(error, openai.APIError) and error.code == TOO_LONG_CODE
-
-
-def _about_images(error: Exception, endpoint: Endpoint) -> ModelTrouble | None:
-    import openai  # noqa: PLC0415 - loading it takes a third of a second
-
-    if not isinstance(error, openai.APIError) or isinstance(error, openai.APIConnectionError):
-        return None
     status = error.status_code if isinstance(error, openai.APIStatusError) else None
-    if status in (401, 403, 429):
+    if status in (401, 403, 429) or isinstance(error, openai.APIConnectionError):
         return None
     detail = _detail(error, endpoint)
     if any(words in f"{error.code} {detail}".lower() for words in OF_IMAGES):
-        said = translatable(
+        words = translatable(
             f"“{endpoint.model}” did not take the images. Try again without them, or choose another model. {detail}"
         )
-        return ModelTrouble(said, refused_images=True)
+        return ModelTrouble(words, refused_images=True)
     if status in REFUSED:
-        said = translatable(f"{_explained(error, endpoint)} The conversation holds images: it may work without them.")
-        return ModelTrouble(said, refused_images=True)
+        words = translatable(f"{_explained(error, endpoint)} The conversation holds images: it may work without them.")
+        return ModelTrouble(words, refused_images=True)
     return None
 
 
-def _explained(error: Exception, endpoint: Endpoint) -> ModelTrouble:
+def _explained(error: Exception, endpoint: Endpoint) -> str:
     import openai  # noqa: PLC0415 - loading it takes a third of a second
 
     match error:
         case OutOfBounds():
-            return ModelTrouble(f"{error} The rest was not read.")
+            return translatable(f"{error} The rest was not read.")
         case TimeoutError():
-            return ModelTrouble(
+            return translatable(
                 f"The model server at {endpoint.shown_url} did not end its answer within"
                 f" {settings.MODEL_ANSWER_SECONDS} seconds. Try again, or set MODEL_ANSWER_SECONDS higher."
             )
         case openai.APITimeoutError():
-            return ModelTrouble(
+            return translatable(
                 f"The model server at {endpoint.shown_url} took too long. Try again, or check its load."
             )
         case openai.APIConnectionError():
-            return ModelTrouble(_unreachable(error, endpoint))
+            return _unreachable(error, endpoint)
         case openai.APIStatusError():
-            return ModelTrouble(_status(error, endpoint))
+            return _status(error, endpoint)
+        case openai.APIError() if error.code == TOO_LONG_CODE:
+            return _length(error, endpoint)
         case openai.APIError():
-            return ModelTrouble(_broken_off(error, endpoint))
+            return translatable(f"The model server broke off its answer: {_detail(error, endpoint)} Try again.")
         case _:
-            return ModelTrouble(NO_STREAM[endpoint.api])
+            return NO_STREAM[endpoint.api]
 
 
 def refused_address(error: BaseException | None) -> NotReachable | None:
@@ -408,8 +370,9 @@ def _status(error: "openai.APIStatusError", endpoint: Endpoint) -> str:
     detail = _detail(error, endpoint)
     match error.status_code:
         case 401 | 403:
+            key_place = gettext_noop("its key on the page Models") if endpoint.stored else "OPENAI_API_KEY"
             return translatable(
-                f"The model server did not accept the key ({error.status_code}). Check {endpoint.key_place}. {detail}"
+                f"The model server did not accept the key ({error.status_code}). Check {key_place}. {detail}"
             )
         case 404 if endpoint.api == RESPONSES:
             return translatable(
@@ -431,12 +394,6 @@ def _status(error: "openai.APIStatusError", endpoint: Endpoint) -> str:
             return translatable(f"The model server failed ({status}). Try again in a moment. {detail}")
         case status:
             return translatable(f"The model server refused the request ({status}). {detail}")
-
-
-def _broken_off(error: "openai.APIError", endpoint: Endpoint) -> str:
-    if error.code == TOO_LONG_CODE:
-        return _length(error, endpoint)
-    return translatable(f"The model server broke off its answer: {_detail(error, endpoint)} Try again.")
 
 
 def _length(error: "openai.APIError", endpoint: Endpoint) -> str:

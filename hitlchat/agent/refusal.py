@@ -4,7 +4,7 @@ import html
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import openai
@@ -38,7 +38,10 @@ _NAMED: Final = re.compile(r"\b(?:function|tool)(?: name)?[:=]?\s*['\"`“]([A-Z
 def words(error: "openai.APIError") -> str:
     """Return the sentence that a server sent with an error; empty if it sent none."""
     response = getattr(error, "response", None)
-    text = _text(response) if response is not None else ""
+    try:
+        text = str(response.text).strip() if response is not None else ""
+    except RuntimeError:
+        text = ""  # of a response that was not read
     if not text:
         return sentence(error.body)
     try:
@@ -47,14 +50,6 @@ def words(error: "openai.APIError") -> str:
         return _plain(text)
     # What says nothing under any name that is known is shown as it is.
     return sentence(body) or ("" if body in (None, {}, [], "") else text)
-
-
-def _text(response: Any) -> str:
-    try:
-        return str(response.text).strip()
-    except RuntimeError:
-        # It was not read.
-        return ""
 
 
 def sentence(body: object, depth: int = 0) -> str:
@@ -66,12 +61,15 @@ def sentence(body: object, depth: int = 0) -> str:
             return _in_text(body, depth)
         case [*entries]:
             return "; ".join(filter(None, (sentence(each, depth + 1) for each in entries[:MOST])))
-        case {"loc": [*where], "msg": str(said)}:
-            return f"{'.'.join(map(str, where))}: {said}"
+        case {"loc": [*where], "msg": str(wrong)}:
+            return f"{'.'.join(map(str, where))}: {wrong}"
         case dict():
             named = {str(name).lower(): part for name, part in body.items()}
-            found = (sentence(named.get(name), depth + 1) for name in _SENTENCES)
-            return _with_cause(next(filter(None, found), ""), named.get("metadata"), depth)
+            own = next(filter(None, (sentence(named.get(name), depth + 1) for name in _SENTENCES)), "")
+            # What the server behind a router answered (OpenRouter).
+            metadata = named.get("metadata")
+            cause = sentence(metadata.get("raw"), depth + 1) if isinstance(metadata, dict) else ""
+            return ": ".join(filter(None, (own, cause)))
         case _:
             return ""
 
@@ -86,12 +84,6 @@ def _in_text(text: str, depth: int) -> str:
     return _plain(text)
 
 
-def _with_cause(said: str, metadata: Any, depth: int) -> str:
-    """Add what the server behind a router said (OpenRouter)."""
-    cause = sentence(metadata.get("raw"), depth + 1) if isinstance(metadata, dict) else ""
-    return ": ".join(filter(None, (said, cause)))
-
-
 def _plain(text: str) -> str:
     """Return a text as it is, and of a page of HTML its title, or else what can be read of it."""
     if not _PAGE.match(text):
@@ -102,11 +94,11 @@ def _plain(text: str) -> str:
     return " ".join(html.unescape(read).split())
 
 
-def tool_in(said: str, names: Sequence[str]) -> str:
+def tool_in(words: str, names: Sequence[str]) -> str:
     """Return the name of the tool that a refusal is about, of those that were sent in this order; empty if none is."""
     for place in _PLACES:
-        if found := place.search(said):
+        if found := place.search(words):
             index = int(found[1])
             return names[index] if index < len(names) else ""
-    found = _NAMED.search(said)
+    found = _NAMED.search(words)
     return found[1] if found and found[1] in names else ""

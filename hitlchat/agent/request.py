@@ -6,10 +6,10 @@ import logging
 import math
 import random
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
+from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,22 +18,25 @@ from django.conf import settings
 
 from hitlchat.agent import responses, stream
 from hitlchat.agent.answer import OF_A_CALL, OF_A_MESSAGE, Answer, Reading
-from hitlchat.agent.model_client import CHAT, RESPONSES, Endpoint, OutOfBounds, client, explain, refused_address
+from hitlchat.agent.model_client import (
+    CHAT,
+    RESPONSES,
+    Endpoint,
+    ModelTrouble,
+    OutOfBounds,
+    client,
+    explain,
+    refused_address,
+)
 
 if TYPE_CHECKING:
     from openai import APIError, APIStatusError, AsyncOpenAI, AsyncStream
 
-logger = logging.getLogger(__name__)
-
 # Why an answer ended, as Chat Completions have it.
 REASONS = frozenset({"content_filter", "function_call", "length", "stop", "tool_calls"})
-
-
 # Nothing checks the types: JSON of another shape shows when it is read; so does how deep it is.
 OF_ANOTHER_SHAPE: Final = (ValueError, TypeError, AttributeError, RecursionError)
 USAGE: Final = ',"stream_options":{"include_usage":true}'
-
-
 TEMPERATURE: Final = "temperature"
 # Where `request_body` puts it.
 _TEMPERATURE_AT_END: Final = re.compile(rb',"temperature":[-+.0-9e]+}\Z')
@@ -46,15 +49,24 @@ PASSING: Final = frozenset({408, 409, 429})
 PLACES: Final = {CHAT: "/chat/completions", RESPONSES: responses.PLACE}
 # How servers name reasoning that they cannot read: it was sealed with another key, or they did not keep it.
 OF_REASONING: Final = re.compile(r"encrypted|'reasoning'|\brs_")
+# Parts of requests without which a server is asked that refuses them, in any of these words.
+REFUSABLE: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    CHAT: {USAGE: ("stream_options",)},
+    RESPONSES: {responses.INCLUDE: ("'include", "encrypted"), responses.SUMMARY: ("reasoning",)},
+}
+# By this name, what a server added to its own answers.
+ADDED: Final = "added"
+
+logger = logging.getLogger(__name__)
+
 # Parts that a model at a server refused, by their names: it is not sent them again by this process.
 _refused: set[tuple[str, str]] = set()
-# By this name, what it added to its own answers.
-ADDED: Final = "added"
 
 
 def request_body(endpoint: Endpoint, messages: list[str], tools: list[str], **more: float | None) -> bytes:
-    """The request, put together from parts that are serialised already: encoding a long history again for every turn
-    is what makes agent loops slow.
+    """Return the request, put together from parts that are serialised already.
+
+    Encoding a long history again for every turn is what makes agent loops slow.
     """
     # The temperature comes last, so that it can be left out again.
     last = dict(sorted(more.items(), key=lambda item: item[0] == TEMPERATURE))
@@ -76,14 +88,11 @@ class Retry:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Unreadable:
-    """The server could not read the reasoning of earlier turns, and has answered without it."""
+class LeftOut(Enum):
+    """What the server refused, and answers without: the reasoning of earlier turns, or the temperature."""
 
-
-@dataclass(frozen=True)
-class LeftOut:
-    """The server refused the temperature, and answers without."""
+    REASONING = "reasoning"
+    TEMPERATURE = "temperature"
 
 
 async def ask(
@@ -94,7 +103,7 @@ async def ask(
     has_images: bool = False,
     retries: int = 0,
     server: "AsyncOpenAI | None" = None,
-) -> AsyncGenerator[str | Retry | Unreadable | LeftOut | Answer, None]:
+) -> AsyncGenerator[str | Retry | LeftOut | Answer, None]:
     """Yield pieces of text as they come, then one `Answer` with everything. ModelTrouble on any failure.
 
     `reading` knows at any time what has come. `retries`: of a request that got no answer, each told before it is made.
@@ -110,10 +119,10 @@ async def ask(
             async for retry in tries:
                 yield retry
         if opening.without_reasoning:
-            yield Unreadable()
+            yield LeftOut.REASONING
         async with opening.opened as opened:
             if opening.without_temperature:
-                yield LeftOut()
+                yield LeftOut.TEMPERATURE
             async with aclosing(_texts(endpoint, opened, until, reading)) as texts:
                 async for text in texts:
                     yield text
@@ -124,6 +133,15 @@ async def ask(
     yield answer
 
 
+async def whole(endpoint: Endpoint, body: bytes, *, retries: int = 0, server: "AsyncOpenAI | None" = None) -> Answer:
+    """Return the answer once it has ended. ModelTrouble on any failure."""
+    async with aclosing(ask(endpoint, body, retries=retries, server=server)) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Answer):
+                return piece
+    raise ModelTrouble("The model server sent no answer.")
+
+
 def _tools_in(body: bytes) -> list[str]:
     """Return the names of the tools in a request of either API."""
     tools = json.loads(body).get("tools", [])
@@ -132,68 +150,40 @@ def _tools_in(body: bytes) -> list[str]:
 
 def without_added(body: bytes) -> bytes | None:
     """Return the same request without what servers added to their answers; None: it holds nothing of that."""
-    asked, found = json.loads(body), False
-    for message in asked["messages"]:
-        if message["role"] == "assistant":
-            calls = [(call, OF_A_CALL) for call in message.get("tool_calls", [])]
-            for part, known in [(message, OF_A_MESSAGE), *calls]:
-                for name in part.keys() - known:
-                    del part[name]
-                    found = True
-    return json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode() if found else None
+    sent = json.loads(body)
+    answers = [each for each in sent["messages"] if each["role"] == "assistant"]
+    parts = [(each, OF_A_MESSAGE) for each in answers]
+    parts += [(call, OF_A_CALL) for each in answers for call in each.get("tool_calls", [])]
+    added = [(part, name) for part, usual in parts for name in part.keys() - usual]
+    for part, name in added:
+        del part[name]
+    return json.dumps(sent, ensure_ascii=False, separators=(",", ":")).encode() if added else None
 
 
 async def _texts(
     endpoint: Endpoint, opened: "AsyncStream[Any]", until: float, reading: Reading
 ) -> AsyncGenerator[str, None]:
-    """Feed `reading` with all that comes, and yield the texts in it."""
+    """Feed `reading` with all that comes, and yield the texts in it. Failures are raised as the library's errors."""
     import openai  # noqa: PLC0415 - loading it takes a third of a second
 
-    chunks = _chunks(endpoint, opened)
-    async with aclosing(_in_time(_events(opened), until)) as events:
-        async for event in events:
-            if event is not stream.DONE:
-                for text in filter(None, map(reading.feed, chunks(event))):
-                    yield text
-            elif endpoint.api == CHAT:
-                # Of the other API the last event says how the answer ended.
-                reading.end()
-    if reading.said and not reading.has_ended:
-        raise openai.APIError("The answer is not complete.", opened.response.request, body=reading.said)
-
-
-async def _events(opened: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
-    """Yield what the events of the stream hold, with the errors that the library has."""
-    import openai  # noqa: PLC0415 - loading it takes a third of a second
-
-    asked = opened.response.request
+    sent, translator = opened.response.request, responses.Events()
     try:
-        async with aclosing(stream.events(opened.response)) as events:
+        async with aclosing(_in_time(stream.events(opened.response), until)) as events:
             async for event in events:
-                yield event
+                if event is not stream.DONE:
+                    chunks = (event,) if endpoint.api == CHAT else translator.chunks(event)
+                    for text in filter(None, map(reading.feed, chunks)):
+                        yield text
+                elif endpoint.api == CHAT:
+                    # Of the other API the last event says how the answer ended.
+                    reading.end()
     except stream.Failure as failure:
-        raise openai.APIError(str(failure), asked, body=failure.body) from failure
-    except httpx2.TimeoutException as error:
-        raise openai.APITimeoutError(request=asked) from error
+        raise openai.APIError(str(failure), sent, body=failure.body) from failure
     except httpx2.RequestError as error:
-        raise openai.APIConnectionError(request=asked) from error
-
-
-def _chunks(endpoint: Endpoint, opened: "AsyncStream[Any]") -> Callable[[Any], Iterable[Any]]:
-    """Return what reads an event of the stream as chunks of Chat Completions."""
-    if endpoint.api == CHAT:
-        return lambda event: (event,)
-    return partial(_of_response, responses.Events(), opened.response.request)
-
-
-def _of_response(events: responses.Events, asked: "httpx2.Request", event: Any) -> Iterator[Any]:
-    import openai  # noqa: PLC0415 - loading it takes a third of a second
-
-    try:
-        yield from events.chunks(event)
-    except responses.Failed as failed:
-        # As the library tells of the failures that Chat Completions have in a stream.
-        raise openai.APIError(str(failed), asked, body=failed.body) from failed
+        is_timeout = isinstance(error, httpx2.TimeoutException)
+        raise (openai.APITimeoutError if is_timeout else openai.APIConnectionError)(request=sent) from error
+    if reading.said and not reading.has_ended:
+        raise openai.APIError("The answer is not complete.", sent, body=reading.said)
 
 
 async def _in_time(events: AsyncGenerator[Any, None], until: float) -> AsyncGenerator[Any, None]:
@@ -225,23 +215,6 @@ def ends(answer: Answer) -> dict[str, Any]:
     return {"gen_ai.response.finish_reasons": [reason], "hitlchat.calls": len(answer.calls)}
 
 
-@dataclass(frozen=True)
-class Refusable:
-    """A part of requests without which a server is asked that refuses it, in any of these words."""
-
-    part: str
-    words: tuple[str, ...]
-
-
-REFUSABLE: Final = {
-    CHAT: (Refusable(USAGE, ("stream_options",)),),
-    RESPONSES: (
-        Refusable(responses.INCLUDE, ("'include", "encrypted")),
-        Refusable(responses.SUMMARY, ("reasoning",)),
-    ),
-}
-
-
 def takes_added(endpoint: Endpoint) -> bool:
     """Return whether an endpoint may be sent what it added to its answers, such as reasoning: some refuse their own."""
     return (endpoint.name, ADDED) not in _refused
@@ -252,15 +225,14 @@ class _Opening:
 
     def __init__(self, server: "AsyncOpenAI", endpoint: Endpoint, body: bytes, until: float, retries: int) -> None:
         self._server, self._endpoint, self._until, self._retries = server, endpoint, until, retries
-        self._parts = [each for each in REFUSABLE[endpoint.api] if each.part.encode() in body]
         self._body = body
-        for each in [each for each in self._parts if (endpoint.name, each.part) in _refused]:
-            self._leave_out(each)
-        self.without_reasoning = False
+        self._parts = {part: words for part, words in REFUSABLE[endpoint.api].items() if part.encode() in body}
+        for part in [part for part in self._parts if (endpoint.name, part) in _refused]:
+            self._leave_out(part)
+        self.without_reasoning = self.without_temperature = False
         # Why it was asked once more without what it had added to its answers.
         self._refused_added: APIStatusError | None = None
         self.opened: AsyncStream[Any]
-        self.without_temperature = False
 
     async def tries(self) -> AsyncGenerator[Retry, None]:
         import openai  # noqa: PLC0415 - loading it takes a third of a second
@@ -281,14 +253,16 @@ class _Opening:
     async def _asked(self) -> "AsyncStream[Any]":
         import openai  # noqa: PLC0415 - loading it takes a third of a second
 
-        refused: list[Refusable] = []
+        refused: list[str] = []
         while True:
             try:
-                opened = await self._post()
+                async with asyncio.timeout_at(self._until):
+                    opened = await self._post()
             except openai.APIStatusError as error:
-                if await self._without_reasoning(error) or self._without_temperature(error):
+                words = f"{error.message} {error.body}".lower()
+                if await self._without_reasoning(error, words) or self._without_temperature(error, words):
                     continue
-                if (part := self._refused_part(error)) is not None:
+                if (part := self._refused_part(error, words)) is not None:
                     self._leave_out(part)
                     refused.append(part)
                 elif not await self._without_added(error):
@@ -297,9 +271,8 @@ class _Opening:
                     raise self._refused_added or error from None
             else:
                 # That was the reason, since now there is an answer.
-                _refused.update((self._endpoint.name, each.part) for each in refused)
-                if self._refused_added is not None:
-                    _refused.add((self._endpoint.name, ADDED))
+                refused += [ADDED] if self._refused_added is not None else []
+                _refused.update((self._endpoint.name, part) for part in refused)
                 return opened
 
     async def _without_added(self, error: "APIStatusError") -> bool:
@@ -311,48 +284,44 @@ class _Opening:
         self._body, self._refused_added = plain, error
         return True
 
-    def _refused_part(self, error: "APIStatusError") -> Refusable | None:
-        said = f"{error.message} {error.body}"
-        found = (each for each in self._parts if any(word in said.lower() for word in each.words))
+    def _refused_part(self, error: "APIStatusError", words: str) -> str | None:
+        found = (part for part, names in self._parts.items() if any(name in words for name in names))
         return next(found, None) if error.status_code in (400, 422) else None
 
-    def _leave_out(self, part: Refusable) -> None:
-        self._parts.remove(part)
-        self._body = self._body.replace(part.part.encode(), b"", 1)
+    def _leave_out(self, part: str) -> None:
+        del self._parts[part]
+        self._body = self._body.replace(part.encode(), b"", 1)
 
-    async def _without_reasoning(self, error: "APIStatusError") -> bool:
-        """Leave out what was thought in earlier turns, once, if that is what the server refuses."""
-        said = f"{error.message} {error.body}".lower()
+    async def _without_reasoning(self, error: "APIStatusError", words: str) -> bool:
+        """Leave out the reasoning of earlier turns, once, if that is what the server refuses."""
         may_be = self._endpoint.api == RESPONSES and not self.without_reasoning and error.status_code in (400, 404, 422)
-        if not may_be or responses.REASONING not in self._body or not OF_REASONING.search(said):
+        if not may_be or responses.REASONING not in self._body or not OF_REASONING.search(words):
             return False
         logger.info("The model server %s cannot read reasoning of earlier turns", self._endpoint.shown_url)
         self._body = await asyncio.to_thread(responses.without_reasoning, self._body)
         self.without_reasoning = True
         return True
 
-    def _without_temperature(self, error: "APIStatusError") -> bool:
+    def _without_temperature(self, error: "APIStatusError", words: str) -> bool:
         """Leave out the temperature, if that is what the server refuses."""
-        refused = error.status_code in (400, 422) and TEMPERATURE in f"{error.message} {error.body}".lower()
+        refused = error.status_code in (400, 422) and TEMPERATURE in words
         if not refused or not has_temperature(self._body):
             return False
-        self._body = _TEMPERATURE_AT_END.sub(b"}", self._body)
-        self.without_temperature = True
+        self._body, self.without_temperature = _TEMPERATURE_AT_END.sub(b"}", self._body), True
         return True
 
     async def _post(self) -> "AsyncStream[Any]":
         from openai import AsyncStream  # noqa: PLC0415 - loading it takes a third of a second
 
-        async with asyncio.timeout_at(self._until):
-            return await self._server.post(
-                PLACES[self._endpoint.api],
-                content=self._body,
-                options={"headers": {"Content-Type": "application/json"}},
-                # The chunks as they were sent: making a model of each takes longer than everything else done with it.
-                cast_to=object,
-                stream=True,
-                stream_cls=AsyncStream[Any],
-            )
+        return await self._server.post(
+            PLACES[self._endpoint.api],
+            content=self._body,
+            options={"headers": {"Content-Type": "application/json"}},
+            # The chunks as they were sent: making a model of each takes longer than everything else done with it.
+            cast_to=object,
+            stream=True,
+            stream_cls=AsyncStream[Any],
+        )
 
 
 def has_temperature(body: bytes) -> bool:

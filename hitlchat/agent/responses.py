@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hitlchat.agent.call_pieces import plain_text
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
+from hitlchat.agent.stream import Failure
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 
@@ -32,11 +33,7 @@ LONGEST_PHASE: Final = 40
 # Of one answer; calls have a bound of their own.
 MOST_ITEMS: Final = 256
 BETWEEN: Final = "\n\n"
-_ENDS: Final = {
-    "response.completed": "completed",
-    "response.incomplete": "incomplete",
-    "response.failed": "failed",
-}
+_ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 # Which item goes on with each event.
 _PIECES: Final = {
     "response.output_text.delta": "message",
@@ -59,7 +56,8 @@ def body(endpoint: Endpoint, messages: Iterable[str], tools: Iterable[str], **mo
     read = [canonical.loads(each) for each in messages]
     instructions = BETWEEN.join(message["content"] for message in read if message["role"] == "system")
     items = [item for message in read if message["role"] != "system" for item in _items(message)]
-    summary = SUMMARY if endpoint.may_think else ""
+    # Of a model that the environment names nobody has said whether it thinks.
+    summary = SUMMARY if endpoint.thinks or not endpoint.stored else ""
     written = f'{{"model":{json.dumps(endpoint.model)},"stream":true,"store":false{INCLUDE}{summary}'
     written += f',"instructions":{canonical.pretty(instructions)}' if instructions else ""
     written += f',"input":{canonical.pretty(items)}'
@@ -98,16 +96,19 @@ def _part(part: dict[str, Any]) -> Item:
 
 
 def _of_assistant(message: dict[str, Any]) -> list[Item]:
-    text, calls = message["content"] or "", [_call(each) for each in message.get("tool_calls", [])]
-    kept = message.get(KEPT) or {}
+    text, kept = message["content"] or "", message.get(KEPT) or {}
+    calls = [
+        {"type": "function_call", "call_id": _short(each["id"]), **each["function"]}
+        for each in message.get("tool_calls", [])
+    ]
     order = [kept[place] for place in sorted(kept, key=int)]
     if not order or not _fits(order, text, calls):
-        return [*([_said(text)] if text else []), *calls]
-    found = list(_in_order(order, text, iter(calls)))
+        return [*([_spoken(text)] if text else []), *calls]
+    items = list(_in_order(order, text, iter(calls)))
     # Reasoning that nothing follows is refused.
-    while found and found[-1]["type"] == "reasoning":
-        found.pop()
-    return found
+    while items and items[-1]["type"] == "reasoning":
+        items.pop()
+    return items
 
 
 def _fits(order: list[Item], text: str, calls: list[Item]) -> bool:
@@ -127,24 +128,14 @@ def _in_order(order: list[Item], text: str, calls: Iterator[Item]) -> Iterator[I
             yield next(calls)
         else:
             ends = begins + entry["length"]
-            if said := text[begins:ends].strip():
-                yield _said(said, entry["phase"])
+            if spoken := text[begins:ends].strip():
+                yield _spoken(spoken, entry["phase"])
             begins = ends + len(BETWEEN)
 
 
-def _said(text: str, phase: str = "") -> Item:
+def _spoken(text: str, phase: str = "") -> Item:
     item = {"type": "message", "role": "assistant", "content": text}
     return item | {"phase": phase} if phase else item
-
-
-def _call(call: dict[str, Any]) -> Item:
-    function = call["function"]
-    return {
-        "type": "function_call",
-        "call_id": _short(call["id"]),
-        "name": function["name"],
-        "arguments": function["arguments"],
-    }
 
 
 def _short(call_id: str) -> str:
@@ -155,14 +146,6 @@ def _short(call_id: str) -> str:
 
 
 # -- Answers -----------------------------------------------------------------------------------------------------------
-
-
-class Failed(Exception):
-    """The server tells of a failure in the midst of its answer, or at its end: in `body` by code and message."""
-
-    def __init__(self, given: dict[str, Any]) -> None:
-        self.body = {name: given.get(name) for name in ("code", "message")}
-        super().__init__(str(self.body["message"] or "It does not say why."))
 
 
 @dataclass(eq=False)
@@ -195,13 +178,13 @@ class Events:
     def chunks(self, event: dict[str, Any]) -> Iterator[Chunk]:
         """Yield what the event tells, as chunks of Chat Completions.
 
-        Raises: Failed, if it tells of a failure; ModelTrouble, if there is too much of it.
+        Raises: Failure, if it tells of a failure; ModelTrouble, if there is too much of it.
         """
         kind = event.get("type") or ""
         if kind == "error":
-            raise Failed(event)
+            raise _failure(event)
         if kind in _ENDS:
-            yield from self._end(_ENDS[kind], event.get("response"))
+            yield from self._end(kind.removeprefix("response."), event.get("response") or {})
         elif not kind and event.get("object") == "response":
             # A server that does not stream.
             yield from self._end(str(event.get("status")), event)
@@ -209,25 +192,21 @@ class Events:
             read = self._done if kind.endswith(".done") else self._begin
             yield from read(event.get("output_index"), event.get("item") or {})
         elif kind in _PIECES:
-            yield from self._piece(kind, self._at(event, _PIECES[kind]), event)
+            yield from self._piece(kind, event)
 
-    def _piece(self, kind: str, item: _Item, event: dict[str, Any]) -> Iterator[Chunk]:
+    def _piece(self, kind: str, event: dict[str, Any]) -> Iterator[Chunk]:
+        index, of, piece = event.get("output_index"), _PIECES[kind], event.get("delta")
+        # Not every server told the beginning of the item that this goes on with.
+        item = self._by_index.get(index) if index is not None else self._items[-1] if self._items else None
+        if item is None or item.kind != of:
+            item = self._new(index, of)
         if kind.endswith("arguments.done"):
             return self._argued(item, plain_text(event.get("arguments")))
-        match item.kind:
-            case "message":
-                return self._text(item, event.get("delta"))
-            case "function_call":
-                return self._argue(item, event.get("delta"))
-            case _:
-                part = (kind, event.get("summary_index", event.get("content_index")))
-                return self._think(item, part, event.get("delta"))
-
-    def _at(self, event: dict[str, Any], kind: str) -> _Item:
-        """Return the item that the event goes on with, of a server that told its beginning or not."""
-        index = event.get("output_index")
-        found = self._by_index.get(index) if index is not None else self._items[-1] if self._items else None
-        return found if found is not None and found.kind == kind else self._new(index, kind)
+        if of == "message":
+            return self._text(item, piece)
+        if of == "function_call":
+            return self._argue(item, piece)
+        return self._think(item, (kind, event.get("summary_index", event.get("content_index"))), piece)
 
     def _new(self, index: int | None, kind: str) -> _Item:
         if len(self._items) >= MOST_ITEMS:
@@ -276,7 +255,8 @@ class Events:
 
     def _done(self, index: int | None, given: Any) -> Iterator[Chunk]:
         kind = plain_text(given.get("type"))
-        item = self._by_index.get(index) if index is not None else self._open(kind)
+        open_ones = (each for each in self._items if each.kind == kind and not each.is_done)
+        item = self._by_index.get(index) if index is not None else next(open_ones, None)
         if item is None or item.is_done or item.kind != kind:
             item = self._new(index, kind)
         item.is_done = True
@@ -294,9 +274,6 @@ class Events:
                     thoughts = map(_texts, (given.get("summary"), given.get("content")))
                     yield from self._think(item, (), BETWEEN.join(filter(None, thoughts)))
                 yield from self._kept(item, given)
-
-    def _open(self, kind: str) -> _Item | None:
-        return next((item for item in self._items if item.kind == kind and not item.is_done), None)
 
     def _argued(self, item: _Item, whole: str) -> Iterator[Chunk]:
         """Compare the arguments with their pieces: where they say two things, nobody knows which was meant."""
@@ -321,15 +298,13 @@ class Events:
         kept: dict[str, Any] = {KEPT: {str(item.place): found}}
         yield _delta(**kept)
 
-    def _end(self, how: str, response: Any) -> Iterator[Chunk]:
-        response = response or {}
-        output = response.get("output") or []
+    def _end(self, how: str, response: dict[str, Any]) -> Iterator[Chunk]:
         if not self._items:
-            for place, given in enumerate(output):
+            for place, given in enumerate(response.get("output") or []):
                 yield from self._done(place, given)
         yield {"usage": _usage(response.get("usage"))}
         if how not in ("completed", "incomplete"):
-            raise Failed(response.get("error") or {"message": f"the response is {how}"})
+            raise _failure(response.get("error") or {"message": f"the response is {how}"})
         calls = [item for item in self._items if item.kind == "function_call"]
         reason = "tool_calls" if calls else "stop"
         if how == "incomplete":
@@ -350,6 +325,11 @@ class Events:
             elif item.kind == "function_call":
                 found[str(item.place)] = {"type": "function_call"}
         return found
+
+
+def _failure(given: dict[str, Any]) -> Failure:
+    body = {name: given.get(name) for name in ("code", "message")}
+    return Failure(body, str(body["message"] or "It does not say why."))
 
 
 def _same(written: str) -> str:

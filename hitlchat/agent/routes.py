@@ -6,7 +6,6 @@ nobody: another provider would read what was said to this one.
 
 import time
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,7 +16,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import endpoints, model_client, request
-from hitlchat.agent.answer import Answer
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.model_client import Endpoint, ModelTrouble, uses_demo
 from hitlchat.agent.models import Conversation, ModelEndpoint
@@ -67,6 +65,9 @@ def to(row: ModelEndpoint, model: str = "") -> Endpoint:
         why = str(error)
         said = why[:1].lower() + why[1:].rstrip(".")
         raise ModelTrouble(f"The key of the model endpoint “{row.name}” cannot be used: {said}.") from error
+    # Only where an administrator said so, by the address or beside it, and the operator has not ruled it out.
+    host = urlsplit(row.base_url).hostname or ""
+    may_be_private = bool(settings.MODEL_ALLOW_PRIVATE) and (row.allow_private or is_private_host(host))
     return Endpoint(
         row.base_url,
         key or model_client.NO_KEY,
@@ -74,16 +75,10 @@ def to(row: ModelEndpoint, model: str = "") -> Endpoint:
         stored=row.pk,
         key_header=row.key_header,
         api=row.api,
-        allow_private=_may_be_private(row),
+        allow_private=may_be_private,
         thinks=row.reasoning,
         parallel_calls=row.parallel_calls,
     )
-
-
-def _may_be_private(row: ModelEndpoint) -> bool:
-    """Only where an administrator said so, by the address or beside it, and the operator has not ruled it out."""
-    host = urlsplit(row.base_url).hostname or ""
-    return bool(settings.MODEL_ALLOW_PRIVATE) and (row.allow_private or is_private_host(host))
 
 
 def trouble(conversation: Conversation, words: Callable[[str], str] = str) -> str:
@@ -138,7 +133,6 @@ class Choices:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether there is nothing to choose."""
         return not self.missing and sum(len(choices) for _, choices in self.groups) < 2
 
 
@@ -147,21 +141,18 @@ def choices(conversation: Conversation | None) -> Choices:
     row = default() if conversation is None else conversation.endpoint
     model = conversation.model if conversation is not None else ""
     chosen_now = row and (row, model or row.model)
-    groups = [(_("Demo model") if uses_demo() else _("Environment"), _of_environment(row, model))]
+    usual = model_client.endpoint().model
+    names = dict.fromkeys([usual, model or usual] if row is None and not uses_demo() else [usual])
+    own = [
+        Choice(ENVIRONMENT, name, is_chosen=row is None and (uses_demo() or name == (model or usual))) for name in names
+    ]
+    groups = [(_("Demo model") if uses_demo() else _("Environment"), own)]
     groups += [
         (each.name, [Choice(each.name, name, is_chosen=(each, name) == chosen_now) for name in each.offered])
         for each in endpoints.standing().filter(enabled=True)
     ]
     missing = conversation is not None and row is not None and trouble(conversation)
     return Choices(groups, f"{row.name} · {model or row.model}" if missing and row is not None else "")
-
-
-def _of_environment(row: ModelEndpoint | None, model: str) -> list[Choice]:
-    usual = model_client.endpoint().model
-    names = dict.fromkeys([usual, model or usual] if row is None and not uses_demo() else [usual])
-    return [
-        Choice(ENVIRONMENT, name, is_chosen=row is None and (uses_demo() or name == (model or usual))) for name in names
-    ]
 
 
 def chosen(value: str) -> dict[str, Any]:
@@ -211,10 +202,10 @@ def test(row: ModelEndpoint | None) -> Trial:
     """Ask the usual model for one word, once. None: that of the environment."""
     began = time.monotonic()
     try:
-        said = async_to_sync(_test)(_way(row))
+        text = async_to_sync(_test)(_way(row))
     except ModelTrouble as error:
         return Trial(error=str(error))
-    return Trial(answer=said[:LONGEST_SHOWN], seconds=time.monotonic() - began)
+    return Trial(answer=text[:LONGEST_SHOWN], seconds=time.monotonic() - began)
 
 
 def listing(row: ModelEndpoint | None) -> Listing:
@@ -232,12 +223,8 @@ def _way(row: ModelEndpoint | None) -> Endpoint:
 async def _test(where: Endpoint) -> str:
     # Of its own: the kept one belongs to the loop in which conversations are answered.
     async with model_client.new_client(where) as server:
-        body = request.request_body(where, [TEST], [])
-        async with aclosing(request.ask(where, body, server=server)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Answer):
-                    return where.hide(piece.text.strip())
-    raise ModelTrouble("The model server sent no answer.")
+        answer = await request.whole(where, request.request_body(where, [TEST], []), server=server)
+    return where.hide(answer.text.strip())
 
 
 async def _list(where: Endpoint) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def say(conversation: Conversation, content: str, key: str = "", attached: Seque
         message, claim = runs.start(conversation, content, key, attached)
     except SaidBefore as before:
         return before.message, before.run_id
-    _start(claim, begins=True)
+    start(claim)
     writing.tell_soon(conversation.pk, "message", message=str(message.pk))
     return message, claim.run_id
 
@@ -60,7 +60,7 @@ def go_on(conversation_id: UUID, *, whatever: bool = False) -> bool:
     if found is None:
         return False
     message, claim = found
-    _start(claim, begins=True)
+    start(claim)
     writing.tell_soon(conversation_id, "message", message=str(message.pk))
     writing.tell_soon(conversation_id, "queued")
     return True
@@ -72,7 +72,7 @@ def retry(conversation: Conversation, *, without_images: bool = False) -> UUID:
     Raises: RunActive, NothingToRetry, Gone.
     """
     claim = runs.retry(conversation, without_images=without_images)
-    _start(claim, begins=True)
+    start(claim)
     writing.tell_soon(conversation.pk, "resync" if without_images else "run")
     return claim.run_id
 
@@ -90,7 +90,7 @@ def instead(
     Raises: RunActive, NoSuchVersion, Gone, BadAttachments.
     """
     claim = branches.instead(conversation.pk, run_id, content, attached, without_images=without_images)
-    _start(claim, begins=True)
+    start(claim)
     writing.tell_soon(conversation.pk, "resync")
     return claim.run_id
 
@@ -120,9 +120,9 @@ def _stopped(run_id: UUID, conversation_id: UUID) -> None:
     writing.tell_soon(conversation_id, "resync")
 
 
-def take_up(claim: Claim) -> None:
-    """Work on the run of an agent, which just began."""
-    _start(claim, begins=True)
+def start(claim: Claim, *, begins: bool = True) -> None:
+    """Work on a run in this process; not `begins`: on one that another process, or this one, has left."""
+    background.spawn(_drive, claim, begins)
 
 
 def heartbeat() -> Worker:
@@ -137,8 +137,6 @@ def sweeper() -> Worker:
 
 
 class Sweeper:
-    """Sweeper of one process."""
-
     def __init__(self) -> None:
         # None until a sweep has seen what happened while no server ran.
         self._swept: datetime | None = None
@@ -156,10 +154,6 @@ async def let_go() -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=5)
-
-
-def _start(claim: Claim, *, begins: bool = False) -> None:
-    background.spawn(_drive, claim, begins)
 
 
 async def _abandon(run_id: UUID) -> None:
@@ -204,7 +198,7 @@ def _sweep(last: datetime | None) -> datetime:
     begun = database.now()
     sweep()
     for claim in runs.claim_lapsed([claim.token for claim in list(_driving)]):
-        _start(claim)
+        start(claim, begins=False)
     for turn_id in runs.parked_but_settled(last and last - LATE_COMMIT):
         _wake(turn_id)
     for conversation_id in queued.ready():
@@ -214,7 +208,7 @@ def _sweep(last: datetime | None) -> datetime:
 
 def _wake(turn_id: UUID) -> None:
     if background.running and not background.leaving and (claim := runs.wake(turn_id)) is not None:
-        _start(claim)
+        start(claim, begins=False)
 
 
 def on_move(

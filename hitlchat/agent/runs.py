@@ -3,7 +3,7 @@
 Only this file writes its status.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import routes, search, subagents, transcript
-from hitlchat.agent.answer import Answer
+from hitlchat.agent.answer import Answer, ModelCall
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Role, Run, RunStatus, SentMessage, Titling
 from hitlchat.base import canonical, database, lease
@@ -33,59 +33,9 @@ FAILED: Final = (RunStatus.FAILED, RunStatus.STOPPED)
 BY_THE_PERSON = gettext_noop("the run was stopped")
 STOPPED = gettext_noop("The run ended before anyone was asked about this call.")
 KEPT: Final = timedelta(hours=24)
-_leases = lease.Leases()
 WITHOUT_IMAGES: Final = "This model takes no images here: from now on it is sent only their names."
 
-
-def count(turn_id: UUID | None) -> int:
-    return len(_left(turn_id))
-
-
-def fits(run: Run) -> bool:
-    """Return whether a held-back call of the open turn could be asked about now.
-
-    `run` is read with its conversation.
-    """
-    return bool(count(run.turn_id)) and _room(run) > 0
-
-
-def next_of(run: Run) -> list[CallRequest]:
-    """Return those that there is room for. `run` is read with its conversation and the owner of that."""
-    return _held_requests(run)[: max(0, _room(run))]
-
-
-def give_up(run: Run) -> None:
-    """Put them on record as what became of them: nothing. A model server insists on an answer to each."""
-    for request in _held_requests(run):
-        admit(Prepared(request, Status.WITHDRAWN, STOPPED))
-
-
-def _room(run: Run) -> int:
-    return queue.room(run.conversation.owner_id, run.conversation_id)
-
-
-def _left(turn_id: UUID | None) -> list[tuple[int, dict[str, Any]]]:
-    wire = Message.objects.filter(pk=turn_id).values_list("wire", flat=True).first() if turn_id else None
-    calls = transcript.calls_in(wire) if wire else []
-    known = set(ToolCall.objects.filter(turn_id=turn_id).values_list("position", flat=True)) if calls else set()
-    return [(position, call) for position, call in enumerate(calls) if position not in known]
-
-
-def _held_requests(run: Run) -> list[CallRequest]:
-    caller, said = subagents.caller_of(run.conversation), subagents.said_by_person(run.conversation)
-    return [
-        CallRequest(
-            tool_name=call["function"]["name"],
-            arguments=call["function"]["arguments"],
-            caller=caller,
-            conversation_id=run.conversation_id,
-            turn_id=run.turn_id,
-            position=position,
-            model_call_id=call["id"],
-            user_prompt=said,
-        )
-        for position, call in _left(run.turn_id)
-    ]
+_leases = lease.Leases()
 
 
 class KeyReused(Invalid):
@@ -106,39 +56,6 @@ class SaidBefore(Exception):
         super().__init__(gettext_noop("This message was said already."))
         assert message.run_id is not None
         self.message, self.run_id = message, message.run_id
-
-
-def check(conversation: Conversation, content: str, key: str, attached: Sequence[UUID] = ()) -> None:
-    """Let pass what is said for the first time; without a key, everything.
-
-    Raises: SaidBefore, KeyReused.
-    """
-    rows = SentMessage.objects.filter(owner_id=conversation.owner_id, key=key, made_at__gt=Now() - KEPT)
-    found = rows.select_related("message").first() if key else None
-    if found is None:
-        return
-    if found.digest != _digest(conversation, content, attached):
-        raise KeyReused
-    raise SaidBefore(found.message)
-
-
-def keep(
-    conversation: Conversation, content: str, key: str, message: Message, *, attached: Sequence[UUID] = ()
-) -> None:
-    """Remember what was said with this key; within the transaction that says it. IntegrityError: it was just used."""
-    mine = SentMessage.objects.filter(owner_id=conversation.owner_id)
-    mine.filter(made_at__lte=Now() - KEPT).delete()
-    mine.create(
-        owner_id=conversation.owner_id,
-        key=key,
-        digest=_digest(conversation, content, attached),
-        message=message,
-        made_at=Now(),
-    )
-
-
-def _digest(conversation: Conversation, content: str, attached: Sequence[UUID]) -> str:
-    return canonical.sha256([str(conversation.pk), content, *map(str, attached)])
 
 
 class RunActive(Conflict):
@@ -183,6 +100,39 @@ class Claim:
         return Run.objects.filter(pk=self.run_id, owner=self.token, status__in=ACTIVE)
 
 
+def count(turn_id: UUID | None) -> int:
+    return len(_left(turn_id))
+
+
+def fits(run: Run) -> bool:
+    """Return whether a held-back call of the open turn could be asked about now."""
+    return bool(count(run.turn_id)) and _room(run) > 0
+
+
+def next_of(claim: Claim) -> list[CallRequest]:
+    """Return the requests of held-back calls of the open turn that there is room for; none without the claim."""
+    run = claim.rows().select_related("conversation__owner").first()
+    return _held_back_of(run)[: max(0, _room(run))] if run is not None and run.turn_id is not None else []
+
+
+def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[int, ModelCall]]) -> list[CallRequest]:
+    """Return the requests for calls of the turn, each with its position there."""
+    caller, words = subagents.caller_of(conversation), subagents.said_by_person(conversation)
+    return [
+        CallRequest(
+            tool_name=call.name,
+            arguments=call.arguments,
+            caller=caller,
+            conversation_id=conversation.pk,
+            turn_id=turn_id,
+            position=position,
+            model_call_id=call.id,
+            user_prompt=words,
+        )
+        for position, call in calls
+    ]
+
+
 def start(
     conversation: Conversation, content: str, key: str = "", attached: Sequence[UUID] = ()
 ) -> tuple[Message, Claim]:
@@ -191,17 +141,20 @@ def start(
     Raises: RunActive if a run goes on; Gone if it was deleted; SaidBefore, KeyReused by the `key` of the message;
     BadAttachments.
     """
-    check(conversation, content, key, attached)
+    digest = canonical.sha256([str(conversation.pk), content, *map(str, attached)])
+    _require_new(conversation, key, digest)
     try:
         with transaction.atomic():
             held = hold_conversation(conversation.pk)
             run = begin(held, held.tip)
             message = say(held, run, content, keeping.claim(held, attached))
             if key:
-                keep(conversation, content, key, message, attached=attached)
+                mine = SentMessage.objects.filter(owner_id=conversation.owner_id)
+                mine.filter(made_at__lte=Now() - KEPT).delete()
+                mine.create(owner_id=conversation.owner_id, key=key, digest=digest, message=message, made_at=Now())
     except IntegrityError as error:
         # The same may have been sent twice at once.
-        check(conversation, content, key, attached)
+        _require_new(conversation, key, digest)
         raise RunActive from error
     return message, Claim(run.pk, conversation.pk, run.owner)
 
@@ -278,13 +231,6 @@ def begin(held: Conversation, parent: Run | None) -> Run:
     run = Run.objects.create(conversation=held, parent=parent, owner=uuid4().hex, lease_until=lease.renewed())
     Conversation.objects.filter(pk=held.pk).update(tip=run, updated_at=timezone.now())
     return run
-
-
-def _take_title(held: Conversation, content: str) -> None:
-    title = short(content)
-    titling = Titling.DUE if settings.CHAT_TITLES else Titling.OVER
-    Conversation.objects.filter(pk=held.pk).update(title=title, titling=titling)
-    search.note_title(held.pk, title)
 
 
 def first_words(held: Conversation) -> str:
@@ -433,18 +379,15 @@ def leave_turn(run: Run, actor: Actor, why: str) -> None:
         return
     stopping.withdraw_turn(run.turn_id, actor=actor, why=why)
     attempt(stopping.request_turn, run.turn_id, actor)
-    attempt(give_up, run)
+    attempt(_give_up, run)
     attempt(transcript.answer_calls, run.conversation, run, run.turn_id)
     Run.objects.filter(pk=run.pk).update(turn_id=None)
 
 
-def unsettled(turn_id: UUID) -> QuerySet[ToolCall]:
-    return ToolCall.objects.filter(~Q(status__in=SETTLED), turn_id=turn_id)
-
-
 def is_open(turn_id: UUID) -> bool:
     """Return whether there is more to come of the turn's calls."""
-    return unsettled(turn_id).exists() or count(turn_id) > 0
+    unsettled = ToolCall.objects.filter(~Q(status__in=SETTLED), turn_id=turn_id)
+    return unsettled.exists() or count(turn_id) > 0
 
 
 def held_back(conversation_id: UUID) -> list[UUID]:
@@ -466,12 +409,52 @@ def parked_but_settled(since: datetime | None) -> list[UUID]:
     return [turn_id for turn_id in rows.values_list("turn_id", flat=True) if turn_id]
 
 
-def _update(claim: Claim, **columns: Any) -> None:
-    if claim.rows().update(**columns) != 1:
-        raise LostClaim(f"run {claim.run_id} is no longer held")
-
-
 def short(text: str) -> str:
     """Return `text` as a title: one line, cut between words."""
     words = " ".join(text.split())
     return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"
+
+
+def _give_up(run: Run) -> None:
+    """Put held-back calls on record as withdrawn: a model server insists on an answer to each."""
+    for request in _held_back_of(run):
+        admit(Prepared(request, Status.WITHDRAWN, STOPPED))
+
+
+def _room(run: Run) -> int:
+    return queue.room(run.conversation.owner_id, run.conversation_id)
+
+
+def _left(turn_id: UUID | None) -> list[tuple[int, dict[str, Any]]]:
+    wire = Message.objects.filter(pk=turn_id).values_list("wire", flat=True).first() if turn_id else None
+    calls = transcript.calls_in(wire) if wire else []
+    admitted = set(ToolCall.objects.filter(turn_id=turn_id).values_list("position", flat=True)) if calls else set()
+    return [(position, call) for position, call in enumerate(calls) if position not in admitted]
+
+
+def _held_back_of(run: Run) -> list[CallRequest]:
+    if run.turn_id is None:
+        return []
+    calls = [(position, call["id"], call["function"]) for position, call in _left(run.turn_id)]
+    wanted = [(position, ModelCall(pk, each["name"], each["arguments"])) for position, pk, each in calls]
+    return requests(run.conversation, run.turn_id, wanted)
+
+
+def _require_new(conversation: Conversation, key: str, digest: str) -> None:
+    """Let pass a message that comes for the first time; without a key, every one. Raises: SaidBefore, KeyReused."""
+    rows = SentMessage.objects.filter(owner_id=conversation.owner_id, key=key, made_at__gt=Now() - KEPT)
+    before = rows.select_related("message").first() if key else None
+    if before is not None:
+        raise SaidBefore(before.message) if before.digest == digest else KeyReused
+
+
+def _take_title(held: Conversation, content: str) -> None:
+    title = short(content)
+    titling = Titling.DUE if settings.CHAT_TITLES else Titling.OVER
+    Conversation.objects.filter(pk=held.pk).update(title=title, titling=titling)
+    search.note_title(held.pk, title)
+
+
+def _update(claim: Claim, **columns: Any) -> None:
+    if claim.rows().update(**columns) != 1:
+        raise LostClaim(f"run {claim.run_id} is no longer held")

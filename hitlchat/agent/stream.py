@@ -19,10 +19,10 @@ DRAIN_SECONDS: Final = 0.1
 
 
 class Failure(Exception):
-    """The server tells of a failure in the stream, in `body`."""
+    """The server tells of a failure in the midst of its answer, or at its end, in `body`."""
 
-    def __init__(self, body: Any) -> None:
-        super().__init__("The server tells of a failure.")
+    def __init__(self, body: Any, message: str = "The server tells of a failure.") -> None:
+        super().__init__(message)
         self.body = body
 
 
@@ -112,9 +112,9 @@ def _values(data: list[str], *, is_closed: bool) -> Iterator[Any]:
 
 def _failure(name: str, value: Any) -> Any:
     """Return what the server says of a failure; None if this is none."""
-    if isinstance(value, dict) and value.get("error"):
-        return value if isinstance(value["error"], bool) else value["error"]
-    is_said = (
-        isinstance(value, dict) and "choices" not in value and (value.get("object") == "error" or "detail" in value)
-    )
-    return value if value and (is_said or name == "error") else None
+    if isinstance(value, dict):
+        if error := value.get("error"):
+            return value if isinstance(error, bool) else error
+        if "choices" not in value and (value.get("object") == "error" or "detail" in value):
+            return value
+    return value if value and name == "error" else None

@@ -8,7 +8,6 @@ import json
 import logging
 import re
 import unicodedata
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -17,14 +16,11 @@ from django.conf import settings
 from django.db import transaction
 
 from hitlchat.agent import request, routes, runs, search, usage
-from hitlchat.agent.answer import Answer
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
 from hitlchat.agent.models import Conversation, Message, Role, RunStatus, Titling
 from hitlchat.agent.writing import tell
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
-
-logger = logging.getLogger(__name__)
 
 SECONDS: Final = 30
 # Enough for a model that thinks before it answers.
@@ -40,6 +36,8 @@ _LABEL = re.compile(r"\A(?:title|titel)\s*:\s*", re.IGNORECASE)
 # Marks of Markdown and quotation, and what ends a sentence.
 _AROUND: Final = " \t#*_`~\"'<>[](){}.,;:-\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2013\u2014"
 
+logger = logging.getLogger(__name__)
+
 
 async def give(conversation_id: UUID, *, within: float = SECONDS) -> None:
     """Ask the model for a title, if that is due and was not done yet; the title that stands stays if none comes."""
@@ -50,7 +48,10 @@ async def give(conversation_id: UUID, *, within: float = SECONDS) -> None:
         if due is None:
             return
         async with asyncio.timeout(within):
-            title = plain(await _answer(due))
+            answer = await request.whole(due.endpoint, due.body)
+            if answer.tokens is not None:
+                await in_db(usage.add)(due.conversation, due.endpoint, answer.tokens)
+            title = plain(answer.text) if answer.is_whole else ""
     except (ModelTrouble, TimeoutError) as error:
         logger.info("The model gave the conversation %s no title: %s", conversation_id, error)
         return
@@ -72,13 +73,12 @@ class Due:
 def plain(written: str) -> str:
     """Return what a model wrote as one short line of text in which nothing is hidden; empty if nothing is left."""
     lines = written.rpartition(THOUGHTS)[2].strip().splitlines()
-    seen = "".join(" " if sign.isspace() else sign for sign in lines[0] if _is_seen(sign)) if lines else ""
+    # Control and format characters, and what no character is, could say something else than what people read.
+    shown = (
+        (sign for sign in lines[0] if sign == "\t" or not unicodedata.category(sign).startswith("C")) if lines else ()
+    )
+    seen = "".join(" " if sign.isspace() else sign for sign in shown)
     return runs.short(_LABEL.sub("", seen.strip(_AROUND), count=1).strip(_AROUND))
-
-
-def _is_seen(sign: str) -> bool:
-    """Control and format characters, and what no character is, could say something else than what people read."""
-    return sign == "\t" or not unicodedata.category(sign).startswith("C")
 
 
 def _claim(conversation_id: UUID) -> Due | None:
@@ -95,22 +95,11 @@ def _claim(conversation_id: UUID) -> Due | None:
 
 def _body(where: Endpoint, conversation_id: UUID) -> bytes:
     rows = Message.objects.shown().filter(conversation_id=conversation_id)
-    said = rows.filter(role=Role.USER).order_by("seq").values_list("content", flat=True).first() or ""
-    told = rows.filter(role=Role.ASSISTANT).order_by("-seq").values_list("content", flat=True).first() or ""
-    read = canonical.pretty({"user": said[:CHARACTERS], "assistant": told[:CHARACTERS]})
+    first = rows.filter(role=Role.USER).order_by("seq").values_list("content", flat=True).first() or ""
+    last = rows.filter(role=Role.ASSISTANT).order_by("-seq").values_list("content", flat=True).first() or ""
+    read = canonical.pretty({"user": first[:CHARACTERS], "assistant": last[:CHARACTERS]})
     messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": read}]
-    most = {where.limit_name: TOKENS}
-    return request.request_body(where, [canonical.pretty(each) for each in messages], [], **most)
-
-
-async def _answer(due: Due) -> str:
-    async with aclosing(request.ask(due.endpoint, due.body)) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, Answer):
-                if piece.tokens is not None:
-                    await in_db(usage.add)(due.conversation, due.endpoint, piece.tokens)
-                return piece.text if piece.is_whole else ""
-    return ""
+    return request.request_body(where, [canonical.pretty(each) for each in messages], [], **{where.limit_name: TOKENS})
 
 
 def _set(due: Due, title: str) -> bool:

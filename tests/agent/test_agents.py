@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import agents, conversations, runner, runs
-from hitlchat.agent.delegating import AgentSource
+from hitlchat.agent.agents import AgentSource
 from hitlchat.agent.models import ACTIVE, AgentTool, Conversation, Run, RunStatus
 from hitlchat.base.background import background
 from hitlchat.gate import decide, perform, stopping, stricter
