@@ -21,33 +21,37 @@ DESCRIPTION: Final = (
     f"{question.MOST_FIELDS} fields: text, number, choice (with choices), yes_no. Use it when you cannot go on without "
     "something that only the user knows or decides. Never ask for passwords, keys or other secrets."
 )
-ORIGIN: Final = gettext_noop("Built in: its result is what you answer, and nothing else runs.")
 ANSWERED: Final = "The user answered; these are their own words, by the names of the fields."
 UNANSWERED: Final = "Nobody gave an answer that fits the question."
-_DEFINITION: Final = {
-    "source": question.SOURCE,
-    "name": NAME,
-    "description": DESCRIPTION,
-    "input": question.INPUT_SCHEMA,
-}
-COLUMNS: Final[dict[str, Any]] = {
-    "name": NAME,
-    "title": "",
-    "description": DESCRIPTION,
-    "input_schema": question.INPUT_SCHEMA,
-    "output_schema": None,
-    "source": question.SOURCE,
-    "origin": ORIGIN,
-    "hitl_mode": HitlMode.REQUIRED.value,
-    "prompt_template": "The agent asks: {args.question}",
-    "condition": "",
-    "deadline_seconds": None,
-    "signed_in_only": True,
-    "risk_level": 0,
-    "facts": [],
-    "published": True,
-    "definition_hash": canonical.sha256(_DEFINITION),
-}
+
+
+def built_in(**columns: Any) -> dict[str, Any]:
+    """Return all columns of a tool that is built in, from those that say what it is."""
+    described = {each: columns[each] for each in ("source", "name", "description")}
+    return {
+        "title": "",
+        "output_schema": None,
+        "condition": "",
+        "deadline_seconds": None,
+        "signed_in_only": False,
+        "risk_level": 0,
+        "facts": [],
+        "published": True,
+        "definition_hash": canonical.sha256({**described, "input": columns["input_schema"]}),
+        **columns,
+    }
+
+
+COLUMNS: Final = built_in(
+    name=NAME,
+    description=DESCRIPTION,
+    input_schema=question.INPUT_SCHEMA,
+    source=question.SOURCE,
+    origin=gettext_noop("Built in: its result is what you answer, and nothing else runs."),
+    hitl_mode=HitlMode.REQUIRED.value,
+    prompt_template="The agent asks: {args.question}",
+    signed_in_only=True,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,11 @@ told of from the next turn on. All of it is found by words alone, so that nothin
 """
 
 import logging
+import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import log
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,9 +17,8 @@ from django.conf import settings
 from django.db.models import Max
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import ranking, tool_sets
+from hitlchat.agent import asking, tool_sets
 from hitlchat.agent.models import Conversation, Message, Role
-from hitlchat.base import canonical
 from hitlchat.base.database import in_db
 from hitlchat.gate import tools as catalog
 from hitlchat.gate.actor import Caller
@@ -36,26 +39,15 @@ INPUT_SCHEMA: Final[dict[str, Any]] = {
     "required": ["query"],
     "additionalProperties": False,
 }
-COLUMNS: Final[dict[str, Any]] = {
-    "name": NAME,
-    "title": "",
-    "description": DESCRIPTION,
-    "input_schema": INPUT_SCHEMA,
-    "output_schema": None,
-    "source": SEARCH,
-    "origin": gettext_noop("Built in: it finds tools of the catalog by words, and nothing else runs."),
-    "hitl_mode": HitlMode.DISABLED.value,
-    "prompt_template": "Find tools for {args.query}",
-    "condition": "",
-    "deadline_seconds": None,
-    "signed_in_only": False,
-    "risk_level": 0,
-    "facts": [],
-    "published": True,
-    "definition_hash": canonical.sha256(
-        {"source": SEARCH, "name": NAME, "description": DESCRIPTION, "input": INPUT_SCHEMA}
-    ),
-}
+COLUMNS: Final = asking.built_in(
+    name=NAME,
+    description=DESCRIPTION,
+    input_schema=INPUT_SCHEMA,
+    source=SEARCH,
+    origin=gettext_noop("Built in: it finds tools of the catalog by words, and nothing else runs."),
+    hitl_mode=HitlMode.DISABLED.value,
+    prompt_template="Find tools for {args.query}",
+)
 TOLD: Final = (
     " You are told of {some} of {all} tools in this turn. If none of them fits, find others with find_tools before you "
     "say that something cannot be done."
@@ -73,6 +65,12 @@ GUESSED: Final = 16
 MESSAGES, CHARACTERS = 6, 4000
 # What the person says counts for more than what the model says.
 PERSON: Final = 2
+# A tool's name counts for more than its description.
+NAMED: Final = 3
+# Of a word so many letters count: "refunds" and "refunded" are one.
+STEM: Final = 5
+_WORD: Final = re.compile(r"[^\W_]{2,}")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +106,7 @@ def offered(caller: Caller, reach: Reach, conversation_id: UUID, *, whole: bool 
 def _picked(tools: list[Tool], conversation_id: UUID, most: int) -> list[Tool]:
     """Return what was found or called in the conversation, and what its words point to; at most so many, by name."""
     lately = [*_found(conversation_id), *_called(conversation_id)]
-    scores = ranking.scores(tools, _wanted(conversation_id))
+    scores = _scores(tools, _wanted(conversation_id))
     by_name = {tool.name: tool for tool in tools}
     # Some room is always left for what is said now.
     kept = [name for name in dict.fromkeys(lately) if name in by_name][: most - most // 3]
@@ -143,7 +141,7 @@ def _search(call: ToolCall) -> ToolResult:
     if (conversation := rows.first()) is None:
         return ToolResult.failure("gone", "The conversation is gone.")
     tools = list(tool_sets.usable(conversation))
-    scores = ranking.scores(tools, dict.fromkeys(ranking.words(call.arguments["query"]), 1))
+    scores = _scores(tools, dict.fromkeys(_words(call.arguments["query"]), 1))
     best = sorted((tool for tool in tools if scores[tool.name] > 0), key=lambda tool: (-scores[tool.name], tool.name))
     found = [{"name": tool.name, "description": tool.description[:DESCRIBED]} for tool in best[:FOUND]]
     return ToolResult(value={"tools": found, "of": len(tools)})
@@ -154,6 +152,25 @@ def _wanted(conversation_id: UUID) -> dict[str, int]:
     rows = Message.objects.shown().filter(conversation_id=conversation_id, role__in=[Role.USER, Role.ASSISTANT])
     found: dict[str, int] = {}
     for role, content in rows.order_by("-seq").values_list("role", "content")[:MESSAGES]:
-        for word in ranking.words(content[:CHARACTERS]):
+        for word in _words(content[:CHARACTERS]):
             found[word] = max(found.get(word, 0), PERSON if role == Role.USER else 1)
     return found
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text, each by its beginning."""
+    return {word[:STEM] for word in _WORD.findall(_HUMP.sub(" ", text).casefold())}
+
+
+def _scores(tools: list[Tool], wanted: Mapping[str, int]) -> dict[str, float]:
+    """Return how much each tool has of `wanted`, words with what each counts for; by the tools' names."""
+    names = {tool.name: _words(tool.name) for tool in tools}
+    parameters = {tool.name: tool.input_schema.get("properties") for tool in tools}
+    listed = {name: " ".join(each) if isinstance(each, dict) else "" for name, each in parameters.items()}
+    texts = {tool.name: names[tool.name] | _words(f"{tool.description} {listed[tool.name]}") for tool in tools}
+    spread = Counter(word for text in texts.values() for word in text)
+
+    def score(tool: str, word: str) -> float:
+        return wanted[word] * (NAMED if word in names[tool] else 1) * log(len(texts) / spread[word])
+
+    return {tool: sum(score(tool, word) for word in text & wanted.keys()) for tool, text in texts.items()}

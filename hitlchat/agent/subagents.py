@@ -24,11 +24,6 @@ INSTRUCTIONS: Final = (
     "talk with whoever called you: when you are done, answer with one final message, which is the result of that call. "
     "Say in it what was done and what was not. These are your instructions:\n{said}"
 )
-NO_TEXT: Final = "The agent ended without saying anything."
-STOPPED: Final = "The agent was stopped before it was done."
-FAILED: Final = "The agent did not finish: {why}"
-NOTHING_RAN: Final = "None of its calls was run."
-RAN: Final = "What it did before stands: {calls}."
 MOST_NAMED: Final = 20
 # Calls that did not come to pass begin no agent.
 NEVER: Final = (Status.REJECTED, Status.REFUSED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN)
@@ -37,11 +32,9 @@ NEVER: Final = (Status.REJECTED, Status.REFUSED, Status.DECLINED, Status.EXPIRED
 def caller_of(conversation: Conversation) -> Caller:
     """Return on whose behalf its model calls tools: an agent's on behalf of whoever called the agent."""
     owner, call = conversation.owner, conversation.call
-    if call is None:
-        return Caller("chat", owner.pk, owner.get_username())
     # The database has the same words.
-    kind: Any = call.caller_kind
-    return Caller(kind, owner.pk, owner.get_username(), call.token_id)
+    kind: Any = "chat" if call is None else call.caller_kind
+    return Caller(kind, owner.pk, owner.get_username(), None if call is None else call.token_id)
 
 
 def said_by_person(conversation: Conversation) -> str:
@@ -87,11 +80,12 @@ def conclude(run_id: UUID) -> None:
 def outcome(run: Run) -> ToolResult:
     """Return what whoever called the agent reads of its run, which is over: its last text, or truly how it failed."""
     if run.status == RunStatus.DONE:
-        said = Message.objects.filter(run=run, role=Role.ASSISTANT).order_by("-seq")
-        return ToolResult(value=said.values_list("content", flat=True).first() or NO_TEXT)
+        answers = Message.objects.filter(run=run, role=Role.ASSISTANT).order_by("-seq")
+        text = answers.values_list("content", flat=True).first()
+        return ToolResult(value=text or "The agent ended without saying anything.")
     if run.status == RunStatus.STOPPED:
-        return ToolResult.failure("stopped", f"{STOPPED} {_what_ran(run)}")
-    return ToolResult.failure("agent", f"{FAILED.format(why=run.error)} {_what_ran(run)}")
+        return ToolResult.failure("stopped", f"The agent was stopped before it was done. {_what_ran(run)}")
+    return ToolResult.failure("agent", f"The agent did not finish: {run.error} {_what_ran(run)}")
 
 
 def _what_ran(run: Run) -> str:
@@ -99,6 +93,6 @@ def _what_ran(run: Run) -> str:
     rows = ToolCall.objects.filter(conversation_id__in=delegation.family(run.conversation_id), status__in=STARTED)
     ran = list(rows.exclude(source=AGENT).order_by("created_at").values_list("tool_name", "status")[: MOST_NAMED + 1])
     if not ran:
-        return NOTHING_RAN
+        return "None of its calls was run."
     named = [f"{name} ({Status(status).label.lower()})" for name, status in ran[:MOST_NAMED]]
-    return RAN.format(calls=", ".join([*named, *(["…"] if len(ran) > MOST_NAMED else [])]))
+    return f"What it did before stands: {', '.join([*named, *(['…'] if len(ran) > MOST_NAMED else [])])}."

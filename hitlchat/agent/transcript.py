@@ -1,6 +1,9 @@
 """Messages as rows, and as the model server reads them (Chat Completions); the only file that knows both."""
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -8,8 +11,8 @@ from django.db import transaction
 from django.db.models import Max, QuerySet, Value
 from django.db.models.functions import Concat
 
-from hitlchat.agent import pairing, search
-from hitlchat.agent.answer import Answer
+from hitlchat.agent import search
+from hitlchat.agent.answer import ID_CHARACTERS, ID_LENGTH, Answer
 from hitlchat.agent.attachments import keeping, reading
 from hitlchat.agent.attachments.reading import Sight
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, MessageState, Role, Run
@@ -31,10 +34,21 @@ NO_ANSWER = canonical.pretty({"role": "assistant", "content": "[No answer was gi
 EMPTY = canonical.pretty({"role": "assistant", "content": ""})
 EMPTY_WITH_CALLS = '{"role": "assistant", "content": "", "tool_calls"'
 NULL_WITH_CALLS = '{"role": "assistant", "content": null, "tool_calls"'
+# What the model reads of a call that gave nothing.
+NO_OUTPUT: Final = "(no output)"
+UNREADABLE: Final = (
+    "hitlchat cannot read its record of this call: it may or may not have been executed. Do not repeat it."
+)
+_BEGIN: Final = '{"role": "'
+_CALLS: Final = '"tool_calls": ['
+_TOOL: Final = re.compile(r'\{"role": "tool", "tool_call_id": ("(?:[^"\\]|\\.)*"), "content": (".*")\}', re.DOTALL)
+# White space as JSON has it in a text.
+_BLANK: Final = re.compile(r'"(?:\s|\\[nrtf]|\\u000b|\\u001[c-f])*"')
+# Of a surrogate within arguments, which are JSON within JSON.
+_HALF: Final = re.compile(r"\\\\u[dD][89a-fA-F]")
 
 
 def add_user(conversation: Conversation, run: Run, content: str, attached: Sequence[Attachment] = ()) -> Message:
-    """Add what a person says, with the files that they attached."""
     message = _add(conversation.pk, run.pk, Role.USER, content=content)
     bound = keeping.bind(attached, message)
     message.wire = reading.wire(content, bound)
@@ -68,7 +82,6 @@ def add_note(conversation_id: UUID, content: str, *, for_model: str, turn_id: UU
 
 
 def open_answer(conversation_id: UUID, run_id: UUID, message_id: UUID) -> Message:
-    """The assistant's message while it is being written."""
     return _add(conversation_id, run_id, Role.ASSISTANT, id=message_id, state=MessageState.STREAMING)
 
 
@@ -174,7 +187,7 @@ def _tool_wires(turn_id: UUID) -> list[str]:
     # One after the other, without what may be what cannot be read.
     last = {position: (pk, model_id) for position, pk, model_id in rows.values_list("position", "pk", "model_call_id")}
     found = [(model_id, attempt(_wires_of, rows.filter(pk=pk))) for pk, model_id in last.values()]
-    return [wires[0] if wires else pairing.message(model_id, pairing.UNREADABLE) for model_id, wires in found]
+    return [wires[0] if wires else _tool_text(model_id, UNREADABLE) for model_id, wires in found]
 
 
 def _wires_of(calls: QuerySet[ToolCall]) -> list[str]:
@@ -234,7 +247,7 @@ def acceptable(messages: Iterable[tuple[str, str]]) -> list[str]:
     """
     found: list[str] = []
     before = ""
-    for role, wire in pairing.paired(messages):
+    for role, wire in _paired(messages):
         if wire == EMPTY:
             continue
         speaker = Role.USER if role in (Role.NOTICE, Role.SUMMARY) else role
@@ -265,7 +278,7 @@ def _tool_message(call: ToolCall) -> Message | None:
 
 
 def _tool_wire(call: ToolCall) -> str:
-    return pairing.message(call.model_call_id, _text(call))
+    return _tool_text(call.model_call_id, _text(call))
 
 
 def _text(call: ToolCall) -> str:
@@ -289,3 +302,89 @@ def _add(conversation_id: UUID, run_id: UUID | None, role: Role, **columns: Any)
 def _last_seq(conversation_id: UUID) -> int:
     found = Message.objects.filter(conversation_id=conversation_id).aggregate(last=Max("seq"))["last"]
     return found or 0
+
+
+def _tool_text(model_call_id: str, content: str) -> str:
+    words = canonical.whole(content) if content.strip() else NO_OUTPUT
+    return canonical.pretty({"role": "tool", "tool_call_id": canonical.whole(model_call_id), "content": words})
+
+
+def _paired(messages: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield role and text of serialised messages with calls and results in pairs; what cannot be read is left out."""
+    pairing = _Pairing()
+    for role, wire in messages:
+        if role == Role.TOOL:
+            yield from pairing.answer(wire)
+            continue
+        yield from pairing.close()
+        if _CALLS in wire and role == Role.ASSISTANT:
+            yield from pairing.begin(wire)
+        elif wire.startswith(_BEGIN) and wire.endswith("}"):
+            yield role, wire
+    yield from pairing.close()
+
+
+class _Pairing:
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        # The calls of the last answer that have no tool message yet: their ids as stored, and as sent.
+        self._open: list[tuple[str, str]] = []
+
+    def begin(self, wire: str) -> Iterator[tuple[str, str]]:
+        """Begin the results of an answer with calls."""
+        try:
+            read = json.loads(wire)
+            functions = [call["function"] for call in read["tool_calls"]]
+            ids = [str(call["id"]) for call in read["tool_calls"]]
+            arguments = [_without_halves(function["arguments"]) for function in functions] if _HALF.search(wire) else []
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return
+        sent = [self._own(each) for each in ids]
+        self._open = list(zip(ids, sent, strict=True))
+        if sent != ids or arguments:
+            for call, own in zip(read["tool_calls"], sent, strict=True):
+                call["id"] = own
+            for function, whole in zip(functions, arguments, strict=False):
+                function["arguments"] = whole
+            wire = canonical.pretty(canonical.whole(read))
+        yield Role.ASSISTANT, wire
+
+    def answer(self, wire: str) -> Iterator[tuple[str, str]]:
+        """Yield the tool message under the id of its call, if it has one."""
+        if (found := _TOOL.fullmatch(wire)) is None:
+            return
+        stored = json.loads(found[1])
+        place = next((at for at, (each, _) in enumerate(self._open) if each == stored), None)
+        if place is None:
+            return
+        _, own = self._open.pop(place)
+        is_blank = _BLANK.fullmatch(found[2]) is not None
+        if own == stored and not is_blank:
+            yield Role.TOOL, wire
+        else:
+            yield Role.TOOL, _tool_text(own, "" if is_blank else json.loads(found[2]))
+
+    def close(self) -> Iterator[tuple[str, str]]:
+        """Yield a tool message for each call that has none."""
+        for _, own in self._open:
+            yield Role.TOOL, _tool_text(own, UNREADABLE)
+        self._open = []
+
+    def _own(self, call_id: str) -> str:
+        """Return an id that nothing else has: in every request of the conversation the same, so that caches hold."""
+        own, tried = call_id, 1
+        while own in self._known:
+            tried += 1
+            digest = hashlib.sha256(f"{tried} {call_id}".encode()).digest()
+            own = "".join(ID_CHARACTERS[byte % len(ID_CHARACTERS)] for byte in digest[:ID_LENGTH])
+        self._known.add(own)
+        return own
+
+
+def _without_halves(arguments: Any) -> Any:
+    """Return arguments, as text, that every reader of JSON takes."""
+    try:
+        read = canonical.loads(arguments)
+    except (canonical.NotJson, TypeError):
+        return arguments
+    return arguments if (whole := canonical.whole(read)) == read else canonical.pretty(whole)

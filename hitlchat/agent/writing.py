@@ -30,7 +30,6 @@ def group(conversation_id: UUID) -> str:
 
 
 def group_of_person(user_id: int) -> str:
-    """Return the group of all pages that a person has open."""
     return f"user.{user_id}"
 
 
@@ -45,7 +44,6 @@ def tell_soon(conversation_id: UUID, kind: str, **event: Any) -> None:
 
 
 def close_pages_soon(user_id: int) -> None:
-    """Close the open pages of somebody who was deactivated; from any thread."""
     background.spawn(_send, group_of_person(user_id), {"type": "person.deactivated"})
 
 
@@ -73,14 +71,11 @@ class Writing:
     """
 
     def __init__(self, claim: Claim, message: Message, reading: Reading) -> None:
-        self._claim = claim
-        self._message = message
-        self._reading = reading
-        self._thoughts_stored = 0
+        self._claim, self._message, self._reading = claim, message, reading
         self._parts: list[str] = []
-        self._taken = 0
         self._tail = ""
-        self._stored = 0
+        # So many parts are in the tail or stored; so many characters, and so many of the thoughts, are stored.
+        self._taken = self._stored = self._thoughts_stored = 0
         self._looked_at = time.monotonic()
 
     @property
@@ -94,29 +89,26 @@ class Writing:
         """Flush until cancelled. LostClaim when the run is no longer this process's."""
         _open[self._claim.run_id] = self
         try:
-            await self._flush()
+            while True:
+                await asyncio.sleep(FLUSH_SECONDS)
+                await self._flush()
         finally:
             if _open.get(self._claim.run_id) is self:
                 del _open[self._claim.run_id]
 
     async def _flush(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH_SECONDS)
-            if self._taken < len(self._parts):
-                self._tail += "".join(self._parts[self._taken :])
-                self._taken = len(self._parts)
-                await self._announce()
-            due = time.monotonic() - self._looked_at >= STORE_SECONDS
-            thoughts = self._new_thoughts() if due else ""
-            if due:
-                self._looked_at = time.monotonic()
-            if thoughts or (self._tail and (due or len(self._tail) >= STORE_CHARACTERS)):
-                await self._store(thoughts)
-
-    def _new_thoughts(self) -> str:
-        """Return the thoughts once there are a quarter more than are stored: each time all of them are written."""
-        thoughts = self._reading.so_far().reasoning
-        return thoughts if len(thoughts) > self._thoughts_stored * 5 / 4 else ""
+        if self._taken < len(self._parts):
+            self._tail += "".join(self._parts[self._taken :])
+            self._taken = len(self._parts)
+            await self._announce()
+        due, thoughts = time.monotonic() - self._looked_at >= STORE_SECONDS, ""
+        if due:
+            self._looked_at = time.monotonic()
+            # Each time all of them are written: so only once there are a quarter more than are stored.
+            thoughts = self._reading.so_far().reasoning
+            thoughts = thoughts if len(thoughts) > self._thoughts_stored * 5 / 4 else ""
+        if thoughts or (self._tail and (due or len(self._tail) >= STORE_CHARACTERS)):
+            await self._store(thoughts)
 
     async def _announce(self) -> None:
         await tell(

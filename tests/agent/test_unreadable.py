@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from hitlchat.agent import conversations, export, pairing
+from hitlchat.agent import conversations, export, transcript
 from hitlchat.agent.models import MessageState, Role, RunStatus
 from hitlchat.chat import fragments
 from hitlchat.gate import decide, results
@@ -180,7 +180,7 @@ async def test_a_run_whose_call_cannot_be_read_is_stopped_deleted_and_gone_on_wi
         if end == "stop":
             scripted_model.enqueue(text("Here again."))
             assert (await talk.ask("What happened?")).status == RunStatus.DONE, what
-            assert scripted_model.told[0] == pairing.UNREADABLE, what
+            assert scripted_model.told[0] == transcript.UNREADABLE, what
 
 
 @pytest.mark.guarantee("run:survives")
