@@ -73,7 +73,9 @@ def create(
     if "instructions" in columns:
         columns["instructions"] = _instructions(columns["instructions"])
     given = presets.columns(preset) if preset is not None else {}
-    usual = limits.as_columns(limits.own_defaults(owner)) | tool_sets.beginning(owner)
+    own_defaults = limits.own_defaults(owner)
+    usual = {name: getattr(own_defaults, name) for name in ("instructions", *limits.NAMES)}
+    usual |= tool_sets.beginning(owner)
     columns = usual | given | columns | tool_sets.columns(wanted)
     if "endpoint" not in columns:
         columns["endpoint"] = routes.default()
@@ -120,7 +122,9 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
     if "instructions" in wanted:
         columns["instructions"] = _instructions(wanted["instructions"])
     if "asks" in wanted:
-        _require_no_less(conversation, wanted["asks"])
+        if wanted["asks"] in Asks.values and wanted["asks"] not in asks_choices(conversation):
+            least = presets.known(conversation.least_asks)
+            raise BadConversation({"asks": f"It began with a preset that has it ask “{least}” at least."})
         stricter.change(conversation.pk, wanted["asks"], actor)
     with transaction.atomic():
         Conversation.objects.filter(pk=conversation.pk).update(**columns)
@@ -137,13 +141,6 @@ def _placed(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any
     """Return since when it is pinned or archived, of what is wanted."""
     before = {name: getattr(conversation, f"{name}_at") for name in ("pinned", "archived") if name in wanted}
     return {f"{name}_at": (since or timezone.now()) if wanted[name] else None for name, since in before.items()}
-
-
-def _require_no_less(conversation: Conversation, word: str) -> None:
-    """Let pass a word under which it asks at least as its preset had it. Raises: BadConversation."""
-    if word not in asks_choices(conversation) and word in Asks.values:
-        least = Asks(presets.known(conversation.least_asks)).value
-        raise BadConversation({"asks": f"It began with a preset that has it ask “{least}” at least."})
 
 
 def asks_choices(conversation: Conversation) -> list[str]:

@@ -46,27 +46,23 @@ def _calls(turns: list[UUID]) -> dict[UUID | None, list[ToolCall]]:
 def _message(message: Message, calls: list[ToolCall]) -> str:
     head = f"\n## {Role(message.role).label}, {_time(message.created_at)}\n"
     text = f"\n{_quoted(message.content.rstrip())}\n" if message.content.strip() else ""
-    return head + text + _attached(message) + "".join(map(_call, calls))
-
-
-def _attached(message: Message) -> str:
-    """Name the files that came with the message; as code, so that nothing in a name counts as Markdown."""
-    listed = ""
+    attached = ""
     for each in message.attachments.all():
+        # As code, so that nothing in a name counts as Markdown.
         name = _line(escaped(each.name)).replace("`", "'")
-        listed += f"- `{name}` ({each.media_type}, {each.size:,} bytes)\n"
-    return f"\nAttached:\n\n{listed}" if listed else ""
+        attached += f"- `{name}` ({each.media_type}, {each.size:,} bytes)\n"
+    return head + text + (f"\nAttached:\n\n{attached}" if attached else "") + "".join(map(_call, calls))
 
 
 def _call(call: ToolCall) -> str:
-    said = "".join(f"\n{line}\n" for line in _answers(call))
+    answers = "".join(f"\n{line}\n" for line in _answers(call))
     shown = [("Arguments", canonical.pretty(call.arguments, indent=2))]
     if call.status == Status.SUCCEEDED:
         shown.append(("Result", contents.text(call)))
     elif call.error:
         shown.append(("Error", str(call.error.get("message", ""))))
     blocks = "".join(f"\n{name}:\n\n{_fenced(text)}\n" for name, text in shown)
-    return f"\n### Call of {call.tool_name}: {Status(call.status).label.lower()}\n{said}{blocks}"
+    return f"\n### Call of {call.tool_name}: {Status(call.status).label.lower()}\n{answers}{blocks}"
 
 
 def _answers(call: ToolCall) -> Iterator[str]:

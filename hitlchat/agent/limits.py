@@ -72,7 +72,7 @@ def sent(conversation: Conversation, where: Endpoint) -> Values:
 def checked(wanted: dict[str, Any]) -> Values:
     """Return those of NAMES that are in `wanted`, as columns; None leaves it to the installation. Raises: BadLimits."""
     found = {name: wanted[name] for name in NAMES if name in wanted}
-    if errors := {name: said for name, value in found.items() if (said := _problem(name, value))}:
+    if errors := {name: wrong for name, value in found.items() if (wrong := _problem(name, value))}:
         raise BadLimits(errors)
     return found
 
@@ -92,8 +92,3 @@ def _problem(name: str, value: Any) -> str:
 def own_defaults(user: User) -> OwnDefaults:
     """Return what this person's new conversations begin with; a row that is not stored where they chose nothing."""
     return OwnDefaults.objects.filter(person=user).first() or OwnDefaults(person=user)
-
-
-def as_columns(own: OwnDefaults) -> dict[str, Any]:
-    """Return the columns of a conversation that begins."""
-    return {name: getattr(own, name) for name in ("instructions", *NAMES)}

@@ -34,14 +34,12 @@ def words(text: str) -> list[str]:
 
 
 def note_title(conversation_id: UUID, title: str) -> None:
-    """Have the conversation found by `title` from now on."""
     SearchText.objects.update_or_create(
         conversation_id=conversation_id, message=None, defaults={"words": " ".join(words(title))}
     )
 
 
 def note_message(message_id: UUID, text: str) -> None:
-    """Have the message's conversation found by its `text` from now on."""
     found = Message.objects.filter(pk=message_id).values_list("conversation_id", flat=True).first()
     if found is not None and (said := words(text)):
         SearchText.objects.update_or_create(

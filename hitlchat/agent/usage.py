@@ -61,6 +61,10 @@ def add(
 ) -> None:
     """Keep what one answer took. Without a message it was for the conversation's title."""
     row = ModelEndpoint.objects.filter(pk=where.stored).first() if where.stored else None
+    cost = None
+    if row is not None and row.input_price is not None and row.output_price is not None:
+        # In millionths: prices are for a million tokens.
+        cost = round(row.input_price * tokens.input + row.output_price * tokens.output)
     ModelUse.objects.create(
         person_id=conversation.owner_id,
         conversation_id=conversation.pk,
@@ -72,15 +76,8 @@ def add(
         output_tokens=tokens.output,
         cached_tokens=min(tokens.cached, tokens.input),
         reasoning_tokens=min(tokens.reasoning, tokens.output),
-        cost=_cost(row, tokens),
+        cost=cost,
     )
-
-
-def _cost(row: ModelEndpoint | None, tokens: Tokens) -> int | None:
-    """Return the cost in millionths: prices are for a million tokens."""
-    if row is None or row.input_price is None or row.output_price is None:
-        return None
-    return round(row.input_price * tokens.input + row.output_price * tokens.output)
 
 
 def _used(sums: Mapping[str, Any]) -> Used:
@@ -99,7 +96,6 @@ def of_run(run_id: UUID) -> Used:
 
 
 def of_messages(conversation_id: UUID, ids: Iterable[UUID]) -> dict[UUID, Used]:
-    """Return what the answers among these messages took, by their ids."""
     rows = ModelUse.objects.filter(conversation_id=conversation_id, message_id__in=list(ids)).order_by()
     found: Iterable[Any] = rows.values("message_id").annotate(**SUMS)
     return {row["message_id"]: _used(row) for row in found}

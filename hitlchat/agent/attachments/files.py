@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +20,11 @@ from django.utils.translation import gettext as _
 
 from hitlchat.base.problems import Problem
 
-logger = logging.getLogger(__name__)
-
 NEW: Final = ".new-"
 # What a process that died has begun to write.
 STALE_SECONDS: Final = 3600
+
+logger = logging.getLogger(__name__)
 
 
 class NoRoom(Problem):
@@ -34,13 +35,6 @@ class NoRoom(Problem):
 
 def place(digest: str) -> Path:
     return Path(settings.ATTACHMENTS_DIR) / digest[:2] / digest
-
-
-@contextmanager
-def storing() -> Iterator[None]:
-    """Keep what is written within from being removed before its row is there."""
-    with _locked(fcntl.LOCK_SH):
-        yield
 
 
 def write(data: bytes) -> str:
@@ -72,17 +66,6 @@ def read(digest: str) -> bytes | None:
     return data if hashlib.sha256(data).hexdigest() == digest else None
 
 
-def is_there(digest: str) -> bool:
-    return place(digest).is_file()
-
-
-@contextmanager
-def removing() -> Iterator[None]:
-    """Have nobody store anything within."""
-    with _locked(fcntl.LOCK_EX):
-        yield
-
-
 def remove(digests: Collection[str]) -> None:
     """Remove these files; within `removing`, that no row names them any more."""
     for digest in digests:
@@ -96,14 +79,10 @@ def everything() -> Iterator[list[str]]:
         names = [path.name for path in folder.iterdir()]
         for name in names:
             if name.startswith(NEW):
-                _remove_stale(folder / name)
+                with suppress(OSError):
+                    if time.time() - (folder / name).stat().st_mtime > STALE_SECONDS:
+                        (folder / name).unlink()
         yield [name for name in names if not name.startswith(NEW)]
-
-
-def _remove_stale(path: Path) -> None:
-    with suppress(OSError):
-        if time.time() - path.stat().st_mtime > STALE_SECONDS:
-            path.unlink()
 
 
 @contextmanager
@@ -120,3 +99,9 @@ def _locked(how: int) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+# Keeps what is written within from being removed before its row is there.
+storing = partial(_locked, fcntl.LOCK_SH)
+# Has nobody store anything within.
+removing = partial(_locked, fcntl.LOCK_EX)

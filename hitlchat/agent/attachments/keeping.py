@@ -60,9 +60,8 @@ def most_bytes() -> int:
 def require_size(name: str, size: int) -> None:
     """Let pass what is small enough. Raises: TooLarge."""
     if size > most_bytes():
-        said = _("“%(name)s” has %(size)s MiB. Expected a file of up to %(most)s MiB.")
-        found = {"name": name, "size": f"{size / 2**20:.1f}", "most": settings.ATTACHMENT_MIB}
-        raise TooLarge(said % found)
+        sentence = _("“%(name)s” has %(size)s MiB. Expected a file of up to %(most)s MiB.")
+        raise TooLarge(sentence % {"name": name, "size": f"{size / 2**20:.1f}", "most": settings.ATTACHMENT_MIB})
 
 
 def add(conversation: Conversation, name: str, data: bytes) -> Attachment:
@@ -76,7 +75,12 @@ def add(conversation: Conversation, name: str, data: bytes) -> Attachment:
             _("“%(name)s” is an image, and the model here takes none. Attach text or a PDF.") % {"name": name}
         )
     row = Attachment(conversation=conversation, name=name, media_type=kind.media_type, size=len(data))
-    _read(row, kind, data)
+    # What the model may read.
+    text, most = kind.text, settings.ATTACHMENT_CHARACTERS
+    if kind.family == kinds.PDF:
+        found = pdf.extract(data, name, pdf.Limits(most))
+        text, row.pages, row.pages_read = found.text, found.pages, found.read
+    row.text, row.length = text[:most], len(text)
     with files.storing():
         row.digest = files.write(data)
         with transaction.atomic():
@@ -93,24 +97,12 @@ def _require_room(conversation: Conversation, size: int) -> None:
     if theirs.filter(UNSENT).count() >= MOST_UNSENT:
         said = _("%(most)s files wait to be sent. Send or remove some of them first.")
         raise TooManyUnsent(said % {"most": MOST_UNSENT})
-    held = theirs.aggregate(held=Sum("size"))["held"] or 0
-    if held + size > settings.ATTACHMENT_PERSON_MIB * 2**20:
+    if size + (theirs.aggregate(sum=Sum("size"))["sum"] or 0) > settings.ATTACHMENT_PERSON_MIB * 2**20:
         said = _("Your files take up the %(most)s MiB that you have here. Delete conversations with files first.")
         raise NoRoomLeft(said % {"most": settings.ATTACHMENT_PERSON_MIB})
 
 
-def _read(row: Attachment, kind: kinds.Kind, data: bytes) -> None:
-    """Fill in what the model may read."""
-    most = settings.ATTACHMENT_CHARACTERS
-    text = kind.text
-    if kind.family == kinds.PDF:
-        found = pdf.extract(data, row.name, pdf.Limits(most))
-        text, row.pages, row.pages_read = found.text, found.pages, found.read
-    row.text, row.length = text[:most], len(text)
-
-
 def unsent() -> QuerySet[Attachment]:
-    """Return those that belong to drafts."""
     return Attachment.objects.filter(UNSENT)
 
 
@@ -168,7 +160,6 @@ def bind(rows: Sequence[Attachment], message: Message) -> list[Attachment]:
 
 
 def queue(rows: Sequence[Attachment], message: QueuedMessage) -> None:
-    """Have the attachments wait with `message`."""
     for place, row in enumerate(rows):
         row.queued, row.place = message, place
         row.save(update_fields=["queued", "place"])

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
@@ -27,6 +28,13 @@ CLAIMS: Final = {
     ".pdf": PDF,
 }
 IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
+# What a file is expected to be, by what its name claims.
+EXPECTED: Final = {
+    IMAGE: gettext_noop("a PNG, JPEG, GIF or WebP image, as the name says"),
+    PDF: gettext_noop("a PDF, as the name says"),
+    TEXT: gettext_noop("text in UTF-8, as the name says"),
+    "": gettext_noop("a PNG, JPEG, GIF or WebP image, a PDF, or text such as Markdown, CSV or JSON"),
+}
 LABELS: Final = {
     "image/png": "PNG",
     "image/jpeg": "JPEG",
@@ -87,26 +95,27 @@ def kind_of(data: bytes, name: str) -> Kind:
     """Return what the file is. Raises: BadFile, if it is nothing that can be attached, or not what its name says."""
     if not data:
         raise BadFile(_("“%(name)s” is empty.") % {"name": name})
-    found = _image(data, name) or _pdf(data) or _text(data, name)
-    claimed = CLAIMS.get(PurePosixPath(name).suffix.lower(), found.family)
+    suffix = PurePosixPath(name).suffix.lower()
+    found = _image(data, name) or (
+        Kind("application/pdf") if b"%PDF-" in data[:PDF_WITHIN] else _text(data, name, suffix)
+    )
+    claimed = CLAIMS.get(suffix, found.family)
     if claimed != found.family:
-        raise _other(name, _claim(claimed), _label(found))
+        image = _("a %(kind)s image") % {"kind": LABELS[found.media_type]}
+        raise _other(name, claimed, {IMAGE: image, PDF: _("a PDF"), TEXT: _("text")}[found.family])
     return found
 
 
-def _pdf(data: bytes) -> Kind | None:
-    return Kind("application/pdf") if b"%PDF-" in data[:PDF_WITHIN] else None
-
-
-def _text(data: bytes, name: str) -> Kind:
-    text = _decoded(data)
+def _text(data: bytes, name: str, suffix: str) -> Kind:
+    text, claimed = _decoded(data), CLAIMS.get(suffix, "")
     if text is None or _BINARY.search(text):
-        raise _other(name, _claim(CLAIMS.get(PurePosixPath(name).suffix.lower(), "")), _unknown(data))
+        archive = _("a ZIP archive or an Office document")
+        other = _("of a kind that is not known here, or text in another encoding")
+        raise _other(name, claimed, archive if data.startswith(b"PK\x03\x04") else other)
     if begins := _MARKUP.match(_after_comments(text)):
         what = _("an SVG drawing") if "svg" in text[:2000].lower() else _("XML")
-        is_xml = begins[0].lower() in ("<svg", "<?xml", "<math")
-        raise _other(name, _claim(CLAIMS.get(PurePosixPath(name).suffix.lower(), "")), what if is_xml else "HTML")
-    media_type = TEXTS.get(PurePosixPath(name).suffix.lower(), "text/plain")
+        raise _other(name, claimed, what if begins[0].lower() in ("<svg", "<?xml", "<math") else "HTML")
+    media_type = TEXTS.get(suffix, "text/plain")
     # What only calls itself JSON is shown to the model as what it is.
     is_broken = media_type == "application/json" and not (text.strip()[:1] in "[{" and text.strip()[-1:] in "]}")
     return Kind("text/plain" if is_broken else media_type, text)
@@ -143,8 +152,8 @@ def _image(data: bytes, name: str) -> Kind | None:
         try:
             width, height = size(data)
         except (ValueError, struct.error, IndexError):
-            what = _("damaged, or only begins like one")
-            raise _other(name, _("a whole %(kind)s image") % {"kind": LABELS[media_type]}, what) from None
+            expected = _("a whole %(kind)s image") % {"kind": LABELS[media_type]}
+            raise _unexpected(name, expected, _("damaged, or only begins like one")) from None
         if not 0 < width * height <= MOST_PIXELS:
             raise BadFile(
                 _("“%(name)s” has %(width)s by %(height)s pixels. Expected an image of up to %(most)s in all.")
@@ -199,34 +208,10 @@ def _webp(data: bytes) -> tuple[int, int]:
     raise ValueError("no WebP")
 
 
-def _other(name: str, expected: str, found: str) -> BadFile:
+def _other(name: str, claimed: str, found: str) -> BadFile:
+    return _unexpected(name, _(EXPECTED[claimed]), found)
+
+
+def _unexpected(name: str, expected: str, found: str) -> BadFile:
     sentence = _("“%(name)s” cannot be attached. Expected %(expected)s; the content is %(found)s.")
     return BadFile(sentence % {"name": name, "expected": expected, "found": found})
-
-
-def _claim(family: str) -> str:
-    match family:
-        case "image":
-            return _("a PNG, JPEG, GIF or WebP image, as the name says")
-        case "pdf":
-            return _("a PDF, as the name says")
-        case "text":
-            return _("text in UTF-8, as the name says")
-        case _:
-            return _("a PNG, JPEG, GIF or WebP image, a PDF, or text such as Markdown, CSV or JSON")
-
-
-def _label(found: Kind) -> str:
-    match found.family:
-        case "image":
-            return _("a %(kind)s image") % {"kind": LABELS[found.media_type]}
-        case "pdf":
-            return _("a PDF")
-        case _:
-            return _("text")
-
-
-def _unknown(data: bytes) -> str:
-    if data.startswith(b"PK\x03\x04"):
-        return _("a ZIP archive or an Office document")
-    return _("of a kind that is not known here, or text in another encoding")

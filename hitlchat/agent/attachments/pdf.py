@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -95,14 +96,14 @@ def command(limits: Limits, program: Path = PROGRAM) -> list[str]:
 
 def _run(data: bytes, name: str, limits: Limits) -> dict[str, Any]:
     # A file, since the kernel bounds what the program writes to it.
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as told:
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output:
         given.write(data)
         given.seek(0)
         try:
             ended = subprocess.run(  # noqa: S603
                 command(limits),
                 stdin=given,
-                stdout=told,
+                stdout=output,
                 stderr=subprocess.DEVNULL,
                 env={},
                 cwd="/",
@@ -116,17 +117,9 @@ def _run(data: bytes, name: str, limits: Limits) -> dict[str, Any]:
             raise BadPdf(said % {"name": name, "seconds": limits.seconds})
         if ended == NO_WALL:
             raise Unsafe(_("PDFs are not read: TOOLS_REQUIRE_JAIL demands walls that this machine does not have."))
-        told.seek(0)
-        found = _object(told.read()) if ended == 0 else None
-    if found is None:
-        said = _("“%(name)s” cannot be read. It is damaged, or takes more than %(memory)s MiB of memory.")
-        raise BadPdf(said % {"name": name, "memory": limits.mebibytes})
-    return found
-
-
-def _object(told: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(told)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
+        output.seek(0)
+        with suppress(ValueError):
+            if ended == 0 and isinstance(found := json.loads(output.read()), dict):
+                return found
+    sentence = _("“%(name)s” cannot be read. It is damaged, or takes more than %(memory)s MiB of memory.")
+    raise BadPdf(sentence % {"name": name, "memory": limits.mebibytes})

@@ -108,7 +108,7 @@ def sight(conversation: Conversation) -> Sight:
         left -= size
         if left < 0 or len(images) == settings.MODEL_IMAGES:
             break
-        if files.is_there(digest):
+        if files.place(digest).is_file():
             images[pk] = (digest, media_type)
     return Sight(images, "later images take its place, or it is no longer on the server")
 
