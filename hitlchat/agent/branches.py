@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import transcript
 from hitlchat.agent.attachments import keeping
-from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run
-from hitlchat.agent.runs import Claim, RunActive, begin, first_words, hold_conversation, leave_out_images, retitle
+from hitlchat.agent.models import Conversation, Message, Role, Run
+from hitlchat.agent.runs import Claim, begin, first_words, holding, leave_out_images, retitle
 from hitlchat.base.problems import NotFound
 
 # As many parameters as each database takes.
@@ -47,6 +46,14 @@ class Versions:
         return self.runs[self.place] if self.place < len(self.runs) else None
 
 
+@dataclass(frozen=True)
+class Hidden:
+    """A turn of a branch that is not shown: its run, and which version of a message leads there (None: none does)."""
+
+    run_id: UUID
+    versions: Versions | None
+
+
 def instead(
     conversation_id: UUID,
     run_id: UUID,
@@ -61,30 +68,23 @@ def instead(
     `without_images`: if the model refused them last, it is sent none from now on.
     Claimed by this process. Raises: RunActive while a run goes on, NoSuchVersion, Gone, BadAttachments.
     """
-    try:
-        with transaction.atomic():
-            held = hold_conversation(conversation_id)
-            last, said, titled = held.tip, _said(held, run_id), first_words(held)
-            assert said.run is not None
-            before = list(said.attachments.all())
-            rows = before if attached is None else keeping.claim(held, attached, of=said)
-            run = begin(held, said.run.parent)
-            _show(held, run.pk)
-            transcript.add_user(held, run, said.content if content is None else content, rows)
-            retitle(held, titled)
-            if without_images:
-                leave_out_images(held, run, last)
-    except IntegrityError as error:
-        raise RunActive from error
+    with holding(conversation_id) as held:
+        last, message, titled = held.tip, _begun_with(held, run_id), first_words(held)
+        assert message.run is not None
+        before = list(message.attachments.all())
+        rows = before if attached is None else keeping.claim(held, attached, of=message)
+        run = begin(held, message.run.parent)
+        _show(held, run.pk)
+        transcript.add_user(held, run, message.content if content is None else content, rows)
+        retitle(held, titled)
+        if without_images:
+            leave_out_images(held, run, last)
     return Claim(run.pk, conversation_id, run.owner)
 
 
 def switch(conversation_id: UUID, run_id: UUID) -> None:
     """Show the branch of this run, as far as it was last gone on with. Raises: RunActive, NoSuchVersion, Gone."""
-    with transaction.atomic():
-        held = hold_conversation(conversation_id)
-        if Run.objects.filter(conversation=held, status__in=ACTIVE).exists():
-            raise RunActive
+    with holding(conversation_id, idle=True) as held:
         tip = Run.objects.filter(conversation=held, pk=run_id).first()
         if tip is None:
             raise NoSuchVersion
@@ -127,14 +127,6 @@ def begins_with(run_id: UUID) -> UUID:
     return Message.objects.values_list("pk", flat=True).get(run_id=run_id, role=Role.USER)
 
 
-@dataclass(frozen=True)
-class Hidden:
-    """A turn of a branch that is not shown: its run, and which version of a message leads there (None: none does)."""
-
-    run_id: UUID
-    versions: Versions | None
-
-
 def hidden(conversation_id: UUID, turn_id: UUID) -> Hidden | None:
     """Return where the turn is, if it is one of the conversation's that are not shown."""
     turn = Message.objects.filter(pk=turn_id, conversation_id=conversation_id, run__shown=False)
@@ -149,7 +141,7 @@ def hidden(conversation_id: UUID, turn_id: UUID) -> Hidden | None:
     return Hidden(found.run_id, versions([said]).get(said.pk) if said else None)
 
 
-def _said(held: Conversation, run_id: UUID) -> Message:
+def _begun_with(held: Conversation, run_id: UUID) -> Message:
     """Return what the person said that this run works on: one that tried again has the message of the run before it."""
     parents = dict(Run.objects.filter(conversation=held).values_list("pk", "parent_id"))
     began = dict(Message.objects.filter(run__conversation=held, role=Role.USER).values_list("run_id", "pk"))

@@ -4,7 +4,6 @@ The summary is a message of its own, which names the messages that it stands for
 whole again once a person undoes it. Calls, results and the record have no part in it.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
@@ -16,8 +15,8 @@ from django.utils.translation import gettext_noop
 from hitlchat.agent import request, runs, transcript, usage
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
-from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run
-from hitlchat.agent.runs import Claim, RunActive
+from hitlchat.agent.models import Conversation, Message, Role, Run
+from hitlchat.agent.runs import Claim
 from hitlchat.base import canonical
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
@@ -83,41 +82,6 @@ def after(claim: Claim, where: Endpoint, size: int) -> Plan | None:
     return None if run is None or usage.over_limit(run.conversation.owner_id) else _plan(run, where, size)
 
 
-def _plan(run: Run, where: Endpoint, limit: int) -> Plan | None:
-    """Return a plan for whole turns; None: it would gain too little, or the person has undone the last summary."""
-    summaries = Message.objects.shown().filter(conversation_id=run.conversation_id, role=Role.SUMMARY)
-    last = summaries.order_by("-seq").first()
-    if where.is_demo or (last is not None and last.undone):
-        return None
-    read = transcript.read(run.conversation_id)
-    # Messages stay as they are from a turn on, or from what a person said; the last one does.
-    sizes = list(accumulate(len(each.wire) for each in reversed(read)))[::-1]
-    begins = [at for at, each in enumerate(read) if each.role in (Role.USER, Role.ASSISTANT)]
-    stay = next((at for at in begins if sizes[at] <= KEPT * limit), begins[-1] if begins else 0)
-    last_said = next((each.pk for each in reversed(read) if each.role == Role.USER), None)
-    covered = [each for each in read[:stay] if each.pk != last_said]
-    if sum(len(each.wire) for each in covered) < GAINED * limit:
-        return None
-    tokens = min(MOST_TOKENS, max(FEWEST_TOKENS, limit // BYTES_OF_A_TOKEN // 8))
-    return Plan(run.conversation, where, [each.pk for each in covered], _body(where, covered, tokens))
-
-
-def _body(where: Endpoint, covered: Iterable[Message], tokens: int) -> bytes:
-    older = canonical.pretty([_told(canonical.loads(each.wire)) for each in covered])
-    messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": older}]
-    return request.request_body(where, [canonical.pretty(each) for each in messages], [], **{where.limit_name: tokens})
-
-
-def _told(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message as the model reads it in order to summarise it: whole, but for its images."""
-    content = message["content"] or ""
-    if not isinstance(content, str):
-        content = "\n\n".join(part["text"] if part["type"] == "text" else "[An image.]" for part in content)
-    found = {"role": message["role"], "text": content}
-    calls = [each["function"] for each in message.get("tool_calls", [])]
-    return found | {"calls": calls} if calls else found
-
-
 async def written(plan: Plan) -> Answer:
     """Ask the model for the summary. Raises: ModelTrouble, also if it is not whole."""
     answer = await request.whole(plan.endpoint, plan.body, retries=request.RETRIES)
@@ -148,10 +112,40 @@ def undo(conversation_id: UUID, message_id: UUID, *, undone: bool = True) -> Non
 
     Raises: RunActive while a run goes on, NoSuchSummary, Gone.
     """
-    with transaction.atomic():
-        held = runs.hold_conversation(conversation_id)
-        if Run.objects.filter(conversation=held, status__in=ACTIVE).exists():
-            raise RunActive
+    with runs.holding(conversation_id, idle=True) as held:
         rows = Message.objects.filter(conversation=held, pk=message_id, role=Role.SUMMARY)
         if rows.update(undone=undone) != 1:
             raise NoSuchSummary
+
+
+def _plan(run: Run, where: Endpoint, limit: int) -> Plan | None:
+    """Return a plan for whole turns; None: it would gain too little, or the person has undone the last summary."""
+    summaries = Message.objects.shown().filter(conversation_id=run.conversation_id, role=Role.SUMMARY)
+    last = summaries.order_by("-seq").first()
+    if where.is_demo or (last is not None and last.undone):
+        return None
+    read = transcript.read(run.conversation_id)
+    # Messages stay as they are from a turn on, or from what a person said; the last one does.
+    sizes = list(accumulate(len(each.wire) for each in reversed(read)))[::-1]
+    begins = [at for at, each in enumerate(read) if each.role in (Role.USER, Role.ASSISTANT)]
+    stay = next((at for at in begins if sizes[at] <= KEPT * limit), begins[-1] if begins else 0)
+    last_said = next((each.pk for each in reversed(read) if each.role == Role.USER), None)
+    covered = [each for each in read[:stay] if each.pk != last_said]
+    if sum(len(each.wire) for each in covered) < GAINED * limit:
+        return None
+    tokens = min(MOST_TOKENS, max(FEWEST_TOKENS, limit // BYTES_OF_A_TOKEN // 8))
+    older = canonical.pretty([_for_summary(canonical.loads(each.wire)) for each in covered])
+    messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": older}]
+    serialised = [canonical.pretty(each) for each in messages]
+    body = request.request_body(where, serialised, [], **{where.limit_name: tokens})
+    return Plan(run.conversation, where, [each.pk for each in covered], body)
+
+
+def _for_summary(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as the model reads it in order to summarise it: whole, but for its images."""
+    content = message["content"] or ""
+    if not isinstance(content, str):
+        content = "\n\n".join(part["text"] if part["type"] == "text" else "[An image.]" for part in content)
+    found = {"role": message["role"], "text": content}
+    calls = [each["function"] for each in message.get("tool_calls", [])]
+    return found | {"calls": calls} if calls else found

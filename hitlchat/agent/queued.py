@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from hitlchat.agent import runs
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import Attachment, Message, QueuedMessage, RunStatus
-from hitlchat.agent.runs import Claim, Gone
+from hitlchat.agent.runs import Claim, Gone, RunActive
 from hitlchat.base.problems import Conflict
 
 MOST: Final = 20
@@ -36,13 +36,14 @@ class TakenBack:
 
 def add(conversation_id: UUID, content: str, attached: Sequence[UUID] = ()) -> QueuedMessage:
     """Keep a message until the run is done. Raises: QueueFull, Gone, BadAttachments."""
-    with transaction.atomic():
-        held = runs.hold_conversation(conversation_id)
+    with runs.holding(conversation_id) as held:
         if held.queued.count() >= MOST:
             raise QueueFull
         rows = keeping.claim(held, attached)
         message = held.queued.create(content=content)
-        keeping.queue(rows, message)
+        for place, row in enumerate(rows):
+            row.queued, row.place = message, place
+            row.save(update_fields=["queued", "place"])
     return message
 
 
@@ -66,8 +67,7 @@ def begin_next(conversation_id: UUID, *, whatever: bool = False) -> tuple[Messag
     if not QueuedMessage.objects.filter(conversation_id=conversation_id).exists():
         return None
     try:
-        with transaction.atomic():
-            held = runs.hold_conversation(conversation_id)
+        with runs.holding(conversation_id) as held:
             row = held.queued.first()
             is_done = held.tip is not None and held.tip.status == RunStatus.DONE
             if row is None or not (is_done or whatever) or not held.owner.is_active:
@@ -76,7 +76,7 @@ def begin_next(conversation_id: UUID, *, whatever: bool = False) -> tuple[Messag
             row.delete()
             run = runs.begin(held, held.tip)
             message = runs.say(held, run, row.content, attached)
-    except (Gone, IntegrityError):
+    except (Gone, RunActive):
         return None
     return message, Claim(run.pk, held.pk, run.owner)
 

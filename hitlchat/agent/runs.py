@@ -3,7 +3,8 @@
 Only this file writes its status.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -117,7 +118,7 @@ def next_of(claim: Claim) -> list[CallRequest]:
 
 def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[int, ModelCall]]) -> list[CallRequest]:
     """Return the requests for calls of the turn, each with its position there."""
-    caller, words = subagents.caller_of(conversation), subagents.said_by_person(conversation)
+    caller, prompt = subagents.caller_of(conversation), subagents.user_prompt(conversation)
     return [
         CallRequest(
             tool_name=call.name,
@@ -127,7 +128,7 @@ def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[in
             turn_id=turn_id,
             position=position,
             model_call_id=call.id,
-            user_prompt=words,
+            user_prompt=prompt,
         )
         for position, call in calls
     ]
@@ -144,18 +145,17 @@ def start(
     digest = canonical.sha256([str(conversation.pk), content, *map(str, attached)])
     _require_new(conversation, key, digest)
     try:
-        with transaction.atomic():
-            held = hold_conversation(conversation.pk)
+        with holding(conversation.pk) as held:
             run = begin(held, held.tip)
             message = say(held, run, content, keeping.claim(held, attached))
             if key:
                 mine = SentMessage.objects.filter(owner_id=conversation.owner_id)
                 mine.filter(made_at__lte=Now() - KEPT).delete()
                 mine.create(owner_id=conversation.owner_id, key=key, digest=digest, message=message, made_at=Now())
-    except IntegrityError as error:
+    except RunActive:
         # The same may have been sent twice at once.
         _require_new(conversation, key, digest)
-        raise RunActive from error
+        raise
     return message, Claim(run.pk, conversation.pk, run.owner)
 
 
@@ -174,20 +174,16 @@ def retry(conversation: Conversation, *, without_images: bool = False) -> Claim:
     `without_images`: the model of the conversation is sent none from now on.
     Raises: RunActive if a run goes on, Gone if the conversation was deleted, NothingToRetry.
     """
-    try:
-        with transaction.atomic():
-            held = hold_conversation(conversation.pk)
-            last = held.tip
-            if last is not None and last.status in ACTIVE:
-                raise RunActive
-            if last is None or last.status not in FAILED:
-                raise NothingToRetry
-            run = begin(held, last)
-            transcript.forget_cut(last)
-            if without_images:
-                leave_out_images(held, run, last)
-    except IntegrityError as error:
-        raise RunActive from error
+    with holding(conversation.pk) as held:
+        last = held.tip
+        if last is not None and last.status in ACTIVE:
+            raise RunActive
+        if last is None or last.status not in FAILED:
+            raise NothingToRetry
+        run = begin(held, last)
+        transcript.forget_cut(last)
+        if without_images:
+            leave_out_images(held, run, last)
     return Claim(run.pk, conversation.pk, run.owner)
 
 
@@ -198,19 +194,26 @@ def leave_out_images(held: Conversation, run: Run, last: Run | None) -> None:
         transcript.add_notice(held.pk, run.pk, WITHOUT_IMAGES)
 
 
-def hold_conversation(conversation_id: UUID) -> Conversation:
-    """Return a person's conversation as it is, which nobody else changes within this transaction.
+@contextmanager
+def holding(conversation_id: UUID, *, idle: bool = False) -> Iterator[Conversation]:
+    """Lock a person's conversation for one transaction; `idle`: in which no run goes on.
 
-    Raises: Gone; AgentsOwn, if it is none of a person's.
+    Raises: Gone; AgentsOwn, if it is none of a person's; RunActive, also if a second run of it began.
     """
     rows = Conversation.objects.filter(pk=conversation_id, deleted_at=None).select_related("tip")
-    # Not its key: what a run that goes on stores meanwhile points to it, and must not wait for this in a circle.
-    found = rows.select_for_update(of=("self",), no_key=True).first()
-    if found is None:
-        raise Gone
-    if found.call_id is not None:
-        raise AgentsOwn
-    return found
+    try:
+        with transaction.atomic():
+            # Not its key: what a run that goes on stores meanwhile points to it, and must not wait in a circle.
+            held = rows.select_for_update(of=("self",), no_key=True).first()
+            if held is None:
+                raise Gone
+            if held.call_id is not None:
+                raise AgentsOwn
+            if idle and held.runs.filter(status__in=ACTIVE).exists():
+                raise RunActive
+            yield held
+    except IntegrityError as error:
+        raise RunActive from error
 
 
 def begin_task(conversation: Conversation, task: str) -> Claim:

@@ -37,7 +37,7 @@ def caller_of(conversation: Conversation) -> Caller:
     return Caller(kind, owner.pk, owner.get_username(), None if call is None else call.token_id)
 
 
-def said_by_person(conversation: Conversation) -> str:
+def user_prompt(conversation: Conversation) -> str:
     """Return what the person said last; of an agent, in the conversation at the top. Nothing, if a client called it."""
     said = Message.objects.shown().filter(role=Role.USER)
     if conversation.call_id is None:
@@ -72,20 +72,18 @@ def why_not(run: Run, tool: Tool) -> str:
 def conclude(run_id: UUID) -> None:
     """End the call of the agent tool that the run worked for, if it did, within the transaction that ends the run."""
     run = Run.objects.filter(pk=run_id, conversation__call__isnull=False).select_related("conversation").first()
-    if run is not None:
-        assert run.conversation.call_id is not None
-        perform.conclude(run.conversation.call_id, outcome(run))
-
-
-def outcome(run: Run) -> ToolResult:
-    """Return what whoever called the agent reads of its run, which is over: its last text, or truly how it failed."""
+    if run is None:
+        return
     if run.status == RunStatus.DONE:
         answers = Message.objects.filter(run=run, role=Role.ASSISTANT).order_by("-seq")
         text = answers.values_list("content", flat=True).first()
-        return ToolResult(value=text or "The agent ended without saying anything.")
-    if run.status == RunStatus.STOPPED:
-        return ToolResult.failure("stopped", f"The agent was stopped before it was done. {_what_ran(run)}")
-    return ToolResult.failure("agent", f"The agent did not finish: {run.error} {_what_ran(run)}")
+        result = ToolResult(value=text or "The agent ended without saying anything.")
+    elif run.status == RunStatus.STOPPED:
+        result = ToolResult.failure("stopped", f"The agent was stopped before it was done. {_what_ran(run)}")
+    else:
+        result = ToolResult.failure("agent", f"The agent did not finish: {run.error} {_what_ran(run)}")
+    assert run.conversation.call_id is not None
+    perform.conclude(run.conversation.call_id, result)
 
 
 def _what_ran(run: Run) -> str:

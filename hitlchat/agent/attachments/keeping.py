@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from hitlchat.agent import routes
 from hitlchat.agent.attachments import files, kinds, pdf
 from hitlchat.agent.attachments.kinds import BadFile, TooLarge
-from hitlchat.agent.models import Attachment, Conversation, Message, QueuedMessage
+from hitlchat.agent.models import Attachment, Conversation, Message
 from hitlchat.base.background import Worker
 from hitlchat.base.database import in_db
 from hitlchat.base.download import stored
@@ -95,11 +95,11 @@ def _require_room(conversation: Conversation, size: int) -> None:
     """Let pass what its person may still keep here. Raises: TooManyUnsent, NoRoomLeft."""
     theirs = Attachment.objects.filter(conversation__owner=conversation.owner_id)
     if theirs.filter(UNSENT).count() >= MOST_UNSENT:
-        said = _("%(most)s files wait to be sent. Send or remove some of them first.")
-        raise TooManyUnsent(said % {"most": MOST_UNSENT})
+        sentence = _("%(most)s files wait to be sent. Send or remove some of them first.")
+        raise TooManyUnsent(sentence % {"most": MOST_UNSENT})
     if size + (theirs.aggregate(sum=Sum("size"))["sum"] or 0) > settings.ATTACHMENT_PERSON_MIB * 2**20:
-        said = _("Your files take up the %(most)s MiB that you have here. Delete conversations with files first.")
-        raise NoRoomLeft(said % {"most": settings.ATTACHMENT_PERSON_MIB})
+        sentence = _("Your files take up the %(most)s MiB that you have here. Delete conversations with files first.")
+        raise NoRoomLeft(sentence % {"most": settings.ATTACHMENT_PERSON_MIB})
 
 
 def unsent() -> QuerySet[Attachment]:
@@ -138,13 +138,13 @@ def claim(held: Conversation, ids: Sequence[UUID], *, of: Message | None = None)
     theirs = UNSENT if of is None else UNSENT | Q(message=of)
     rows = {row.pk: row for row in held.attachments.select_for_update().filter(theirs, pk__in=ids)}
     if len(ids) > settings.ATTACHMENT_FILES:
-        said = _("Expected up to %(most)s files with a message; these are %(count)s.")
-        raise BadAttachments(said % {"most": settings.ATTACHMENT_FILES, "count": len(ids)})
+        sentence = _("Expected up to %(most)s files with a message; these are %(count)s.")
+        raise BadAttachments(sentence % {"most": settings.ATTACHMENT_FILES, "count": len(ids)})
     if len(set(ids)) < len(ids) or rows.keys() != set(ids):
         raise BadAttachments(_("An attachment is no longer there, or was sent already. Attach the file again."))
     if sum(row.size for row in rows.values()) > settings.ATTACHMENT_MESSAGE_MIB * 2**20:
-        said = _("Expected up to %(most)s MiB of files with a message.")
-        raise BadAttachments(said % {"most": settings.ATTACHMENT_MESSAGE_MIB})
+        sentence = _("Expected up to %(most)s MiB of files with a message.")
+        raise BadAttachments(sentence % {"most": settings.ATTACHMENT_MESSAGE_MIB})
     return [rows[each] for each in ids]
 
 
@@ -157,12 +157,6 @@ def bind(rows: Sequence[Attachment], message: Message) -> list[Attachment]:
         row.message, row.queued, row.place = message, None, place
         row.save()
     return bound
-
-
-def queue(rows: Sequence[Attachment], message: QueuedMessage) -> None:
-    for place, row in enumerate(rows):
-        row.queued, row.place = message, place
-        row.save(update_fields=["queued", "place"])
 
 
 def remove(row: Attachment) -> None:
@@ -180,10 +174,10 @@ def note(row: Attachment) -> str:
     if read >= row.length and row.pages_read >= row.pages:
         return ""
     if row.pages:
-        said = _("The model reads %(read)s characters, from the first %(some)s of %(pages)s pages.")
-        return said % {"read": f"{read:,}", "some": row.pages_read, "pages": row.pages}
-    said = _("The model reads the first %(read)s of %(length)s characters.")
-    return said % {"read": f"{read:,}", "length": f"{row.length:,}"}
+        sentence = _("The model reads %(read)s characters, from the first %(some)s of %(pages)s pages.")
+        return sentence % {"read": f"{read:,}", "some": row.pages_read, "pages": row.pages}
+    sentence = _("The model reads the first %(read)s of %(length)s characters.")
+    return sentence % {"read": f"{read:,}", "length": f"{row.length:,}"}
 
 
 # -- Files that nobody needs any more ----------------------------------------------------------------------------------
