@@ -104,11 +104,6 @@ def standing() -> QuerySet[AgentTool]:
     return AgentTool.objects.select_related("tool", "endpoint").order_by("tool__name")
 
 
-def allowed(agent: AgentTool) -> list[str]:
-    """Return the names of the tools that the agent may use: the one place that says it."""
-    return list(agent.tools)
-
-
 def draft_of(agent: AgentTool) -> Draft:
     endpoint = ENVIRONMENT if agent.endpoint is None else agent.endpoint.name
     return Draft(
@@ -276,7 +271,7 @@ class AgentSource:
             endpoint=endpoint,
             model=model,
             instructions=agent.instructions,
-            tools=allowed(agent),
+            tools=list(agent.tools),
             max_turns=agent.max_turns,
             token_budget=agent.max_tokens,
         )

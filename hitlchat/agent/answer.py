@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
-from hitlchat.agent.call_pieces import MOST_CALLS, Calls, Entangled, Pieces, object_in
+from hitlchat.agent.call_pieces import MOST_CALLS, Calls, Pieces, object_in
 from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
@@ -114,10 +114,6 @@ class Answer:
         """Return whether its server says so, in a word that is known: what is not whole is not acted upon."""
         return _NOT_IN_WORDS.sub("_", self.finish_reason.lower()).strip("_") in WHOLE
 
-    @property
-    def has_extra(self) -> bool:
-        return bool(self.extra) or any(call.extra for call in self.calls)
-
     def wire(self, *, with_extra: bool = False) -> dict[str, Any]:
         # Null is how Chat Completions say that there is no text; some servers refuse an empty one.
         message: dict[str, Any] = {"role": "assistant", "content": self.text if self.text.strip() else None}
@@ -147,13 +143,13 @@ class Reading:
         # None: the server has told none so far.
         self.tokens: Tokens | None = None
         # What the server says beside the answer: why there is none, if none comes.
-        self.said: dict[str, Any] | None = None
+        self.aside: dict[str, Any] | None = None
 
     def feed(self, chunk: dict[str, Any]) -> str:
         """Return the text in `chunk`. ModelTrouble: the answer is too large."""
         self.tokens = _tokens(chunk) or self.tokens
         if not chunk.get("choices") and isinstance(chunk.get("message"), str):
-            self.said = chunk
+            self.aside = chunk
         # Pings, token counts and reports of filters come as chunks that carry nothing.
         for choice in (chunk.get("choices") or [])[:1]:
             # An answer that is not whole does not become so.
@@ -173,14 +169,15 @@ class Reading:
 
     def answer(self) -> Answer:
         """ModelTrouble: it is not whole, or says nothing."""
-        text, calls = storable("".join(self._text) + self._half), _named(self._found())
+        text, calls = storable("".join(self._text) + self._half), _named(self._all())
         is_readable = all(object_in(call.arguments or "{}") is not None for call in calls)
         reason = self._reason or (NO_WORD if self._is_over and is_readable else "")
         if not reason:
             raise ModelTrouble("The model server ended its answer before it was complete. Try again.")
         if not calls and not text.strip():
             raise ModelTrouble(f"The model's answer was empty ({reason}). Try again.")
-        if not calls and _is_written_call(text):
+        is_object = (object_in(text) or {}).keys() in ({"name", "arguments"}, {"name", "parameters"})
+        if not calls and (is_object or _WRITTEN_CALL.search(text)):
             raise ModelTrouble(WRITTEN)
         return Answer(text, calls, reason, self._extra, self.tokens)
 
@@ -197,19 +194,24 @@ class Reading:
             return choice["delta"] or {}
         message: dict[str, Any] = choice.get("message") or {}
         if self._has_deltas:
-            return None if self._text or self._found() else message
+            return None if self._text or self._all() else message
         content = _content(message)
         if len(content) >= self._length > 0 and content.startswith(so_far := "".join(self._text)):
             return {**message, "content": content[len(so_far) :]}
         return message
 
-    def _found(self) -> list[Pieces]:
+    def _all(self) -> list[Pieces]:
         """Return the calls. Some servers tell the first of them in the old way, too."""
         return self._calls.found or self._function.found
 
     def _read(self, delta: dict[str, Any]) -> str:
         self._size += _gather(self._extra, delta, OF_A_MESSAGE) + _gather(self._extra, _thinking(delta), frozenset())
-        self._read_calls(delta)
+        calls = delta.get("tool_calls") or ()
+        for place, part in enumerate([calls] if isinstance(calls, dict) else calls):
+            call, size = self._calls.feed(part, is_next=place > 0)
+            self._size += size + _gather(call.extra, part, OF_A_CALL)
+        if function := delta.get("function_call"):
+            self._size += self._function.feed({"id": OLD, "function": function})[1]
         # All but half a character at the end.
         text, self._half = canonical.without_half(self._half + _content(delta))
         text = storable(text)
@@ -222,18 +224,6 @@ class Reading:
         if text:
             self._text.append(text)
         return text
-
-    def _read_calls(self, delta: dict[str, Any]) -> None:
-        given = delta.get("tool_calls") or ()
-        try:
-            for place, part in enumerate([given] if isinstance(given, dict) else given):
-                call, size = self._calls.feed(part, is_next=place > 0)
-                self._size += size + _gather(call.extra, part, OF_A_CALL)
-            if function := delta.get("function_call"):
-                self._size += self._function.feed({"id": OLD, "function": function})[1]
-        except Entangled:
-            why = "The calls of the model's answer cannot be told apart; none of them was made."
-            raise ModelTrouble(why) from None
 
 
 def _content(delta: dict[str, Any]) -> str:
@@ -269,11 +259,6 @@ def _reason(given: Any) -> str:
     given = given.get("type") if isinstance(given, dict) else given
     reason = storable(str(given or ""))[:LONGEST_REASON]
     return "" if reason.lower() in NO_REASON else reason
-
-
-def _is_written_call(text: str) -> bool:
-    found = object_in(text) or {}
-    return bool(_WRITTEN_CALL.search(text)) or found.keys() in ({"name", "arguments"}, {"name", "parameters"})
 
 
 def _tokens(chunk: dict[str, Any]) -> Tokens | None:

@@ -4,14 +4,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
+from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.base import canonical
 
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
 MOST_CALLS: Final = 32
-
-
-class Entangled(Exception):
-    """The calls cannot be told apart, or not in bounded time."""
 
 
 @dataclass
@@ -103,7 +100,8 @@ class Calls:
         self._looked += 1
         # Each look reads the arguments again.
         if self._looked > 2 * MOST_CALLS:
-            raise Entangled
+            why = "The calls of the model's answer cannot be told apart; none of them was made."
+            raise ModelTrouble(why)
         return object_in(call.whole) is not None
 
 

@@ -114,7 +114,8 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
     """
     _require_own(conversation)
     columns = tool_sets.columns(wanted) | limits.checked(wanted) | _route(conversation, wanted)
-    columns |= _placed(conversation, wanted)
+    since = {name: getattr(conversation, f"{name}_at") for name in ("pinned", "archived") if name in wanted}
+    columns |= {f"{name}_at": (at or timezone.now()) if wanted[name] else None for name, at in since.items()}
     # Which model answers is chosen where it begins, too.
     columns["draft"] = conversation.draft and not wanted.keys() - {"endpoint", "model"}
     if "title" in wanted:
@@ -123,7 +124,7 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
         columns["instructions"] = _instructions(wanted["instructions"])
     if "asks" in wanted:
         if wanted["asks"] in Asks.values and wanted["asks"] not in asks_choices(conversation):
-            least = presets.known(conversation.least_asks)
+            least = presets.asks_word(conversation.least_asks)
             raise BadConversation({"asks": f"It began with a preset that has it ask “{least}” at least."})
         stricter.change(conversation.pk, wanted["asks"], actor)
     with transaction.atomic():
@@ -137,48 +138,12 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
     writing.tell_soon(conversation.pk, "run")
 
 
-def _placed(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return since when it is pinned or archived, of what is wanted."""
-    before = {name: getattr(conversation, f"{name}_at") for name in ("pinned", "archived") if name in wanted}
-    return {f"{name}_at": (since or timezone.now()) if wanted[name] else None for name, since in before.items()}
-
-
 def asks_choices(conversation: Conversation) -> list[str]:
     """Return the words that the conversation may have, from the mildest: none below that of its preset."""
     if not conversation.least_asks:
         return list(Asks.values)
-    least = presets.known(conversation.least_asks)
+    least = presets.asks_word(conversation.least_asks)
     return [word for word in Asks.values if stricter.strictest(word, least) == word]
-
-
-def _require_own(conversation: Conversation) -> None:
-    """Let pass what a person began. What an agent works in is what its definition says. Raises: runs.AgentsOwn."""
-    if conversation.call_id is not None:
-        raise runs.AgentsOwn
-
-
-def _route(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any]:
-    if "endpoint" in wanted:
-        return routes.columns(wanted["endpoint"], wanted.get("model", ""))
-    if "model" not in wanted:
-        return {}
-    routes.require_offered(conversation.endpoint, wanted["model"])
-    return {"model": wanted["model"]}
-
-
-def _title(wanted: str) -> str:
-    title = " ".join(wanted.split())
-    if not title or title != storable(title) or len(title) > LONGEST_TITLE:
-        raise BadConversation({"title": f"Expected 1 to {LONGEST_TITLE} characters that can be kept."})
-    return title
-
-
-def _instructions(wanted: str) -> str:
-    text = wanted.replace("\r\n", "\n").strip()
-    if text != storable(text) or len(text) > LONGEST_INSTRUCTIONS:
-        expected = translatable(f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept.")
-        raise BadConversation({"instructions": expected})
-    return text
 
 
 def begin_so(owner: User, **wanted: Any) -> OwnDefaults:
@@ -242,12 +207,6 @@ def delete(conversation: Conversation, actor: Actor) -> None:
     writing.tell_soon(conversation.pk, "gone")
 
 
-def _end(conversation_id: UUID, actor: Actor) -> None:
-    for run in Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE):
-        runner.stop(run.pk, conversation_id, actor, why=WHY)
-    stopping.withdraw_conversation(conversation_id, actor=actor, why=WHY)
-
-
 def restore(user: User, conversation_id: UUID) -> Conversation:
     """Bring back a deleted conversation; what was withdrawn stays withdrawn. Raises: NotFound, once it is gone."""
     Conversation.objects.filter(pk__in=delegation.family(conversation_id), owner=user).update(deleted_at=None)
@@ -289,3 +248,39 @@ def purge() -> None:
             Conversation.objects.filter(pk=pk).delete()
             stricter.forget(pk)
         keeping.forget(files)
+
+
+def _require_own(conversation: Conversation) -> None:
+    """Let pass what a person began. What an agent works in is what its definition says. Raises: runs.AgentsOwn."""
+    if conversation.call_id is not None:
+        raise runs.AgentsOwn
+
+
+def _route(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any]:
+    if "endpoint" in wanted:
+        return routes.columns(wanted["endpoint"], wanted.get("model", ""))
+    if "model" not in wanted:
+        return {}
+    routes.require_offered(conversation.endpoint, wanted["model"])
+    return {"model": wanted["model"]}
+
+
+def _title(wanted: str) -> str:
+    title = " ".join(wanted.split())
+    if not title or title != storable(title) or len(title) > LONGEST_TITLE:
+        raise BadConversation({"title": f"Expected 1 to {LONGEST_TITLE} characters that can be kept."})
+    return title
+
+
+def _instructions(wanted: str) -> str:
+    text = wanted.replace("\r\n", "\n").strip()
+    if text != storable(text) or len(text) > LONGEST_INSTRUCTIONS:
+        expected = translatable(f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept.")
+        raise BadConversation({"instructions": expected})
+    return text
+
+
+def _end(conversation_id: UUID, actor: Actor) -> None:
+    for run in Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE):
+        runner.stop(run.pk, conversation_id, actor, why=WHY)
+    stopping.withdraw_conversation(conversation_id, actor=actor, why=WHY)

@@ -77,6 +77,11 @@ def checked(wanted: dict[str, Any]) -> Values:
     return found
 
 
+def own_defaults(user: User) -> OwnDefaults:
+    """Return what this person's new conversations begin with; a row that is not stored where they chose nothing."""
+    return OwnDefaults.objects.filter(person=user).first() or OwnDefaults(person=user)
+
+
 def _problem(name: str, value: Any) -> str:
     if value is None:
         return ""
@@ -87,8 +92,3 @@ def _problem(name: str, value: Any) -> str:
     most = MOST_TOKENS if name == "max_tokens" else MOST_TURNS
     fits = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
     return "" if fits else translatable(f"Expected a whole number from 1 to {most:,}.")
-
-
-def own_defaults(user: User) -> OwnDefaults:
-    """Return what this person's new conversations begin with; a row that is not stored where they chose nothing."""
-    return OwnDefaults.objects.filter(person=user).first() or OwnDefaults(person=user)

@@ -102,6 +102,14 @@ async def advance(claim: Claim) -> None:
         await _fail(claim, "Something went wrong inside hitlchat. The server's log has the details.")
 
 
+def too_many(turns: int) -> str:
+    if turns == 1:
+        return gettext_noop("The assistant was stopped after 1 turn without a final answer. Allow it more turns.")
+    return translatable(
+        f"The assistant was stopped after {turns} turns without a final answer. Ask again, in smaller steps."
+    )
+
+
 class _Fits(Exception):
     """Raised when there is room by now for a call that was held back."""
 
@@ -127,7 +135,8 @@ async def _step(claim: Claim, room: Room) -> bool:
         if plan is None or not await _make_room(claim, plan, room):
             raise
         return True
-    requests = await in_db(runs.requests)(turn.conversation, turn.message.pk, enumerate(answer.calls))
+    calls = list(enumerate(answer.calls))
+    requests = await in_db(runs.requests)(turn.conversation, turn.message.pk, calls) if calls else []
     if answer.is_whole:
         prepared = await prepare_all(requests)
     else:
@@ -213,14 +222,6 @@ def _exhausted(run: Run) -> str:
     return translatable(f"The agent was stopped: it has used the {budget:,} tokens that it may use for one task.")
 
 
-def too_many(turns: int) -> str:
-    if turns == 1:
-        return gettext_noop("The assistant was stopped after 1 turn without a final answer. Allow it more turns.")
-    return translatable(
-        f"The assistant was stopped after {turns} turns without a final answer. Ask again, in smaller steps."
-    )
-
-
 def _turn(run: Run, room: Room) -> Turn:
     conversation, held = run.conversation, limits.of(run.conversation)
     caller, where = subagents.caller_of(conversation), routes.of(conversation)
@@ -241,7 +242,7 @@ def _turn(run: Run, room: Room) -> Turn:
     if room.left and (plan := compaction.before(run, where, len(body))) is not None:
         raise Full(plan)
     message = transcript.open_answer(conversation.pk, run.pk, new_id())
-    if offer.told:
+    if offer.notice:
         names = [tool.name for tool in offer.tools]
         note(None, OFFERED, actor=SYSTEM, data={"run": str(run.pk), "turn": str(message.pk), "tools": names})
     return Turn(conversation, message, where, body, sight)
@@ -252,7 +253,7 @@ def _body(run: Run, where: Endpoint, sight: Sight, offer: Offer, tools: list[Too
     own = OWN.format(said=conversation.instructions) if conversation.instructions else ""
     if conversation.call is not None:
         own = subagents.INSTRUCTIONS.format(name=conversation.call.tool_name, said=conversation.instructions)
-    system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + offer.told + own})
+    system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + offer.notice + own})
     last = WRAP_UP if run.turns >= limits.of(conversation).soft_turns else ""
     to = where.reader if request.takes_added(where) else ""
     messages = transcript.wires(conversation.pk, to=to, last=last, sight=sight)
@@ -268,7 +269,8 @@ async def _listen(claim: Claim, turn: Turn) -> Answer:
     try:
         body = await asyncio.to_thread(turn.sight.fill, turn.body) if turn.sight.images else turn.body
         # Closed with us, so that the server stops writing what nobody wants.
-        with tracing.ask(turn.endpoint.model, turn.endpoint.provider) as span:
+        # In traces every server that speaks the API goes by one name.
+        with tracing.ask(turn.endpoint.model, "hitlchat.demo" if turn.endpoint.is_demo else "openai") as span:
             async with aclosing(_pieces(claim, turn, body, stream)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Answer):

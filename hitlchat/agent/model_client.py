@@ -34,7 +34,7 @@ PIECE: Final = 16 * 2**10
 _ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END: Final = 4
 NO_KEY: Final = "none"
-SHORTEST_SECRET = 5  # which that is too short to be
+SHORTEST_SECRET: Final = 5
 DEMO_PATH = "/demo-model/v1"
 BEARER: Final = "Authorization"
 CHAT, RESPONSES = "chat", "responses"
@@ -160,11 +160,6 @@ class Endpoint:
         return (f"{scheme}://{shown}" if scheme else shown) or "api.openai.com"
 
     @property
-    def provider(self) -> str:
-        """Return the provider's name for traces: every server that speaks its API goes by this one."""
-        return "hitlchat.demo" if self.is_demo else "openai"
-
-    @property
     def has_key(self) -> bool:
         return self.api_key != NO_KEY
 
@@ -175,17 +170,13 @@ class Endpoint:
             return "max_output_tokens"
         return "max_completion_tokens" if self.thinks or self.shown_url.startswith(OPENAI) else "max_tokens"
 
-    @property
-    def secrets(self) -> list[str]:
-        """The key, and what the address says about who asks, as written and as meant; the longest first."""
-        userinfo = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[0]
-        parts = {self.api_key, userinfo, userinfo.partition(":")[2]}
-        both = parts | {unquote(part) for part in parts}
-        return sorted((part for part in both if len(part) >= SHORTEST_SECRET), key=len, reverse=True)
-
     def hide(self, text: str) -> str:
         """Return what a server says without what belongs to the operator: some servers repeat the key."""
-        for secret in self.secrets:
+        # What the address says about who asks, as written and as meant.
+        userinfo = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[0]
+        parts = {self.api_key, userinfo, userinfo.partition(":")[2]}
+        secrets = [part for part in parts | {unquote(part) for part in parts} if len(part) >= SHORTEST_SECRET]
+        for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "[key]")
         return text
 

@@ -77,10 +77,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Offer:
-    """The tools of which the model is told in a turn, by name. `told`: what it reads of there being others."""
+    """The tools of which the model is told in a turn, by name. `notice`: what it reads of there being others."""
 
     tools: list[Tool]
-    told: str = ""
+    notice: str = ""
+
+
+class CatalogSource:
+    """Searches the tools of the conversation for its model."""
+
+    async def execute(self, call: ToolCall) -> ToolResult:
+        return await in_db(_search)(call)
 
 
 def offered(caller: Caller, reach: Reach, conversation_id: UUID, *, whole: bool = False) -> Offer:
@@ -99,41 +106,26 @@ def offered(caller: Caller, reach: Reach, conversation_id: UUID, *, whole: bool 
     if finder is None and caller.kind == "chat":
         logger.info("The model cannot look for tools: another tool has the name %s", NAME)
     picked = _picked(tools, conversation_id, most if finder is None else most - 1)
-    told = (ASK_ANEW if finder is None else TOLD).format(some=len(picked), all=len(tools))
-    return Offer([*picked, *filter(None, [finder])], told)
+    notice = (ASK_ANEW if finder is None else TOLD).format(some=len(picked), all=len(tools))
+    return Offer([*picked, *filter(None, [finder])], notice)
 
 
 def _picked(tools: list[Tool], conversation_id: UUID, most: int) -> list[Tool]:
     """Return what was found or called in the conversation, and what its words point to; at most so many, by name."""
-    lately = [*_found(conversation_id), *_called(conversation_id)]
+    calls = ToolCall.objects.filter(conversation_id=conversation_id)
+    # The latest first: what searches found, and what was called.
+    searches = calls.filter(source=SEARCH, status=Status.SUCCEEDED).order_by("-created_at")
+    results = searches.values_list("result", flat=True)[:SEARCHES]
+    lately = [str(each["name"]) for result in results if result for each in result["tools"]]
+    called = calls.order_by().values("tool_name").annotate(last=Max("created_at")).order_by("-last")
+    lately += called.values_list("tool_name", flat=True)[: settings.MODEL_TOOLS]
     scores = _scores(tools, _wanted(conversation_id))
     by_name = {tool.name: tool for tool in tools}
     # Some room is always left for what is said now.
-    kept = [name for name in dict.fromkeys(lately) if name in by_name][: most - most // 3]
-    pointed = sorted(scores.keys() - set(kept), key=lambda name: (-scores[name], name))
-    guessed = [name for name in pointed if scores[name] > 0][: min(GUESSED, most - len(kept))]
-    return [by_name[name] for name in sorted((*kept, *guessed))]
-
-
-def _found(conversation_id: UUID) -> list[str]:
-    """Return the names that the last searches in the conversation found, the latest first."""
-    rows = ToolCall.objects.filter(conversation_id=conversation_id, source=SEARCH, status=Status.SUCCEEDED)
-    results = rows.order_by("-created_at").values_list("result", flat=True)[:SEARCHES]
-    return [str(each["name"]) for result in results if result for each in result["tools"]]
-
-
-def _called(conversation_id: UUID) -> list[str]:
-    """Return the names of the tools that were called in the conversation, the latest first."""
-    rows = ToolCall.objects.filter(conversation_id=conversation_id).order_by().values("tool_name")
-    names = rows.annotate(last=Max("created_at")).order_by("-last").values_list("tool_name", flat=True)
-    return list(names[: settings.MODEL_TOOLS])
-
-
-class CatalogSource:
-    """Searches the tools of the conversation for its model."""
-
-    async def execute(self, call: ToolCall) -> ToolResult:
-        return await in_db(_search)(call)
+    recent = [name for name in dict.fromkeys(lately) if name in by_name][: most - most // 3]
+    pointed = sorted(scores.keys() - set(recent), key=lambda name: (-scores[name], name))
+    guessed = [name for name in pointed if scores[name] > 0][: min(GUESSED, most - len(recent))]
+    return [by_name[name] for name in sorted((*recent, *guessed))]
 
 
 def _search(call: ToolCall) -> ToolResult:

@@ -85,7 +85,7 @@ def draft_of(row: Preset) -> Draft:
     plain = {name: getattr(row, name) for name in FIELDS}
     endpoint = (row.endpoint.name if row.endpoint else ENVIRONMENT) if row.chooses_model else None
     named = {"endpoint": endpoint, "tool_set": row.tool_set.name if row.tool_set else None}
-    return Draft(**plain | named | {"starters": starters(row), "asks": known(row.asks)})
+    return Draft(**plain | named | {"starters": starters(row), "asks": asks_word(row.asks)})
 
 
 def starters(row: Preset) -> tuple[str, ...]:
@@ -93,13 +93,23 @@ def starters(row: Preset) -> tuple[str, ...]:
     return tuple(tool_sets.names(row.starters) or ())
 
 
-def known(word: str) -> str:
+def asks_word(word: str) -> str:
     """Return the word on what is asked about; one that is not known is taken for every call."""
     return word if word in Asks.values else Asks.EVERY.value
 
 
 def problems(draft: Draft) -> dict[str, str]:
-    found = _of_texts(draft)
+    found = wrong_names(draft.name, draft.description)
+    if len(draft.instructions) > LONGEST_INSTRUCTIONS or storable(draft.instructions) != draft.instructions:
+        found["instructions"] = translatable(f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept.")
+    if not is_line(draft.model, LONGEST_MODEL):
+        found["model"] = gettext_noop("Expected the name of a model, of up to 200 characters.")
+    if len(draft.starters) > MOST_STARTERS or not all(
+        each and is_line(each, LONGEST_STARTER) for each in draft.starters
+    ):
+        found["starters"] = translatable(
+            f"Expected up to {MOST_STARTERS} sentences, each one line of up to {LONGEST_STARTER} characters."
+        )
     if draft.asks not in Asks.values:
         found["asks"] = f"Expected one of {', '.join(Asks.values)}."
     for check in (limits.checked, _route, _tool_set):
@@ -107,20 +117,6 @@ def problems(draft: Draft) -> dict[str, str]:
             check(asdict(draft))
         except (limits.BadLimits, NotOffered, BadTools) as error:
             found |= error.errors
-    return found
-
-
-def _of_texts(draft: Draft) -> dict[str, str]:
-    found = wrong_names(draft.name, draft.description)
-    if len(draft.instructions) > LONGEST_INSTRUCTIONS or storable(draft.instructions) != draft.instructions:
-        found["instructions"] = translatable(f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept.")
-    if not is_line(draft.model, LONGEST_MODEL):
-        found["model"] = gettext_noop("Expected the name of a model, of up to 200 characters.")
-    fits = all(each and is_line(each, LONGEST_STARTER) for each in draft.starters)
-    if len(draft.starters) > MOST_STARTERS or not fits:
-        found["starters"] = translatable(
-            f"Expected up to {MOST_STARTERS} sentences, each one line of up to {LONGEST_STARTER} characters."
-        )
     return found
 
 
@@ -180,7 +176,7 @@ def columns(row: Preset) -> dict[str, Any]:
 
     Raises: NotOffered, if its model cannot be asked any more.
     """
-    found: dict[str, Any] = {"preset": row.name, "least_asks": known(row.asks)}
+    found: dict[str, Any] = {"preset": row.name, "least_asks": asks_word(row.asks)}
     if row.instructions:
         found["instructions"] = row.instructions
     found |= {name: value for name in limits.NAMES if (value := getattr(row, name)) is not None}

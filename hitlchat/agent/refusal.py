@@ -74,6 +74,16 @@ def sentence(body: object, depth: int = 0) -> str:
             return ""
 
 
+def tool_in(words: str, names: Sequence[str]) -> str:
+    """Return the name of the tool that a refusal is about, of those that were sent in this order; empty if none is."""
+    for place in _PLACES:
+        if found := place.search(words):
+            index = int(found[1])
+            return names[index] if index < len(names) else ""
+    found = _NAMED.search(words)
+    return found[1] if found and found[1] in names else ""
+
+
 def _in_text(text: str, depth: int) -> str:
     """Return the sentence in a text, which is JSON again where a server hands on what another one said."""
     if text.lstrip().startswith("{"):
@@ -92,13 +102,3 @@ def _plain(text: str) -> str:
     titled = _TITLE.search(page)
     read = titled[1] if titled else _MARK.sub(" ", _UNSEEN.sub(" ", page))
     return " ".join(html.unescape(read).split())
-
-
-def tool_in(words: str, names: Sequence[str]) -> str:
-    """Return the name of the tool that a refusal is about, of those that were sent in this order; empty if none is."""
-    for place in _PLACES:
-        if found := place.search(words):
-            index = int(found[1])
-            return names[index] if index < len(names) else ""
-    found = _NAMED.search(words)
-    return found[1] if found and found[1] in names else ""

@@ -63,23 +63,6 @@ logger = logging.getLogger(__name__)
 _refused: set[tuple[str, str]] = set()
 
 
-def request_body(endpoint: Endpoint, messages: list[str], tools: list[str], **more: float | None) -> bytes:
-    """Return the request, put together from parts that are serialised already.
-
-    Encoding a long history again for every turn is what makes agent loops slow.
-    """
-    # The temperature comes last, so that it can be left out again.
-    last = dict(sorted(more.items(), key=lambda item: item[0] == TEMPERATURE))
-    if endpoint.api == RESPONSES:
-        return responses.body(endpoint, messages, tools, **last)
-    body = f'{{"model":{json.dumps(endpoint.model)},"stream":true{USAGE},"messages":[{",".join(messages)}]'
-    if tools:
-        body += f',"tools":[{",".join(tools)}]'
-        body += "" if endpoint.parallel_calls else ',"parallel_tool_calls":false'
-    body += "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in last.items())
-    return (body + "}").encode()
-
-
 @dataclass(frozen=True)
 class Retry:
     """The request got no answer, and is made once more after so many seconds; `why` in words."""
@@ -93,6 +76,25 @@ class LeftOut(Enum):
 
     REASONING = "reasoning"
     TEMPERATURE = "temperature"
+
+
+def request_body(endpoint: Endpoint, messages: list[str], tools: list[str], **more: float | None) -> bytes:
+    """Return the request, put together from parts that are serialised already.
+
+    Encoding a long history again for every turn is what makes agent loops slow.
+    """
+    body = f'{{"model":{json.dumps(endpoint.model)},"stream":true'
+    if endpoint.api == RESPONSES:
+        body, tools = body + responses.body(endpoint, messages), [*map(responses.tool, tools)]
+    else:
+        body += f'{USAGE},"messages":[{",".join(messages)}]'
+    if tools:
+        body += f',"tools":[{",".join(tools)}]'
+        body += "" if endpoint.parallel_calls else ',"parallel_tool_calls":false'
+    # The temperature comes last, so that it can be left out again.
+    last = sorted(more.items(), key=lambda item: item[0] == TEMPERATURE)
+    body += "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in last)
+    return (body + "}").encode()
 
 
 async def ask(
@@ -142,12 +144,6 @@ async def whole(endpoint: Endpoint, body: bytes, *, retries: int = 0, server: "A
     raise ModelTrouble("The model server sent no answer.")
 
 
-def _tools_in(body: bytes) -> list[str]:
-    """Return the names of the tools in a request of either API."""
-    tools = json.loads(body).get("tools", [])
-    return [(each.get("function") or each)["name"] for each in tools]
-
-
 def without_added(body: bytes) -> bytes | None:
     """Return the same request without what servers added to their answers; None: it holds nothing of that."""
     sent = json.loads(body)
@@ -158,6 +154,37 @@ def without_added(body: bytes) -> bytes | None:
     for part, name in added:
         del part[name]
     return json.dumps(sent, ensure_ascii=False, separators=(",", ":")).encode() if added else None
+
+
+async def models(endpoint: Endpoint, server: "AsyncOpenAI") -> Any:
+    """Return what the server says of the models that it has, of any shape. ModelTrouble."""
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
+    try:
+        return await server.get("/models", cast_to=object)
+    except (openai.OpenAIError, OutOfBounds, ValueError) as error:
+        raise explain(error, endpoint) from error
+
+
+def ends(answer: Answer) -> dict[str, Any]:
+    """Return what a trace tells of it."""
+    reason = answer.finish_reason if answer.finish_reason in REASONS else "other"
+    return {"gen_ai.response.finish_reasons": [reason], "hitlchat.calls": len(answer.calls)}
+
+
+def takes_added(endpoint: Endpoint) -> bool:
+    """Return whether an endpoint may be sent what it added to its answers, such as reasoning: some refuse their own."""
+    return (endpoint.name, ADDED) not in _refused
+
+
+def has_temperature(body: bytes) -> bool:
+    return _TEMPERATURE_AT_END.search(body) is not None
+
+
+def _tools_in(body: bytes) -> list[str]:
+    """Return the names of the tools in a request of either API."""
+    tools = json.loads(body).get("tools", [])
+    return [(each.get("function") or each)["name"] for each in tools]
 
 
 async def _texts(
@@ -182,8 +209,8 @@ async def _texts(
     except httpx2.RequestError as error:
         is_timeout = isinstance(error, httpx2.TimeoutException)
         raise (openai.APITimeoutError if is_timeout else openai.APIConnectionError)(request=sent) from error
-    if reading.said and not reading.has_ended:
-        raise openai.APIError("The answer is not complete.", sent, body=reading.said)
+    if reading.aside and not reading.has_ended:
+        raise openai.APIError("The answer is not complete.", sent, body=reading.aside)
 
 
 async def _in_time(events: AsyncGenerator[Any, None], until: float) -> AsyncGenerator[Any, None]:
@@ -197,27 +224,6 @@ async def _in_time(events: AsyncGenerator[Any, None], until: float) -> AsyncGene
             if event is end:
                 return
             yield event
-
-
-async def models(endpoint: Endpoint, server: "AsyncOpenAI") -> Any:
-    """Return what the server says of the models that it has, of any shape. ModelTrouble."""
-    import openai  # noqa: PLC0415 - loading it takes a third of a second
-
-    try:
-        return await server.get("/models", cast_to=object)
-    except (openai.OpenAIError, OutOfBounds, ValueError) as error:
-        raise explain(error, endpoint) from error
-
-
-def ends(answer: Answer) -> dict[str, Any]:
-    """Return what a trace tells of it."""
-    reason = answer.finish_reason if answer.finish_reason in REASONS else "other"
-    return {"gen_ai.response.finish_reasons": [reason], "hitlchat.calls": len(answer.calls)}
-
-
-def takes_added(endpoint: Endpoint) -> bool:
-    """Return whether an endpoint may be sent what it added to its answers, such as reasoning: some refuse their own."""
-    return (endpoint.name, ADDED) not in _refused
 
 
 class _Opening:
@@ -239,7 +245,7 @@ class _Opening:
 
         for made in range(self._retries + 1):
             try:
-                self.opened = await self._asked()
+                self.opened = await self._ask()
             except openai.APIError as error:
                 seconds = _wait(error, made) if made < self._retries else None
                 if seconds is None:
@@ -250,7 +256,7 @@ class _Opening:
             else:
                 return
 
-    async def _asked(self) -> "AsyncStream[Any]":
+    async def _ask(self) -> "AsyncStream[Any]":
         import openai  # noqa: PLC0415 - loading it takes a third of a second
 
         refused: list[str] = []
@@ -322,10 +328,6 @@ class _Opening:
             stream=True,
             stream_cls=AsyncStream[Any],
         )
-
-
-def has_temperature(body: bytes) -> bool:
-    return _TEMPERATURE_AT_END.search(body) is not None
 
 
 def _wait(error: "APIError", made: int) -> float | None:

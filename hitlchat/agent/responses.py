@@ -48,8 +48,8 @@ _PIECES: Final = {
 # -- Requests ----------------------------------------------------------------------------------------------------------
 
 
-def body(endpoint: Endpoint, messages: Iterable[str], tools: Iterable[str], **more: float | None) -> bytes:
-    """Return the request for messages and tools that are serialised as Chat Completions have them.
+def body(endpoint: Endpoint, messages: Iterable[str]) -> str:
+    """Return what a request says of messages that are serialised as Chat Completions have them.
 
     The server is to keep nothing of it: each request carries all that was said.
     """
@@ -58,15 +58,14 @@ def body(endpoint: Endpoint, messages: Iterable[str], tools: Iterable[str], **mo
     items = [item for message in read if message["role"] != "system" for item in _items(message)]
     # Of a model that the environment names nobody has said whether it thinks.
     summary = SUMMARY if endpoint.thinks or not endpoint.stored else ""
-    written = f'{{"model":{json.dumps(endpoint.model)},"stream":true,"store":false{INCLUDE}{summary}'
-    written += f',"instructions":{canonical.pretty(instructions)}' if instructions else ""
-    written += f',"input":{canonical.pretty(items)}'
+    own = f',"instructions":{canonical.pretty(instructions)}' if instructions else ""
+    return f',"store":false{INCLUDE}{summary}{own},"input":{canonical.pretty(items)}'
+
+
+def tool(described: str) -> str:
+    """Return a tool that is serialised as Chat Completions have it."""
     # Strict is the default of this API, and changes what a schema may say.
-    if defined := [{"type": "function", **canonical.loads(each)["function"], "strict": False} for each in tools]:
-        written += f',"tools":{canonical.pretty(defined)}'
-        written += "" if endpoint.parallel_calls else ',"parallel_tool_calls":false'
-    written += "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in more.items())
-    return (written + "}").encode()
+    return canonical.pretty({"type": "function", **canonical.loads(described)["function"], "strict": False})
 
 
 def without_reasoning(sent: bytes) -> bytes:
@@ -273,17 +272,17 @@ class Events:
                 if not item.has_thoughts:
                     thoughts = map(_texts, (given.get("summary"), given.get("content")))
                     yield from self._think(item, (), BETWEEN.join(filter(None, thoughts)))
-                yield from self._kept(item, given)
+                yield from self._reasoning(item, given)
 
     def _argued(self, item: _Item, whole: str) -> Iterator[Chunk]:
         """Compare the arguments with their pieces: where they say two things, nobody knows which was meant."""
         pieces, item.is_whole = "".join(item.arguments), True
         if not pieces:
             yield from self._argue(item, whole)
-        elif whole not in ("", pieces) and _same(whole) != _same(pieces):
+        elif whole not in ("", pieces) and _spelling(whole) != _spelling(pieces):
             raise ValueError("the arguments of a call are not those of its pieces")
 
-    def _kept(self, item: _Item, given: dict[str, Any]) -> Iterator[Chunk]:
+    def _reasoning(self, item: _Item, given: dict[str, Any]) -> Iterator[Chunk]:
         """Keep reasoning that the server can read again; the rest it would not find."""
         secret = plain_text(given.get("encrypted_content"))
         found: Item = {"type": "reasoning", "id": plain_text(given.get("id"))}
@@ -332,7 +331,7 @@ def _failure(given: dict[str, Any]) -> Failure:
     return Failure(body, str(body["message"] or "It does not say why."))
 
 
-def _same(written: str) -> str:
+def _spelling(written: str) -> str:
     return canonical.dumps(canonical.loads(written))
 
 

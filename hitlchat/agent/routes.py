@@ -229,18 +229,12 @@ async def _test(where: Endpoint) -> str:
 
 async def _list(where: Endpoint) -> tuple[str, ...]:
     async with model_client.new_client(where) as server:
-        found = await request.models(where, server)
-    names = tuple(map(where.hide, _names(found)))
-    if not names:
+        answer = await request.models(where, server)
+    # The names in a list of models, whatever else is in it.
+    rows = answer.get("data", answer.get("models")) if isinstance(answer, dict) else answer
+    models = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    names = [row.get("id") or row.get("name") for row in models]
+    sound = [name for name in names if name and isinstance(name, str) and name.isprintable() and storable(name) == name]
+    if not sound:
         raise ModelTrouble("The server lists no models. Type the name of one, as its provider writes it.")
-    return names
-
-
-def _names(found: Any) -> tuple[str, ...]:
-    """Return the names in a list of models, whatever else is in it."""
-    rows = found.get("data", found.get("models")) if isinstance(found, dict) else found
-    listed = (
-        [row.get("id") or row.get("name") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    )
-    kept = [name for name in listed if isinstance(name, str) and name.isprintable() and storable(name) == name]
-    return tuple(sorted(dict.fromkeys(name[:LONGEST_SHOWN] for name in kept if name))[:MOST_LISTED])
+    return tuple(map(where.hide, sorted({name[:LONGEST_SHOWN] for name in sound})[:MOST_LISTED]))

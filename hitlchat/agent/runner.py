@@ -32,6 +32,15 @@ ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
 _driving: dict[Claim, asyncio.Task[Any]] = {}
 
 
+class Sweeper:
+    def __init__(self) -> None:
+        # None until a sweep has seen what happened while no server ran.
+        self._swept: datetime | None = None
+
+    async def look(self) -> None:
+        self._swept = await in_db(_sweep)(self._swept)
+
+
 def say(conversation: Conversation, content: str, key: str = "", attached: Sequence[UUID] = ()) -> tuple[Message, UUID]:
     """Store what the user says and let the assistant begin; nothing more where `key` has said it before.
 
@@ -115,11 +124,6 @@ def stop(run_id: UUID, conversation_id: UUID, actor: Actor, *, why: str = runs.B
     return stopped
 
 
-def _stopped(run_id: UUID, conversation_id: UUID) -> None:
-    background.spawn(_abandon, run_id)
-    writing.tell_soon(conversation_id, "resync")
-
-
 def start(claim: Claim, *, begins: bool = True) -> None:
     """Work on a run in this process; not `begins`: on one that another process, or this one, has left."""
     background.spawn(_drive, claim, begins)
@@ -136,15 +140,6 @@ def sweeper() -> Worker:
     return Worker("sweeper", Sweeper().look, SWEEP_SECONDS)
 
 
-class Sweeper:
-    def __init__(self) -> None:
-        # None until a sweep has seen what happened while no server ran.
-        self._swept: datetime | None = None
-
-    async def look(self) -> None:
-        self._swept = await in_db(_sweep)(self._swept)
-
-
 async def let_go() -> None:
     """Stop driving; each run is handed back for another process, or for this one after its restart."""
     # A call that settles from now on wakes its run in the next process.
@@ -154,6 +149,36 @@ async def let_go() -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=5)
+
+
+def on_move(
+    *, call_id: UUID, status: Status, asked_again: bool, conversation_id: UUID | None, turn_id: UUID | None, **_: Any
+) -> None:
+    if conversation_id is not None:
+        writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status.value)
+    if turn_id is not None and (status in ANSWERED or (asked_again and status == Status.WAITING)):
+        runs.refresh_status(turn_id)
+    if conversation_id is not None:
+        background.spawn(_tell_those_above, conversation_id, call_id, status)
+    if turn_id is not None and status in SETTLED:
+        _wake(turn_id)
+    if conversation_id is not None and status in ANSWERED:
+        # There is room for one that was held back.
+        for waiting in runs.held_back(conversation_id):
+            _wake(waiting)
+    if conversation_id is not None and status in ENDED and (note := transcript.correct(call_id)) is not None:
+        writing.tell_soon(conversation_id, "message", message=str(note.pk))
+
+
+def on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
+    if conversation_id is not None:
+        status = Status.EXECUTING.value
+        writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status)
+
+
+def _stopped(run_id: UUID, conversation_id: UUID) -> None:
+    background.spawn(_abandon, run_id)
+    writing.tell_soon(conversation_id, "resync")
 
 
 async def _abandon(run_id: UUID) -> None:
@@ -211,25 +236,6 @@ def _wake(turn_id: UUID) -> None:
         start(claim, begins=False)
 
 
-def on_move(
-    *, call_id: UUID, status: Status, asked_again: bool, conversation_id: UUID | None, turn_id: UUID | None, **_: Any
-) -> None:
-    if conversation_id is not None:
-        writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status.value)
-    if turn_id is not None and (status in ANSWERED or (asked_again and status == Status.WAITING)):
-        runs.refresh_status(turn_id)
-    if conversation_id is not None:
-        background.spawn(_tell_those_above, conversation_id, call_id, status)
-    if turn_id is not None and status in SETTLED:
-        _wake(turn_id)
-    if conversation_id is not None and status in ANSWERED:
-        # There is room for one that was held back.
-        for waiting in runs.held_back(conversation_id):
-            _wake(waiting)
-    if conversation_id is not None and status in ENDED and (note := transcript.correct(call_id)) is not None:
-        writing.tell_soon(conversation_id, "message", message=str(note.pk))
-
-
 async def _tell_those_above(conversation_id: UUID, call_id: UUID, status: Status) -> None:
     """Have the runs that wait for an agent know whether it waits for a person, and their pages show what it does."""
     for above_id, agent_call_id, turn_id in await in_db(_refresh_those_above)(conversation_id):
@@ -247,9 +253,3 @@ def _refresh_those_above(conversation_id: UUID) -> list[tuple[UUID, UUID, UUID]]
             runs.refresh_status(step.call.turn_id)
             found.append((step.above_id, step.call_id, step.call.turn_id))
     return found
-
-
-def on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
-    if conversation_id is not None:
-        status = Status.EXECUTING.value
-        writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status)

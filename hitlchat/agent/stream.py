@@ -14,7 +14,7 @@ DONE: Final = object()
 _SAYS_DONE: Final = "[DONE]"
 _LINE_ENDS: Final = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK: Final = "\ufeff"
-# How long the end of a connection is waited for, so that it can be used again.
+# How long the end of a connection is waited for.
 DRAIN_SECONDS: Final = 0.1
 
 
@@ -36,19 +36,16 @@ async def events(response: httpx2.Response) -> AsyncGenerator[Any, None]:
             for value in _values(data, is_closed=is_closed):
                 if value is DONE:
                     yield DONE
-                    await _drain(read)
+                    # The end of the connection, so that it can be used again.
+                    with suppress(TimeoutError, httpx2.RequestError):
+                        async with asyncio.timeout(DRAIN_SECONDS):
+                            async for _ in read:
+                                pass
                     return
                 if (body := _failure(name, value)) is not None:
                     raise Failure(body)
                 if isinstance(value, dict | list):
                     yield value
-
-
-async def _drain(read: AsyncIterator[bytes]) -> None:
-    with suppress(TimeoutError, httpx2.RequestError):
-        async with asyncio.timeout(DRAIN_SECONDS):
-            async for _ in read:
-                pass
 
 
 async def _blocks(read: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, list[str], bool], None]:

@@ -39,6 +39,17 @@ _AROUND: Final = " \t#*_`~\"'<>[](){}.,;:-\u201c\u201d\u201e\u2018\u2019\u00ab\u
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Due:
+    """A title that nobody else asks for."""
+
+    conversation: Conversation
+    endpoint: Endpoint
+    body: bytes
+    # What was said first, which may be edited meanwhile.
+    first: str
+
+
 async def give(conversation_id: UUID, *, within: float = SECONDS) -> None:
     """Ask the model for a title, if that is due and was not done yet; the title that stands stays if none comes."""
     if not settings.CHAT_TITLES:
@@ -59,17 +70,6 @@ async def give(conversation_id: UUID, *, within: float = SECONDS) -> None:
         await tell(conversation_id, "run")
 
 
-@dataclass(frozen=True)
-class Due:
-    """A title that nobody else asks for."""
-
-    conversation: Conversation
-    endpoint: Endpoint
-    body: bytes
-    # What was said first, which may be edited meanwhile.
-    first: str
-
-
 def plain(written: str) -> str:
     """Return what a model wrote as one short line of text in which nothing is hidden; empty if nothing is left."""
     lines = written.rpartition(THOUGHTS)[2].strip().splitlines()
@@ -79,6 +79,16 @@ def plain(written: str) -> str:
     )
     seen = "".join(" " if sign.isspace() else sign for sign in shown)
     return runs.short(_LABEL.sub("", seen.strip(_AROUND), count=1).strip(_AROUND))
+
+
+def asked_about(system: str, user: str) -> str | None:
+    """Return what the person said, if these two messages ask for a title: for the demo model."""
+    if system != INSTRUCTIONS:
+        return None
+    try:
+        return str(json.loads(user)["user"])
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def _claim(conversation_id: UUID) -> Due | None:
@@ -112,13 +122,3 @@ def _set(due: Due, title: str) -> bool:
         rows.update(title=title, titling=Titling.MADE)
         search.note_title(held.pk, title)
     return True
-
-
-def asked_about(system: str, user: str) -> str | None:
-    """Return what the person said, if these two messages ask for a title: for the demo model."""
-    if system != INSTRUCTIONS:
-        return None
-    try:
-        return str(json.loads(user)["user"])
-    except (ValueError, TypeError, KeyError):
-        return None

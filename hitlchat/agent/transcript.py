@@ -30,10 +30,6 @@ SUMMARISED: Final = (
 )
 # Between the results of calls and what is said next, where the run ended before the model came to speak.
 NO_ANSWER = canonical.pretty({"role": "assistant", "content": "[No answer was given here.]"})
-# As rows have them from before.
-EMPTY = canonical.pretty({"role": "assistant", "content": ""})
-EMPTY_WITH_CALLS = '{"role": "assistant", "content": "", "tool_calls"'
-NULL_WITH_CALLS = '{"role": "assistant", "content": null, "tool_calls"'
 # What the model reads of a call that gave nothing.
 NO_OUTPUT: Final = "(no output)"
 UNREADABLE: Final = (
@@ -97,7 +93,8 @@ def append(message_id: UUID, token: str, text: str, thoughts: str = "") -> bool:
 
 def close_answer(message_id: UUID, answer: Answer, *, by: str = "") -> None:
     """Store the answer as it ended. `by`: the endpoint that wrote it, and that gets back what it added."""
-    echo = storable(canonical.pretty(answer.wire(with_extra=True))) if by and answer.has_extra else ""
+    has_extra = bool(answer.extra) or any(call.extra for call in answer.calls)
+    echo = storable(canonical.pretty(answer.wire(with_extra=True))) if by and has_extra else ""
     Message.objects.filter(pk=message_id).update(
         content=answer.text,
         reasoning=storable(answer.reasoning),
@@ -120,14 +117,11 @@ def drop_unfinished(run_id: UUID) -> list[UUID]:
 def keep_partial(run: Run, written: Answer) -> None:
     """Keep what was written of a stopped answer, or as much of it as is stored, marked as cut off."""
     rows = Message.objects.filter(run=run, state=MessageState.STREAMING)
-    attempt(_keep_partial, rows, written)
+    for message in attempt(list, rows) or []:
+        text, thoughts = written.text or message.content, written.reasoning or message.reasoning
+        attempt(cut_answer, message.pk, text, thoughts)
     # What could not be kept otherwise stays as it is stored.
     rows.update(state=MessageState.CUT)
-
-
-def _keep_partial(rows: QuerySet[Message], written: Answer) -> None:
-    for message in rows:
-        cut_answer(message.pk, written.text or message.content, written.reasoning or message.reasoning)
 
 
 def cut_answer(message_id: UUID, text: str, thoughts: str) -> None:
@@ -179,36 +173,23 @@ def calls_in(wire: str) -> list[dict[str, Any]]:
     return calls if isinstance(calls, list) else []
 
 
-def _tool_wires(turn_id: UUID) -> list[str]:
-    """Return what the model reads of each call; of one that cannot be read, just that, so that the run can end."""
-    rows = ToolCall.objects.filter(turn_id=turn_id).order_by("position", "created_at")
-    if (wires := attempt(_wires_of, rows)) is not None:
-        return wires
-    # One after the other, without what may be what cannot be read.
-    last = {position: (pk, model_id) for position, pk, model_id in rows.values_list("position", "pk", "model_call_id")}
-    found = [(model_id, attempt(_wires_of, rows.filter(pk=pk))) for pk, model_id in last.values()]
-    return [wires[0] if wires else _tool_text(model_id, UNREADABLE) for model_id, wires in found]
-
-
-def _wires_of(calls: QuerySet[ToolCall]) -> list[str]:
-    found = calls.select_related("approval").prefetch_related("approval__decisions")
-    # One that a person ran again has a second row; the model is told of the last.
-    return [_tool_wire(call) for call in {call.position: call for call in found}.values()]
-
-
 def correct(call_id: UUID) -> Message | None:
     """Tell the model how a call ended whose tool message had to be written before: it went on after its run, or was
     run again. What a person marked is told by whoever took it down.
     """
     call = ToolCall.objects.select_related("approval").get(pk=call_id)
-    told = _tool_message(call)
-    if told is None or told.wire == _tool_wire(call) or call.events.latest("id").means != SYSTEM.means:
+    turn = Message.objects.filter(pk=call.turn_id).first() if call.turn_id else None
+    if turn is None:
         return None
-    status = Status(call.status).label.lower()
-    told_now = canonical.whole(_text(call))
-    for_model = f"The call {call.model_call_id} of {call.tool_name} has ended since: {status}. {told_now}"
-    said = f"{call.tool_name} has ended since: {status}."
-    return add_note(told.conversation_id, said, for_model=for_model, turn_id=call.turn_id)
+    # What answers the call, if it is written: the first tool message behind the call's turn that has its id.
+    same_id = canonical.pretty({"tool_call_id": call.model_call_id})[1:-1]
+    behind = Message.objects.filter(conversation_id=turn.conversation_id, seq__gt=turn.seq, role=Role.TOOL)
+    answer = behind.filter(wire__contains=same_id).order_by("seq").first()
+    if answer is None or answer.wire == _tool_wire(call) or call.events.latest("id").means != SYSTEM.means:
+        return None
+    ended = f"has ended since: {Status(call.status).label.lower()}."
+    for_model = f"The call {call.model_call_id} of {call.tool_name} {ended} {canonical.whole(_text(call))}"
+    return add_note(turn.conversation_id, f"{call.tool_name} {ended}", for_model=for_model, turn_id=call.turn_id)
 
 
 def wires(conversation_id: UUID, *, to: str, last: str = "", sight: Sight | None = None) -> list[str]:
@@ -240,41 +221,46 @@ def read(conversation_id: UUID) -> list[Message]:
 
 
 def acceptable(messages: Iterable[tuple[str, str]]) -> list[str]:
-    """Return serialised messages that the strictest server takes: no empty text, people and model in turns, each call
-    with its result.
+    """Return serialised messages as the strictest server takes them: people and model in turns, each call with its
+    result.
 
     `messages`: role and text of each, with tool messages right behind the turn they answer.
     """
     found: list[str] = []
     before = ""
     for role, wire in _paired(messages):
-        if wire == EMPTY:
-            continue
         speaker = Role.USER if role in (Role.NOTICE, Role.SUMMARY) else role
         if speaker == before == Role.USER:
             found[-1] = _joined(found[-1], wire)
             continue
         if speaker == Role.USER and before == Role.TOOL:
             found.append(NO_ANSWER)
-        found.append(wire.replace(EMPTY_WITH_CALLS, NULL_WITH_CALLS, 1) if wire.startswith(EMPTY_WITH_CALLS) else wire)
+        found.append(wire)
         before = speaker
     return found
+
+
+def _tool_wires(turn_id: UUID) -> list[str]:
+    """Return what the model reads of each call; of one that cannot be read, just that, so that the run can end."""
+    rows = ToolCall.objects.filter(turn_id=turn_id).order_by("position", "created_at")
+    if (wires := attempt(_wires_of, rows)) is not None:
+        return wires
+    # One after the other, without what may be what cannot be read.
+    last = {position: (pk, model_id) for position, pk, model_id in rows.values_list("position", "pk", "model_call_id")}
+    found = [(model_id, attempt(_wires_of, rows.filter(pk=pk))) for pk, model_id in last.values()]
+    return [wires[0] if wires else _tool_text(model_id, UNREADABLE) for model_id, wires in found]
+
+
+def _wires_of(calls: QuerySet[ToolCall]) -> list[str]:
+    found = calls.select_related("approval").prefetch_related("approval__decisions")
+    # One that a person ran again has a second row; the model is told of the last.
+    return [_tool_wire(call) for call in {call.position: call for call in found}.values()]
 
 
 def _joined(first: str, second: str) -> str:
     both = (canonical.loads(each)["content"] for each in (first, second))
     parts = [[{"type": "text", "text": each}] if isinstance(each, str) else each for each in both]
     return canonical.pretty({"role": "user", "content": reading.flat(parts[0] + parts[1])})
-
-
-def _tool_message(call: ToolCall) -> Message | None:
-    """The one that answers `call`, if it is written: the first behind the call's turn that has its id."""
-    turn = Message.objects.filter(pk=call.turn_id).first() if call.turn_id else None
-    if turn is None:
-        return None
-    same_id = canonical.pretty({"tool_call_id": call.model_call_id})[1:-1]
-    behind = Message.objects.filter(conversation_id=turn.conversation_id, seq__gt=turn.seq, role=Role.TOOL)
-    return behind.filter(wire__contains=same_id).order_by("seq").first()
 
 
 def _tool_wire(call: ToolCall) -> str:
@@ -311,74 +297,70 @@ def _tool_text(model_call_id: str, content: str) -> str:
 
 def _paired(messages: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield role and text of serialised messages with calls and results in pairs; what cannot be read is left out."""
-    pairing = _Pairing()
+    used: set[str] = set()
+    # The calls of the last answer that have no tool message yet: their ids as stored, and as sent.
+    unanswered: list[tuple[str, str]] = []
     for role, wire in messages:
         if role == Role.TOOL:
-            yield from pairing.answer(wire)
+            yield from _answered(unanswered, wire)
             continue
-        yield from pairing.close()
+        yield from _closed(unanswered)
         if _CALLS in wire and role == Role.ASSISTANT:
-            yield from pairing.begin(wire)
+            sent, unanswered = _with_own_ids(wire, used)
+            yield from [(role, sent)] if sent else ()
         elif wire.startswith(_BEGIN) and wire.endswith("}"):
             yield role, wire
-    yield from pairing.close()
+    yield from _closed(unanswered)
 
 
-class _Pairing:
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-        # The calls of the last answer that have no tool message yet: their ids as stored, and as sent.
-        self._open: list[tuple[str, str]] = []
+def _with_own_ids(wire: str, used: set[str]) -> tuple[str, list[tuple[str, str]]]:
+    """Return an answer with calls, and the ids of these as stored and as sent; nothing, if it cannot be read."""
+    try:
+        read = json.loads(wire)
+        functions = [call["function"] for call in read["tool_calls"]]
+        ids = [str(call["id"]) for call in read["tool_calls"]]
+        arguments = [_without_halves(function["arguments"]) for function in functions] if _HALF.search(wire) else []
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return "", []
+    own_ids = [_own(each, used) for each in ids]
+    if own_ids != ids or arguments:
+        for call, own in zip(read["tool_calls"], own_ids, strict=True):
+            call["id"] = own
+        for function, whole in zip(functions, arguments, strict=False):
+            function["arguments"] = whole
+        wire = canonical.pretty(canonical.whole(read))
+    return wire, list(zip(ids, own_ids, strict=True))
 
-    def begin(self, wire: str) -> Iterator[tuple[str, str]]:
-        """Begin the results of an answer with calls."""
-        try:
-            read = json.loads(wire)
-            functions = [call["function"] for call in read["tool_calls"]]
-            ids = [str(call["id"]) for call in read["tool_calls"]]
-            arguments = [_without_halves(function["arguments"]) for function in functions] if _HALF.search(wire) else []
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return
-        sent = [self._own(each) for each in ids]
-        self._open = list(zip(ids, sent, strict=True))
-        if sent != ids or arguments:
-            for call, own in zip(read["tool_calls"], sent, strict=True):
-                call["id"] = own
-            for function, whole in zip(functions, arguments, strict=False):
-                function["arguments"] = whole
-            wire = canonical.pretty(canonical.whole(read))
-        yield Role.ASSISTANT, wire
 
-    def answer(self, wire: str) -> Iterator[tuple[str, str]]:
-        """Yield the tool message under the id of its call, if it has one."""
-        if (found := _TOOL.fullmatch(wire)) is None:
-            return
-        stored = json.loads(found[1])
-        place = next((at for at, (each, _) in enumerate(self._open) if each == stored), None)
-        if place is None:
-            return
-        _, own = self._open.pop(place)
-        is_blank = _BLANK.fullmatch(found[2]) is not None
-        if own == stored and not is_blank:
-            yield Role.TOOL, wire
-        else:
-            yield Role.TOOL, _tool_text(own, "" if is_blank else json.loads(found[2]))
+def _own(call_id: str, used: set[str]) -> str:
+    """Return an id that nothing else has: in every request of the conversation the same, so that caches hold."""
+    own, tried = call_id, 1
+    while own in used:
+        tried += 1
+        digest = hashlib.sha256(f"{tried} {call_id}".encode()).digest()
+        own = "".join(ID_CHARACTERS[byte % len(ID_CHARACTERS)] for byte in digest[:ID_LENGTH])
+    used.add(own)
+    return own
 
-    def close(self) -> Iterator[tuple[str, str]]:
-        """Yield a tool message for each call that has none."""
-        for _, own in self._open:
-            yield Role.TOOL, _tool_text(own, UNREADABLE)
-        self._open = []
 
-    def _own(self, call_id: str) -> str:
-        """Return an id that nothing else has: in every request of the conversation the same, so that caches hold."""
-        own, tried = call_id, 1
-        while own in self._known:
-            tried += 1
-            digest = hashlib.sha256(f"{tried} {call_id}".encode()).digest()
-            own = "".join(ID_CHARACTERS[byte % len(ID_CHARACTERS)] for byte in digest[:ID_LENGTH])
-        self._known.add(own)
-        return own
+def _answered(unanswered: list[tuple[str, str]], wire: str) -> Iterator[tuple[str, str]]:
+    """Yield the tool message under the id of its call, if it has one."""
+    found = _TOOL.fullmatch(wire)
+    stored = json.loads(found[1]) if found else None
+    place = next((at for at, (each, _) in enumerate(unanswered) if each == stored), None)
+    if found is None or place is None:
+        return
+    _, own = unanswered.pop(place)
+    is_blank = _BLANK.fullmatch(found[2]) is not None
+    unchanged = own == stored and not is_blank
+    yield Role.TOOL, wire if unchanged else _tool_text(own, "" if is_blank else json.loads(found[2]))
+
+
+def _closed(unanswered: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return a tool message for each call that has none, and forget these."""
+    messages = [(Role.TOOL.value, _tool_text(own, UNREADABLE)) for _, own in unanswered]
+    unanswered.clear()
+    return messages
 
 
 def _without_halves(arguments: Any) -> Any:

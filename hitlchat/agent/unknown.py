@@ -47,7 +47,7 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
     """
     if old.status != Status.UNKNOWN or actor.user_id is None or old.caller_id != actor.user_id:
         raise NotAgain(gettext_noop("Only a call with unknown outcome can be run again, by whom it was made for."))
-    said = {"remark": kept} if (kept := settling.checked(remark)) else {}
+    remarks = {"remark": checked} if (checked := settling.checked(remark)) else {}
     request = CallRequest(
         tool_name=old.tool_name,
         arguments=old.arguments,
@@ -68,7 +68,7 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
         if call.reason in queue.REASONS:
             # Said instead of recorded: a refused call in its place would be the one time that it can be run again.
             raise NotAgain(call.reason)
-        note(old.pk, RUN_AGAIN, actor=actor, data={**said, "as": str(call.pk)})
+        note(old.pk, RUN_AGAIN, actor=actor, data={**remarks, "as": str(call.pk)})
     if call.conversation_id:
         writing.tell_soon(call.conversation_id, "resync")
     return call

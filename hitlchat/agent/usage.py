@@ -80,12 +80,6 @@ def add(
     )
 
 
-def _used(sums: Mapping[str, Any]) -> Used:
-    millionths = sums["millionths"]
-    counts = {name: sums[name] or 0 for name in ("input", "output", "cached", "reasoning")}
-    return Used(**counts, cost=None if millionths is None else int(millionths) / MILLION, unpriced=sums["without"] > 0)
-
-
 def of_conversation(conversation_id: UUID) -> Used:
     """Return what all its answers took, those of hidden branches, of its title and of its agents included."""
     return _used(ModelUse.objects.filter(conversation_id__in=delegation.family(conversation_id)).aggregate(**SUMS))
@@ -125,3 +119,9 @@ def over_limit(person_id: int) -> str:
     begin = timezone.make_aware(datetime.combine(timezone.localdate(), time()))
     used = _used(ModelUse.objects.filter(person_id=person_id, at__gte=begin).aggregate(**SUMS)).tokens
     return LIMIT.format(used=f"{used:,}", most=f"{most:,}") if used >= most else ""
+
+
+def _used(sums: Mapping[str, Any]) -> Used:
+    millionths = sums["millionths"]
+    counts = {name: sums[name] or 0 for name in ("input", "output", "cached", "reasoning")}
+    return Used(**counts, cost=None if millionths is None else int(millionths) / MILLION, unpriced=sums["without"] > 0)

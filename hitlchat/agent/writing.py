@@ -25,44 +25,6 @@ logger = logging.getLogger(__name__)
 _open: "dict[UUID, Writing]" = {}
 
 
-def group(conversation_id: UUID) -> str:
-    return f"conversation.{conversation_id}"
-
-
-def group_of_person(user_id: int) -> str:
-    return f"user.{user_id}"
-
-
-async def tell(conversation_id: UUID, kind: str, **event: Any) -> None:
-    """Send one event to the pages of a conversation; a channel layer that is down costs liveness, nothing else."""
-    await _send(group(conversation_id), {"type": f"conversation.{kind}", **event})
-
-
-def tell_soon(conversation_id: UUID, kind: str, **event: Any) -> None:
-    """The same from any thread."""
-    background.spawn(_send, group(conversation_id), {"type": f"conversation.{kind}", **event})
-
-
-def close_pages_soon(user_id: int) -> None:
-    background.spawn(_send, group_of_person(user_id), {"type": "person.deactivated"})
-
-
-async def _send(to: str, event: dict[str, Any]) -> None:
-    layer = get_channel_layer()
-    if layer is None:
-        return
-    try:
-        await layer.group_send(to, event)
-    except layer_errors() as error:
-        logger.warning("The channel layer could not be reached: %s", error)
-
-
-def so_far(run_id: UUID) -> Answer | None:
-    """Return what this process has of the answer that it is writing for a run; None if it is writing none."""
-    found = _open.get(run_id)
-    return found.so_far if found else None
-
-
 class Writing:
     """An answer while it is written.
 
@@ -75,7 +37,7 @@ class Writing:
         self._parts: list[str] = []
         self._tail = ""
         # So many parts are in the tail or stored; so many characters, and so many of the thoughts, are stored.
-        self._taken = self._stored = self._thoughts_stored = 0
+        self._flushed = self._stored = self._thoughts_stored = 0
         self._looked_at = time.monotonic()
 
     @property
@@ -97,9 +59,9 @@ class Writing:
                 del _open[self._claim.run_id]
 
     async def _flush(self) -> None:
-        if self._taken < len(self._parts):
-            self._tail += "".join(self._parts[self._taken :])
-            self._taken = len(self._parts)
+        if self._flushed < len(self._parts):
+            self._tail += "".join(self._parts[self._flushed :])
+            self._flushed = len(self._parts)
             await self._announce()
         due, thoughts = time.monotonic() - self._looked_at >= STORE_SECONDS, ""
         if due:
@@ -124,3 +86,41 @@ class Writing:
             raise LostClaim("the answer is no longer wanted")
         # Says how much is stored now, so that a page that missed text gets it also while the model pauses.
         await self._announce()
+
+
+def group(conversation_id: UUID) -> str:
+    return f"conversation.{conversation_id}"
+
+
+def group_of_person(user_id: int) -> str:
+    return f"user.{user_id}"
+
+
+async def tell(conversation_id: UUID, kind: str, **event: Any) -> None:
+    """Send one event to the pages of a conversation; a channel layer that is down costs liveness, nothing else."""
+    await _send(group(conversation_id), {"type": f"conversation.{kind}", **event})
+
+
+def tell_soon(conversation_id: UUID, kind: str, **event: Any) -> None:
+    """The same from any thread."""
+    background.spawn(_send, group(conversation_id), {"type": f"conversation.{kind}", **event})
+
+
+def close_pages_soon(user_id: int) -> None:
+    background.spawn(_send, group_of_person(user_id), {"type": "person.deactivated"})
+
+
+def so_far(run_id: UUID) -> Answer | None:
+    """Return what this process has of the answer that it is writing for a run; None if it is writing none."""
+    found = _open.get(run_id)
+    return found.so_far if found else None
+
+
+async def _send(to: str, event: dict[str, Any]) -> None:
+    layer = get_channel_layer()
+    if layer is None:
+        return
+    try:
+        await layer.group_send(to, event)
+    except layer_errors() as error:
+        logger.warning("The channel layer could not be reached: %s", error)

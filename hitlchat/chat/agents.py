@@ -123,7 +123,7 @@ class AgentPages(DraftPages[AgentTool]):
         return agents.standing()
 
     def about_all(self) -> dict[str, Any]:
-        return {"rows": [(row, agents.allowed(row)) for row in self.rows()]}
+        return {"rows": [(row, row.tools) for row in self.rows()]}
 
     def name_of(self, row: AgentTool) -> str:
         return row.tool.name

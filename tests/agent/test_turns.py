@@ -202,7 +202,7 @@ async def test_a_call_in_the_text_is_not_executed_and_the_person_is_told_what_to
     assert await talk.answers() == [written]
 
 
-def _turn(count: int, said: str) -> list[tuple[str, str]]:
+def _turn(count: int, said: str | None) -> list[tuple[str, str]]:
     ids = [f"id{number}" for number in range(count)]
     wanted = [{"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}} for id in ids]
     answer = {"role": "assistant", "content": said} | ({"tool_calls": wanted} if wanted else {})
@@ -215,8 +215,8 @@ _SAID = st.builds(
     st.sampled_from(["user", "notice"]),
     st.sampled_from(["Hi", "Again"]),
 )
-_CALLS = st.builds(_turn, st.integers(1, 3), st.sampled_from(["", "I look."]))
-_END = st.builds(_turn, st.just(0), st.sampled_from(["", "Done."]))
+_CALLS = st.builds(_turn, st.integers(1, 3), st.sampled_from([None, "I look."]))
+_END = st.builds(_turn, st.just(0), st.just("Done."))
 # A person may say more while a run works; a run may end after any turn, with an answer or without one.
 _RUN = st.tuples(st.lists(_SAID, min_size=1, max_size=3), st.lists(_CALLS, max_size=3), st.lists(_END, max_size=1))
 _HISTORY = st.lists(_RUN, min_size=1).map(

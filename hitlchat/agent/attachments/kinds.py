@@ -102,32 +102,29 @@ def kind_of(data: bytes, name: str) -> Kind:
     claimed = CLAIMS.get(suffix, found.family)
     if claimed != found.family:
         image = _("a %(kind)s image") % {"kind": LABELS[found.media_type]}
-        raise _other(name, claimed, {IMAGE: image, PDF: _("a PDF"), TEXT: _("text")}[found.family])
+        raise _other(name, _(EXPECTED[claimed]), {IMAGE: image, PDF: _("a PDF"), TEXT: _("text")}[found.family])
     return found
 
 
 def _text(data: bytes, name: str, suffix: str) -> Kind:
-    text, claimed = _decoded(data), CLAIMS.get(suffix, "")
+    expected = _(EXPECTED[CLAIMS.get(suffix, "")])
+    # In UTF-8, or in UTF-16 that says so, as spreadsheets write it.
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = data.decode(encoding).replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        text = None
     if text is None or _BINARY.search(text):
         archive = _("a ZIP archive or an Office document")
         other = _("of a kind that is not known here, or text in another encoding")
-        raise _other(name, claimed, archive if data.startswith(b"PK\x03\x04") else other)
+        raise _other(name, expected, archive if data.startswith(b"PK\x03\x04") else other)
     if begins := _MARKUP.match(_after_comments(text)):
         what = _("an SVG drawing") if "svg" in text[:2000].lower() else _("XML")
-        raise _other(name, claimed, what if begins[0].lower() in ("<svg", "<?xml", "<math") else "HTML")
+        raise _other(name, expected, what if begins[0].lower() in ("<svg", "<?xml", "<math") else "HTML")
     media_type = TEXTS.get(suffix, "text/plain")
     # What only calls itself JSON is shown to the model as what it is.
     is_broken = media_type == "application/json" and not (text.strip()[:1] in "[{" and text.strip()[-1:] in "]}")
     return Kind("text/plain" if is_broken else media_type, text)
-
-
-def _decoded(data: bytes) -> str | None:
-    """Return the text in UTF-8, or in UTF-16 that says so, as spreadsheets write it; None if it is neither."""
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        return data.decode(encoding).replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        return None
 
 
 def _after_comments(text: str) -> str:
@@ -153,7 +150,7 @@ def _image(data: bytes, name: str) -> Kind | None:
             width, height = size(data)
         except (ValueError, struct.error, IndexError):
             expected = _("a whole %(kind)s image") % {"kind": LABELS[media_type]}
-            raise _unexpected(name, expected, _("damaged, or only begins like one")) from None
+            raise _other(name, expected, _("damaged, or only begins like one")) from None
         if not 0 < width * height <= MOST_PIXELS:
             raise BadFile(
                 _("“%(name)s” has %(width)s by %(height)s pixels. Expected an image of up to %(most)s in all.")
@@ -208,10 +205,6 @@ def _webp(data: bytes) -> tuple[int, int]:
     raise ValueError("no WebP")
 
 
-def _other(name: str, claimed: str, found: str) -> BadFile:
-    return _unexpected(name, _(EXPECTED[claimed]), found)
-
-
-def _unexpected(name: str, expected: str, found: str) -> BadFile:
+def _other(name: str, expected: str, found: str) -> BadFile:
     sentence = _("“%(name)s” cannot be attached. Expected %(expected)s; the content is %(found)s.")
     return BadFile(sentence % {"name": name, "expected": expected, "found": found})

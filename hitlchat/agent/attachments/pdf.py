@@ -82,8 +82,8 @@ def extract(data: bytes, name: str, limits: Limits) -> Extract:
         raise BadPdf(_("“%(name)s” is protected by a password. Attach a copy without one.") % {"name": name})
     text = storable(found["text"])
     if not text.strip():
-        said = _("“%(name)s” holds no text, as a scan does. Attach its pages as images, or their text.")
-        raise BadPdf(said % {"name": name})
+        sentence = _("“%(name)s” holds no text, as a scan does. Attach its pages as images, or their text.")
+        raise BadPdf(sentence % {"name": name})
     return Extract(text, found["pages"], found["read"])
 
 
@@ -96,13 +96,11 @@ def command(limits: Limits, program: Path = PROGRAM) -> list[str]:
 
 def _run(data: bytes, name: str, limits: Limits) -> dict[str, Any]:
     # A file, since the kernel bounds what the program writes to it.
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output:
-        given.write(data)
-        given.seek(0)
+    with tempfile.TemporaryFile() as output:
         try:
             ended = subprocess.run(  # noqa: S603
                 command(limits),
-                stdin=given,
+                input=data,
                 stdout=output,
                 stderr=subprocess.DEVNULL,
                 env={},
@@ -113,8 +111,8 @@ def _run(data: bytes, name: str, limits: Limits) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             ended = -signal.SIGKILL
         if ended in TOO_LONG:
-            said = _("“%(name)s” takes longer than %(seconds)s seconds to read. It may be damaged, or very large.")
-            raise BadPdf(said % {"name": name, "seconds": limits.seconds})
+            sentence = _("“%(name)s” takes longer than %(seconds)s seconds to read. It may be damaged, or very large.")
+            raise BadPdf(sentence % {"name": name, "seconds": limits.seconds})
         if ended == NO_WALL:
             raise Unsafe(_("PDFs are not read: TOOLS_REQUIRE_JAIL demands walls that this machine does not have."))
         output.seek(0)

@@ -25,42 +25,6 @@ _IMAGE: Final = re.compile(r'\{"type": "image_url", "image_url": \{"url": "attac
 ANY_IMAGE: Final = '{"type": "image_url"'
 
 
-def wire(said: str, rows: Sequence[Attachment]) -> str:
-    """Return the message with its attachments, serialised; sets `sent` of each row.
-
-    One text, as the strictest server takes it, unless there are images.
-    """
-    left = settings.ATTACHMENT_MESSAGE_CHARACTERS
-    parts: list[dict[str, Any]] = [{"type": "text", "text": said}] if said else []
-    for row in rows:
-        row.sent = min(left, len(row.text))
-        left -= row.sent
-        parts += _parts(row)
-    return canonical.pretty({"role": "user", "content": flat(parts)})
-
-
-def flat(parts: list[dict[str, Any]]) -> Any:
-    """Return parts that are all text as one text."""
-    if any(part["type"] != "text" for part in parts):
-        return parts
-    return "\n\n".join(part["text"] for part in parts)
-
-
-def _parts(row: Attachment) -> list[dict[str, Any]]:
-    # What is in the file cannot know its end: the last digits of an id are drawn at random.
-    key, name = row.pk.hex[-8:], canonical.pretty(" ".join(escaped(row.name).split()))
-    head = f"[Attachment {key}: {name}, {LABELS.get(row.media_type, row.media_type)}"
-    if row.is_image:
-        picture = {"type": "image_url", "image_url": {"url": f"attachment:{row.pk}"}}
-        return [{"type": "text", "text": f"{head}.]"}, picture]
-    cut = ""
-    if row.sent < row.length or row.pages_read < row.pages:
-        pages = f", from {row.pages_read} of {row.pages} pages" if row.pages else f" of {row.length:,}"
-        cut = f"\n[Cut here: these are the first {row.sent:,} characters{pages}.]"
-    text = f"{head}. Its text:]\n{row.text[: row.sent]}{cut}\n[End of attachment {key}.]"
-    return [{"type": "text", "text": text}]
-
-
 @dataclass(frozen=True)
 class Sight:
     """Images that one request carries: digest and media type of each by its id; `why` others are not sent."""
@@ -96,6 +60,27 @@ class Sight:
         return b"".join(pieces)
 
 
+def wire(said: str, rows: Sequence[Attachment]) -> str:
+    """Return the message with its attachments, serialised; sets `sent` of each row.
+
+    One text, as the strictest server takes it, unless there are images.
+    """
+    left = settings.ATTACHMENT_MESSAGE_CHARACTERS
+    parts: list[dict[str, Any]] = [{"type": "text", "text": said}] if said else []
+    for row in rows:
+        row.sent = min(left, len(row.text))
+        left -= row.sent
+        parts += _parts(row)
+    return canonical.pretty({"role": "user", "content": flat(parts)})
+
+
+def flat(parts: list[dict[str, Any]]) -> Any:
+    """Return parts that are all text as one text."""
+    if any(part["type"] != "text" for part in parts):
+        return parts
+    return "\n\n".join(part["text"] for part in parts)
+
+
 def sight(conversation: Conversation) -> Sight:
     """Return the images that the next request carries: the last ones, as many as it may have."""
     rows = Attachment.objects.filter(conversation=conversation, message__run__shown=True)
@@ -118,3 +103,18 @@ def left_out(conversation: Conversation) -> set[UUID]:
     rows = Attachment.objects.filter(conversation=conversation, message__run__shown=True)
     pictures = set(rows.filter(media_type__startswith="image/").values_list("pk", flat=True))
     return pictures - sight(conversation).images.keys() if pictures else set()
+
+
+def _parts(row: Attachment) -> list[dict[str, Any]]:
+    # What is in the file cannot know its end: the last digits of an id are drawn at random.
+    key, name = row.pk.hex[-8:], canonical.pretty(" ".join(escaped(row.name).split()))
+    head = f"[Attachment {key}: {name}, {LABELS.get(row.media_type, row.media_type)}"
+    if row.is_image:
+        picture = {"type": "image_url", "image_url": {"url": f"attachment:{row.pk}"}}
+        return [{"type": "text", "text": f"{head}.]"}, picture]
+    cut = ""
+    if row.sent < row.length or row.pages_read < row.pages:
+        pages = f", from {row.pages_read} of {row.pages} pages" if row.pages else f" of {row.length:,}"
+        cut = f"\n[Cut here: these are the first {row.sent:,} characters{pages}.]"
+    text = f"{head}. Its text:]\n{row.text[: row.sent]}{cut}\n[End of attachment {key}.]"
+    return [{"type": "text", "text": text}]

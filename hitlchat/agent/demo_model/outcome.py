@@ -8,14 +8,6 @@ LONGEST_CELL = 200
 LONGEST_BLOCK = 4000
 MOST_ROWS, MOST_COLUMNS = 20, 8
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&!#$])|(?<=\w)(:)(?=//)|(?<=\bwww)(\.)|(@)")
-_WORDS = {
-    "declined": re.compile(r"\bdeclined\b"),
-    "expired": re.compile(r"\bexpired\b|nobody answered"),
-    "withdrawn": re.compile(r"\bwithdrawn\b"),
-    "refused": re.compile(r"\brefused\b"),
-    "rejected": re.compile(r"\brejected\b"),
-    "unknown": re.compile(r"may or may not|outcome is unknown"),
-}
 _SENTENCES = {
     "declined": "You declined {name}, so it was not run.",
     "expired": "Nobody answered in time whether {name} may run, so it was not run.",
@@ -75,8 +67,8 @@ def block(value: Any) -> str:
     if isinstance(value, list) and 0 < len(value) <= MOST_ROWS:
         if all(_is_plain(each) for each in value):
             return "\n".join(f"- {text(each)}" for each in value)
-        if _is_table(value):
-            return _table(value)
+        if table := _table(value):
+            return table
     if isinstance(value, str):
         return text(value) if "\n" not in value.strip() and len(value) <= LONGEST_CELL else fence(value)
     return text(value) if _is_plain(value) else fence(json.dumps(value, indent=2, ensure_ascii=False), "json")
@@ -88,13 +80,12 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float) or value in ([], {})
 
 
-def _is_table(rows: list[Any]) -> bool:
+def _table(rows: list[Any]) -> str:
+    """Return rows with the same few plain columns as a table; empty if they are not such."""
     if not all(isinstance(row, dict) and row and row.keys() == rows[0].keys() for row in rows):
-        return False
-    return len(rows[0]) <= MOST_COLUMNS and all(_is_plain(cell) for row in rows for cell in row.values())
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
+        return ""
+    if len(rows[0]) > MOST_COLUMNS or not all(_is_plain(cell) for row in rows for cell in row.values()):
+        return ""
     lines = [
         [text(key) for key in rows[0]],
         ["---"] * len(rows[0]),
@@ -127,14 +118,14 @@ def _facts(content: str) -> dict[str, Any]:
     """Return what the gate says about a call that did not simply succeed; empty if `content` is a tool's own result."""
     value = _json(content)
     if isinstance(value, dict):
-        known = value.get("status") in {*_SENTENCES, "succeeded"} and isinstance(value.get("message"), str)
-        return value if known else {}
+        is_of_gate = value.get("status") in {*_SENTENCES, "succeeded"} and isinstance(value.get("message"), str)
+        return value if is_of_gate else {}
+    # The facts come first, and are there also where the rest was cut off.
+    cut_off = re.match(r'\{"status": "(\w+)", .*"executed": false', content, re.DOTALL)
+    if cut_off and cut_off[1] in _SENTENCES:
+        return {"status": cut_off[1]}
     is_text = isinstance(value, str) or value is None
-    if is_text and re.search(
-        r"not (?:executed|run)\b|may or may not|outcome is unknown|nobody answered", content.lower()
-    ):
-        return next(({"status": status} for status, words in _WORDS.items() if words.search(content.lower())), {})
-    return {}
+    return {"status": "unknown"} if is_text and re.search("may or may not|outcome is unknown", content.lower()) else {}
 
 
 def _why(facts: dict[str, Any]) -> str:

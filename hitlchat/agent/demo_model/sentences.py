@@ -78,17 +78,17 @@ def offered(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> list[Tool
     return [_tool(each, prompts) for each in functions if isinstance(each, dict) and each.get("name")]
 
 
-def _tool(function: dict[str, Any], prompts: Mapping[str, Prompt]) -> Tool:
-    name, schema = str(function["name"]), function.get("parameters")
-    title = str(function.get("description") or "").strip().partition("\n")[0][:LONGEST_TITLE].rstrip(".")
-    return Tool(name, title, schema if isinstance(schema, dict) else {}, prompts.get(name))
-
-
 def calls_in(text: str, tools: list[Tool]) -> list[Call]:
     """Return the calls that `text` asks for, in its order; none unless every part of it asks for one."""
     parts = [part for part in _parts(text[:LONGEST]) if part]
     found = [_named(part, tools) or _worded(part, tools) for part in parts[:MOST_CALLS]]
     return [call for call in found if call] if all(found) else []
+
+
+def _tool(function: dict[str, Any], prompts: Mapping[str, Prompt]) -> Tool:
+    name, schema = str(function["name"]), function.get("parameters")
+    title = str(function.get("description") or "").strip().partition("\n")[0][:LONGEST_TITLE].rstrip(".")
+    return Tool(name, title, schema if isinstance(schema, dict) else {}, prompts.get(name))
 
 
 def _parts(text: str) -> Iterator[str]:
