@@ -30,9 +30,9 @@ LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
         "hitlchat.approvals.inbox.socket.on_move",  # tells open pages what waits, and what no longer does
     ),
     stop_requested: ("hitlchat.agent.runner.on_stop_requested",),
-    grant_changed: ("hitlchat.chat.following.on_grant",),
-    question_changed: ("hitlchat.upstreams.elicitation.questions.on_question", "hitlchat.chat.following.on_question"),
-    progressed: ("hitlchat.mcp_server.request.on_progress", "hitlchat.chat.following.on_progress"),
+    grant_changed: ("hitlchat.chat.consumers.on_grant",),
+    question_changed: ("hitlchat.upstreams.elicitation.questions.on_question", "hitlchat.chat.consumers.on_question"),
+    progressed: ("hitlchat.mcp_server.request.on_progress", "hitlchat.chat.consumers.on_progress"),
     user_logged_in: ("hitlchat.people.membership.note_sign_in",),
     user_login_failed: ("hitlchat.people.membership.note_failure",),
     administrator_made: ("hitlchat.people.membership.note_administrator",),

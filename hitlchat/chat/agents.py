@@ -3,7 +3,6 @@
 from typing import Any
 
 from django import forms
-from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -77,8 +76,11 @@ class AgentForm(DraftForm):
         initial |= {"tools": list(draft.tools), "route": _route(draft)}
         super().__init__(data, initial=initial)
         self.row = row
-        own = {draft.name} if row else set()
-        self.choose_from("tools", [(each, each) for each in _tools(draft.tools, own)])
+        own = [draft.name] if row else []
+        # Those that it has come first, also where they are gone or not published.
+        rows = catalog.listed().order_by("name").filter(published=True).exclude(name__in=[*draft.tools, *own])
+        tools = [*sorted(draft.tools), *rows.values_list("name", flat=True)]
+        self.choose_from("tools", [(each, each) for each in tools])
         self.choose_from("route", _routes(_route(draft)))
         for field in self.fields.values():
             field.widget.attrs.setdefault("autocomplete", "off")
@@ -103,12 +105,6 @@ def _routes(chosen: str) -> list[tuple[str, str]]:
     return [("", _(AS_CALLER)), *kept, *offered]
 
 
-def _tools(chosen: tuple[str, ...], own: set[str]) -> list[str]:
-    """Return the tools that it may be given: first those that it has, also where they are gone or not published."""
-    rows = catalog.listed().order_by("name").filter(published=True).exclude(name__in=[*chosen, *own])
-    return [*sorted(chosen), *rows.values_list("name", flat=True)]
-
-
 class AgentPages(DraftPages[AgentTool]):
     namespace = "agents"
     templates = "agents"
@@ -118,9 +114,7 @@ class AgentPages(DraftPages[AgentTool]):
     words = gettext_noop("Only people who may write tools set up agents.")
     saved = "one"
     name_column = "tool__name"
-
-    def rows(self) -> QuerySet[AgentTool]:
-        return agents.standing()
+    flows, rows = agents, staticmethod(agents.standing)
 
     def about_all(self) -> dict[str, Any]:
         return {"rows": [(row, row.tools) for row in self.rows()]}
@@ -128,18 +122,18 @@ class AgentPages(DraftPages[AgentTool]):
     def name_of(self, row: AgentTool) -> str:
         return row.tool.name
 
-    def save(self, form: DraftForm, actor: Actor) -> AgentTool | None:
+    def save(self, form: DraftForm, actor: Actor) -> Any:
         try:
             return super().save(form, actor)
         except NotConfirmed as error:
             form.weaker = error.weaker
         return None
 
-    def create(self, form: DraftForm, actor: Actor) -> AgentTool:
-        return agents.create(form.draft(), actor, confirmed=form.cleaned_data["confirm"])
-
-    def change(self, row: AgentTool, form: DraftForm, actor: Actor) -> AgentTool:
-        return agents.change(row.tool.name, form.draft(), actor, confirmed=form.cleaned_data["confirm"])
+    def store(self, form: DraftForm, actor: Actor) -> AgentTool:
+        confirmed = form.cleaned_data["confirm"]
+        if form.row is None:
+            return agents.create(form.draft(), actor, confirmed=confirmed)
+        return agents.change(form.row.tool.name, form.draft(), actor, confirmed=confirmed)
 
     def delete(self, row: AgentTool, actor: Actor) -> None:
         agents.remove(row.tool.name, actor)

@@ -3,13 +3,22 @@
 What a command refuses is a problem with a sentence, which its page shows.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from django.utils.translation import gettext as _
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from hitlchat.accounts import sign_in
 from hitlchat.accounts.sign_in import signed_in_user
@@ -32,43 +41,91 @@ from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import ToolCall
 
 LONGEST_FRAME = 512 * 1024
-VERDICTS = ("approve", "decline")
+# Fields without which there is no decision.
+DECIDING = ("verdict", "items", "outcome")
 
 
 class BadFrame(ValueError):
     """The frame is not one that a page of ours sends; the message is for the person who looks at it."""
 
 
-class Command:
-    """What a page wants of its conversation."""
+def _storable(text: str) -> str:
+    if text != storable(text):
+        raise ValueError("It cannot be stored.")
+    return text
+
+
+def _content(text: str, info: ValidationInfo) -> str:
+    content = text.strip()
+    if not content and not info.data.get("attachments"):
+        raise BadFrame(_("Write something first."))
+    if len(content) > LONGEST_MESSAGE:
+        message = _("The message has {many} characters; at most {most} can be sent.")
+        raise BadFrame(message.format(many=f"{len(content):,}", most=f"{LONGEST_MESSAGE:,}"))
+    return content
+
+
+def _reason(text: str) -> str:
+    try:
+        return decide.checked_reason(text)
+    except decide.BadReason as error:
+        raise BadFrame(f"{error} Nothing was decided.") from error
+
+
+def _grant(text: object) -> Scope:
+    if not isinstance(text, str) or text != storable(text):
+        raise ValueError("It is no text.")
+    try:
+        return scope.read(text)
+    except BadGrant as error:
+        raise BadFrame(f"{error} Nothing was decided.") from error
+
+
+def _item(text: object) -> Item:
+    if not isinstance(text, str):
+        raise ValueError("It is no text.")  # noqa: TRY004 - as pydantic takes it
+    approval, digest = text.split(":")
+    return Item(UUID(approval), digest)
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+Content = Annotated[Text, AfterValidator(_content)]
+# A form sends one file as it is, and several as a list.
+Attachments = Annotated[tuple[UUID, ...], BeforeValidator(lambda sent: [sent] if isinstance(sent, str) else sent)]
+Verdict = Literal["approve", "decline"]
+Opened = Annotated[bool | None, PlainValidator(claimed)]
+
+
+class Command(BaseModel):
+    """A frame of a page, named by its `type`. A page may send more fields than a command has."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
         """Return a fragment for that page, or nothing: what changed is announced to all pages. Raises: Problem."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class Say(Command):
-    content: str
-    attached: tuple[UUID, ...] = ()
+    type: Literal["say"]
+    attachments: Attachments = ()
+    content: Content
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002 - as every command has it
         try:
-            runner.say(conversation, self.content, attached=self.attached)
+            runner.say(conversation, self.content, attached=self.attachments)
         except RunActive:
-            self._queue(conversation)
+            try:
+                runner.queue(conversation, self.content, self.attachments)
+            except (BadAttachments, QueueFull, Gone) as error:
+                raise Problem(translatable(f"{error} Your text is kept.")) from error
         return fragments.composed()
 
-    def _queue(self, conversation: Conversation) -> None:
-        try:
-            runner.queue(conversation, self.content, self.attached)
-        except (BadAttachments, QueueFull, Gone) as error:
-            raise Problem(translatable(f"{error} Your text is kept.")) from error
 
-
-@dataclass(frozen=True)
 class SendQueued(Command):
     """The first message that waits, though the last run failed or was stopped."""
+
+    type: Literal["send-queued"]
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
         if runner.go_on(conversation.pk, whatever=True):
@@ -77,10 +134,10 @@ class SendQueued(Command):
         return fragments.queued(conversation.pk) + said
 
 
-@dataclass(frozen=True)
 class Unqueue(Command):
     """A message that waits, back into the composer."""
 
+    type: Literal["unqueue"]
     message: UUID
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
@@ -91,8 +148,9 @@ class Unqueue(Command):
         return fragments.refilled(taken_back)
 
 
-@dataclass(frozen=True)
 class Stop(Command):
+    type: Literal["stop"]
+
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
         run = Run.objects.filter(conversation=conversation, status__in=ACTIVE).first()
         if run is not None:
@@ -100,16 +158,14 @@ class Stop(Command):
         return ""
 
 
-@dataclass(frozen=True)
 class Retry(Command):
-    without_images: bool = False
+    type: Literal["retry", "retry-without-images"]
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
-        runner.retry(conversation, without_images=self.without_images)
+        runner.retry(conversation, without_images=self.type == "retry-without-images")
         return fragments.flash("")
 
 
-@dataclass(frozen=True)
 class BetweenRuns(Command):
     """What can be done only while no run goes on."""
 
@@ -124,58 +180,81 @@ class BetweenRuns(Command):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Instead(BetweenRuns):
-    """Another message in place of what the run began with, or the same once more; with these files, or the same."""
+class Edit(BetweenRuns):
+    """Another message in place of what the run began with, with these files."""
 
+    type: Literal["edit"]
     run: UUID
-    content: str | None = None
-    attached: tuple[UUID, ...] | None = None
+    attachments: Attachments = ()
+    content: Content
 
     def change(self, conversation: Conversation) -> None:
-        runner.instead(conversation, self.run, self.content, self.attached)
+        runner.instead(conversation, self.run, self.content, self.attachments)
 
 
-@dataclass(frozen=True)
+class Regenerate(BetweenRuns):
+    """The same message once more, with the same files."""
+
+    type: Literal["regenerate"]
+    run: UUID
+
+    def change(self, conversation: Conversation) -> None:
+        runner.instead(conversation, self.run, None)
+
+
 class Switch(BetweenRuns):
     """A branch that is to be shown, by one of its runs."""
 
+    type: Literal["switch"]
     run: UUID
 
     def change(self, conversation: Conversation) -> None:
         runner.switch(conversation, self.run)
 
 
-@dataclass(frozen=True)
 class Undo(BetweenRuns):
-    """A summary whose messages the model is to read themselves again; not `undone`: it is to read the summary."""
+    """A summary whose messages the model is to read themselves again; or redone: it is to read the summary."""
 
+    type: Literal["undo-summary", "redo-summary"]
     message: UUID
-    undone: bool = True
 
     def change(self, conversation: Conversation) -> None:
-        runner.undo_summary(conversation, self.message, undone=self.undone)
+        runner.undo_summary(conversation, self.message, undone=self.type == "undo-summary")
 
 
-@dataclass(frozen=True)
 class Decide(Command):
+    """An answer to one call. Only these exact words: what is not "approve" to the letter is not a yes (SR-13)."""
+
+    type: Literal["decide"]
+    verdict: Verdict
     approval: UUID
-    verdict: Literal["approve", "decline"]
-    digest: str
-    reason: str
-    # JSON text, and the digest of the changed call as it was shown; None if nothing was changed.
-    edited: str | None = None
-    shown: str = ""
-    grant: Scope | None = None
+    digest: Text
+    reason: Annotated[Text, AfterValidator(_reason)] = ""
     # Whether folded text was opened, as the page claims.
-    opened: bool | None = None
+    opened: Opened = None
+    grant: Annotated[Scope | None, PlainValidator(_grant)] = None
+    # JSON text, and the digest of the changed call as it was shown; only sent if something was changed.
+    edited: Text = ""
+    shown: Text = ""
+
+    @property
+    def is_edited(self) -> bool:
+        return "edited" in self.model_fields_set
+
+    @model_validator(mode="after")
+    def fits(self) -> "Decide":
+        if self.is_edited and self.grant is not None:
+            raise BadFrame(_("A grant is given with the call as it was asked. Nothing was decided."))
+        if self.is_edited and "shown" not in self.model_fields_set:
+            raise BadFrame(_unusable("shown"))
+        return self
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
         looked = Looked(self.opened)
         try:
             if self.verdict == "decline":
                 decide.decline(self.approval, actor, reason=self.reason, looked=looked)
-            elif self.edited is None:
+            elif not self.is_edited:
                 decide.approve(self.approval, actor, digest=self.digest, grant=self.grant, looked=looked)
             else:
                 yes = {"digest": self.digest, "edited": self.edited, "shown": self.shown}
@@ -187,13 +266,13 @@ class Decide(Command):
         return ""
 
 
-@dataclass(frozen=True)
 class DecideAll(Command):
     """Calls of one tool, answered together."""
 
-    verdict: Literal["approve", "decline"]
-    items: tuple[Item, ...]
-    opened: bool | None = None
+    type: Literal["decide-all"]
+    verdict: Verdict
+    items: list[Annotated[Item, PlainValidator(_item)]]
+    opened: Opened = None
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
         try:
@@ -203,10 +282,10 @@ class DecideAll(Command):
         return fragments.asks(conversation.pk, actor) + said
 
 
-@dataclass(frozen=True)
 class TakeBack(Command):
     """An approval, while its call has not started."""
 
+    type: Literal["take-back"]
     call: UUID
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
@@ -214,8 +293,8 @@ class TakeBack(Command):
         return ""
 
 
-@dataclass(frozen=True)
 class RevokeGrant(Command):
+    type: Literal["revoke-grant"]
     grant: UUID
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
@@ -223,8 +302,8 @@ class RevokeGrant(Command):
         return fragments.grants(conversation.pk)
 
 
-@dataclass(frozen=True)
 class StopCall(Command):
+    type: Literal["stop-call"]
     call: UUID
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
@@ -233,10 +312,10 @@ class StopCall(Command):
         return fragments.flash(_("This call does not execute any more: there is nothing to stop."))
 
 
-@dataclass(frozen=True)
 class Resolve(Command):
     """The end of a call whose outcome is unknown."""
 
+    type: Literal["resolve"]
     call: UUID
     outcome: Literal["done", "failed", "again"]
 
@@ -252,48 +331,31 @@ class Resolve(Command):
         return ""
 
 
-OF_THE_RUN: Final[dict[str, Callable[[], Command]]] = {
-    "stop": Stop,
-    "retry": Retry,
-    "retry-without-images": partial(Retry, without_images=True),
-    "send-queued": SendQueued,
-}
-# What says no more than which one is meant.
-OF_ONE: Final[dict[str, tuple[Callable[[UUID], Command], str]]] = {
-    "take-back": (TakeBack, "call"),
-    "stop-call": (StopCall, "call"),
-    "revoke-grant": (RevokeGrant, "grant"),
-    "regenerate": (Instead, "run"),
-    "switch": (Switch, "run"),
-    "unqueue": (Unqueue, "message"),
-    "undo-summary": (Undo, "message"),
-    "redo-summary": (partial(Undo, undone=False), "message"),
-}
+Frame = (
+    Say | SendQueued | Unqueue | Stop | Retry | Edit | Regenerate | Switch | Undo  # what is said
+    | Decide | DecideAll | TakeBack | RevokeGrant | StopCall | Resolve  # what happens to calls
+)  # fmt: skip
+FRAMES: Final[TypeAdapter[Command]] = TypeAdapter(Annotated[Frame, Field(discriminator="type")])
 
 
 def parse(frame: str) -> Command:
     """The command in `frame`; BadFrame otherwise."""
-    fields = _fields(frame)
-    match fields.get("type"):
-        case "say":
-            attached = _attached(fields)
-            return Say(_content(fields, may_be_empty=bool(attached)), attached)
-        case "decide":
-            return _read_decide(fields)
-        case "decide-all":
-            return DecideAll(_one_of(fields, "verdict", VERDICTS), _items(fields), claimed(fields.get("opened")))
-        case str(kind) if kind in OF_THE_RUN:
-            return OF_THE_RUN[kind]()
-        case "edit":
-            attached = _attached(fields)
-            return Instead(_uuid(fields, "run"), _content(fields, may_be_empty=bool(attached)), attached)
-        case str(kind) if kind in OF_ONE:
-            made, name = OF_ONE[kind]
-            return made(_uuid(fields, name))
-        case "resolve":
-            return Resolve(_uuid(fields, "call"), _one_of(fields, "outcome", ("done", "failed", "again")))
-        case _:
-            raise BadFrame(_("The page sent something unknown. Reload it."))
+    if len(frame) > LONGEST_FRAME:
+        raise BadFrame(_("That was too long to be sent."))
+    try:
+        return FRAMES.validate_python(canonical.loads(frame))
+    except canonical.NotJson as error:
+        raise BadFrame(_("The page sent something unreadable ({why}). Reload it.").format(why=error)) from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        why = first.get("ctx", {}).get("error")
+        if isinstance(why, BadFrame):
+            raise why from error
+        if first["loc"]:
+            raise BadFrame(_unusable(str(first["loc"][1]))) from error
+        if first["type"].startswith("union_tag_"):
+            raise BadFrame(_("The page sent something unknown. Reload it.")) from error
+        raise BadFrame(_("The page sent something unreadable. Reload it.")) from error
 
 
 def owns(user_id: int, conversation_id: UUID) -> bool:
@@ -314,96 +376,7 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
         return fragments.flash(str(error))
 
 
-def _read_decide(fields: dict[str, Any]) -> Decide:
-    # Only these exact words: what is not "approve" to the letter is not a yes (SR-13).
-    verdict = _one_of(fields, "verdict", VERDICTS)
-    found = Decide(_uuid(fields, "approval"), verdict, _text(fields, "digest"), _reason(fields))
-    found = replace(found, opened=claimed(fields.get("opened")))
-    if "grant" in fields:
-        return replace(found, grant=_grant(fields))
-    if "edited" not in fields:
-        return found
-    return replace(found, edited=_text(fields, "edited"), shown=_text(fields, "shown"))
-
-
-def _grant(fields: dict[str, Any]) -> Scope:
-    if "edited" in fields:
-        raise BadFrame(_("A grant is given with the call as it was asked. Nothing was decided."))
-    try:
-        return scope.read(_text(fields, "grant"))
-    except BadGrant as error:
-        raise BadFrame(f"{error} Nothing was decided.") from error
-
-
-def _reason(fields: dict[str, Any]) -> str:
-    try:
-        return decide.checked_reason(_text(fields, "reason", ""))
-    except decide.BadReason as error:
-        raise BadFrame(f"{error} Nothing was decided.") from error
-
-
-def _items(fields: dict[str, Any]) -> tuple[Item, ...]:
-    items = fields.get("items")
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise BadFrame(_("The page sent no usable “items”. Nothing was decided. Reload it."))
-    try:
-        pairs = [item.split(":") for item in items]
-        return tuple(Item(UUID(approval), digest) for approval, digest in pairs)
-    except ValueError as error:
-        raise BadFrame(_("The page sent no usable “items”. Nothing was decided. Reload it.")) from error
-
-
-def _fields(frame: str) -> dict[str, Any]:
-    if len(frame) > LONGEST_FRAME:
-        raise BadFrame(_("That was too long to be sent."))
-    try:
-        fields = canonical.loads(frame)
-    except canonical.NotJson as error:
-        raise BadFrame(_("The page sent something unreadable ({why}). Reload it.").format(why=error)) from error
-    if not isinstance(fields, dict):
-        raise BadFrame(_("The page sent something unreadable. Reload it."))
-    return fields
-
-
-def _attached(fields: dict[str, Any]) -> tuple[UUID, ...]:
-    """Return the ids of the files: a form sends one as it is, and several as a list."""
-    given = fields.get("attachments", [])
-    each = [given] if isinstance(given, str) else given
-    try:
-        return tuple(UUID(one) for one in each)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise BadFrame(_("The page sent no usable “{name}”. Reload it.").format(name="attachments")) from error
-
-
-def _content(fields: dict[str, Any], *, may_be_empty: bool = False) -> str:
-    content = _text(fields, "content").strip()
-    if not content and not may_be_empty:
-        raise BadFrame(_("Write something first."))
-    if len(content) > LONGEST_MESSAGE:
-        raise BadFrame(
-            _("The message has {many} characters; at most {most} can be sent.").format(
-                many=f"{len(content):,}", most=f"{LONGEST_MESSAGE:,}"
-            )
-        )
-    return content
-
-
-def _text(fields: dict[str, Any], name: str, default: str | None = None) -> str:
-    value = fields.get(name, default)
-    if not isinstance(value, str) or value != storable(value):
-        raise BadFrame(_("The page sent no usable “{name}”. Reload it.").format(name=name))
-    return value
-
-
-def _one_of(fields: dict[str, Any], name: str, words: tuple[str, ...]) -> Any:
-    value = fields.get(name)
-    if value not in words or not isinstance(value, str):
-        raise BadFrame(_("The page sent no usable “{name}”. Nothing was decided. Reload it.").format(name=name))
-    return value
-
-
-def _uuid(fields: dict[str, Any], name: str) -> UUID:
-    try:
-        return UUID(_text(fields, name))
-    except ValueError as error:
-        raise BadFrame(_("The page sent no usable “{name}”. Reload it.").format(name=name)) from error
+def _unusable(name: str) -> str:
+    if name in DECIDING:
+        return _("The page sent no usable “{name}”. Nothing was decided. Reload it.").format(name=name)
+    return _("The page sent no usable “{name}”. Reload it.").format(name=name)

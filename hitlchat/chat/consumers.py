@@ -5,8 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import django.db
@@ -14,7 +13,6 @@ from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.urls import path
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -22,13 +20,17 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.accounts import preferences, sign_in
 from hitlchat.accounts.sign_in import is_still_active, signed_in_user
-from hitlchat.agent.writing import group, group_of_person
+from hitlchat.agent.writing import group, group_of_person, tell_soon
 from hitlchat.base import database
 from hitlchat.base.database import in_db
 from hitlchat.chat import commands, fragments, layout, transcript_view
 from hitlchat.chat.markdown import OpenTail
+from hitlchat.chat.transcript_view import MessageView
 from hitlchat.gate.actor import Actor, actor_in
 from hitlchat.gate.status import SETTLED, STARTED, Status
+
+if TYPE_CHECKING:
+    from hitlchat.upstreams.client.link import Step
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ CLOSE_DEACTIVATED: Final = 4403
 CLOSE_NOT_FOUND: Final = 4404
 # The longest that a page is sent anything after its person has signed out.
 CHECK_SECONDS: Final = 5.0
+LONGEST_STEP: Final = 200
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -56,6 +59,13 @@ class Shown:
     whole: set[str] = field(default_factory=set)
     executing: set[str] = field(default_factory=set)
     sent: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, views: list[MessageView]) -> "Shown":
+        known = {str(view.message.pk) for view in views}
+        whole = {str(view.message.pk) for view in views if not view.streaming}
+        calls = [each.call for view in views for each in view.calls]
+        return cls(known, whole, {str(call.pk) for call in calls if call.status == Status.EXECUTING})
 
 
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -124,7 +134,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         [view] = await layout.laid_out([found]) if found else [None]
         known = message in self.shown.known
         self.shown.known.add(message)
-        html = await self._show(partial(fragments.message, known=known, laid_out=view), UUID(message))
+        html = await in_db(fragments.message)(message, view, known=known)
+        await self._send(html)
         if f"m-{message}-tail" not in html:
             self.shown.whole.add(message)
 
@@ -203,12 +214,12 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _show_everything(self) -> None:
         messages, earlier = await in_db(transcript_view.messages)(self.conversation_id)
         messages = await layout.laid_out(messages)
-        viewer = await self._viewer()
-        state = await in_db(fragments.everything)(self.conversation_id, viewer, (messages, earlier))
-        self.shown = Shown(state.shown, state.shown - set(state.streaming), state.executing)
-        await self._send(state.html)
-        for message in state.streaming:
-            await self._grow(message, await layout.catch_up(message))
+        html = await in_db(fragments.everything)(self.conversation_id, await self._viewer(), messages, earlier)
+        self.shown = Shown.of(messages)
+        await self._send(html)
+        for view in messages:
+            if view.streaming:
+                await self._grow(str(view.message.pk), await layout.catch_up(str(view.message.pk)))
 
     async def _grow(self, message: str, tail: OpenTail | None) -> None:
         if tail is None:
@@ -222,20 +233,32 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _viewer(self) -> Actor:
         """Return the person as their session is stored now: they may have signed in again since the page was opened."""
-        return await in_db(_actor)(self.scope["session"].session_key, self.scope["user"])
+        key, user = self.scope["session"].session_key, self.scope["user"]
+        return await in_db(lambda: actor_in(sign_in.stored(key), user))()
 
-    async def _show(self, render: Any, *arguments: Any) -> str:
-        html: str = await in_db(render)(self.conversation_id, *arguments)
-        await self._send(html)
-        return html
+    async def _show(self, render: Any, *arguments: Any) -> None:
+        await self._send(await in_db(render)(self.conversation_id, *arguments))
 
     async def _send(self, html: str) -> None:
         for frame in fragments.frames(html) if html else ():
             await self.send(frame)
 
 
-def _actor(session_key: str, user: User) -> Actor:
-    return actor_in(sign_in.stored(session_key), user)
+def on_progress(*, call_id: UUID, conversation_id: UUID | None, step: "Step", **_: Any) -> None:
+    """Pass on the progress of a call to the pages of its conversation."""
+    if conversation_id is not None:
+        progress = {"done": step.progress, "total": step.total, "message": step.message[:LONGEST_STEP]}
+        tell_soon(conversation_id, "progress", call=str(call_id), **progress)
+
+
+def on_question(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
+    if conversation_id is not None:
+        tell_soon(conversation_id, "question", call=str(call_id), turn=str(turn_id))
+
+
+def on_grant(*, conversation_id: UUID | None, **_: Any) -> None:
+    if conversation_id is not None:
+        tell_soon(conversation_id, "grants")
 
 
 class OwnOriginOnly:

@@ -1,7 +1,7 @@
 """Pages on which something is set up with a form: a list, a page for each and for a new one, and one to remove it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from django import forms
 from django.contrib import messages
@@ -76,9 +76,24 @@ class DraftForm(ChoosingForm):
         return {"endpoint": endpoint or None, "model": model}
 
 
+class Flows(Protocol):
+    """The module that stores drafts of one kind, on record."""
+
+    def create(self, draft: Any, actor: Actor, /) -> Any:
+        """Raises: Invalid."""
+
+    def change(self, row_id: Any, draft: Any, actor: Actor, /) -> Any:
+        """Raises: Invalid."""
+
+    def remove(self, row_id: Any, actor: Actor, /) -> None:
+        """Raises: Conflict, if it is in use."""
+
+
 class DraftPages(Generic[R]):
     """The pages of one kind of thing, whose rows are named in their addresses. `namespace`: of these addresses."""
 
+    flows: Flows
+    rows: Callable[[], QuerySet[Any]]
     namespace: ClassVar[str]
     # The folder of list.html, edit.html and remove.html.
     templates: ClassVar[str]
@@ -91,21 +106,6 @@ class DraftPages(Generic[R]):
     saved: ClassVar[str] = "list"
     name_column: ClassVar[str] = "name"
 
-    def rows(self) -> QuerySet[R]:
-        raise NotImplementedError
-
-    def create(self, form: DraftForm, actor: Actor) -> R:
-        """Raises: Invalid."""
-        raise NotImplementedError
-
-    def change(self, row: R, form: DraftForm, actor: Actor) -> R:
-        """Raises: Invalid."""
-        raise NotImplementedError
-
-    def delete(self, row: R, actor: Actor) -> None:
-        """Raises: Conflict, if it is in use."""
-        raise NotImplementedError
-
     def name_of(self, row: R) -> str:
         return str(row)
 
@@ -117,13 +117,23 @@ class DraftPages(Generic[R]):
         """Return what the page of one shows beside its form."""
         return {}
 
-    def save(self, form: DraftForm, actor: Actor) -> R | None:
+    def store(self, form: DraftForm, actor: Actor) -> Any:
+        """Return the row as it is stored. Raises: Invalid."""
+        if form.row is None:
+            return self.flows.create(form.draft(), actor)
+        return self.flows.change(form.row.pk, form.draft(), actor)
+
+    def save(self, form: DraftForm, actor: Actor) -> Any:
         """Return the row; None if it cannot be so, which the form says."""
         try:
-            return self.create(form, actor) if form.row is None else self.change(form.row, form, actor)
+            return self.store(form, actor)
         except Invalid as error:
             form.report(error.errors)
         return None
+
+    def delete(self, row: R, actor: Actor) -> None:
+        """Raises: Conflict, if it is in use."""
+        self.flows.remove(row.pk, actor)
 
     @property
     def urls(self) -> list[URLPattern]:
@@ -143,7 +153,7 @@ class DraftPages(Generic[R]):
         """Return the address of a button."""
         return self.path(route, require_POST(view), name)
 
-    def named(self, name: str) -> R:
+    def named(self, name: str) -> Any:
         return get_object_or_404(self.rows(), **{self.name_column: name})
 
     def show_all(self, request: HttpRequest, **more: Any) -> HttpResponse:

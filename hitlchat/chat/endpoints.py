@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
@@ -107,6 +106,7 @@ class EndpointPages(DraftPages[ModelEndpoint]):
     form = EndpointForm
     words = "Only administrators may see and change model endpoints."
     saved = "one"
+    flows, rows = endpoints, staticmethod(endpoints.standing)
 
     @property
     def urls(self) -> list[URLPattern]:
@@ -118,9 +118,6 @@ class EndpointPages(DraftPages[ModelEndpoint]):
             self.posted("at/<str:name>/begin", self.begin, "begin"),
         ]
 
-    def rows(self) -> QuerySet[ModelEndpoint]:
-        return endpoints.standing()
-
     def about_all(self) -> dict[str, Any]:
         is_default = routes.default() is None
         return super().about_all() | {"environment": model_client.endpoint(), "environment_is_default": is_default}
@@ -128,17 +125,11 @@ class EndpointPages(DraftPages[ModelEndpoint]):
     def about(self, row: ModelEndpoint | None) -> dict[str, Any]:
         return {"reference": endpoints.reference_of(row) if row else "", "currency": settings.MODEL_CURRENCY}
 
-    def create(self, form: DraftForm, actor: Actor) -> ModelEndpoint:
-        return endpoints.create(form.draft(), actor)
-
-    def change(self, row: ModelEndpoint, form: DraftForm, actor: Actor) -> ModelEndpoint:
+    def store(self, form: DraftForm, actor: Actor) -> Any:
         try:
-            return endpoints.change(row.pk, form.draft(), actor)
+            return super().store(form, actor)
         except InUse as error:
             raise BadEndpoint({"enabled": str(error)}) from error
-
-    def delete(self, row: ModelEndpoint, actor: Actor) -> None:
-        endpoints.remove(row.pk, actor)
 
     def test(self, request: HttpRequest, name: str) -> HttpResponse:
         if name == ENVIRONMENT:

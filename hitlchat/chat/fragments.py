@@ -1,7 +1,7 @@
 """The pieces of HTML that go to a conversation's page over its websocket; each says by id where it belongs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -9,11 +9,12 @@ from django.template.loader import render_to_string
 from django.utils.html import escape
 from django.utils.translation import gettext as _
 
+from hitlchat.agent.models import Conversation
 from hitlchat.agent.queued import TakenBack
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import see
-from hitlchat.chat import layout, transcript_view
+from hitlchat.chat import transcript_view
 from hitlchat.chat.transcript_view import Asked, MessageView
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.batch import Outcome
@@ -28,18 +29,6 @@ LARGEST: Final = 700 * 1024
 BREAK: Final = "<!--break-->"
 
 
-@dataclass(frozen=True)
-class Everything:
-    """The whole state, with the messages that are in it (`shown`), those of them being written, and the calls that
-    execute, all by id.
-    """
-
-    html: str
-    shown: set[str]
-    streaming: list[str]
-    executing: set[str]
-
-
 def frames(html: str) -> list[str]:
     """Return the fragments in as few frames as can be, none of which is larger than FRAME unless one fragment is."""
     found, size = [list[str]()], 0
@@ -52,27 +41,13 @@ def frames(html: str) -> list[str]:
     return [BREAK.join(pieces) for pieces in found]
 
 
-def everything(
-    conversation_id: UUID, viewer: Actor, laid_out: tuple[list[MessageView], int] | None = None
-) -> Everything:
+def everything(conversation_id: UUID, viewer: Actor, messages: list[MessageView], earlier: int) -> str:
     """Return the whole page, at each connect and whenever it may have missed something.
 
-    What waits for an answer comes first, then the last messages, then those above. `laid_out`: the messages, and the
-    place before which there are more; without them they are laid out meanwhile.
+    What waits for an answer comes first, then the last messages, which are laid out already, then those above.
     """
-    messages, earlier = laid_out or _laid_out(conversation_id)
     around = (run(conversation_id), grants(conversation_id), queued(conversation_id))
-    return Everything(
-        BREAK.join((asks(conversation_id, viewer), *around, *_turns(messages, earlier))),
-        {str(view.message.pk) for view in messages},
-        [str(view.message.pk) for view in messages if view.streaming],
-        {str(each.call.pk) for view in messages for each in view.calls if each.call.status == Status.EXECUTING},
-    )
-
-
-def _laid_out(conversation_id: UUID) -> tuple[list[MessageView], int]:
-    messages, earlier = transcript_view.messages(conversation_id)
-    return layout.lay_out(messages), earlier
+    return BREAK.join((asks(conversation_id, viewer), *around, *_turns(messages, earlier)))
 
 
 def _turns(messages: list[MessageView], earlier: int) -> Iterator[str]:
@@ -133,13 +108,8 @@ def grants(conversation_id: UUID) -> str:
     return f'<div id="grants" hx-swap-oob="innerHTML">{meter}</div>'
 
 
-def message(conversation_id: UUID, message_id: UUID, *, known: bool, laid_out: MessageView | None = None) -> str:
-    """A message that changed, if the page has it (`known`), or one to be added at the end. It is laid out meanwhile,
-    unless it is already.
-    """
-    view = laid_out or transcript_view.message(conversation_id, message_id)
-    if view is not None and laid_out is None:
-        [view] = layout.lay_out([view])
+def message(message_id: str, view: MessageView | None, *, known: bool) -> str:
+    """Return a message that changed, if the page has it (`known`), or one to be added at the end."""
     if view is None:
         return f'<li id="m-{message_id}" hx-swap-oob="delete"></li>' if known else ""
     html, calls = _drawn(view, known=known)
@@ -147,7 +117,6 @@ def message(conversation_id: UUID, message_id: UUID, *, known: bool, laid_out: M
 
 
 def call(conversation_id: UUID, call_id: UUID) -> str:
-    """The line of a call in the transcript."""
     view = transcript_view.call(conversation_id, call_id)
     return render_to_string("chat/_call.html", {"view": view, "oob": True}) if view else ""
 
@@ -167,7 +136,9 @@ def queued(conversation_id: UUID) -> str:
 
 
 def run(conversation_id: UUID) -> str:
-    title = render_to_string("chat/_title.html", {"title": transcript_view.title(conversation_id), "oob": True})
+    # The first message makes it, so it may change while a page is open.
+    title = str(Conversation.objects.get(pk=conversation_id))
+    title = render_to_string("chat/_title.html", {"title": title, "oob": True})
     context = {"run": transcript_view.run(conversation_id), "oob": True}
     total = render_to_string("chat/_total.html", transcript_view.total(conversation_id) | {"oob": True})
     return title + render_to_string("chat/_run.html", context) + render_to_string("chat/_ended.html", context) + total
@@ -196,10 +167,10 @@ def flash(text: str) -> str:
     return f'<div id="flash" hx-swap-oob="innerHTML">{f"<p>{escape(text)}</p>" if text else ""}</div>'
 
 
-def outcomes(told: list[Outcome]) -> str:
+def outcomes(found: list[Outcome]) -> str:
     """Return the outcomes of several answers."""
-    all_counted = all(outcome.counted for outcome in told)
-    html = render_to_string("approvals/_outcomes.html", {"outcomes": told, "all_counted": all_counted})
+    all_counted = all(outcome.counted for outcome in found)
+    html = render_to_string("approvals/_outcomes.html", {"outcomes": found, "all_counted": all_counted})
     return f'<div id="flash" hx-swap-oob="innerHTML">{html}</div>'
 
 

@@ -71,7 +71,7 @@ def lay_out(views: Sequence[MessageView]) -> list[MessageView]:
     """Return the messages of a page with their HTML; for threads that may wait."""
     page, done = Page(), list(views)
     for index in _newest_first(views):
-        done[index] = replace(done[index], html=_begun(_html, *_source(done[index]), page).result())
+        done[index] = replace(done[index], html=_begun(_html, done[index].message, page).result())
     return done
 
 
@@ -79,7 +79,7 @@ async def laid_out(views: Sequence[MessageView]) -> list[MessageView]:
     """Return the same from the event loop. One by one, so that others get their turn in between."""
     page, done = Page(), list(views)
     for index in _newest_first(views):
-        done[index] = replace(done[index], html=await apart(_html, *_source(done[index]), page))
+        done[index] = replace(done[index], html=await apart(_html, done[index].message, page))
     return done
 
 
@@ -132,11 +132,8 @@ def _newest_first(views: Sequence[MessageView]) -> list[int]:
     return [at for at, view in reversed([*enumerate(views)]) if view.message.role in written and not view.streaming]
 
 
-def _source(view: MessageView) -> tuple[str, str]:
-    return view.message.content, f"m-{view.message.pk}"
-
-
-def _html(text: str, place: str, page: Page) -> SafeString:
+def _html(message: Message, page: Page) -> SafeString:
+    text, place = message.content, f"m-{message.pk}"
     key = sha256(f"{place} {get_language()} {text}".encode("utf-8", "surrogatepass")).digest()
     if (found := _cache.get(key)) is not None:
         return found

@@ -1,7 +1,7 @@
 """Markdown of a model, rendered so that nothing in it can act: no raw HTML, no images, no attributes but the listed."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache, partial
 from html import unescape
 from itertools import islice
@@ -24,7 +24,6 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 from hitlchat.base import visible
-from hitlchat.base.visible import Piece
 from hitlchat.chat.mathml import mathml
 
 TAGS = {
@@ -151,15 +150,11 @@ def _cell(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any,
     return self.renderToken(tokens, index, options, env)
 
 
-def _as_is(html: str) -> Callable[..., str]:
-    def rendered(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        if "{" not in html:
-            return html
-        note = tokens[index].meta
-        # The second mention of a note, and what leads back there, has a place of its own.
-        return html.format(number=note["id"] + 1, mention=note.get("subId", 0))
-
-    return rendered
+def _footnote(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    token = tokens[index]
+    number, mention = token.meta.get("id", 0) + 1, token.meta.get("subId", 0)
+    # The second mention of a note, and what leads back there, has a place of its own.
+    return FOOTNOTES[token.type].format(number=number, mention=mention)
 
 
 def _formula(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
@@ -171,10 +166,10 @@ def _formula(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) 
 def _boxes(state: StateCore) -> None:
     """Task lists (GitHub Flavored Markdown, section 5.3), with signs instead of fields that nobody can use."""
     for before, paragraph, token in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
-        is_item = before.type == "list_item_open" and paragraph.type == "paragraph_open" and token.children
-        first = token.children[0] if is_item and token.children else None
-        if first is not None and first.type == "text" and (box := BOXES.get(first.content[:4].lower())):
-            first.content = box + first.content[4:]
+        if before.type == "list_item_open" and paragraph.type == "paragraph_open" and token.children:
+            first = token.children[0]
+            if first.type == "text" and (box := BOXES.get(first.content[:4].lower())):
+                first.content = box + first.content[4:]
 
 
 def _picture(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
@@ -223,8 +218,8 @@ def _parser() -> MarkdownIt:
     # Neither “$5 and $10” nor “US$5” is a formula.
     dollarmath_plugin(made, allow_space=False, allow_digits=False, double_inline=True)
     footnote_plugin(made, inline=False)
-    for rule, html in FOOTNOTES.items():
-        made.add_render_rule(rule, _as_is(html))
+    for rule in FOOTNOTES:
+        made.add_render_rule(rule, _footnote)
     made.core.ruler.after("block", "bounded", _bounded)
     made.core.ruler.after("inline", "boxes", _boxes)
     made.core.ruler.after("boxes", "addresses", _addresses)
@@ -254,7 +249,8 @@ def clean(html: str, *, place: str = "") -> str:
     shown = _with_escapes(cleaned)
     formulas = [len(found[2]) for found in FORMULA.finditer(shown)]
     if len(formulas) <= MOST_FORMULAS and sum(formulas) <= LONGEST_FORMULAS:
-        shown = FORMULA.sub(_set, shown)
+        # What cannot be set stays as its source.
+        shown = FORMULA.sub(lambda each: mathml(unescape(each[2]), block=each[1] == "block") or each[0], shown)
     return FOOTNOTE.sub(partial(_linked, place), shown)
 
 
@@ -262,24 +258,15 @@ def _linked(place: str, mark: re.Match[str]) -> str:
     """Return the part of a footnote that the mark stands for; plain text where it has no place yet."""
     before, kind, number, mention = mark[1] or "", mark[2], mark[3], mark[4]
     note, ref = f"{place}-note-{number}", f"{place}-ref-{number}-{mention}"
-    match kind:
-        case "at":
-            return f'<li id="{note}">' if place else "<li>"
-        case "back" if not place:
-            return ""
-        case "back":
-            back = escape(_("Back to the text"))
-            return f'{before}<a href="#{ref}" aria-label="{back}">↩</a>'
-        case _ if not place:
-            return f"{before}[{number}]"
-        case _:
-            said = escape(_("Footnote {number}").format(number=number))
-            return f'{before}<a id="{ref}" href="#{note}" aria-label="{said}">[{number}]</a>'
-
-
-def _set(formula: re.Match[str]) -> str:
-    """Return the formula as it is set, or its source where that cannot be."""
-    return mathml(unescape(formula[2]), block=formula[1] == "block") or formula[0]
+    if not place:
+        return {"at": "<li>", "back": "", "ref": f"{before}[{number}]"}[kind]
+    if kind == "at":
+        return f'<li id="{note}">'
+    if kind == "back":
+        back = escape(_("Back to the text"))
+        return f'{before}<a href="#{ref}" aria-label="{back}">↩</a>'
+    label = escape(_("Footnote {number}").format(number=number))
+    return f'{before}<a id="{ref}" href="#{note}" aria-label="{label}">[{number}]</a>'
 
 
 def _with_escapes(html: str) -> str:
@@ -294,12 +281,13 @@ def _with_escapes(html: str) -> str:
 
 def _seen(text: str) -> str:
     """`text` is HTML without tags."""
-    pieces = (piece for part in SPACES.split(text) for piece in _pieces(part))
-    return "".join(f'<span class="esc">{piece.text}</span>' if piece.hidden else piece.text for piece in pieces)
-
-
-def _pieces(text: str) -> tuple[Piece, ...]:
-    return (Piece(text),) if SPACES.match(text) else visible.pieces(text)
+    pieces = SPACES.split(text)  # text and white space in turn
+    for at in range(0, len(pieces), 2):
+        shown = (
+            f'<span class="esc">{each.text}</span>' if each.hidden else each.text for each in visible.pieces(pieces[at])
+        )
+        pieces[at] = "".join(shown)
+    return "".join(pieces)
 
 
 @lru_cache(maxsize=4)  # a long text that grows begins as before
@@ -362,13 +350,10 @@ class OpenTail:
     def extend(self, text: str) -> None:
         # What comes at once may be all that was written so far: not one block of it is too long for that.
         for start in range(0, len(text), STEP):
-            self._go_on(text[start : start + STEP])
-
-    def _go_on(self, text: str) -> None:
-        self._open.append(text)
-        self.size += len(text)
-        if self.size - self._rendered > (self._rendered - self._final) // (8 if self._is_plain else 16):
-            self._render()
+            self._open.append(piece := text[start : start + STEP])
+            self.size += len(piece)
+            if self.size - self._rendered > (self._rendered - self._final) // (8 if self._is_plain else 16):
+                self._render()
 
     def _render(self) -> None:
         self._rendered, self.drawn = self.size, self.drawn + 1
@@ -390,7 +375,10 @@ class OpenTail:
         # Whole lines only: what begins like a heading or a fence may yet turn out to be more of the paragraph above.
         tokens = parser.parse(text[: max(text.rfind("\n"), text.rfind("\r")) + 1], {"most": most})
         starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
-        cut = _offset(text, starts[-1]) if len(starts) > 1 else 0
+        cut = 0
+        if len(starts) > 1:
+            # The parser takes a lone carriage return for the end of a line, too.
+            cut = [0, *(end.end() for end in islice(LINE_END.finditer(text), starts[-1]))][-1]
         done = clean(parser.render(text[:cut], {"most": most})) if cut else ""
         tail = clean(parser.render(text[cut:], {"most": most}))
         if max(len(done), len(tail)) > MOST_HTML:
@@ -400,8 +388,3 @@ class OpenTail:
             self._final += cut
         self.tail = tail
         return text[cut:]
-
-
-def _offset(text: str, line: int) -> int:
-    """Return where `line` begins, counting from 0; the parser takes a lone carriage return for a line's end too."""
-    return [0, *(end.end() for end in islice(LINE_END.finditer(text), line))][-1]

@@ -41,8 +41,9 @@ def mathml(latex: str, *, block: bool) -> str:
     """Return `latex` as a `math` element, whose text is escaped; empty if it cannot be set."""
     if len(latex) > LONGEST or MACROS.search(latex):
         return ""
+    latex = ENVIRONMENT.sub(lambda edge: f"\\{edge[1]}{{{ALIKE.get(edge[2], edge[2])}}}", latex)
     try:
-        element = convert_to_element(ENVIRONMENT.sub(_alike, latex), display="block" if block else "inline")
+        element = convert_to_element(latex, display="block" if block else "inline")
     except Exception:
         # The library has no common kind of error for what it cannot read.
         logger.exception("A formula could not be set: its source is shown")
@@ -51,21 +52,14 @@ def mathml(latex: str, *, block: bool) -> str:
     return tostring(element, encoding="unicode")
 
 
-def _alike(edge: re.Match[str]) -> str:
-    return f"\\{edge[1]}{{{ALIKE[edge[2]]}}}" if edge[2] in ALIKE else edge[0]
-
-
 def _tame(element: Element) -> None:
     """Keep what sets a formula: links, styles and colours are for pages of ours alone."""
     if element.tag not in TAGS:
         element.tag = "mrow"
-    element.attrib = {name: value for name, value in element.attrib.items() if _may_stay(name, value)}
+    allowed = {name: value for name, value in element.attrib.items() if name in ATTRIBUTES and VALUE.fullmatch(value)}
+    element.attrib = allowed
     # The library writes signs as character references, and counts on nobody escaping them.
     element.text = unescape(element.text) if element.text else element.text
     element.tail = unescape(element.tail) if element.tail else element.tail
     for child in element:
         _tame(child)
-
-
-def _may_stay(name: str, value: str) -> bool:
-    return name in ATTRIBUTES and VALUE.fullmatch(value) is not None

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from hitlchat.agent import presets, routes, tool_sets
@@ -14,7 +13,6 @@ from hitlchat.agent.models import Preset
 from hitlchat.agent.presets import LONGEST_INSTRUCTIONS, Draft
 from hitlchat.chat.drafts import DraftForm, DraftPages
 from hitlchat.chat.uses import LimitsForm, asks_labels
-from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Asks
 
 
@@ -104,18 +102,7 @@ class PresetPages(DraftPages[Preset]):
     templates = "presets"
     form = PresetForm
     words = "Only administrators may see and change presets."
-
-    def rows(self) -> QuerySet[Preset]:
-        return presets.rows()
-
-    def create(self, form: DraftForm, actor: Actor) -> Preset:
-        return presets.create(form.draft(), actor)
-
-    def change(self, row: Preset, form: DraftForm, actor: Actor) -> Preset:
-        return presets.change(row.pk, form.draft(), actor)
-
-    def delete(self, row: Preset, actor: Actor) -> None:
-        presets.remove(row.pk, actor)
+    flows, rows = presets, staticmethod(presets.rows)
 
 
 app_name = PresetPages.namespace

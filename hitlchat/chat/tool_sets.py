@@ -4,7 +4,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
@@ -15,7 +14,7 @@ from hitlchat.agent.models import ToolSet
 from hitlchat.agent.tool_sets import Draft
 from hitlchat.chat.drafts import DraftForm, DraftPages
 from hitlchat.chat.uses import Pick, picks
-from hitlchat.gate.actor import Actor, actor_of
+from hitlchat.gate.actor import actor_of
 
 
 class ToolSetForm(DraftForm):
@@ -34,8 +33,7 @@ class ToolSetForm(DraftForm):
         return tool_sets.problems(self.draft(), self.row)
 
     def draft(self) -> Draft:
-        given = {name: self.cleaned_data.get(name, "") for name in self.fields}
-        return Draft(**given, tools=self.tools)
+        return Draft(**{name: self.cleaned_data.get(name, "") for name in self.fields}, tools=self.tools)
 
     @property
     def offered(self) -> list[Pick]:
@@ -47,26 +45,15 @@ class ToolSetPages(DraftPages[ToolSet]):
     templates = "tool_sets"
     form = ToolSetForm
     words = "Only administrators may see and change tool sets."
+    flows, rows = tool_sets, staticmethod(tool_sets.standing)
 
     @property
     def urls(self) -> list[URLPattern]:
         return [*super().urls, self.posted("begin", self.begin, "begin")]
 
-    def rows(self) -> QuerySet[ToolSet]:
-        return tool_sets.standing()
-
     def about_all(self) -> dict[str, Any]:
         rows = [(row, len(tool_sets.draft_of(row).tools)) for row in self.rows()]
         return {"rows": rows, "default": tool_sets.default()}
-
-    def create(self, form: DraftForm, actor: Actor) -> ToolSet:
-        return tool_sets.create(form.draft(), actor)
-
-    def change(self, row: ToolSet, form: DraftForm, actor: Actor) -> ToolSet:
-        return tool_sets.change(row.pk, form.draft(), actor)
-
-    def delete(self, row: ToolSet, actor: Actor) -> None:
-        tool_sets.remove(row.pk, actor)
 
     def begin(self, request: HttpRequest) -> HttpResponse:
         """Have new conversations begin with the set that is sent; without one, with all tools."""

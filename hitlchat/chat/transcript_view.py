@@ -74,7 +74,7 @@ class CallView:
     questions: list[QuestionCard]
     can_stop: bool
     # Of a call of an agent, once it works.
-    agent: "AgentView | None" = None
+    agent: "AgentView | None"
 
     @property
     def is_long(self) -> bool:
@@ -186,32 +186,26 @@ def message(conversation_id: UUID, message_id: UUID) -> MessageView | None:
 
 def _views(conversation_id: UUID, shown: list[Message]) -> list[MessageView]:
     calls = _calls(Q(turn_id__in=[each.pk for each in shown]))
-    versions, unsent = branches.versions(shown), _unsent_images(conversation_id, shown)
+    versions = branches.versions(shown)
     used = usage.of_messages(conversation_id, [each.pk for each in shown if each.role == Role.ASSISTANT])
-    return [
-        MessageView(
-            message=row,
-            html=_source(row),
-            calls=calls.get(row.pk, []),
-            versions=versions.get(row.pk),
-            files=[_file(each, unsent) for each in row.attachments.all()] if row.role == Role.USER else [],
-            used=used.get(row.pk),
+    attached = {row.pk: list(row.attachments.all()) for row in shown if row.role == Role.USER}
+    has_images = any(each.is_image for files in attached.values() for each in files)
+    unsent = reading.left_out(Conversation.objects.get(pk=conversation_id)) if has_images else set()
+    views = []
+    for row in shown:
+        # A person's message is on the page twice: to be read, and to be edited.
+        is_long = row.role == Role.USER and len(escape(row.content)) > LONG_AS_HTML
+        views.append(
+            MessageView(
+                message=row,
+                html=_beginning(row.content, SHOWN_OF_THOUGHTS) if is_long else row.content,
+                calls=calls.get(row.pk, []),
+                versions=versions.get(row.pk),
+                files=[_file(each, unsent) for each in attached.get(row.pk, ())],
+                used=used.get(row.pk),
+            )
         )
-        for row in shown
-    ]
-
-
-def _source(row: Message) -> str:
-    """Return the text as it was written. What a person said stands there twice: to be read, and to be changed."""
-    is_long = row.role == Role.USER and len(escape(row.content)) > LONG_AS_HTML
-    return _beginning(row.content, SHOWN_OF_THOUGHTS) if is_long else row.content
-
-
-def _unsent_images(conversation_id: UUID, shown: list[Message]) -> set[UUID]:
-    """Return the images that the model is not sent any more, if one is shown."""
-    if not any(each.is_image for row in shown if row.role == Role.USER for each in row.attachments.all()):
-        return set()
-    return reading.left_out(Conversation.objects.get(pk=conversation_id))
+    return views
 
 
 def chip(row: Attachment) -> dict[str, Any]:
@@ -242,12 +236,8 @@ def asked(conversation_id: UUID, viewer: Actor) -> Asked:
     # Those that were asked more than once are answered by themselves: their yes is for one of them.
     once = [(row, each) for (row, times), each in zip(leads, cards, strict=True) if times == 1]
     groups = batch.groups([row for row, _ in once], [each for _, each in once])
-    return Asked(cards, groups, _held(conversation_id))
-
-
-def _held(conversation_id: UUID) -> int:
     run = Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE).values_list("turn_id", flat=True)
-    return runs.count(run.first())
+    return Asked(cards, groups, runs.count(run.first()))
 
 
 def grants(conversation_id: UUID) -> dict[str, Any]:
@@ -312,37 +302,24 @@ def queued(conversation_id: UUID) -> QuerySet[QueuedMessage]:
     return QueuedMessage.objects.filter(conversation_id=conversation_id).prefetch_related("attachments")
 
 
-def title(conversation_id: UUID) -> str:
-    """The first message makes it, so it may change while a page is open."""
-    return str(Conversation.objects.get(pk=conversation_id))
-
-
 def run(conversation_id: UUID) -> RunView:
-    rows = Conversation.objects.filter(pk=conversation_id)
-    last = rows.values_list("tip", "tip__status", "tip__refused_images", "tip__retrying").first()
+    rows = Conversation.objects.filter(pk=conversation_id).select_related("tip")
+    chat = rows.only("owner_id", "tip__status", "tip__refused_images", "tip__retrying").first()
     family = delegation.family(conversation_id)
     asked = Approval.objects.filter(call__conversation_id__in=family, call__status=Status.WAITING)
     waiting = len(batch.leads(asked.order_by().only("same")))
-    run_id, status, refused, retrying = last or (None, None, False, "")
-    if run_id is None or status is None:
+    if chat is None or chat.tip is None:
         return RunView("", waiting, active=False, run_id=None)
-    found = questions.open_in(conversation_id).values_list("pk", flat=True).first()
-    others = waiting > 0 and not _waits_for_owner(conversation_id, family)
     return RunView(
-        status,
+        chat.tip.status,
         waiting,
-        active=status in ACTIVE,
-        run_id=run_id,
-        for_others=others,
-        question_id=found,
-        refused_images=bool(refused),
-        retrying=retrying or "",
+        active=chat.tip.status in ACTIVE,
+        run_id=chat.tip.pk,
+        for_others=waiting > 0 and not any(deciders.waits_in(each, chat.owner_id) for each in family),
+        question_id=questions.open_in(conversation_id).values_list("pk", flat=True).first(),
+        refused_images=chat.tip.refused_images,
+        retrying=chat.tip.retrying,
     )
-
-
-def _waits_for_owner(conversation_id: UUID, family: list[UUID]) -> bool:
-    owner = Conversation.objects.values_list("owner_id", flat=True).get(pk=conversation_id)
-    return any(deciders.waits_in(each, owner) for each in family)
 
 
 def _file(row: Attachment, unsent: set[UUID]) -> FileView:
@@ -357,7 +334,7 @@ def _calls(which: Q) -> dict[UUID | None, list[CallView]]:
     listed = list(rows.prefetch_related(*more).order_by("position", "created_at"))
     agents = _agents([row.pk for row in listed if row.source == AGENT])
     for row in listed:
-        found.setdefault(row.turn_id, []).append(replace(_call(row), agent=agents.get(row.pk)))
+        found.setdefault(row.turn_id, []).append(_call(row, agents.get(row.pk)))
     return found
 
 
@@ -372,25 +349,20 @@ def _agents(call_ids: list[UUID]) -> dict[UUID, AgentView]:
     below = _agents([row.pk for row in listed if row.source == AGENT])
     steps: dict[UUID | None, list[StepView]] = {}
     for row in listed:
-        steps.setdefault(row.conversation_id, []).append(_step(row, below.get(row.pk)))
+        approval: Approval | None = getattr(row, "approval", None)
+        summary = approval.prompt if approval else _summary(row.arguments)
+        card_key = key(approval.pk, row.round) if approval and row.status == Status.WAITING else ""
+        steps.setdefault(row.conversation_id, []).append(StepView(row, summary, card_key, below.get(row.pk)))
     return {
         call_id: AgentView(where, steps.get(where, [])[:MOST_STEPS], len(steps.get(where, [])) > MOST_STEPS)
         for call_id, where in begun.items()
     }
 
 
-def _step(row: ToolCall, agent: AgentView | None) -> StepView:
+def _call(row: ToolCall, agent: AgentView | None) -> CallView:
     approval: Approval | None = getattr(row, "approval", None)
-    return StepView(
-        row,
-        approval.prompt if approval else _summary(row.arguments),
-        key(approval.pk, row.round) if approval and row.status == Status.WAITING else "",
-        agent,
-    )
-
-
-def _call(row: ToolCall) -> CallView:
-    approval: Approval | None = getattr(row, "approval", None)
+    # One for each time it was asked about and answered.
+    decisions = list(approval.decisions.all()) if approval else []
     text = contents.text(row) if row.status == Status.SUCCEEDED else ""
     return CallView(
         call=row,
@@ -399,7 +371,7 @@ def _call(row: ToolCall) -> CallView:
         grid=None if contents.has_text_beside(row) or not text else grid(contents.structured(row)),
         size=len(text),
         hidden=max(0, len(text) - SHOWN_OF_RESULT),
-        verdict=_verdict(_decisions(approval), row),
+        verdict=_verdict(decisions[-1], row) if decisions else "",
         fate=fate(row, approval),
         arguments=_beginning(canonical.pretty(row.arguments, indent=2), SHOWN_OF_ARGUMENTS),
         output=_beginning(row.output, SHOWN_OF_ARGUMENTS),
@@ -407,10 +379,11 @@ def _call(row: ToolCall) -> CallView:
         approval=approval,
         card_key=key(approval.pk, row.round) if approval else "",
         reason=row.reason,
-        decided_at=decisions[-1].decided_at if (decisions := _decisions(approval)) else None,
+        decided_at=decisions[-1].decided_at if decisions else None,
         looked=attention.words(decisions[-1], approval.disclosure) if approval and decisions else "",
         questions=[question_card(each) for each in row.questions.all()],
         can_stop=stopping.can_stop(row) and not stopping.is_requested(row),
+        agent=agent,
     )
 
 
@@ -421,44 +394,34 @@ def _asked(row: ToolCall, approval: Approval | None) -> str:
 
 
 def _beginning(text: str, most: int) -> str:
-    """Return so much of the text, and how much is left out."""
     if len(text) <= most:
         return text
     left = _("%(hidden)s more characters are kept in the record.") % {"hidden": f"{len(text) - most:,}"}
     return f"{text[:most]}…\n{left}"
 
 
-def _decisions(approval: Approval | None) -> list[Decision]:
-    """Return one for each time it was asked about and answered."""
-    return list(approval.decisions.all()) if approval else []
-
-
 def fate(row: ToolCall, approval: Approval | None) -> str:
-    """Return what became of a call, in plain sentences: who, how long it took, what happened."""
-    said = [_said(decision, row) for decision in _decisions(approval)]
-    said += [
-        _("A grant was given with it: {grant}").format(grant=scope.sentence(each, translated))
-        for each in (approval.grants.all() if approval else ())
-    ]
-    return " ".join(part for part in (*said, _ending(row)) if part)
+    """Return the outcome of a call in plain sentences: who decided, how long it took, and how it ended."""
+    sentences = []
+    if approval is not None:
+        grant = _("A grant was given with it: {grant}")
+        sentences += [_answer(decision, row) for decision in approval.decisions.all()]
+        sentences += [grant.format(grant=scope.sentence(each, translated)) for each in approval.grants.all()]
+    return " ".join(part for part in (*sentences, _ending(row)) if part)
 
 
-def _verdict(decisions: list[Decision], row: ToolCall) -> str:
-    last = decisions[-1] if decisions else None
-    if last is not None and last.verdict == Verdict.APPROVE and question.is_one(row):
-        said = question.in_words(row.arguments)
-        return _("Answered by {name}: “{answer}”").format(name=last.person.get_username(), answer=said)
-    if last is None or (last.verdict == Verdict.APPROVE and last.edited_arguments is None):
-        return ""
+def _verdict(last: Decision, row: ToolCall) -> str:
     name = last.person.get_username()
     if last.verdict == Verdict.APPROVE:
-        return _("Approved with changes by {name}").format(name=name)
+        if question.is_one(row):
+            return _("Answered by {name}: “{answer}”").format(name=name, answer=question.in_words(row.arguments))
+        return "" if last.edited_arguments is None else _("Approved with changes by {name}").format(name=name)
     if not last.reason:
         return _("Declined by {name}").format(name=name)
     return _("Declined by {name}: “{reason}”").format(name=name, reason=decide.shown_reason(last.reason))
 
 
-def _said(decision: Decision, row: ToolCall) -> str:
+def _answer(decision: Decision, row: ToolCall) -> str:
     seconds, yes = (decision.decided_at - row.created_at).total_seconds(), decision.verdict == "approve"
     said = _("Approved by {name}, {how}, after {span}.") if yes else _("Declined by {name}, {how}, after {span}.")
     if yes and question.is_one(row):
@@ -474,17 +437,12 @@ def _said(decision: Decision, row: ToolCall) -> str:
 
 
 def _ending(row: ToolCall) -> str:
-    if question.is_one(row) and row.status in (Status.DECLINED, Status.EXPIRED):
-        return _("The model was told that there is no answer.")
-    return _ending_of_tool(row)
-
-
-def _ending_of_tool(row: ToolCall) -> str:
     match Status(row.status):
-        case Status.DECLINED:
-            return _("It was not executed.")
-        case Status.EXPIRED:
-            return _("Nobody answered in time. It was not executed.")
+        case Status.DECLINED | Status.EXPIRED if question.is_one(row):
+            return _("The model was told that there is no answer.")
+        case Status.DECLINED | Status.EXPIRED:
+            expired = _("Nobody answered in time. It was not executed.")
+            return expired if row.status == Status.EXPIRED else _("It was not executed.")
         case Status.WITHDRAWN | Status.REFUSED | Status.REJECTED:
             return translated(row.reason)
         case Status.UNKNOWN:
@@ -495,9 +453,9 @@ def _ending_of_tool(row: ToolCall) -> str:
         case Status.APPROVED | Status.ALLOWED:
             return _(placing.outlook(row))
         case Status.EXECUTING:
-            who = stopping.requested_by(row)
-            told = _("{name} told it to stop. It may still go on.")
-            return told.format(name=who) if who else _("It is executing now.")
+            name = stopping.requested_by(row)
+            stopped = _("{name} told it to stop. It may still go on.")
+            return stopped.format(name=name) if name else _("It is executing now.")
         case _:
             return ""
 
@@ -505,8 +463,8 @@ def _ending_of_tool(row: ToolCall) -> str:
 def _why_unknown(row: ToolCall) -> str:
     event = row.events.filter(name="call.unknown").last()
     why = str(event.data.get("reason", "")) if event else ""
-    said = f"{why[:1].upper()}{why[1:].rstrip('.')}." if why else "The server stopped while this was executing."
-    return _(said)
+    sentence = f"{why[:1].upper()}{why[1:].rstrip('.')}." if why else "The server stopped while this was executing."
+    return _(sentence)
 
 
 def _summary(arguments: dict[str, Any]) -> str:

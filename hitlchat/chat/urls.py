@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.chat import find, sharing, uses, views
+from hitlchat.chat import find, uses, views
 
 urlpatterns = [
     path("", views.chat, name="chat"),
@@ -13,11 +13,11 @@ urlpatterns = [
     path("chat/<uuid:conversation_id>/change", views.change, name="change-conversation"),
     path("chat/<uuid:conversation_id>/delete", views.delete, name="delete-conversation"),
     path("chat/<uuid:conversation_id>/calls/<uuid:call_id>", views.show_call, name="show-call"),
-    path("chat/<uuid:conversation_id>/share", sharing.share, name="share-conversation"),
+    path("chat/<uuid:conversation_id>/share", views.share, name="share-conversation"),
     path("chat/<uuid:conversation_id>/uses", uses.uses, name="conversation-uses"),
-    path("shared/<uuid:link>", sharing.shared, name="shared"),
-    path("shared/<uuid:link>/before/<int:before>", sharing.earlier, name="shared-earlier"),
-    path("shared/<uuid:link>/attachments/<uuid:attachment_id>", sharing.attachment, name="shared-attachment"),
+    path("shared/<uuid:link>", views.shared, name="shared"),
+    path("shared/<uuid:link>/before/<int:before>", views.shared_earlier, name="shared-earlier"),
+    path("shared/<uuid:link>/attachments/<uuid:attachment_id>", views.shared_attachment, name="shared-attachment"),
     path("chat/<uuid:conversation_id>/restore", views.restore, name="restore-conversation"),
     path("chat/<uuid:conversation_id>", views.conversation, name="conversation"),
 ]

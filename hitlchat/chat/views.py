@@ -1,5 +1,6 @@
-"""The conversation pages, and what a person does with a conversation as a whole."""
+"""The conversation pages, those of shared conversations and of agents, and what a person does with a conversation."""
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
@@ -12,9 +13,10 @@ from django.contrib import messages as notes
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db.models import F, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -29,7 +31,8 @@ from hitlchat.agent.presets import named as named_preset
 from hitlchat.agent.runs import RunActive
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict, NotFound
-from hitlchat.chat import layout, presets, sharing, transcript_view
+from hitlchat.base.visible import see
+from hitlchat.chat import layout, presets, transcript_view
 from hitlchat.gate import deciders, prompt, stricter
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
@@ -40,7 +43,6 @@ from hitlchat.upstreams.elicitation import questions
 MOST_THREADS = 100
 MOST_EXAMPLES = 4
 LONGEST_COUNT = 5
-ASKS = HitlMode.REQUIRED
 
 
 @login_required
@@ -60,19 +62,25 @@ def new_conversation(request: HttpRequest) -> HttpResponse:
     # A form sends line ends as the mail of old did.
     content = request.POST.get("content", "").replace("\r\n", "\n").replace("\x00", "").strip()
     if len(content) > LONGEST_MESSAGE:
-        notes.error(request, _too_long(content))
+        # With the text, of which nothing may be lost.
+        problem = _(
+            "A message has at most %(most)s characters; this one has %(count)s. Nothing was sent. Your text was: "
+            "%(text)s"
+        )
+        numbers = {"most": f"{LONGEST_MESSAGE:,}", "count": f"{len(content):,}"}
+        notes.error(request, problem % {**numbers, "text": content})
         return redirect("chat")
-    attached = request.POST.getlist("attachments")
+    attached, problem = request.POST.getlist("attachments"), _("%(problem)s Your text was: %(text)s")
     try:
         conversation = _begun(request)
     except (routes.NotOffered, NoSuchPreset, Conflict) as error:
-        notes.error(request, _("%(problem)s Your text was: %(text)s") % {"problem": _(str(error)), "text": content})
+        notes.error(request, problem % {"problem": _(str(error)), "text": content})
         return redirect("chat")
     if content or attached:
         try:
             runner.say(conversation, content, attached=[*filter(None, map(uuid_of, attached))])
         except (BadAttachments, RunActive) as error:
-            notes.error(request, _("%(problem)s Your text was: %(text)s") % {"problem": error, "text": content})
+            notes.error(request, problem % {"problem": error, "text": content})
     return redirect("conversation", conversation.pk)
 
 
@@ -98,14 +106,6 @@ def _begun(request: HttpRequest) -> Conversation:
     return found
 
 
-def _too_long(content: str) -> str:
-    """Return what is wrong, with the text, of which nothing may be lost."""
-    said = _(
-        "A message has at most %(most)s characters; this one has %(count)s. Nothing was sent. Your text was: %(text)s"
-    )
-    return said % {"most": f"{LONGEST_MESSAGE:,}", "count": f"{len(content):,}", "text": content}
-
-
 @login_required
 @require_safe
 def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
@@ -113,7 +113,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     # One of theirs, or one that an agent works in for them.
     shown = get_object_or_404(conversations.of(user).select_related("endpoint", "tool_set"), pk=conversation_id)
     if shown.call_id is not None:
-        return sharing.of_agent(request, shown)
+        return _of_agent(request, shown)
     messages, earlier = transcript_view.messages(shown.pk)
     context: dict[str, Any] = {
         "section": "chat",
@@ -134,21 +134,16 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "most_tools": settings.MODEL_TOOLS,
         # Those of the conversation are `messages` here.
         "notes": notes.get_messages(request),
-        **_wanted_call(request, shown),
     }
+    # The call that a link leads to, and where it is if its branch is not shown.
+    wanted = _call_of(shown, uuid_of(request.GET.get("call", "")))
+    if wanted is not None and wanted.turn_id is not None:
+        context |= {"wanted_call": wanted, "hidden": branches.hidden(shown.pk, wanted.turn_id)}
     return render(request, "chat/page.html", context)
 
 
-def _wanted_call(request: HttpRequest, shown: Conversation) -> dict[str, Any]:
-    """Return the call that a link leads to, and where it is if its branch is not shown."""
-    found = _call_of(shown, call_id) if (call_id := uuid_of(request.GET.get("call", ""))) else None
-    if found is None or found.turn_id is None:
-        return {}
-    return {"wanted_call": found, "hidden": branches.hidden(shown.pk, found.turn_id)}
-
-
-def _call_of(conversation: Conversation, call_id: UUID) -> ToolCall | None:
-    return ToolCall.objects.filter(pk=call_id, conversation_id=conversation.pk).first()
+def _call_of(conversation: Conversation, call_id: UUID | None) -> ToolCall | None:
+    return ToolCall.objects.filter(pk=call_id, conversation_id=conversation.pk).first() if call_id else None
 
 
 @login_required
@@ -251,10 +246,63 @@ def restore(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     return redirect("conversation", found.pk)
 
 
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def share(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """Show its owner what colleagues would see; then begin to share it, or end that."""
+    own = get_object_or_404(conversations.own(person(request)), pk=conversation_id)
+    if request.method == "POST":
+        wanted = conversations.share if request.POST.get("shared") == "1" else conversations.unshare
+        wanted(own, actor_of(request))
+        return redirect("share-conversation", own.pk)
+    link = request.build_absolute_uri(reverse("shared", args=[own.share])) if own.share else ""
+    return render(request, "chat/share.html", {"link": link, **_to_read(own)})
+
+
+@login_required
+@require_safe
+def shared(request: HttpRequest, link: UUID) -> HttpResponse:
+    return render(request, "chat/shared.html", _to_read(_behind(link)))
+
+
+@login_required
+@require_safe
+def shared_earlier(request: HttpRequest, link: UUID, before: int) -> HttpResponse:
+    """The messages before place `before`."""
+    return render(request, "chat/_shared_turns.html", _to_read(_behind(link), before))
+
+
+@login_required
+@require_safe
+def shared_attachment(_request: HttpRequest, link: UUID, attachment_id: UUID) -> HttpResponse:
+    """Return a file of a message that is shown."""
+    return keeping.fetched(get_object_or_404(keeping.shared(_behind(link)), pk=attachment_id))
+
+
 def _own(request: HttpRequest, conversation_id: UUID) -> Conversation:
     return get_object_or_404(
         conversations.own(person(request)).select_related("endpoint", "tool_set"), pk=conversation_id
     )
+
+
+def _of_agent(request: HttpRequest, conversation: Conversation) -> HttpResponse:
+    """Show what an agent did to the person for whom it works; it is stopped and answered where it was called."""
+    top = delegation.root(conversation.pk)
+    shown = {"top": conversations.of(person(request)).filter(pk=top, call=None).first()}
+    through = [see(each["tool"]) for each in delegation.agents(conversation.pk)]
+    return render(request, "chat/agent.html", shown | {"agents": through, **_to_read(conversation)})
+
+
+def _behind(link: UUID) -> Conversation:
+    found = conversations.shared(link)
+    if found is None:
+        raise Http404
+    return found
+
+
+def _to_read(conversation: Conversation, before: int | None = None) -> dict[str, Any]:
+    messages, more = transcript_view.messages(conversation.pk, before)
+    return {"section": "chat", "conversation": conversation, "messages": layout.lay_out(messages), "earlier": more}
 
 
 def _just_deleted(request: HttpRequest) -> Conversation | None:
@@ -281,8 +329,10 @@ class Wanted:
 
 def _threads_beside(user: User, current: UUID | None, wanted: Wanted) -> dict[str, Any]:
     asked = questions.open_by_conversation(user.pk)
-    found = list(_threads(user, wanted)[: wanted.most + 1])
-    threads = _counted(found, _at_the_top(deciders.waiting_by_conversation(user.pk)), asked)
+    waiting = _at_the_top(deciders.waiting_by_conversation(user.pk))
+    threads: list[Any] = list(_threads(user, wanted)[: wanted.most + 1])
+    for each in threads:
+        each.waiting, each.asked = waiting.get(each.pk, 0), asked.get(each.pk, 0)
     shown = {
         "groups": _groups(threads[: wanted.most], wanted),
         "wanted": wanted,
@@ -312,18 +362,10 @@ def _groups(threads: list[Any], wanted: Wanted) -> list[tuple[str, list[Any]]]:
 
 def _at_the_top(waiting: dict[UUID, int]) -> dict[UUID, int]:
     """Return how many calls wait in each conversation, those of its agents included."""
-    found: dict[UUID, int] = {}
+    found: Counter[UUID] = Counter()
     tops = delegation.roots(waiting) if waiting else {}
     for conversation_id, times in waiting.items():
-        top = tops[conversation_id]
-        found[top] = found.get(top, 0) + times
-    return found
-
-
-def _counted(found: list[Any], waiting: dict[UUID, int], asked: dict[UUID | None, int]) -> list[Any]:
-    """Return each with how many calls wait in it (`waiting`), and how many questions of servers (`asked`)."""
-    for each in found:
-        each.waiting, each.asked = waiting.get(each.pk, 0), asked.get(each.pk, 0)
+        found[tops[conversation_id]] += times
     return found
 
 
@@ -338,8 +380,6 @@ def _threads(user: User, wanted: Wanted) -> QuerySet[Conversation]:
 
 def _examples(tools: QuerySet[Tool]) -> list[str]:
     """Sentences to begin with, from the tools' own examples: first those that ask and do no lasting harm."""
-    found = []
-    for tool in sorted(tools.order_by("-name"), key=lambda tool: (abs(tool.risk_level - 2), tool.hitl_mode != ASKS)):
-        if tool.example is not None and tool.prompt_template:
-            found.append(prompt.render(tool.prompt_template, tool.name, tool.example))
-    return found[:MOST_EXAMPLES]
+    found = [tool for tool in tools.order_by("-name") if tool.example is not None and tool.prompt_template]
+    found.sort(key=lambda tool: (abs(tool.risk_level - 2), tool.hitl_mode != HitlMode.REQUIRED))
+    return [prompt.render(tool.prompt_template, tool.name, tool.example) for tool in found[:MOST_EXAMPLES]]

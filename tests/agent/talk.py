@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from hitlchat.agent import runner, writing
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run, RunStatus
 from hitlchat.base.database import in_db
+from hitlchat.chat import fragments, layout, transcript_view
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status
@@ -25,6 +26,12 @@ class Talk:
     async def another(self) -> "Talk":
         """A new conversation of the same person."""
         return Talk(await Conversation.objects.acreate(owner=self.owner), self.owner)
+
+    def page(self) -> str:
+        """What its page is sent when it connects."""
+        messages, earlier = transcript_view.messages(self.conversation.pk)
+        viewer = signed_in(self.owner)
+        return fragments.everything(self.conversation.pk, viewer, layout.lay_out(messages), earlier)
 
     async def say(self, content: str = "Do it.") -> Run:
         _, run_id = await in_database(runner.say)(self.conversation, content)

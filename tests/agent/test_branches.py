@@ -15,7 +15,6 @@ from hitlchat.agent.answer import Answer
 from hitlchat.agent.branches import NoSuchVersion
 from hitlchat.agent.models import Conversation, Message, MessageState, Role, Run, RunStatus
 from hitlchat.agent.runs import Gone, RunActive
-from hitlchat.chat import fragments
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from tests.agent.talk import Talk, in_database
@@ -222,7 +221,7 @@ async def test_what_the_model_thought_first_is_kept_and_shown_folded(talk: Talk,
     await talk.ask("May I?")
     answer = await Message.objects.aget(conversation=talk.conversation, role=Role.ASSISTANT)
     assert (answer.content, answer.reasoning) == ("Yes.", "The person asks whether.")
-    page = await in_database(fragments.message)(talk.conversation.pk, answer.pk, known=False)
+    page = await in_database(talk.page)()
     assert "What the model thought first" in page
     assert "The person asks whether." in page
 
@@ -251,7 +250,7 @@ async def test_thoughts_of_an_answer_that_was_cut_off_are_kept_and_shown_folded(
     assert (await talk.ask("May I?")).status == RunStatus.FAILED
     answer = await cut(talk)
     assert (answer.content, answer.reasoning, answer.state) == (content, "The person asks whether.", MessageState.CUT)
-    page = await in_database(fragments.message)(talk.conversation.pk, answer.pk, known=False)
+    page = await in_database(talk.page)()
     assert "The person asks whether." in page
     scripted_model.enqueue(text("Yes."))
     await talk.ask("And now?")

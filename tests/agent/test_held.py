@@ -112,7 +112,7 @@ async def test_what_needs_no_question_runs_meanwhile_and_what_is_withdrawn_makes
     turn = (await talk.run()).turn_id
     assert turn is not None
     third = await ToolCall.objects.aget(turn_id=turn, position=2)
-    assert f'id="call-{third.pk}"' in await in_database(fragments.message)(talk.conversation.pk, turn, known=True)
+    assert f'id="call-{third.pk}"' in await in_database(talk.page)()
     await talk.stop()
 
 

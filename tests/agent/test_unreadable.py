@@ -8,7 +8,6 @@ from django.test import Client
 
 from hitlchat.agent import conversations, export, transcript
 from hitlchat.agent.models import MessageState, Role, RunStatus
-from hitlchat.chat import fragments
 from hitlchat.gate import decide, results
 from hitlchat.gate.models import Approval, Outcome, ToolCall
 from hitlchat.gate.sources import ToolResult
@@ -48,7 +47,7 @@ async def test_half_a_character_in_what_a_call_gave_is_no_end_of_its_conversatio
 
 def _shown_everywhere(talk: Talk) -> None:
     assert "".join(export.as_markdown(talk.conversation)).encode()
-    assert str(fragments.everything(talk.conversation.pk, signed_in(talk.owner))).encode()
+    assert talk.page().encode()
     browser = Client()
     browser.force_login(talk.owner)
     for path in ("", "/messages", "/export?format=json"):

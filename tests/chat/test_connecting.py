@@ -8,11 +8,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.asgi import application
-from hitlchat.chat import fragments
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab, SignIn
 from tests.chat.tab import ORIGIN, Tab, cookie_of
-from tests.conftest import signed_in
 from tests.recorder import recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import SECONDS
@@ -44,7 +42,7 @@ async def test_a_page_gets_the_whole_state_at_once(
     await talk.say("Send it")
     await talk.asked()
     whole = await (await open_tab()).next()
-    assert whole == (await in_database(fragments.everything)(talk.conversation.pk, signed_in(talk.owner))).html
+    assert whole == await in_database(talk.page)()
     for part in ("Hello Bob.", "data-approve", "Waiting for your answer"):
         assert part in whole
 

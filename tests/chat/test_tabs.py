@@ -11,7 +11,6 @@ from pytest_django import Settings
 from hitlchat.agent import writing
 from hitlchat.agent.models import Conversation, Role, RunStatus
 from hitlchat.base.background import background
-from hitlchat.chat import fragments
 from hitlchat.gate import perform, queue
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Approval, ToolCall
@@ -20,7 +19,6 @@ from hitlchat.gate.transition import move
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab
 from tests.chat.tab import Tab, cookie_of
-from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import soon, stored
@@ -75,7 +73,7 @@ async def test_a_burst_that_overruns_the_channel_layer_is_healed_by_the_next_con
     again = await open_tab()
     whole = await again.next()
     assert "Seen by nobody." in whole
-    assert whole == (await in_database(fragments.everything)(talk.conversation.pk, signed_in(talk.owner))).html
+    assert whole == await in_database(talk.page)()
 
 
 async def test_a_resync_makes_an_open_page_equal_to_the_database(
@@ -85,7 +83,7 @@ async def test_a_resync_makes_an_open_page_equal_to_the_database(
     await talk.ask()
     await writing.tell(talk.conversation.pk, "resync")
     whole = await tab.until('<ol id="turns" hx-swap-oob="innerHTML">')
-    assert whole == (await in_database(fragments.everything)(talk.conversation.pk, signed_in(talk.owner))).html
+    assert whole == await in_database(talk.page)()
 
 
 @on_servers
