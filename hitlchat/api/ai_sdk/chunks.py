@@ -1,9 +1,9 @@
-"""Chunks of the UI message stream: what a client has not been told yet of a run, from its rows as they are.
+"""Chunks of the UI message stream: what a client does not have yet of a run, from its rows; and messages made of them.
 
 One message of the protocol is all that the assistant says in one run, with the id of the run; each turn is a step.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -17,6 +17,7 @@ from hitlchat.gate.models import HitlMode, ToolCall
 from hitlchat.gate.status import SETTLED, STARTED, Status
 
 Chunk = dict[str, Any]
+Part = dict[str, Any]
 
 YES: Final = frozenset({Status.ALLOWED, Status.APPROVED, *STARTED})
 # Of a question whose wording does not matter any more.
@@ -46,7 +47,7 @@ def approval_id(run_id: UUID, call_id: UUID) -> str:
 
 
 @dataclass
-class _Told:
+class _SentCall:
     """One call as the client has it: its arguments, the question, its answer, its status."""
 
     arguments: str = ""
@@ -70,12 +71,12 @@ class Telling:
     _sent: dict[UUID, int] = field(default_factory=dict)
     _open: UUID | None = None
     _thoughts: set[UUID] = field(default_factory=set)
-    _said: set[UUID] = field(default_factory=set)
-    _calls: dict[UUID, _Told] = field(default_factory=dict)
+    _notices: set[UUID] = field(default_factory=set)
+    _calls: dict[UUID, _SentCall] = field(default_factory=dict)
 
     def knows(self, call_id: UUID, state: str) -> None:
         """Note that the client has this call, in a state that the protocol has for parts."""
-        told = self._calls.setdefault(call_id, _Told())
+        told = self._calls.setdefault(call_id, _SentCall())
         told.question = BEFORE if state.startswith("approval-") else ""
         told.is_over = state.startswith("output-")
 
@@ -92,9 +93,11 @@ class Telling:
         for turn in found:
             if turn.message.role == Role.ASSISTANT:
                 yield from self._turn(turn, asked, thoughts)
-            elif turn.message.pk not in self._said:
-                self._said.add(turn.message.pk)
-                yield _notice(turn.message)
+            elif turn.message.pk not in self._notices:
+                self._notices.add(turn.message.pk)
+                kind = "summary" if turn.message.role == Role.SUMMARY else "notice"
+                data = {"kind": kind, "text": turn.message.content}
+                yield {"type": "data-notice", "id": str(turn.message.pk), "data": data}
 
     def delta(self, message_id: UUID, base: int, text: str) -> Iterator[Chunk] | None:
         """Tell more of the answer that is being written, whose characters from `base` on are `text`.
@@ -122,7 +125,10 @@ class Telling:
         # Those of an answer that has begun are whole.
         if known and message.pk not in self._thoughts and (message.content or not is_written):
             self._thoughts.add(message.pk)
-            yield from _reasoning(message.pk, known)
+            name = f"{message.pk}-thoughts"
+            yield {"type": "reasoning-start", "id": name}
+            yield {"type": "reasoning-delta", "id": name, "delta": known}
+            yield {"type": "reasoning-end", "id": name}
         if message.pk not in self._sent or self._open == message.pk:
             yield from self._grown(message.pk, message.content[self._sent.get(message.pk, 0) :])
             if not is_written:
@@ -157,7 +163,7 @@ class Telling:
 
     def _call(self, call: ToolCall, asked: Asked | None) -> Iterator[Chunk]:
         is_new = call.pk not in self._calls
-        told = self._calls.setdefault(call.pk, _Told())
+        told = self._calls.setdefault(call.pk, _SentCall())
         if told.is_over:
             return
         arguments = canonical.dumps(_arguments(call))
@@ -168,12 +174,16 @@ class Telling:
             told.is_over = True
         if asked is not None or _is_automatic(call):
             yield from self._question(call, told, asked)
-        yield from _status(call, told)
+        if call.status != told.state:
+            # In our own words: the protocol has fewer.
+            told.state = call.status
+            data = {"toolCallId": str(call.pk), "status": call.status, "isAutomatic": ran_unasked(call)}
+            yield {"type": "data-call", "id": str(call.pk), "data": data}
         if call.status in SETTLED and not told.is_over:
             told.is_over = True
             yield _output(call)
 
-    def _question(self, call: ToolCall, told: _Told, asked: Asked | None) -> Iterator[Chunk]:
+    def _question(self, call: ToolCall, told: _SentCall, asked: Asked | None) -> Iterator[Chunk]:
         """Tell that people are asked, again where something about the question has changed, and their answer."""
         name = approval_id(self.run_id, call.pk)
         # What was answered already is asked once, so that the answer has its place.
@@ -190,16 +200,66 @@ class Telling:
             yield {"type": "tool-approval-response", "approvalId": name, "approved": answer[0]} | reason
 
 
-def _notice(message: Message) -> Chunk:
-    kind = "summary" if message.role == Role.SUMMARY else "notice"
-    return {"type": "data-notice", "id": str(message.pk), "data": {"kind": kind, "text": message.content}}
+class Parts:
+    """The parts of one message, put together of chunks in the way in which the AI SDK does it."""
 
+    def __init__(self) -> None:
+        self.found: list[Part] = []
+        self._by_id: dict[str, Part] = {}
 
-def _reasoning(message_id: UUID, thoughts: str) -> Iterator[Chunk]:
-    name = f"{message_id}-thoughts"
-    yield {"type": "reasoning-start", "id": name}
-    yield {"type": "reasoning-delta", "id": name, "delta": thoughts}
-    yield {"type": "reasoning-end", "id": name}
+    @classmethod
+    def of(cls, chunks: Iterable[Chunk]) -> list[Part]:
+        parts = cls()
+        for chunk in chunks:
+            _READERS[chunk["type"]](parts, chunk)
+        return parts.found
+
+    def begin(self, chunk: Chunk) -> None:
+        kind = chunk["type"].removesuffix("-start")
+        own = {"id": chunk["id"]} if kind == "reasoning" else {}
+        self._add(chunk["id"], {"type": kind, **own, "text": "", "state": "streaming"})
+
+    def grow(self, chunk: Chunk) -> None:
+        self._by_id[chunk["id"]]["text"] += chunk["delta"]
+
+    def close(self, chunk: Chunk) -> None:
+        self._by_id[chunk["id"]]["state"] = "done"
+
+    def step(self, _chunk: Chunk) -> None:
+        self.found.append({"type": "step-start"})
+
+    def data(self, chunk: Chunk) -> None:
+        name = f"{chunk['type']} {chunk['id']}"
+        part = self._by_id.get(name) or self._add(name, {"type": chunk["type"], "id": chunk["id"]})
+        part["data"] = chunk["data"]
+
+    def call(self, chunk: Chunk) -> None:
+        name, call = chunk["toolName"], chunk["toolCallId"]
+        kind: Part = {"type": "dynamic-tool", "toolName": name} if chunk.get("dynamic") else {"type": f"tool-{name}"}
+        part = self._by_id.get(call) or self._add(call, {**kind, "toolCallId": call})
+        part |= {"state": "input-available", "input": chunk["input"]}
+        if chunk["type"] == "tool-input-error":
+            part |= {"state": "output-error", "errorText": chunk["errorText"]}
+
+    def request(self, chunk: Chunk) -> None:
+        names = {"approvalId": "id", "approvalDescriptor": "descriptor", "reason": "requestReason"}
+        approval = {names.get(name, name): chunk[name] for name in chunk if name not in ("type", "toolCallId")}
+        part = self._by_id[chunk["approvalId"]] = self._by_id[chunk["toolCallId"]]
+        part |= {"state": "approval-requested", "approval": approval}
+
+    def response(self, chunk: Chunk) -> None:
+        part = self._by_id[chunk["approvalId"]]
+        part["state"] = "approval-responded"
+        part["approval"] |= {name: chunk[name] for name in ("approved", "reason") if name in chunk}
+
+    def output(self, chunk: Chunk) -> None:
+        output: Part = {name: chunk[name] for name in ("output", "errorText") if name in chunk}
+        self._by_id[chunk["toolCallId"]] |= {"state": chunk["type"].removeprefix("tool-"), **output}
+
+    def _add(self, name: str, part: Part) -> Part:
+        self.found.append(part)
+        self._by_id[name] = part
+        return part
 
 
 def _input(call: ToolCall) -> Chunk:
@@ -212,34 +272,25 @@ def _input(call: ToolCall) -> Chunk:
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
     """Return what was called with. The answer to a question is kept there too, and is what the client gave."""
-    arguments: dict[str, Any] = call.arguments
-    if not question.is_one(call):
-        return arguments
-    return {name: value for name, value in arguments.items() if name != question.ANSWER}
+    is_question = question.is_one(call)
+    return {name: value for name, value in call.arguments.items() if not (is_question and name == question.ANSWER)}
 
 
 def _facts(asked: Asked | None) -> Chunk:
     if asked is None:
         return {"isAutomatic": True}
-    shape = asked.shape
-    described = shape.model_dump(mode="json", by_alias=True, exclude={"arguments", "result", "error", "decisions"})
+    shape, hidden = asked.shape, {"arguments", "result", "error", "decisions"}
+    described = shape.model_dump(mode="json", by_alias=True, exclude=hidden) | {"mayDecide": asked.may_decide}
     # The digest comes back with the answer, which so says to what it is one.
-    return {
-        "reason": shape.reason,
-        "signature": shape.consent_digest,
-        "approvalDescriptor": described | {"mayDecide": asked.may_decide},
-    }
+    return {"reason": shape.reason, "signature": shape.consent_digest, "approvalDescriptor": described}
 
 
 def _is_automatic(call: ToolCall) -> bool:
     """Return whether rules, or a grant, answered in a person's place. A tool that never asks is asked about by none."""
     if approval_of(call) is not None:
         return False
-    if call.status == Status.REFUSED:
-        return True
-    return ran_unasked(call) and (
-        call.grant_id is not None or call.tool is None or call.tool.hitl_mode != HitlMode.DISABLED
-    )
+    may_ask = call.grant_id is not None or call.tool is None or call.tool.hitl_mode != HitlMode.DISABLED
+    return call.status == Status.REFUSED or (ran_unasked(call) and may_ask)
 
 
 def _answer(call: ToolCall) -> tuple[bool, str] | None:
@@ -251,21 +302,12 @@ def _answer(call: ToolCall) -> tuple[bool, str] | None:
         return is_yes, call.reason
     if is_yes:
         return True, ""
-    given = decide.given(decisions_of(call)) if status == Status.DECLINED else ""
-    return False, given if status == Status.DECLINED else _why_not(call)
+    return False, decide.given(decisions_of(call)) if status == Status.DECLINED else _why_not(call)
 
 
 def _why_not(call: ToolCall) -> str:
     said = results.MESSAGES[Status(call.status)]
     return f"{said} {call.reason}" if call.status == Status.WITHDRAWN and call.reason else said
-
-
-def _status(call: ToolCall, told: _Told) -> Iterator[Chunk]:
-    """Tell the status in our own words: the protocol has fewer."""
-    if call.status != told.state:
-        told.state = call.status
-        data = {"toolCallId": str(call.pk), "status": call.status, "isAutomatic": ran_unasked(call)}
-        yield {"type": "data-call", "id": str(call.pk), "data": data}
 
 
 def _output(call: ToolCall) -> Chunk:
@@ -278,3 +320,24 @@ def _output(call: ToolCall) -> Chunk:
     if status == Status.FAILED and call.error:
         return {"type": "tool-output-error", **told, "errorText": results.sentence(call.error)}
     return {"type": "tool-output-error", **told, "errorText": _why_not(call)}
+
+
+_READERS: Final[Mapping[str, Callable[[Parts, Chunk], None]]] = {
+    "text-start": Parts.begin,
+    "text-delta": Parts.grow,
+    "text-end": Parts.close,
+    "reasoning-start": Parts.begin,
+    "reasoning-delta": Parts.grow,
+    "reasoning-end": Parts.close,
+    "start-step": Parts.step,
+    "finish-step": lambda _parts, _chunk: None,
+    "data-notice": Parts.data,
+    "data-call": Parts.data,
+    "tool-input-available": Parts.call,
+    "tool-input-error": Parts.call,
+    "tool-approval-request": Parts.request,
+    "tool-approval-response": Parts.response,
+    "tool-output-available": Parts.output,
+    "tool-output-error": Parts.output,
+    "tool-output-denied": Parts.output,
+}

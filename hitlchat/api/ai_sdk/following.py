@@ -3,8 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Iterator
 from time import monotonic
 from typing import Any, Final
 from uuid import UUID
@@ -12,13 +11,12 @@ from uuid import UUID
 import django.db
 from channels.layers import get_channel_layer
 from django.conf import settings
-from django.db.models import QuerySet
 
 from hitlchat.agent import writing
 from hitlchat.agent.models import ACTIVE, Message, Role, Run, RunStatus
 from hitlchat.api import approvals, calls
 from hitlchat.api.ai_sdk.chunks import Asked, Chunk, Telling, Turn
-from hitlchat.api.approvals import Approval
+from hitlchat.api.auth import Credential
 from hitlchat.base import database, event_stream
 from hitlchat.base.background import layer_errors
 from hitlchat.base.database import in_db
@@ -40,7 +38,6 @@ DONE: Final = event_stream.text("[DONE]")
 # Why a message ended, in the words of the protocol: with it the client does not go on by itself after a stop.
 REASONS: Final = {RunStatus.DONE: "stop", RunStatus.STOPPED: "interrupted"}
 
-
 # How many streams each person has open here.
 _open: Counter[int] = Counter()
 
@@ -60,35 +57,9 @@ def require_room(user_id: int) -> None:
         raise TooManyStreams
 
 
-@dataclass(frozen=True)
-class Listener:
-    """A client: as whom it acts, and whether its credential still stands."""
-
-    user_id: int
-    actor: Actor
-    name: str
-    stands: Callable[[], bool]
-
-
-@dataclass(frozen=True)
-class State:
-    """A run as it is stored, from the last step on that the client has. `is_their_turn`: it waits for this person."""
-
-    run: Run
-    turns: list[Turn]
-    asked: dict[UUID, Asked]
-    is_their_turn: bool
-
-
-def stream(run_id: UUID, conversation_id: UUID, listener: Listener, telling: Telling) -> event_stream.EventStream:
+def stream(conversation_id: UUID, credential: Credential, telling: Telling) -> event_stream.EventStream:
     """Return an answer that tells the run until it is over, or until it is this person's turn."""
-    following = Following(run_id, conversation_id, listener, telling)
-    return event_stream.EventStream(following.events(), HEADERS)
-
-
-def rows(run_id: UUID) -> QuerySet[Message]:
-    """Return what the assistant and hitlchat say in this run."""
-    return Message.objects.filter(run_id=run_id).exclude(role__in=(Role.TOOL, Role.USER)).order_by("seq")
+    return event_stream.EventStream(Following(conversation_id, credential, telling).events(), HEADERS)
 
 
 def turns(messages: list[Message]) -> list[Turn]:
@@ -99,7 +70,7 @@ def turns(messages: list[Message]) -> list[Turn]:
     return [Turn(each, tuple(found.get(each.pk, ()))) for each in messages]
 
 
-def asked(found: list[Turn], actor: Actor, name: str) -> dict[UUID, Asked]:
+def asked(found: list[Turn], actor: Actor) -> dict[UUID, Asked]:
     """Return the questions about these calls; those that wait count as shown to the person now."""
     among = [call.pk for turn in found for call in turn.calls if not question.is_one(call)]
     if not among:
@@ -107,24 +78,27 @@ def asked(found: list[Turn], actor: Actor, name: str) -> dict[UUID, Asked]:
     shown = list(approvals.with_all(gate.Approval.objects.filter(call__in=among)))
     for row in shown:
         attention.shown(row, actor)
-    both = zip(shown, approvals.approvals(shown), strict=True)
-    return {row.call_id: Asked(shape, _may_decide(row, shape, actor, name)) for row, shape in both}
+    questions = {}
+    for row, shape in zip(shown, approvals.approvals(shown), strict=True):
+        is_open = row.call.status == Status.WAITING and actor.name not in shape.approved_by
+        questions[row.call_id] = Asked(shape, is_open and deciders.may_decide(actor, row.call))
+    return questions
 
 
-def _may_decide(row: gate.Approval, shape: Approval, actor: Actor, name: str) -> bool:
-    if row.call.status != Status.WAITING or name in shape.approved_by:
-        return False
-    return deciders.may_decide(actor, row.call)
-
-
-def _state(run_id: UUID, since: int, listener: Listener) -> State | None:
-    """None: the run is gone, with its conversation."""
-    run = Run.objects.select_related("conversation").filter(pk=run_id, conversation__deleted_at=None).first()
+def _stored(telling: Telling, actor: Actor) -> tuple[list[Chunk], list[Chunk] | None]:
+    """Return what is new in the run as it is stored, and the end of its stream, if that has come."""
+    run = Run.objects.select_related("conversation").filter(pk=telling.run_id, conversation__deleted_at=None).first()
     if run is None:
-        return None
-    found = turns(list(rows(run_id).filter(seq__gte=since)))
-    shown = asked(found, listener.actor, listener.name)
-    return State(run, found, shown, _is_their_turn(run, found, shown, listener.actor))
+        return [], [{"type": "error", "errorText": GONE}]
+    messages = Message.objects.filter(run=run, seq__gte=telling.since).exclude(role__in=(Role.TOOL, Role.USER))
+    found = turns(list(messages.order_by("seq")))
+    shown = asked(found, actor)
+    written = writing.so_far(run.pk)
+    chunks = list(telling.update(found, shown, written.reasoning if written else ""))
+    if run.status not in ACTIVE:
+        return chunks, list(_ends(run))
+    is_their_turn = _is_their_turn(run, found, shown, actor)
+    return chunks, [{"type": "finish", "finishReason": "tool-calls"}] if is_their_turn else None
 
 
 def _is_their_turn(run: Run, found: list[Turn], shown: dict[UUID, Asked], actor: Actor) -> bool:
@@ -188,10 +162,9 @@ class Events:
 class Following:
     """One client that listens to one run."""
 
-    def __init__(self, run_id: UUID, conversation_id: UUID, listener: Listener, telling: Telling) -> None:
-        self._run_id = run_id
+    def __init__(self, conversation_id: UUID, credential: Credential, telling: Telling) -> None:
         self._conversation_id = conversation_id
-        self._listener = listener
+        self._credential = credential
         self._telling = telling
         self._checked_at = monotonic()
         self._ends: list[Chunk] | None = None
@@ -199,12 +172,12 @@ class Following:
     async def events(self) -> AsyncGenerator[bytes, None]:
         """Yield the stream, with comments while there is nothing to tell."""
         coming = Events(self._conversation_id)
-        _open[self._listener.user_id] += 1
+        _open[self._credential.user.pk] += 1
         try:
             yield event_stream.OPEN
             # Before the state is read, so that nothing can happen unseen in between.
             await coming.open()
-            yield event_stream.event({"type": "start", "messageId": str(self._run_id)})
+            yield event_stream.event({"type": "start", "messageId": str(self._telling.run_id)})
             event: dict[str, Any] | None = None
             has_waited = False
             while self._ends is None:
@@ -217,18 +190,22 @@ class Following:
                     event, has_waited = await coming.next(settings.STREAM_KEEP_ALIVE_SECONDS), True
             yield b"".join(map(event_stream.event, [*self._telling.end(), *self._ends])) + DONE
         finally:
-            _open[self._listener.user_id] -= 1
+            _open[self._credential.user.pk] -= 1
             await coming.close()
 
     async def _heard(self, event: dict[str, Any] | None) -> list[Chunk]:
         """Return what there is to tell after `event`: of text that grows what it says, else what is stored by now."""
         try:
-            if not await self._stands():
-                return self._end({"type": "error", "errorText": SIGNED_OUT})
+            # Again now and then: a stream outlives its request, and must not go on telling.
+            if monotonic() - self._checked_at > CHECK_SECONDS:
+                self._checked_at = monotonic()
+                if not await in_db(self._credential.stands)():
+                    return self._end({"type": "error", "errorText": SIGNED_OUT})
             grown = self._grown(event)
             if grown is not None:
                 return grown
-            return await self._stored() + (self._grown(event) or [])
+            chunks, self._ends = await in_db(_stored)(self._telling, self._credential.actor)
+            return chunks + (self._grown(event) or [])
         except django.db.Error as error:
             logger.exception("A stream of conversation %s could not be told", self._conversation_id)
             return self._end({"type": "error", "errorText": database.SENTENCES.get(database.trouble(error), FAILED)})
@@ -239,28 +216,9 @@ class Following:
         told = self._telling.delta(UUID(event["message"]), event["base"], event["text"])
         return None if told is None else list(told)
 
-    async def _stored(self) -> list[Chunk]:
-        state = await in_db(_state)(self._run_id, self._telling.since, self._listener)
-        if state is None:
-            return self._end({"type": "error", "errorText": GONE})
-        written = writing.so_far(self._run_id)
-        told = list(self._telling.update(state.turns, state.asked, written.reasoning if written else ""))
-        if state.run.status not in ACTIVE:
-            self._ends = list(_ends(state.run))
-        elif state.is_their_turn:
-            self._ends = [{"type": "finish", "finishReason": "tool-calls"}]
-        return told
-
     def _end(self, chunk: Chunk) -> list[Chunk]:
         self._ends = [chunk]
         return []
-
-    async def _stands(self) -> bool:
-        """Asked again now and then: a stream outlives its request, and must not go on telling."""
-        if monotonic() - self._checked_at <= CHECK_SECONDS:
-            return True
-        self._checked_at = monotonic()
-        return await in_db(self._listener.stands)()
 
 
 def _ends(run: Run) -> Iterator[Chunk]:

@@ -20,6 +20,7 @@ from hitlchat.agent.models import LONGEST_MESSAGE, Conversation
 from hitlchat.api.approvals import Reason
 from hitlchat.api.contract import STORABLE, Body, Object
 from hitlchat.base import canonical
+from hitlchat.base.ids import uuid_of
 
 LONGEST_ID: Final = 100
 # Up to here JavaScript knows whole numbers exactly.
@@ -53,10 +54,6 @@ class PostedPart(Posted):
     error_text: str = ""
     approval: PostedApproval | None = None
 
-    @property
-    def is_tool(self) -> bool:
-        return self.type == "dynamic-tool" or self.type.startswith("tool-")
-
 
 class PostedMessage(Posted):
     id: Id
@@ -74,12 +71,8 @@ class PostedMessage(Posted):
         return [part for part in self.parts if part.type == "file"]
 
     @property
-    def steps(self) -> int:
-        return sum(part.type == "step-start" for part in self.parts)
-
-    @property
-    def tools(self) -> Iterator[PostedPart]:
-        return (part for part in self.parts if part.is_tool)
+    def tools(self) -> list[PostedPart]:
+        return [part for part in self.parts if part.type == "dynamic-tool" or part.type.startswith("tool-")]
 
 
 class PostedChat(Posted):
@@ -100,11 +93,9 @@ class PostedChat(Posted):
         try:
             return PostedMessage.model_validate(self.messages[place])
         except BadFields as error:
-            raise ValidationError([_placed(found, place) for found in error.errors()]) from error
-
-
-def _placed(found: Any, place: int) -> dict[str, Any]:
-    return {"type": found["type"], "msg": found["msg"], "loc": ("body", "body", "messages", place, *found["loc"])}
+            at = ("body", "body", "messages", place)
+            found = [{"type": one["type"], "msg": one["msg"], "loc": (*at, *one["loc"])} for one in error.errors()]
+            raise ValidationError(found) from error
 
 
 class ApprovalResponse(Body):
@@ -131,17 +122,16 @@ class ClientResult(Body):
 
 def attached(conversation: Conversation, files: Sequence[PostedPart]) -> list[UUID]:
     """Return the ids of files: those that were sent ahead, and of those that came along as data, once they are kept."""
-    return [_attached(conversation, place, each) for place, each in enumerate(files)]
-
-
-def _attached(conversation: Conversation, place: int, part: PostedPart) -> UUID:
-    if part.url.startswith("data:"):
-        return keeping.add(conversation, part.filename or f"file-{place + 1}", _data(place, part.url)).pk
-    try:
-        return UUID(part.url.rstrip("/").rpartition("/")[2])
-    except ValueError:
-        said = "Expected a data URL, or /api/attachments/… of a file that was sent ahead."
-        raise refused("files", said, place) from None
+    ids: list[UUID] = []
+    for place, part in enumerate(files):
+        if part.url.startswith("data:"):
+            ids.append(keeping.add(conversation, part.filename or f"file-{place + 1}", _data(place, part.url)).pk)
+        elif (file_id := uuid_of(part.url.rstrip("/").rpartition("/")[2])) is not None:
+            ids.append(file_id)
+        else:
+            why = "Expected a data URL, or /api/attachments/… of a file that was sent ahead."
+            raise refused("files", why, place)
+    return ids
 
 
 def _data(place: int, url: str) -> bytes:

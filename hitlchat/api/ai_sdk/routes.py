@@ -15,9 +15,7 @@ from hitlchat.agent import conversations, runner
 from hitlchat.agent import models as agent
 from hitlchat.agent.models import ACTIVE, Conversation, Role, Run, SentMessage
 from hitlchat.api.ai_sdk import answering, following, posted
-from hitlchat.api.ai_sdk.chunks import Telling
-from hitlchat.api.ai_sdk.following import Listener
-from hitlchat.api.ai_sdk.parts import Part, Parts
+from hitlchat.api.ai_sdk.chunks import Part, Parts, Telling
 from hitlchat.api.ai_sdk.posted import Answer, ApprovalResponse, ClientResult, PostedChat, PostedMessage, Result
 from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.contract import Object, Shape
@@ -69,20 +67,19 @@ def chat(request: ApiRequest, body: PostedChat) -> HttpResponseBase:
     following.require_room(request.auth.user.pk)
     if body.trigger == "regenerate-message":
         run_id = _run_of(found, body.message_id, request)
-        return _stream(request, found, runner.instead(found, run_id, None))
-    message = body.message
-    if message.role == "assistant":
-        return _go_on(request, found, message)
-    if body.message_id is not None:
-        return _say_otherwise(request, found, message)
-    return _stream(request, found, _say(found, message))
+        telling = Telling(runner.instead(found, run_id, None))
+    elif (message := body.message).role == "assistant":
+        telling = _answered(request, found, message)
+    else:
+        telling = Telling(_message_run(request, found, message, is_edit=body.message_id is not None))
+    return following.stream(found.pk, request.auth, telling)
 
 
 @router.get("/{uuid:conversation_id}", response=Chat)
 def read_chat(request: ApiRequest, conversation_id: UUID) -> Chat:
     """The conversation as UI messages, to begin `useChat` with. Calls that wait for you count as shown."""
     found = get_object_or_404(_mine(request), pk=conversation_id)
-    return Chat(id=found.pk, messages=_messages(found, request.auth.actor, request.auth.user.get_username()))
+    return Chat(id=found.pk, messages=_messages(found, request.auth.actor))
 
 
 @router.get("/{uuid:conversation_id}/stream", response={200: None, 204: None}, openapi_extra=EVENTS)
@@ -91,7 +88,7 @@ def resume(request: ApiRequest, conversation_id: UUID) -> HttpResponseBase:
     found = get_object_or_404(_mine(request), pk=conversation_id)
     following.require_room(request.auth.user.pk)
     run = Run.objects.filter(conversation=found, status__in=ACTIVE).first()
-    return HttpResponse(status=204) if run is None else _stream(request, found, run.pk)
+    return HttpResponse(status=204) if run is None else following.stream(found.pk, request.auth, Telling(run.pk))
 
 
 @router.post("/{uuid:conversation_id}/submit-tool-result", response=Submitted)
@@ -119,7 +116,8 @@ def _submitted(body: ApprovalResponse | ClientResult) -> tuple[list[Answer], lis
     return [Answer(body.approval_id, body.approved, body.reason or "", body.signature)], []
 
 
-def _go_on(request: ApiRequest, found: Conversation, message: PostedMessage) -> HttpResponseBase:
+def _answered(request: ApiRequest, found: Conversation, message: PostedMessage) -> Telling:
+    """Carry out the answers in a message of the assistant, and return how far the client has its run."""
     answers, results = list(posted.answers(message)), answering.new(found, posted.results(message))
     if not answers and not results:
         raise answering.Completed(NOTHING_NEW)
@@ -127,31 +125,25 @@ def _go_on(request: ApiRequest, found: Conversation, message: PostedMessage) -> 
     run = _run_of(found, message.id, request)
     for step in steps:
         step()
-    telling = Telling(run, steps=message.steps)
+    telling = Telling(run, steps=sum(part.type == "step-start" for part in message.parts))
     for part in message.tools:
         if (call_id := uuid_of(part.tool_call_id)) is not None:
             telling.knows(call_id, part.state)
-    return _stream(request, found, run, telling)
+    return telling
 
 
-def _say(found: Conversation, message: PostedMessage) -> UUID:
-    content, files = _content(found, message)
-    # Said once, however often the client sends it. Of files that come along as data each time another one is made.
-    is_same = not any(part.url.startswith("data:") for part in message.files)
-    return runner.say(found, content, _key(found, message.id) if is_same else "", files)[1]
-
-
-def _say_otherwise(request: ApiRequest, found: Conversation, message: PostedMessage) -> HttpResponseBase:
-    run_id = _run_of(found, message.id, request)
-    content, files = _content(found, message)
-    return _stream(request, found, runner.instead(found, run_id, content, files or None))
-
-
-def _content(found: Conversation, message: PostedMessage) -> tuple[str, list[UUID]]:
+def _message_run(request: ApiRequest, found: Conversation, message: PostedMessage, *, is_edit: bool) -> UUID:
+    """Say what a person's message says, anew or in place of what it said before, and return its run."""
+    run_id = _run_of(found, message.id, request) if is_edit else None
     content = message.said
     if not content and not message.files:
         raise posted.refused("text", "Say something, or attach a file.")
-    return content, posted.attached(found, message.files)
+    files = posted.attached(found, message.files)
+    if run_id is not None:
+        return runner.instead(found, run_id, content, files or None)
+    # Said once, however often the client sends it. Of files that come along as data each time another one is made.
+    is_same = not any(part.url.startswith("data:") for part in message.files)
+    return runner.say(found, content, _key(found, message.id) if is_same else "", files)[1]
 
 
 def _key(found: Conversation, message_id: str) -> str:
@@ -174,15 +166,15 @@ def _run_of(found: Conversation, message_id: str | None, request: ApiRequest) ->
     return by_message.pk if by_message else get_object_or_404(rows, pk=named).pk
 
 
-def _messages(found: Conversation, actor: Actor, name: str) -> list[UiMessage]:
+def _messages(found: Conversation, actor: Actor) -> list[UiMessage]:
     rows = list(found.messages.shown().exclude(role=Role.TOOL).prefetch_related("attachments").order_by("seq"))
     turns = following.turns([row for row in rows if row.role != Role.USER])
-    asked = following.asked(turns, actor, name)
+    asked = following.asked(turns, actor)
     spoken = {turn.message.pk: turn for turn in turns}
     made: list[UiMessage] = []
     for run_id, group in groupby(rows, key=lambda row: row.run_id):
         said = list(group)
-        made += [_said(row) for row in said if row.role == Role.USER]
+        made += [_user_message(row) for row in said if row.role == Role.USER]
         if answers := [spoken[row.pk] for row in said if row.role != Role.USER]:
             # A notice of its own is what belongs to no run, or came when that was over.
             is_new = run_id is not None and all(each.id != str(run_id) for each in made)
@@ -192,19 +184,13 @@ def _messages(found: Conversation, actor: Actor, name: str) -> list[UiMessage]:
     return made
 
 
-def _said(row: agent.Message) -> UiMessage:
+def _user_message(row: agent.Message) -> UiMessage:
     files: list[Part] = [
         {"type": "file", "mediaType": each.media_type, "filename": each.name, "url": f"/api/attachments/{each.pk}"}
         for each in row.attachments.all()
     ]
     text: list[Part] = [{"type": "text", "text": row.content}] if row.content else []
     return UiMessage(id=str(row.pk), role="user", parts=[*files, *text])
-
-
-def _stream(request: ApiRequest, found: Conversation, run_id: UUID, telling: Telling | None = None) -> HttpResponseBase:
-    credential = request.auth
-    listener = Listener(credential.user.pk, credential.actor, credential.user.get_username(), credential.stands)
-    return following.stream(run_id, found.pk, listener, telling or Telling(run_id))
 
 
 def _mine(request: ApiRequest) -> QuerySet[Conversation]:
