@@ -16,7 +16,6 @@ from mcp.server.auth.provider import AccessToken
 from hitlchat.accounts.models import Token
 from hitlchat.base.database import in_db
 from hitlchat.mcp_server import tokens
-from hitlchat.mcp_server.tokens import Access
 
 # In a request's scope: its Access, and an event that is set once its client is gone.
 ACCESS = "hitlchat.access"
@@ -33,40 +32,36 @@ logger = logging.getLogger(__name__)
 
 
 class Authentication:
-    """Lets in whoever shows a valid token, from a known host and origin."""
+    """Lets in whoever shows a valid token, from a known host and origin.
+
+    The requests that are being answered are known by token; those that last are looked at once a second, all in one go.
+    """
 
     def __init__(self, application: Asgi) -> None:
         self._application = application
-        self._streams = Streams()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._open: dict[int, set[Revoked]] = {}
+        self._watch: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if refusal := _wrong_host_or_origin(scope):
             await refuse(send, *refusal)
             return
-        access = await _access(scope)
+        credentials = [value.split(" ", 1) for value in _values(scope, b"authorization")]
+        is_bearer = len(credentials) == 1 and len(credentials[0]) == 2 and credentials[0][0].lower() == "bearer"
+        access = await in_db(tokens.find)(credentials[0][1].strip()) if is_bearer else None
         if access is None:
             why = "Send a token of kind mcp as “Authorization: Bearer …”: there was none, or it is not valid here."
             await refuse(send, 401, why)
             return
         # The SDK gives a session to whoever began it, and to nobody else: two tokens are two owners.
         holder = AccessToken(token="", client_id=f"token:{access.token_id}", scopes=[], subject=str(access.user_id))
-        admitted = {**scope, "user": AuthenticatedUser(holder), ACCESS: access}
-        await self._streams.serve(self._application, access.token_id, admitted, receive, send)
-
-
-class Streams:
-    """The requests that are being answered, by token. Those that last are looked at once a second, all in one go."""
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._open: dict[int, set[Revoked]] = {}
-        self._watch: asyncio.Task[None] | None = None
-
-    async def serve(self, application: Asgi, token_id: int, scope: Any, receive: Any, send: Any) -> None:
-        """Serve a request; to `application` it looks as if the client left once the token is void."""
-        with self._entered(token_id) as void:
+        user = AuthenticatedUser(holder)
+        with self._entered(access.token_id) as void:
+            # To the application it looks as if the client left once the token is void.
             exchange = _Exchange(void, receive, send)
-            await application({**scope, GONE: exchange.gone}, exchange.receive, exchange.send)
+            admitted = {**scope, "user": user, ACCESS: access, GONE: exchange.gone}
+            await self._application(admitted, exchange.receive, exchange.send)
             if void.done():
                 await exchange.end()
 
@@ -92,7 +87,8 @@ class Streams:
             if not requests:
                 return
             try:
-                voids = set(requests) - await in_db(_valid)(list(requests))
+                rows = Token.valid().filter(pk__in=list(requests)).values_list("pk", flat=True)
+                voids = set(requests) - set(await in_db(list)(rows))
             except django.db.Error:
                 logger.exception("Looking for revoked tokens failed; it is tried again")
                 continue
@@ -113,7 +109,6 @@ async def refuse(send: Any, status: int, error: Any, **more: Any) -> None:
 
 
 def is_stream(event: Any) -> bool:
-    """Return whether the response that begins with this event is one."""
     headers = {name.lower(): value for name, value in event.get("headers", ())}
     return bool(headers.get(b"content-type", b"").startswith(b"text/event-stream"))
 
@@ -129,22 +124,19 @@ class _Exchange:
         self._begun = self._ended = False
 
     async def receive(self) -> Any:
-        event = await self._until_void()
+        event = DISCONNECT
+        if not self._void.done():
+            first = asyncio.ensure_future(self._receive())
+            try:
+                await asyncio.wait({first, self._void}, return_when=asyncio.FIRST_COMPLETED)
+                event = event if self._void.done() else await first
+            finally:
+                first.cancel()
+                with suppress(asyncio.CancelledError):
+                    await first
         if event["type"] == "http.disconnect":
             self.gone.set()
         return event
-
-    async def _until_void(self) -> Any:
-        if self._void.done():
-            return DISCONNECT
-        first = asyncio.ensure_future(self._receive())
-        try:
-            await asyncio.wait({first, self._void}, return_when=asyncio.FIRST_COMPLETED)
-            return DISCONNECT if self._void.done() else await first
-        finally:
-            first.cancel()
-            with suppress(asyncio.CancelledError):
-                await first
 
     async def send(self, event: Any) -> None:
         self._begun = self._begun or event["type"] == "http.response.start"
@@ -161,29 +153,14 @@ class _Exchange:
 
 def _wrong_host_or_origin(scope: Any) -> tuple[int, str] | None:
     """Return why the request is refused: a page elsewhere must not reach us through a browser (DNS rebinding)."""
-    hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
+    hosts, origins = ([value.lower() for value in _values(scope, name)] for name in (b"host", b"origin"))
     if len(hosts) != 1 or not validate_host(split_domain_port(hosts[0])[0], settings.ALLOWED_HOSTS):
         return 421, "The Host is not one of ALLOWED_HOSTS."
-    if any(not _is_own(origin, hosts[0]) for origin in origins):
+    trusted = settings.CSRF_TRUSTED_ORIGINS
+    if any(origin.partition("://")[2] != hosts[0] and origin not in trusted for origin in origins):
         return 403, "The Origin is not this server, and not one of CSRF_TRUSTED_ORIGINS."
     return None
 
 
-def _is_own(origin: str, host: str) -> bool:
-    return origin.partition("://")[2] == host or origin in settings.CSRF_TRUSTED_ORIGINS
-
-
-async def _access(scope: Any) -> Access | None:
-    credentials = [value.split(" ", 1) for value in _values(scope, b"authorization", lower=False)]
-    if len(credentials) != 1 or len(credentials[0]) != 2 or credentials[0][0].lower() != "bearer":
-        return None
-    return await in_db(tokens.find)(credentials[0][1].strip())
-
-
-def _values(scope: Any, name: bytes, *, lower: bool = True) -> list[str]:
-    found = [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]
-    return [value.lower() for value in found] if lower else found
-
-
-def _valid(token_ids: list[int]) -> set[int]:
-    return set(Token.valid().filter(pk__in=token_ids).values_list("pk", flat=True))
+def _values(scope: Any, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]

@@ -13,6 +13,7 @@ import anyio
 import mcp_types as types
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext_noop
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -25,11 +26,10 @@ from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.settling import watched
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
-from hitlchat.mcp_server import elicitation, outcomes, question, submissions
-from hitlchat.mcp_server.elicitation import Answer, AnsweredBefore, RequestState
+from hitlchat.mcp_server import elicitation, outcomes, submissions
+from hitlchat.mcp_server.elicitation import Answer, AnsweredBefore, Question, RequestState, Way, way
 from hitlchat.mcp_server.listing import visible
 from hitlchat.mcp_server.models import Submission, WithoutElicitation
-from hitlchat.mcp_server.question import Question, Way, way
 from hitlchat.mcp_server.request import ToolRequest
 
 SECONDS = 5.0
@@ -63,15 +63,18 @@ async def attached(incoming: ToolRequest, call: ToolCall) -> AsyncIterator[None]
 
 
 async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Result:
-    """Answer tools/call.
-
-    Raises: MCPError, for an unknown tool or request state.
-    """
+    """Answer tools/call. Raises: MCPError, for an unknown tool or request state."""
     incoming = ToolRequest(ctx, params)
     try:
         if incoming.is_modern and params.request_state is not None:
             return await _answered(incoming, params.request_state)
-        return await _called(incoming)
+        tool, call = await in_db(_found)(incoming)
+        if call is not None:
+            async with attached(incoming, call):
+                return await attend(incoming, call, wait=incoming.access.without_elicitation != WithoutElicitation.URL)
+        call = await submit(incoming, tool)
+        async with attached(incoming, call):
+            return await _follow(incoming, call)
     except MCPError:
         raise
     except Exception:
@@ -91,24 +94,23 @@ async def submit(incoming: ToolRequest, tool: Tool) -> ToolCall:
     return call  # noqa: RET504 (to mypy a scope may swallow what it does not)
 
 
-def storable_name(incoming: ToolRequest) -> str:
-    return storable(incoming.params.name[:65])
-
-
 async def attend(incoming: ToolRequest, call: ToolCall, *, wait: bool = True) -> types.CallToolResult:
     """Return what became of the call; or, if it takes long, that its client is to come back."""
+    rows = Submission.objects.filter(pk=call.pk)
     if call.status == Status.WAITING and not incoming.is_modern:
-        await in_db(submissions.outlive_client)(call.pk)
+        # It waits for others than its client, and goes on when that is gone.
+        await in_db(rows.update)(ends=False)
     call = await _decided(incoming, call, settings.MCP_INBOX_SECONDS if wait else 0)
     if call.status != Status.WAITING and not call.settled:
         call = await watched(call.pk, LONGEST_SECONDS, "tool")
     if call.settled:
         return await outcomes.outcome_of(call)
-    parked = await in_db(submissions.park)(call)
+    parked_at = timezone.now()
+    await in_db(rows.update)(parked_at=parked_at)
     if (pending := await in_db(outcomes.pending)(call.pk, incoming.address_of)) is not None:
         return pending
     # Its outcome is told now, and so is not there to be come back for.
-    await in_db(submissions.unpark)(call, parked)
+    await in_db(rows.filter(parked_at=parked_at).update)(parked_at=None)
     return await outcomes.outcome_of(await in_db(ToolCall.objects.get)(pk=call.pk))
 
 
@@ -129,16 +131,6 @@ def _let_go(incoming: ToolRequest, call_id: UUID, *, cancelled: bool) -> None:
         stopping.request(call_id, actor)
 
 
-async def _called(incoming: ToolRequest) -> Result:
-    tool, call = await in_db(_found)(incoming)
-    if call is not None:
-        async with attached(incoming, call):
-            return await attend(incoming, call, wait=incoming.access.without_elicitation != WithoutElicitation.URL)
-    call = await submit(incoming, tool)
-    async with attached(incoming, call):
-        return await _follow(incoming, call)
-
-
 async def _answered(incoming: ToolRequest, text: str) -> Result:
     """Answer the same call made once more, with the question that it had and the answer to that."""
     state = await in_db(elicitation.read_state)(incoming, text)
@@ -148,7 +140,9 @@ async def _answered(incoming: ToolRequest, text: str) -> Result:
             await in_db(elicitation.use_up_state)(state)
     except AnsweredBefore:
         return await in_db(outcomes.answered_before)(state.call_id)
-    await in_db(_end_if_barred)(incoming, state)
+    if await in_db(_tool)(incoming) is None:
+        actor, why = incoming.access.caller.actor, elicitation.NO_LONGER
+        await in_db(stopping.withdraw_question)(state.call_id, state.round, actor=actor, why=why)
     call = await in_db(ToolCall.objects.get)(pk=state.call_id)
     async with attached(incoming, call):
         return await _follow(incoming, call, given, to=state)
@@ -159,7 +153,7 @@ async def _follow(
 ) -> Result:
     """Ask as often as the gate needs it, until there is a result."""
     while call.status == Status.WAITING:
-        asks = await in_db(question.open_question)(call.pk)
+        asks = await in_db(elicitation.open_question)(call.pk)
         if asks is None:
             # Decided in the very moment.
             call = await in_db(ToolCall.objects.get)(pk=call.pk)
@@ -192,22 +186,15 @@ async def _seen_off(incoming: ToolRequest, asks: Question, result: types.CallToo
     return result
 
 
-def _found(incoming: ToolRequest) -> tuple[Tool, ToolCall | None]:
-    """Return the tool, and the call of it that this one picks up.
+def _tool(incoming: ToolRequest) -> Tool | None:
+    return only(visible(incoming.access).filter(name=storable(incoming.params.name[:65])))
 
-    Raises: MCPError, if the token has no such tool.
-    """
-    tool = only(visible(incoming.access).filter(name=storable_name(incoming)))
-    if tool is None:
+
+def _found(incoming: ToolRequest) -> tuple[Tool, ToolCall | None]:
+    """Return the tool, and the call of it that this one picks up. Raises: MCPError, if the token has no such tool."""
+    if (tool := _tool(incoming)) is None:
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {incoming.params.name[:64]!r}")
     return tool, submissions.pick_up(incoming)
-
-
-def _end_if_barred(incoming: ToolRequest, state: RequestState) -> None:
-    """Withdraw the question if the token may no longer use the tool."""
-    if not visible(incoming.access).filter(name=storable_name(incoming)).exists():
-        actor = incoming.access.caller.actor
-        stopping.withdraw_question(state.call_id, state.round, actor=actor, why=elicitation.NO_LONGER)
 
 
 def _askable(incoming: ToolRequest, prepared: Prepared) -> Prepared:
@@ -234,7 +221,7 @@ def _admit(incoming: ToolRequest, prepared: Prepared, askable: Prepared) -> Tool
             token_id=incoming.access.token_id,
             request=incoming.digest,
             held_until=submissions.until() if waits else None,
-            # An older client holds the question open; `outlive_client` says where that is not so.
+            # An older client holds the question open, unless `attend` says otherwise.
             ends=waits and not incoming.is_modern,
         )
         # Once this is committed its tool may be entered, and tell how far it is, before its client follows.
@@ -246,12 +233,10 @@ async def _decided(incoming: ToolRequest, call: ToolCall, seconds: float) -> Too
     begun, reported, message = time.monotonic(), 0.0, ""
     while call.status == Status.WAITING and (left := begun + seconds - time.monotonic()) > 0:
         if time.monotonic() - reported > TELL_SECONDS:
-            reported, message = time.monotonic(), message or await in_db(_waiting)(incoming, call)
+            if not message:
+                approval = await in_db(Approval.objects.only("pk").get)(call_id=call.pk)
+                message = f"Waits for a person's approval, at {incoming.address_of(approval.pk)}"
+            reported = time.monotonic()
             await incoming.progress.waits(message)
         call = await watched(call.pk, min(left, SLICE_SECONDS))
     return call
-
-
-def _waiting(incoming: ToolRequest, call: ToolCall) -> str:
-    approval_id = Approval.objects.values_list("pk", flat=True).get(call_id=call.pk)
-    return f"Waits for a person's approval, at {incoming.address_of(approval_id)}"

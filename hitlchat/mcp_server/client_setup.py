@@ -34,14 +34,8 @@ class Client:
 def clients(url: str, token: str) -> tuple[Client, ...]:
     """Return the set-up of each client. `token`: its text, or a placeholder."""
     bearer = f"Bearer {token}"
-    return (
-        _claude_code(url, bearer),
-        _claude_desktop(url, bearer),
-        _vs_code(url, token),
-        _cursor(url, bearer),
-        _inspector(url, bearer),
-        _curl(url, bearer),
-    )
+    first = (_claude_code(url, bearer), _claude_desktop(url, bearer), _vs_code(url, token))
+    return (*first, _cursor(url, bearer), _inspector(url, bearer), _curl(url, bearer))
 
 
 def _claude_code(url: str, bearer: str) -> Client:
@@ -50,9 +44,8 @@ def _claude_code(url: str, bearer: str) -> Client:
         "Add --scope user in front of the name to have it in all projects. Calls that have to be approved are asked"
         " about in a dialog in the terminal."
     )
-    return Client(
-        "claude-code", "Claude Code", gettext_noop("Can ask"), about, (Snippet(gettext_noop("In a terminal"), command),)
-    )
+    snippet = Snippet(gettext_noop("In a terminal"), command)
+    return Client("claude-code", "Claude Code", gettext_noop("Can ask"), about, (snippet,))
 
 
 def _claude_desktop(url: str, bearer: str) -> Client:
@@ -71,25 +64,16 @@ def _claude_desktop(url: str, bearer: str) -> Client:
 
 
 def _vs_code(url: str, token: str) -> Client:
-    incoming = {
-        "type": "promptString",
-        "id": f"{NAME_AT_CLIENT}-token",
-        "description": f"Token for {NAME_AT_CLIENT}",
-        "password": True,
-    }
-    headers = {"Authorization": f"Bearer ${{input:{NAME_AT_CLIENT}-token}}"}
-    server = {"type": "http", "url": url, "headers": headers}
+    name, said = f"{NAME_AT_CLIENT}-token", f"Token for {NAME_AT_CLIENT}"
+    prompt = {"type": "promptString", "id": name, "description": said, "password": True}
+    server = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer ${{input:{name}}}"}}
     about = gettext_noop(
         "The file is often committed, so the token is not in it: VS Code asks for it once, and keeps it for you."
     )
-    snippets = (
-        Snippet(
-            ".vscode/mcp.json, or MCP: Open User Configuration",
-            _json({"servers": {NAME_AT_CLIENT: server}, "inputs": [incoming]}),
-        ),
-        Snippet(gettext_noop("When it asks for the token"), token),
-    )
-    return Client("vs-code", "VS Code", gettext_noop("Can ask"), about, snippets)
+    file = _json({"servers": {NAME_AT_CLIENT: server}, "inputs": [prompt]})
+    snippet = Snippet(".vscode/mcp.json, or MCP: Open User Configuration", file)
+    secret = Snippet(gettext_noop("When it asks for the token"), token)
+    return Client("vs-code", "VS Code", gettext_noop("Can ask"), about, (snippet, secret))
 
 
 def _cursor(url: str, bearer: str) -> Client:
@@ -102,20 +86,15 @@ def _cursor(url: str, bearer: str) -> Client:
 
 
 def _inspector(url: str, bearer: str) -> Client:
-    program, server = (
-        "npx @modelcontextprotocol/inspector",
-        f'--transport http \\\n  --header "Authorization: {bearer}"',
-    )
-    snippets = (
-        Snippet(
-            gettext_noop("In a terminal; it prints the address of its page"), f"{program} --server-url {url} {server}"
-        ),
-        Snippet(gettext_noop("Without a page"), f"{program} --cli {url} {server} \\\n  --method tools/list"),
-    )
+    program = "npx @modelcontextprotocol/inspector"
+    server = f'--transport http \\\n  --header "Authorization: {bearer}"'
+    where = gettext_noop("In a terminal; it prints the address of its page")
+    page = Snippet(where, f"{program} --server-url {url} {server}")
+    cli = Snippet(gettext_noop("Without a page"), f"{program} --cli {url} {server} \\\n  --method tools/list")
     about = gettext_noop(
         "Of the MCP project itself, to look at servers with; needs Node.js 22. With --cli it cannot ask."
     )
-    return Client("inspector", "MCP Inspector", gettext_noop("Can ask on its page"), about, snippets)
+    return Client("inspector", "MCP Inspector", gettext_noop("Can ask on its page"), about, (page, cli))
 
 
 def _curl(url: str, bearer: str) -> Client:
@@ -131,13 +110,8 @@ def _curl(url: str, bearer: str) -> Client:
     }
     lines = [f"curl {url}", *(f"-H '{name}: {value}'" for name, value in headers.items()), f"-d '{json.dumps(body)}'"]
     about = gettext_noop("Lists the tools, in the revision of MCP that needs no session.")
-    return Client(
-        "curl",
-        "curl",
-        gettext_noop("Cannot ask"),
-        about,
-        (Snippet(gettext_noop("In a terminal"), " \\\n  ".join(lines)),),
-    )
+    snippet = Snippet(gettext_noop("In a terminal"), " \\\n  ".join(lines))
+    return Client("curl", "curl", gettext_noop("Cannot ask"), about, (snippet,))
 
 
 def _json(value: dict[str, Any]) -> str:

@@ -1,13 +1,14 @@
-"""Elicitation about one call over MCP, in both protocols, and what the client's answer makes of it.
+"""Elicitation about one call over MCP, in both protocols: the card in words, the ways to ask, the client's answer.
 
 `requestState` is the question that a client of 2026-07-28 brings back with its answer. It is sealed with keys that all
 processes share, holds for one token, tool and arguments, and is good for one answer, which the database sees to.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
@@ -27,15 +28,16 @@ from pydantic import ValidationError
 
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
-from hitlchat.gate import attention, decide, stopping
+from hitlchat.base.visible import Seen, see
+from hitlchat.gate import attention, decide, deciders, stopping
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import Approval
+from hitlchat.gate.card import card
+from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.settling import watched
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.listing import visible
-from hitlchat.mcp_server.models import Submission
-from hitlchat.mcp_server.question import Question, Way
+from hitlchat.mcp_server.models import Submission, WithoutElicitation
 from hitlchat.mcp_server.request import ToolRequest
 from hitlchat.secrets import sealing
 
@@ -53,6 +55,10 @@ KEY: Final = "approval"
 NO_LONGER: Final = gettext_noop("its token may no longer use this tool")
 PURPOSE = "mcp request state"
 LONGEST_STATE = 4096
+# What is longer would be cut by someone on its way: then it is to be read on a page of ours.
+LONGEST = 6000
+# Words, which cannot look like several cells.
+PLAIN = re.compile(r"[\w.@/ -]+\Z")
 
 
 class Answer(StrEnum):
@@ -77,6 +83,98 @@ WHY: Final = {
 }
 
 
+@dataclass(frozen=True)
+class Question:
+    """One round of asking about one call. `round` and `digest` say to what an answer is one; `client_may_answer`: it is
+    trusted to report its user's answer.
+    """
+
+    call: ToolCall
+    approval_id: UUID
+    digest: str
+    message: str
+    client_may_answer: bool
+
+    @property
+    def round(self) -> int:
+        return self.call.round
+
+
+class Way(StrEnum):
+    """A way to ask about a call."""
+
+    FORM = "form"  # the client asks its user
+    PAGE = "page"  # the client sends its user to the page of the approval
+    INBOX = "inbox"  # the client waits while its user is asked here
+    LINK = "link"  # the client gets a link, and comes back
+    DENY = "deny"
+
+
+@dataclass(frozen=True)
+class RequestState:
+    """Ties an answer to a question about a call: in which round and which way it was asked. A yes to being
+    sent to a page is none to the call, whatever the rules are by then.
+    """
+
+    call_id: UUID
+    number: int
+    round: int
+    way: Way
+
+
+class AnsweredBefore(Exception):
+    """The question got its answer already: another one does not count."""
+
+
+def open_question(call_id: UUID) -> Question | None:
+    """Return what is open about this call now; None if nothing is."""
+    rows = Approval.objects.select_related("call__tool")
+    found = rows.filter(call_id=call_id, call__status=Status.WAITING).first()
+    if found is None:
+        return None
+    # Of a tool that was deleted nobody knows what was to hold for it.
+    enough = found.call.tool is not None and deciders.will_do(found.call.tool, found)
+    return Question(found.call, found.pk, found.digest, message(found), enough)
+
+
+def message(approval: Approval) -> str:
+    shown = card(approval)
+    lines = [f"[Risk L{shown.risk}, {shown.risk_label}] {_line(shown.prompt)}"]
+    if again := approval.disclosure.get("again"):
+        lines.append(f"Asked again: {_line(see(again['why']))}")
+    lines += [
+        f"Tool: {_line(shown.tool_name)}, from {_line(shown.origin)}",
+        f"Arguments: {_quoted(approval.disclosure['arguments'])}",
+    ]
+    if ran := approval.disclosure.get("ranBefore"):
+        lines.append(f"Note: {ran}")
+    lines += _effect(approval.disclosure.get("preview"))
+    warnings = [*shown.warnings, *(each for row in (*shown.rows, *shown.more_rows) for each in row.warnings)]
+    return "\n".join([*lines, *(f"Note: {warning}" for warning in dict.fromkeys(warnings))])
+
+
+def way(incoming: ToolRequest, tool: Tool, question: Question | None = None) -> Way:
+    """Return the way, by what the client can do, what may decide the call, and what its token says otherwise.
+    `question`: the one that is open, if the call is on record already.
+    """
+    if question is None:
+        enough = incoming.access.trusted and deciders.will_do(tool)
+    else:
+        enough = len(question.message) <= LONGEST and question.client_may_answer
+    if incoming.asks_forms and enough:
+        return Way.FORM
+    if incoming.opens_urls:
+        return Way.PAGE
+    match incoming.access.without_elicitation:
+        case WithoutElicitation.URL:
+            return Way.LINK
+        case WithoutElicitation.INBOX:
+            return Way.INBOX
+        case WithoutElicitation.DENY:
+            # Its user is there, and only must not answer through the client.
+            return Way.INBOX if incoming.asks_forms else Way.DENY
+
+
 def read_answer(given: object) -> Answer:
     """The answer in a result of elicitation; whatever is not exactly one of the three is malformed.
 
@@ -87,51 +185,8 @@ def read_answer(given: object) -> Answer:
     return Answer(given.action)
 
 
-def take_answer(question: Question, answer: Answer, user: Actor) -> Answer:
-    """Do as the user said, as far as the client says so; another outcome that the question has by now stands.
-
-    UNHEARD: a yes that did not count, since a signed-in person has to decide by now. The question is still open.
-    """
-    try:
-        match answer:
-            case Answer.ACCEPT:
-                decide.approve(question.approval_id, user, digest=question.digest)
-            case Answer.DECLINE:
-                decide.decline(question.approval_id, user)
-            case Answer.ELSEWHERE:
-                pass
-            case _:
-                _end(question, user, WHY[answer], late=answer == Answer.LATE)
-    except decide.NoSuchApproval:
-        if answer == Answer.ACCEPT:
-            return Answer.UNHEARD
-        _end(question, user, NOT_ENOUGH)
-    except (decide.AlreadySettled, decide.OtherDigest):
-        # Decided elsewhere, expired, or asked about again: whoever waits sees what became of it.
-        pass
-    return answer
-
-
-def take_to_page(question: Question, answer: Answer, user: Actor) -> Answer:
-    """Take an answer to being sent to the page: yes means no more than that its user goes there."""
-    if answer in WHY:
-        _end(question, user, WHY[answer], late=answer == Answer.LATE)
-    elif answer == Answer.DECLINE:
-        _end(question, user, NOT_OPENED)
-    return answer
-
-
-def _end(question: Question, user: Actor, why: str, *, late: bool = False) -> None:
-    if late and decide.expire(question.call):
-        return
-    stopping.withdraw_question(question.call.pk, question.round, actor=user, why=why)
-
-
 async def elicit(incoming: ToolRequest, question: Question, request: types.ElicitRequest) -> Answer:
-    """Return what the client says, or what came first.
-
-    Another outcome of the question, the client's end, or the limit.
-    """
+    """Return what the client says, or what came first: another outcome, the client's end, or the limit."""
     found: list[Answer] = []
     async with anyio.create_task_group() as race:
 
@@ -141,51 +196,8 @@ async def elicit(incoming: ToolRequest, question: Question, request: types.Elici
 
         race.start_soon(run, partial(_client_answer, incoming.ctx, request))
         race.start_soon(run, partial(_other_outcome, question))
-        race.start_soon(run, partial(_client_gone, incoming.gone))
+        race.start_soon(run, partial(_client_gone, incoming))
     return found[0]
-
-
-async def _client_answer(ctx: ServerRequestContext, request: types.ElicitRequest) -> Answer:
-    try:
-        given = await ctx.session.send_request(
-            request,
-            types.ElicitResult,
-            # On the stream of the call, which its client reads.
-            metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
-        )
-    except ValidationError:
-        return Answer.MALFORMED
-    except NoBackChannelError:
-        return Answer.ERROR
-    except MCPError as error:
-        return {types.REQUEST_TIMEOUT: Answer.LATE, types.CONNECTION_CLOSED: Answer.GONE}.get(error.code, Answer.ERROR)
-    return read_answer(given)
-
-
-async def _other_outcome(question: Question) -> Answer:
-    """Wait for another outcome of the question, or until its time is up: somebody may put its deadline off."""
-    limit = _limit(question)
-    while True:
-        call = await watched(question.call.pk, LOOK_SECONDS)
-        if call.status != Status.WAITING or call.round != question.round:
-            return Answer.ELSEWHERE
-        assert call.deadline is not None
-        assert question.call.deadline is not None
-        if timezone.now() > limit + (call.deadline - question.call.deadline):
-            return Answer.LATE
-
-
-async def _client_gone(gone: asyncio.Event) -> Answer:
-    await gone.wait()
-    await asyncio.sleep(GONE_SECONDS)
-    return Answer.GONE
-
-
-def _limit(question: Question) -> datetime:
-    """Return until when the client may hold its request open, unless the deadline is put off."""
-    assert question.call.deadline is not None
-    longest = timezone.now() + timedelta(seconds=settings.MCP_ELICITATION_SECONDS)
-    return min(question.call.deadline, longest) + AFTER
 
 
 async def ask(
@@ -208,58 +220,7 @@ async def ask(
     return await in_db(_take)(incoming, question, chosen, answer)
 
 
-def _delivered(incoming: ToolRequest, question: Question) -> None:
-    """Note the delivery, as far as this server can tell: whether its user sees it, only the client knows."""
-    rows = Approval.objects.select_related("call").defer("disclosure")
-    attention.shown(rows.get(pk=question.approval_id), incoming.claimed_user)
-
-
-def _take(incoming: ToolRequest, question: Question, chosen: Way, answer: Answer) -> Answer:
-    if answer == Answer.ACCEPT and not _may_use_now(incoming, question):
-        stopping.withdraw_question(question.call.pk, question.round, actor=incoming.access.caller.actor, why=NO_LONGER)
-        return answer
-    take = take_answer if chosen == Way.FORM else take_to_page
-    return take(question, answer, incoming.claimed_user)
-
-
-def _may_use_now(incoming: ToolRequest, question: Question) -> bool:
-    """Return whether the token may use the tool by now: its user may have taken long to answer."""
-    access, tool_id = tokens.current_access(incoming.access), question.call.tool_id
-    return access is not None and tool_id is not None and visible(access).filter(pk=tool_id).exists()
-
-
-def _request(incoming: ToolRequest, question: Question, chosen: Way) -> types.ElicitRequest:
-    if chosen == Way.FORM:
-        return types.ElicitRequest(
-            params=types.ElicitRequestFormParams(message=question.message, requested_schema=FORM)
-        )
-    return types.ElicitRequest(
-        params=types.ElicitRequestURLParams(
-            message=f"A signed-in person has to decide this call, on the page at this address. {question.short}",
-            url=incoming.address_of(question.approval_id),
-            elicitation_id=None if incoming.is_modern else str(question.approval_id),
-        )
-    )
-
-
-@dataclass(frozen=True)
-class RequestState:
-    """Ties an answer to a question about a call: in which round and which way it was asked. A yes to being
-    sent to a page is none to the call, whatever the rules are by then.
-    """
-
-    call_id: UUID
-    number: int
-    round: int
-    way: Way
-
-
-class AnsweredBefore(Exception):
-    """The question got its answer already: another one does not count."""
-
-
 def seal_state(incoming: ToolRequest, question: Question, way: Way) -> str:
-    """Seal the state for one more question about the call."""
     rows = Submission.objects.filter(pk=question.call.pk)
     with transaction.atomic():
         rows.update(questions=F("questions") + 1)
@@ -273,40 +234,170 @@ def read_state(incoming: ToolRequest, text: str) -> RequestState:
 
     Raises: MCPError, if it was not made here, or for another token, tool or arguments.
     """
+    invalid = MCPError(
+        types.INVALID_PARAMS, "requestState: expected the one given for this very call, within its time."
+    )
+    if len(text) > LONGEST_STATE:
+        raise invalid
     try:
-        match _opened(text):
+        match canonical.loads(sealing.unseal(text, PURPOSE)):
             case [*binding, str() as call_id, int() as number, int() as asked_in, str() as way]:
                 state = RequestState(UUID(call_id), number, asked_in, Way(way))
             case _:
-                raise _invalid()
+                raise invalid
     except (sealing.Unsealable, canonical.NotJson, ValueError) as error:
-        raise _invalid() from error
+        raise invalid from error
     if binding != _binding(incoming) or not incoming.digest:
-        raise _invalid()
+        raise invalid
     if not Submission.objects.filter(pk=state.call_id, token_id=incoming.access.token_id).exists():
-        raise _invalid()
+        raise invalid
     return state
 
 
 def use_up_state(state: RequestState) -> None:
-    """Use up the one answer that the question may have.
-
-    Raises: AnsweredBefore
-    """
+    """Use up the one answer that the question may have. Raises: AnsweredBefore"""
     rows = Submission.objects.filter(pk=state.call_id, answered__lt=state.number)
     if rows.update(answered=state.number) != 1:
         raise AnsweredBefore
 
 
-def _opened(text: str) -> Any:
-    if len(text) > LONGEST_STATE:
-        raise ValueError("too long")
-    return canonical.loads(sealing.unseal(text, PURPOSE))
+def _end(question: Question, user: Actor, why: str) -> None:
+    stopping.withdraw_question(question.call.pk, question.round, actor=user, why=why)
+
+
+async def _client_answer(ctx: ServerRequestContext, request: types.ElicitRequest) -> Answer:
+    try:
+        given = await ctx.session.send_request(
+            request,
+            types.ElicitResult,
+            # On the stream of the call, which its client reads.
+            metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+        )
+    except ValidationError:
+        return Answer.MALFORMED
+    except NoBackChannelError:
+        return Answer.ERROR
+    except MCPError as error:
+        return {types.REQUEST_TIMEOUT: Answer.LATE, types.CONNECTION_CLOSED: Answer.GONE}.get(error.code, Answer.ERROR)
+    return read_answer(given)
+
+
+async def _other_outcome(question: Question) -> Answer:
+    """Wait for another outcome of the question, or until its time is up: somebody may put its deadline off."""
+    before = question.call.deadline
+    assert before is not None
+    limit = min(before, timezone.now() + timedelta(seconds=settings.MCP_ELICITATION_SECONDS)) + AFTER
+    while True:
+        call = await watched(question.call.pk, LOOK_SECONDS)
+        if call.status != Status.WAITING or call.round != question.round:
+            return Answer.ELSEWHERE
+        assert call.deadline is not None
+        if timezone.now() > limit + (call.deadline - before):
+            return Answer.LATE
+
+
+async def _client_gone(incoming: ToolRequest) -> Answer:
+    await incoming.gone.wait()
+    await asyncio.sleep(GONE_SECONDS)
+    return Answer.GONE
+
+
+def _delivered(incoming: ToolRequest, question: Question) -> None:
+    """Note the delivery, as far as this server can tell: whether its user sees it, only the client knows."""
+    rows = Approval.objects.select_related("call").defer("disclosure")
+    attention.shown(rows.get(pk=question.approval_id), incoming.claimed_user)
+
+
+def _take(incoming: ToolRequest, question: Question, chosen: Way, answer: Answer) -> Answer:
+    user, tool_id = incoming.claimed_user, question.call.tool_id
+    if answer == Answer.ACCEPT:
+        # Its user may have taken long to answer: what counts is what the token may use now.
+        access = tokens.current_access(incoming.access)
+        if access is None or tool_id is None or not visible(access).filter(pk=tool_id).exists():
+            _end(question, incoming.access.caller.actor, NO_LONGER)
+            return answer
+    if answer in WHY:
+        if answer != Answer.LATE or not decide.expire(question.call):
+            _end(question, user, WHY[answer])
+    elif chosen == Way.FORM:
+        return _decided(question, answer, user)
+    elif answer == Answer.DECLINE:
+        # A yes to being sent to the page means no more than that its user goes there.
+        _end(question, user, NOT_OPENED)
+    return answer
+
+
+def _decided(question: Question, answer: Answer, user: Actor) -> Answer:
+    """Do as the user said, as far as the client says so; another outcome that the question has by now stands.
+
+    UNHEARD: a yes that did not count, since a signed-in person has to decide by now. The question is still open.
+    """
+    try:
+        if answer == Answer.ACCEPT:
+            decide.approve(question.approval_id, user, digest=question.digest)
+        elif answer == Answer.DECLINE:
+            decide.decline(question.approval_id, user)
+    except decide.NoSuchApproval:
+        if answer == Answer.ACCEPT:
+            return Answer.UNHEARD
+        _end(question, user, NOT_ENOUGH)
+    except (decide.AlreadySettled, decide.OtherDigest):
+        # Decided elsewhere, expired, or asked about again: whoever waits sees what became of it.
+        pass
+    return answer
+
+
+def _request(incoming: ToolRequest, question: Question, chosen: Way) -> types.ElicitRequest:
+    if chosen == Way.FORM:
+        return types.ElicitRequest(
+            params=types.ElicitRequestFormParams(message=question.message, requested_schema=FORM)
+        )
+    # The sentence, with the risk.
+    first_line = question.message.partition("\n")[0]
+    return types.ElicitRequest(
+        params=types.ElicitRequestURLParams(
+            message=f"A signed-in person has to decide this call, on the page at this address. {first_line}",
+            url=incoming.address_of(question.approval_id),
+            elicitation_id=None if incoming.is_modern else str(question.approval_id),
+        )
+    )
 
 
 def _binding(incoming: ToolRequest) -> list[Any]:
     return [incoming.access.token_id, incoming.access.user_id, incoming.digest]
 
 
-def _invalid() -> MCPError:
-    return MCPError(types.INVALID_PARAMS, "requestState: expected the one given for this very call, within its time.")
+def _line(text: Seen) -> str:
+    """Return a value on one line: nothing filled in may look like a line of ours."""
+    return text.plain.replace("\n", " ⏎ ")
+
+
+def _effect(preview: dict[str, Any] | None) -> list[str]:
+    if not preview:
+        return []
+    if preview.get("error") is not None:
+        return [f"What it would do could not be found out: {_quoted(preview['error'])}"]
+    text, table = preview.get("text"), preview.get("table")
+    summary = f" {_quoted(text)}" if text else ""
+    return [f"What it would do, as the tool says:{summary}", *(_rows(table) if table else ()), *preview.get("cut", ())]
+
+
+def _rows(table: dict[str, Any]) -> Iterator[str]:
+    """A line for each row, with the name of each column, or of the row."""
+    columns = [*map(_cell, table["columns"])]
+    for row in table["rows"]:
+        cells = [*map(_cell, row)]
+        if columns:
+            cells = [f"{name}: {cell}" for name, cell in zip(columns, cells, strict=True)]
+            yield f"- {', '.join(cells)}"
+        else:
+            yield f"- {cells[0]}: {', '.join(cells[1:])}"
+
+
+def _cell(text: str) -> str:
+    """Return a value, in quotation marks if it could look like several cells."""
+    return text if PLAIN.match(text) else _quoted(text)
+
+
+def _quoted(value: Any) -> str:
+    return see(canonical.pretty(value)).plain

@@ -52,14 +52,15 @@ class Limits:
         self._opened: set[OpenSession] = set()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        access, is_older = scope[ACCESS], _is_older(scope)
-        # The newer clients have no sessions.
+        access, version = scope[ACCESS], _header(scope, MCP_PROTOCOL_VERSION_HEADER)
+        # As the SDK tells; the newer clients have no sessions.
+        is_older = not version or version in HANDSHAKE_PROTOCOL_VERSIONS
         if is_older and (session := _header(scope, MCP_SESSION_ID_HEADER)):
             opened = next((each for each in self._of_token(access) if each.session == session), None)
         elif is_older or _header(scope, MCP_METHOD_HEADER) == LISTEN:
             opened = self._admit(access)
             if opened is None:
-                await refuse(send, 429, self._refusal(access))
+                await refuse(send, 429, self._full(access))
                 return
         else:
             opened = None
@@ -70,9 +71,9 @@ class Limits:
 
     def _admit(self, access: Access) -> OpenSession | None:
         """Admit what this request opens; None if all that may be open is, and nothing of it is idle."""
-        self._forget_idle()
-        opened = OpenSession(access)
-        if self._is_full(access):
+        now, opened = time.monotonic(), OpenSession(access)
+        self._opened -= {each for each in self._opened if not each.requests and now - each.idle_since > IDLE_SECONDS}
+        if self._full(access):
             idle = [each for each in self._of_token(access) if not each.requests]
             if not idle:
                 return None
@@ -99,7 +100,9 @@ class Limits:
         try:
             await self._close_other(opened, scope)
             if scope["method"] == "DELETE":
-                await _wait_until_quiet(opened)
+                # A session that ends while the SDK takes in a message for it would log that as an error.
+                with anyio.move_on_after(QUIET_SECONDS):
+                    await opened.quiet.wait()
             await self._manager(scope, receive, tracked)
         finally:
             opened.requests -= 1
@@ -122,35 +125,17 @@ class Limits:
         elif status == 404 or (scope["method"] == "DELETE" and status < 400):
             self._opened.discard(opened)
 
-    def _forget_idle(self) -> None:
-        now = time.monotonic()
-        self._opened -= {each for each in self._opened if not each.requests and now - each.idle_since > IDLE_SECONDS}
-
     def _of_token(self, access: Access) -> list[OpenSession]:
         return [each for each in self._opened if each.access.token_id == access.token_id]
 
-    def _is_full(self, access: Access) -> bool:
-        of_person = sum(each.access.user_id == access.user_id for each in self._opened)
-        most_of_token, most_of_person = settings.MCP_TOKEN_SESSIONS, settings.MCP_PERSON_SESSIONS
-        return len(self._of_token(access)) >= most_of_token or of_person >= most_of_person
-
-    def _refusal(self, access: Access) -> str:
-        whose, most = ("token", settings.MCP_TOKEN_SESSIONS)
+    def _full(self, access: Access) -> str:
+        """Return why the token, or its person, may open no more; empty while they may."""
+        whose, most = "token", settings.MCP_TOKEN_SESSIONS
         if len(self._of_token(access)) < most:
-            whose, most = ("person, with all their tokens,", settings.MCP_PERSON_SESSIONS)
+            whose, most = "person, with all their tokens,", settings.MCP_PERSON_SESSIONS
+            if sum(each.access.user_id == access.user_id for each in self._opened) < most:
+                return ""
         return f"One {whose} may have {most} sessions and streams open at once, and none that could be closed is idle."
-
-
-async def _wait_until_quiet(opened: OpenSession) -> None:
-    """A session that ends while the SDK takes in a message for it would log that as an error."""
-    with anyio.move_on_after(QUIET_SECONDS):
-        await opened.quiet.wait()
-
-
-def _is_older(scope: Any) -> bool:
-    """Return whether a client is of the older era, as the SDK tells."""
-    version = _header(scope, MCP_PROTOCOL_VERSION_HEADER)
-    return not version or version in HANDSHAKE_PROTOCOL_VERSIONS
 
 
 def _header(message: Any, name: str) -> str:

@@ -5,9 +5,8 @@ import base64
 import binascii
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -38,6 +37,8 @@ APPROVAL = {HitlMode.REQUIRED: "always", HitlMode.CONDITIONAL: "sometimes", Hitl
 REACHES_OUT, DESTROYS = 3, 4
 CHECK_SECONDS = 1.0
 NOTIFY_SECONDS = 1.0
+# In place of a token.
+IN_COMMON = 0
 COLUMNS = ("name", "title", "description", "definition_hash", "risk_level", "hitl_mode", "signed_in_only", "source")
 
 Listener = Callable[[Any], None]
@@ -59,23 +60,22 @@ def visible(access: Access) -> QuerySet[Tool]:
     """Return the catalog of one token: published, offered by the installation, and within its limits."""
     tools = tools_for(access.caller, access.tools).filter(risk_level__lte=access.ceiling)
     mode = Exposure.current().mode
-    if exposure.offers(mode, COMPOSED) and exposure.offers(mode, ""):
-        return tools
-    return tools.filter(source=COMPOSED) if exposure.offers(mode, COMPOSED) else tools.exclude(source=COMPOSED)
+    if not exposure.offers(mode, COMPOSED):
+        return tools.exclude(source=COMPOSED)
+    return tools if exposure.offers(mode, "") else tools.filter(source=COMPOSED)
 
 
 def described(tool: Tool, *, trusted: bool = False) -> types.Tool:
     """Describe a tool to a client. `trusted`: it may report its user's answers."""
-    # What the tool does is judged here: hints of whoever made it are none.
-    reads = tool.risk_level <= 1
     return types.Tool(
         name=tool.name,
         title=tool.title or None,
         description=tool.description,
         input_schema=outcomes.input_schema(tool),
         output_schema=outcomes.output_schema(tool),
+        # What the tool does is judged here: hints of whoever made it are none.
         annotations=types.ToolAnnotations(
-            read_only_hint=reads,
+            read_only_hint=tool.risk_level <= 1,
             destructive_hint=tool.risk_level >= DESTROYS,
             open_world_hint=tool.risk_level >= REACHES_OUT or tool.source == COMPOSED,
         ),
@@ -88,22 +88,6 @@ def described(tool: Tool, *, trusted: bool = False) -> types.Tool:
     )
 
 
-@dataclass(frozen=True)
-class Version:
-    """The base of lists: what they have in common, and the limits of each token. Other ones are other lists."""
-
-    common: str = ""
-    limits: dict[int, str] = field(default_factory=dict)
-
-    def differs(self, other: "Version", token_id: int | None) -> bool:
-        """Return whether the list of this token may be another one."""
-        if self.common != other.common:
-            return True
-        if token_id is None:
-            return self.limits != other.limits
-        return self.limits.get(token_id) != other.limits.get(token_id)
-
-
 class Audience(InMemorySubscriptionBus):
     """The clients to be told: streams that listen (2026-07-28), and sessions of older ones; each with the token
     that it came with.
@@ -111,14 +95,13 @@ class Audience(InMemorySubscriptionBus):
 
     def __init__(self) -> None:
         super().__init__()
-        self._streams = 0
+        self._streams = set[Listener]()
         self._sessions: dict[Connection, int | None] = {}
         self._anyone = asyncio.Event()
         # Before anyone could have listed it; empty if that failed, which nobody's list is like.
-        self._current = self._previous = Version()
+        self._current = self._previous = dict[int, str]()
 
     def listening(self, most: int) -> Callable[..., Any]:
-        """The handler of subscriptions/listen."""
         handler = ListenHandler(self, max_subscriptions=most)
 
         async def listen(ctx: ServerRequestContext[Any], params: types.SubscriptionsListenRequestParams) -> Any:
@@ -136,18 +119,12 @@ class Audience(InMemorySubscriptionBus):
                 listener(event)
 
         leave = super().subscribe(forward)
-        self._streams += 1
+        self._streams.add(forward)
         self._anyone.set()
-        left = False
-
-        def unsubscribe() -> None:
-            nonlocal left
-            if not left:
-                left = True
-                self._streams -= 1
-                leave()
-
-        return unsubscribe
+        leaving = ExitStack()
+        leaving.callback(leave)
+        leaving.callback(self._streams.discard, forward)
+        return leaving.close
 
     async def join(self, ctx: ServerRequestContext[Any], _: types.NotificationParams) -> None:
         """Add a client of an older revision that has finished its handshake."""
@@ -165,14 +142,17 @@ class Audience(InMemorySubscriptionBus):
         await asyncio.gather(*map(_notify, concerned))
 
     def _concerns(self, token_id: int | None) -> bool:
-        return self._current.differs(self._previous, token_id)
+        """Return whether the list of this token may be another one than before."""
+        if token_id is None:
+            return self._current != self._previous
+        return any(self._current.get(key) != self._previous.get(key) for key in (IN_COMMON, token_id))
 
     @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
+    async def watching(self) -> AsyncIterator["Audience"]:
         await self._check()
         task = asyncio.create_task(self._watch())
         try:
-            yield
+            yield self
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -200,29 +180,25 @@ class Audience(InMemorySubscriptionBus):
         return seen != self._previous
 
 
-def version() -> Version:
-    """Return the version of all lists: it differs whenever some client's list may."""
+def version() -> dict[int, str]:
+    """Return what the lists of all tokens are made of, by token: it differs whenever some client's list may."""
     tools = listed().filter(published=True).order_by("name").values_list(*COLUMNS)
     limits = McpToken.objects.order_by("pk").values_list("pk", "tools", "ceiling")
     common = canonical.sha256([[*map(list, tools)], Exposure.current().mode])
-    return Version(common, {pk: canonical.dumps(rest) for pk, *rest in limits})
+    return {IN_COMMON: common} | {pk: canonical.dumps(rest) for pk, *rest in limits}
 
 
 def _page(access: Access, cursor: str | None) -> types.ListToolsResult:
     after = _place(cursor) if cursor is not None else ""
     found = list(visible(access).select_related("oversight").filter(name__gt=after).order_by("name")[: PAGE + 1])
-    following = _cursor(found[PAGE - 1].name) if len(found) > PAGE else None
+    last = found[PAGE - 1].name if len(found) > PAGE else None
     # Of one person's list nobody else may keep a copy, and it may change at any time.
     return types.ListToolsResult(
         tools=[described(tool, trusted=access.trusted) for tool in found[:PAGE]],
-        next_cursor=following,
+        next_cursor=base64.urlsafe_b64encode(last.encode()).decode("ascii") if last else None,
         ttl_ms=0,
         cache_scope="private",
     )
-
-
-def _cursor(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode("ascii")
 
 
 def _place(cursor: str) -> str:

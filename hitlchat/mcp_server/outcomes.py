@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -64,12 +64,13 @@ def output_schema(tool: Tool) -> dict[str, Any] | None:
     schema: dict[str, Any] | None = tool.output_schema
     if not isinstance(schema, dict):
         return None
-    if _is_object(schema):
+    if schema.get("type") == "object":
         return schema
     inner = {key: value for key, value in schema.items() if key not in (*DEFINITIONS, "$schema", "$id")}
     outer = {key: schema[key] for key in DEFINITIONS if key in schema}
     # A part of the schema keeps its address in its definitions, and at no other place.
-    if any(not reference.startswith(tuple(f"#/{key}/" for key in DEFINITIONS)) for reference in _references(schema)):
+    references = [part.schema.get(key) for part in subschemas(schema) for key in ("$ref", "$dynamicRef")]
+    if any(isinstance(each, str) and not each.startswith(("#/$defs/", "#/definitions/")) for each in references):
         return None
     return {**outer, "type": "object", "properties": {"result": inner}, "required": ["result"]}
 
@@ -78,7 +79,7 @@ def structured(call: ToolCall) -> dict[str, Any] | None:
     """The result of a call that succeeded, as an object; None if it is none and nobody was told that it would be."""
     schema = call.tool.output_schema if call.tool is not None else None
     value = canonical.whole(contents.structured(call))
-    if isinstance(schema, dict) and not _is_object(schema):
+    if isinstance(schema, dict) and schema.get("type") != "object":
         return {"result": value}
     return value if isinstance(value, dict) else None
 
@@ -159,17 +160,6 @@ def _without_headers(part: Any, *, is_named: bool = False) -> Any:
     return {key: item if key in DATA else _without_headers(item, is_named=key in NAMED) for key, item in rest.items()}
 
 
-def _is_object(schema: dict[str, Any]) -> bool:
-    return schema.get("type") == "object"
-
-
-def _references(schema: dict[str, Any]) -> Iterator[str]:
-    for part in subschemas(schema):
-        for key in ("$ref", "$dynamicRef"):
-            if isinstance(reference := part.schema.get(key), str):
-                yield reference
-
-
 def _read(call_id: UUID) -> ToolCall:
     rows = ToolCall.objects.select_related("tool", "approval").prefetch_related("approval__decisions")
     return rows.get(pk=call_id)
@@ -186,13 +176,8 @@ def _is_edited(call: ToolCall) -> bool:
 
 def _result(call: ToolCall, templates: results.Texts, data: dict[str, bytes]) -> types.CallToolResult:
     decisions = _decisions(call)
-    text = results.for_model(
-        call,
-        decline_reason=decide.given(decisions),
-        edited=_is_edited(call),
-        templates=templates,
-        bound=most_text(),
-    )
+    reason, edited = decide.given(decisions), _is_edited(call)
+    text = results.for_model(call, decline_reason=reason, edited=edited, templates=templates, bound=most_text())
     if call.status == Status.REFUSED and call.reason in NOT_HERE:
         # No policy did, which is what it says elsewhere.
         facts = {"status": call.status, "message": NOT_HERE[call.reason], "executed": False, "reason": call.reason}

@@ -33,13 +33,8 @@ class Progress:
         self._newest: Step | None = None
         self._changed = asyncio.Event()
 
-    @property
-    def _latest(self) -> float:
-        return self._reported or 0.0
-
     async def waits(self, message: str) -> None:
-        """Report that it still waits."""
-        await self._report(self._latest + 1, None, message)
+        await self._report((self._reported or 0.0) + 1, None, message)
 
     def expect(self, call_id: UUID) -> None:
         """Expect progress of this call for this client; passed on once `following` is entered."""
@@ -68,7 +63,7 @@ class Progress:
             self._changed.clear()
             if self._newest is not None:
                 # Behind what was told while it waited.
-                before = self._latest if before is None else before
+                before = (self._reported or 0.0) if before is None else before
                 total = None if self._newest.total is None else before + self._newest.total
                 await self._report(before + self._newest.progress, total, self._newest.message or None)
 
@@ -103,10 +98,7 @@ class ToolRequest:
 
     @property
     def is_modern(self) -> bool:
-        """Return whether it is of 2026-07-28: a question is an answer to the call.
-
-        Which the client then makes once more.
-        """
+        """Return whether it is of 2026-07-28: a question is an answer to the call, which is then made once more."""
         return self.ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @cached_property

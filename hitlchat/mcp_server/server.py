@@ -3,9 +3,7 @@
 import asyncio
 import contextvars
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
@@ -47,16 +45,11 @@ class McpServer(Server[Any]):
         self,
         notification_options: NotificationOptions | None = None,  # noqa: ARG002
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-        *,
-        protocol_version: str | None = None,
+        *args: Any,
+        **more: Any,
     ) -> types.ServerCapabilities:
-        return super().get_capabilities(
-            NotificationOptions(tools_changed=True),
-            {**(experimental_capabilities or {}), **mark()},
-            extensions,
-            protocol_version=protocol_version,
-        )
+        experimental = {**(experimental_capabilities or {}), **mark()}
+        return super().get_capabilities(NotificationOptions(tools_changed=True), experimental, *args, **more)
 
 
 def make_server() -> McpServer:
@@ -66,7 +59,7 @@ def make_server() -> McpServer:
         version="1",
         title="hitlchat",
         instructions=INSTRUCTIONS,
-        lifespan=partial(_with_audience, audience),
+        lifespan=lambda _: audience.watching(),
         # Else every call with arguments would read the whole list first, for headers that our schemas do not ask for.
         get_tool_input_schema=lambda _: None,
         on_list_tools=list_tools,
@@ -146,7 +139,8 @@ class StrictJson:
         if scope["method"] == "POST" and not self._is_too_long(scope):
             events, body = await self._read(receive)
             try:
-                if body is not None and (plain := await _plain_of(body)) is not None:
+                if body is not None:
+                    plain = _plain(body) if len(body) <= SMALL else await asyncio.to_thread(_plain, body)
                     events = [{"type": "http.request", "body": plain, "more_body": False}]
             except canonical.NotJson as why:
                 error = {"code": types.PARSE_ERROR, "message": f"Parse error: {why}"}
@@ -173,12 +167,6 @@ class StrictJson:
         return events, bytes(body) if len(body) <= self._largest else None
 
 
-@asynccontextmanager
-async def _with_audience(audience: Audience, _: Server[Any]) -> AsyncIterator[Audience]:
-    async with audience.watching():
-        yield audience
-
-
 async def _hide_errors(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
     """Hide errors from older clients, which would be told the text of whatever goes wrong here."""
     try:
@@ -190,26 +178,22 @@ async def _hide_errors(ctx: ServerRequestContext[Any], call_next: CallNext) -> H
         raise MCPError(types.INTERNAL_ERROR, "An error in hitlchat; its log has more.") from error
 
 
-async def _plain_of(body: bytes) -> bytes | None:
-    return _plain(body) if len(body) <= SMALL else await asyncio.to_thread(_plain, body)
-
-
-def _plain(body: bytes) -> bytes | None:
-    """Return the body without what stands beside a no in it; None if nothing does. Raises: NotJson"""
+def _plain(body: bytes) -> bytes:
+    """Return the body without the content that stands beside a no in it. Raises: NotJson"""
     message = canonical.loads(body)
-    holders = [(message, "result")]
+    answers = [message.get("result")] if isinstance(message, dict) else []
     if isinstance(message, dict) and isinstance(params := message.get("params"), dict):
         responses = params.get("inputResponses")
-        holders += [(responses, key) for key in responses] if isinstance(responses, dict) else []
-    found = [(holder, key) for holder, key in holders if _is_a_no_with_more(holder, key)]
-    for holder, key in found:
-        holder[key] = {"action": holder[key]["action"]}
-    return canonical.dumps(message).encode() if found else None
-
-
-def _is_a_no_with_more(holder: Any, key: str) -> bool:
-    answer = holder.get(key) if isinstance(holder, dict) else None
-    return isinstance(answer, dict) and answer.get("action") in ("decline", "cancel") and "content" in answer
+        answers += responses.values() if isinstance(responses, dict) else []
+    dropped = [
+        answer
+        for answer in answers
+        if isinstance(answer, dict) and answer.get("action") in ("decline", "cancel") and "content" in answer
+    ]
+    for answer in dropped:
+        for name in answer.keys() - {"action"}:
+            del answer[name]
+    return canonical.dumps(message).encode() if dropped else body
 
 
 def _replayed(events: list[Any], receive: Any) -> Any:

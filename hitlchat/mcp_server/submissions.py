@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import anyio
@@ -11,7 +11,6 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
-from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import database, lease
@@ -28,10 +27,10 @@ LOST = "the server that its client was connected to ended before the question wa
 EXPIRED = gettext_noop("its token expired")
 AT_ONCE = 100
 SECONDS = 5.0
-
-_leased: set[UUID] = set()
 # An outcome that nobody came back for is an answer to the same call for so long, and then history.
 STANDS = timedelta(hours=1)
+
+_leased: set[UUID] = set()
 
 
 def _longest() -> timedelta:
@@ -57,7 +56,7 @@ async def leased(call: ToolCall) -> AsyncIterator[None]:
         return
     _leased.add(call.pk)
     try:
-        await in_db(_note)(call.pk, until())
+        await in_db(Submission.objects.filter(pk=call.pk).update)(held_until=until())
         yield
     except (Exception, asyncio.CancelledError):
         # Others need not wait for what this process knows: its clients are gone when it ends.
@@ -70,22 +69,13 @@ async def leased(call: ToolCall) -> AsyncIterator[None]:
 async def _release(call_id: UUID, *, is_lost: bool = False) -> None:
     _leased.discard(call_id)
     with anyio.move_on_after(SECONDS, shield=True):
-        await in_db(_note)(call_id, database.now() if is_lost else None)
-
-
-def outlive_client(call_id: UUID) -> None:
-    """Mark that the call waits for others than its client, and goes on when that is gone."""
-    Submission.objects.filter(pk=call_id).update(ends=False)
+        await in_db(Submission.objects.filter(pk=call_id).update)(held_until=database.now() if is_lost else None)
 
 
 def lease_worker() -> Worker:
     """Return the worker that renews the leases of this process, and takes over those that lapsed."""
     every = settings.LEASE_SECONDS / 3
     return Worker("clients", in_db(_renew), every, longest=every)
-
-
-def _note(call_id: UUID, held_until: datetime | CombinedExpression | None) -> None:
-    Submission.objects.filter(pk=call_id).update(held_until=held_until)
 
 
 def _renew() -> None:
@@ -95,24 +85,16 @@ def _renew() -> None:
     rows = Submission.objects.filter(held_until__isnull=False).exclude(pk__in=tuple(_leased)).select_related("call")
     gone = [pk for pk, _ in _leases.lapsed(rows, AT_ONCE)]
     for row in rows.filter(pk__in=gone).order_by("held_until"):
-        _lose_client(row)
-    _expire()
-
-
-def _expire() -> None:
-    """Expire the call with the token that it came in with, as when that is revoked."""
-    rows = Submission.objects.filter(call__status=Status.WAITING, token__expires_at__lte=Now())
-    for call_id in rows.values_list("call_id", flat=True)[:AT_ONCE]:
+        lost = Submission.objects.filter(pk=row.pk, held_until=row.held_until)
+        if row.ends:
+            stopping.withdraw_question(row.call_id, row.call.round, actor=SYSTEM, why=LOST)
+            lost.update(held_until=None)
+        else:
+            lost.update(held_until=None, parked_at=database.now())
+    # A call ends with the token that it came in with, as when that is revoked.
+    expired = Submission.objects.filter(call__status=Status.WAITING, token__expires_at__lte=Now())
+    for call_id in expired.values_list("call_id", flat=True)[:AT_ONCE]:
         stopping.withdraw_call(call_id, actor=SYSTEM, why=EXPIRED)
-
-
-def _lose_client(row: Submission) -> None:
-    rows = Submission.objects.filter(pk=row.pk, held_until=row.held_until)
-    if row.ends:
-        stopping.withdraw_question(row.call_id, row.call.round, actor=SYSTEM, why=LOST)
-        rows.update(held_until=None)
-    else:
-        rows.update(held_until=None, parked_at=database.now())
 
 
 def pick_up(incoming: ToolRequest) -> ToolCall | None:
@@ -124,13 +106,3 @@ def pick_up(incoming: ToolRequest) -> ToolCall | None:
         if incoming.digest and Submission.objects.filter(pk=call_id, parked_at=since).update(parked_at=None):
             return ToolCall.objects.get(pk=call_id)
     return None
-
-
-def park(call: ToolCall) -> datetime:
-    now = timezone.now()
-    Submission.objects.filter(pk=call.pk).update(parked_at=now)
-    return now
-
-
-def unpark(call: ToolCall, since: datetime) -> None:
-    Submission.objects.filter(pk=call.pk, parked_at=since).update(parked_at=None)

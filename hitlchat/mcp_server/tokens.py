@@ -87,10 +87,17 @@ class OnlyAdministrators(Forbidden):
 
 @dataclass(frozen=True)
 class OwnToken:
-    """One token, with its limits if it is for /mcp."""
+    """One token, with its limits if it is for /mcp.
+
+    `count`: of the tools that it can use now; of those chosen, `works` can be used now and `idle` cannot. A page fills
+    these in.
+    """
 
     token: Token
     limits: McpToken | None
+    count: int = 0
+    works: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
 
     @property
     def has_expired(self) -> bool:
@@ -131,7 +138,9 @@ def trust(token_id: int, actor: Actor, *, trusted: bool = True) -> Token:
     Raises: NoSuchToken, OnlyAdministrators.
     """
     with transaction.atomic():
-        _require_administrator(actor)
+        rows = User.objects.select_for_update().filter(pk=actor.user_id or 0, is_superuser=True, is_active=True)
+        if actor.means not in ("session", "console") or not rows.exists():
+            raise OnlyAdministrators
         found = Token.objects.select_for_update(of=("self",)).select_related("user", "mcp")
         token = found.filter(pk=token_id, kind=TokenKind.MCP).first()
         if token is None:
@@ -149,21 +158,16 @@ def client_tokens() -> QuerySet[Token]:
 
 
 def tokens_of(user: User) -> Iterator[OwnToken]:
-    """Return the tokens of this person, the newest first."""
     for token in Token.objects.filter(user=user).select_related("mcp").order_by("-pk"):
-        limits = getattr(token, "mcp", None) or McpToken(token=token)
-        yield OwnToken(token, limits if token.kind == TokenKind.MCP else None)
+        yield OwnToken(token, _limits(token) if token.kind == TokenKind.MCP else None)
 
 
 def token_of(user: User, token_id: int) -> OwnToken:
-    """Return one token of this person.
-
-    Raises: NoSuchToken
-    """
-    for found in tokens_of(user):
-        if found.token.pk == token_id:
-            return found
-    raise NoSuchToken
+    """Return one token of this person. Raises: NoSuchToken"""
+    found = next((each for each in tokens_of(user) if each.token.pk == token_id), None)
+    if found is None:
+        raise NoSuchToken
+    return found
 
 
 def waiting_calls(token: Token) -> int:
@@ -172,10 +176,7 @@ def waiting_calls(token: Token) -> int:
 
 
 def revoke(user: User, token_id: int, actor: Actor) -> int:
-    """Revoke a token, and return how many of its calls are withdrawn. Its streams end.
-
-    Raises: NoSuchToken
-    """
+    """Revoke a token, and return how many of its calls are withdrawn. Its streams end. Raises: NoSuchToken"""
     with transaction.atomic():
         # A call that is just coming in with it comes before this, or fails.
         token = Token.objects.select_for_update().filter(user=user, pk=token_id).first()
@@ -195,7 +196,7 @@ def _valid() -> QuerySet[Token]:
 
 
 def _access(token: Token) -> Access:
-    limits = getattr(token, "mcp", None) or McpToken(token=token)
+    limits = _limits(token)
     return Access(
         token.pk,
         token.user_id,
@@ -208,10 +209,8 @@ def _access(token: Token) -> Access:
     )
 
 
-def _require_administrator(actor: Actor) -> None:
-    rows = User.objects.select_for_update().filter(pk=actor.user_id or 0, is_superuser=True, is_active=True)
-    if actor.means not in ("session", "console") or not rows.exists():
-        raise OnlyAdministrators
+def _limits(token: Token) -> McpToken:
+    return getattr(token, "mcp", None) or McpToken(token=token)
 
 
 def _record(name: str, token: Token, actor: Actor) -> None:

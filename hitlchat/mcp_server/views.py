@@ -1,6 +1,7 @@
 """Pages about the built-in MCP server: a person's own tokens, and how to connect a client."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -17,15 +19,16 @@ from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 from django.views.decorators.http import require_http_methods
 
 from hitlchat.accounts.access import administrators_only, person
-from hitlchat.accounts.models import TokenKind
+from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import RISK_LABELS
+from hitlchat.gate.models import Tool
 from hitlchat.mcp_server import client_setup, tokens
 from hitlchat.mcp_server.listing import visible
 from hitlchat.mcp_server.models import WithoutElicitation
 from hitlchat.mcp_server.server import PATH
-from hitlchat.mcp_server.tokens import Access
+from hitlchat.mcp_server.tokens import Access, OwnToken
 from hitlchat.upstreams.models import Exposure
 
 KINDS = (
@@ -47,25 +50,6 @@ MOST_NAMED = 5
 NAME_ON_CONNECT = "Made on the Connect page"
 DAYS_ON_CONNECT = timedelta(days=90)
 UNKNOWN = "<token>"
-
-
-@dataclass(frozen=True)
-class TokenRow(tokens.OwnToken):
-    """A token with the `count` of tools that it can use now; of those chosen, `works` are usable and `idle` not."""
-
-    count: int = 0
-    works: tuple[str, ...] = ()
-    idle: tuple[str, ...] = ()
-
-
-def token_rows(user: User) -> list[TokenRow]:
-    """Return the tokens of this person with what each can do now, the newest first."""
-    risks = dict(visible(Access(0, user.pk, user.get_username())).values_list("name", "risk_level"))
-    return [_token_row(each, risks) for each in tokens.tokens_of(user)]
-
-
-def _ceilings() -> list[tuple[int, str]]:
-    return [(level, f"L{level} {_(label)}") for level, label in enumerate(RISK_LABELS)]
 
 
 class TokenForm(forms.Form):
@@ -95,7 +79,7 @@ class TokenForm(forms.Form):
     tools = forms.MultipleChoiceField(required=False)
     ceiling = forms.TypedChoiceField(
         required=False,
-        choices=_ceilings,
+        choices=lambda: [(level, f"L{level} {_(label)}") for level, label in enumerate(RISK_LABELS)],
         coerce=int,
         initial=5,
         empty_value=5,  # type: ignore[arg-type]  # the stubs know texts alone
@@ -121,7 +105,7 @@ class TokenForm(forms.Form):
         super().__init__(data, **more)
         if not may_administer(user):
             del self.fields["attended_by_person"]
-        self.offered = list(visible(Access(0, user.pk, user.get_username())).order_by("name"))
+        self.offered = list(_offered(user).order_by("name"))
         chosen = self.fields["tools"]
         assert isinstance(chosen, forms.MultipleChoiceField)
         chosen.choices = [(tool.name, tool.name) for tool in self.offered]
@@ -147,11 +131,6 @@ class TokenForm(forms.Form):
         return self.cleaned_data.get("kind") == TokenKind.MCP
 
     @property
-    def is_trusted(self) -> bool:
-        """Return whether an administrator trusts its client."""
-        return self.is_for_mcp and bool(self.cleaned_data.get("attended_by_person"))
-
-    @property
     def expires_at(self) -> datetime | None:
         period = self.cleaned_data["expires"]
         if period == "never":
@@ -175,9 +154,8 @@ class TokenForm(forms.Form):
     def _check_ceiling(self, chosen: set[str], ceiling: int) -> None:
         above = [tool for tool in self.offered if tool.name in chosen and tool.risk_level > ceiling]
         if above:
-            which = ", ".join(
-                _("{tool} is L{level}").format(tool=tool.name, level=tool.risk_level) for tool in above[:MOST_NAMED]
-            )
+            named = _("{tool} is L{level}")
+            which = ", ".join(named.format(tool=tool.name, level=tool.risk_level) for tool in above[:MOST_NAMED])
             if len(above) > MOST_NAMED:
                 which += _(", and {count} more are").format(count=len(above) - MOST_NAMED)
             problem = _("{tools}, above the ceiling L{level}. Choose a higher one, or untick what is above it.")
@@ -202,17 +180,12 @@ def tokens_page(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, status=422)
     session, name = Actor(user.pk, "session"), form.cleaned_data["name"]
-    kind, by = TokenKind(form.cleaned_data["kind"]), session if form.is_trusted else None
+    is_trusted = form.is_for_mcp and form.cleaned_data.get("attended_by_person")
+    kind, by = TokenKind(form.cleaned_data["kind"]), session if is_trusted else None
     secret = tokens.make(user, kind, session, name, form.expires_at, trusted_by=by, **form.limits)
     url = address(request)
-    made = {
-        "secret": secret,
-        "name": name,
-        "is_for_mcp": form.is_for_mcp,
-        "clients": client_setup.clients(url, secret),
-        "url": url,
-    }
-    return render(request, "mcp/made.html", made)
+    made = {"secret": secret, "name": name, "is_for_mcp": form.is_for_mcp, "url": url}
+    return render(request, "mcp/made.html", made | {"clients": client_setup.clients(url, secret)})
 
 
 @login_required
@@ -222,8 +195,11 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     found = tokens.token_of(user, token_id)
     if request.method == "POST":
         withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "session"))
-        name = found.token.name or _("Token {number}").format(number=token_id)
-        messages.success(request, _revoked_message(name, withdrawn))
+        message = _("{name} is revoked.").format(name=_name(found.token))
+        if withdrawn:
+            more = ngettext(" {count} call was withdrawn.", " {count} calls were withdrawn.", withdrawn)
+            message += more.format(count=withdrawn)
+        messages.success(request, message)
         return redirect("mcp:tokens")
     return render(request, "mcp/revoke.html", {"own": found, "waiting": tokens.waiting_calls(found.token)})
 
@@ -236,11 +212,9 @@ def mark(request: HttpRequest, token_id: int) -> HttpResponse:
     if wanted not in ("0", "1"):
         return HttpResponseBadRequest("attended: expected 1 or 0.")
     token = tokens.trust(token_id, Actor(person(request).pk, "session"), trusted=wanted == "1")
-    name = token.name or _("Token {number}").format(number=token_id)
     effect = _("Its client is trusted from now on.") if token.attended else _("Its client is not trusted any more.")
-    messages.success(
-        request, _("{name} of {person}: {effect}").format(name=name, person=token.user.get_username(), effect=effect)
-    )
+    said = {"name": _name(token), "person": token.user.get_username(), "effect": effect}
+    messages.success(request, _("{name} of {person}: {effect}").format(**said))
     return redirect("mcp:tokens")
 
 
@@ -260,7 +234,7 @@ def connect(request: HttpRequest) -> HttpResponse:
         "name": NAME_ON_CONNECT,
         "days": DAYS_ON_CONNECT.days,
         "clients": client_setup.clients(url, secret or UNKNOWN),
-        "count": visible(Access(0, user.pk, user.get_username())).count(),
+        "count": _offered(user).count(),
         "mode": Exposure.current().mode,
         "highest_said": settings.HITL_ELICITATION_MAX_RISK,
         "inbox_seconds": settings.MCP_INBOX_SECONDS,
@@ -274,29 +248,34 @@ def address(request: HttpRequest) -> str:
     return f"{scheme}://{request.get_host()}{PATH}"
 
 
-def _token_row(own: tokens.OwnToken, risks: dict[str, int]) -> TokenRow:
-    limits = own.limits
-    if limits is None:
-        return TokenRow(own.token, None)
-    able = {name for name, risk in risks.items() if risk <= limits.ceiling}
-    if limits.tools is None:
-        return TokenRow(own.token, limits, len(able))
-    works = tuple(name for name in limits.tools if name in able)
-    idle = tuple(name for name in limits.tools if name not in able)
-    return TokenRow(own.token, limits, len(works), works, idle)
+def _offered(user: User) -> QuerySet[Tool]:
+    """Return the tools that a token of this person can use, if nothing limits it."""
+    return visible(Access(0, user.pk, user.get_username()))
 
 
-def _revoked_message(name: str, withdrawn: int) -> str:
-    message = _("{name} is revoked.").format(name=name)
-    more = ngettext(" {count} call was withdrawn.", " {count} calls were withdrawn.", withdrawn)
-    return message + (more.format(count=withdrawn) if withdrawn else "")
+def _name(token: Token) -> str:
+    return token.name or _("Token {number}").format(number=token.pk)
+
+
+def _rows(user: User) -> Iterator[OwnToken]:
+    """Yield the tokens of this person with what each can do now, the newest first."""
+    risks = dict(_offered(user).values_list("name", "risk_level"))
+    for own in tokens.tokens_of(user):
+        if own.limits is None:
+            yield own
+            continue
+        able = {name for name, risk in risks.items() if risk <= own.limits.ceiling}
+        chosen = own.limits.tools
+        works = tuple(name for name in chosen or () if name in able)
+        idle = tuple(name for name in chosen or () if name not in able)
+        yield replace(own, count=len(able if chosen is None else works), works=works, idle=idle)
 
 
 def _page(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:
     user = person(request)
     context: dict[str, Any] = {
         "form": form,
-        "rows": token_rows(user),
+        "rows": list(_rows(user)),
         "clients": list(tokens.client_tokens()) if may_administer(user) else None,
         "highest_said": settings.HITL_ELICITATION_MAX_RISK,
         "section": "tokens",

@@ -11,7 +11,7 @@ from django.test import Client
 from hitlchat.gate import card
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.sources import Preview
-from hitlchat.mcp_server import question
+from hitlchat.mcp_server import elicitation
 from hitlchat.notices.wording import facts
 from tests.gate.asking import approval_of, approved, fresh, recording, run
 
@@ -31,7 +31,7 @@ def said(approval: Approval, client: Client, capsys: pytest.CaptureFixture[str])
     pages = {path: client.get(path).content.decode() for path in ("/approvals/", f"/approvals/{approval.pk}")}
     line = pages["/approvals/"].split("data-line", 1)[1].split('data-level="', 1)[1]
     of_page = pages[f"/approvals/{approval.pk}"].split("data-ask", 1)[1].split('data-level="', 1)[1]
-    message = question.message(approval)
+    message = elicitation.message(approval)
     return {
         "the card": card.card(approval).risk,
         "its page": int(of_page[0]),

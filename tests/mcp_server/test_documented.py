@@ -14,7 +14,7 @@ from django.core.management import call_command
 from hitlchat import settings as defaults
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import limits, listing, outcomes, question, server, submissions, tokens
+from hitlchat.mcp_server import elicitation, limits, listing, outcomes, server, submissions, tokens
 from hitlchat.mcp_server.inspector import session
 from hitlchat.mcp_server.inspector.views import LASTS
 from tests.conftest import MakeTool
@@ -35,7 +35,7 @@ def test_the_limits_are_the_ones_in_force(text: str) -> None:
         f"{server.MOST_SESSIONS} sessions for one server process",
         f"closed after {limits.IDLE_SECONDS:g} seconds",
         f"`tools/list` | {listing.PAGE} |",
-        f"({question.LONGEST} characters)",
+        f"({elicitation.LONGEST} characters)",
         f"the latest {session.MOST_MESSAGES} messages",
         f"`MCP_ELICITATION_SECONDS` ({settings.MCP_ELICITATION_SECONDS})",
         f"`MCP_INBOX_SECONDS` ({settings.MCP_INBOX_SECONDS})",

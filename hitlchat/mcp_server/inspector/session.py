@@ -202,7 +202,6 @@ class Session:
         context: ClientRequestContext,  # noqa: ARG002  the SDK's
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult | types.ErrorData:
-        """Ask the client's user."""
         address = params.url if isinstance(params, types.ElicitRequestURLParams) else ""
         reply = asyncio.get_running_loop().create_future()
         question = Question(self._next(), call, params.message, address, reply)
