@@ -32,7 +32,7 @@ LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
     stop_requested: ("hitlchat.agent.runner.on_stop_requested",),
     grant_changed: ("hitlchat.chat.consumers.on_grant",),
     question_changed: ("hitlchat.upstreams.elicitation.questions.on_question", "hitlchat.chat.consumers.on_question"),
-    progressed: ("hitlchat.mcp_server.request.on_progress", "hitlchat.chat.consumers.on_progress"),
+    progressed: ("hitlchat.mcp_server.submissions.on_progress", "hitlchat.chat.consumers.on_progress"),
     user_logged_in: ("hitlchat.people.membership.note_sign_in",),
     user_login_failed: ("hitlchat.people.membership.note_failure",),
     administrator_made: ("hitlchat.people.membership.note_administrator",),

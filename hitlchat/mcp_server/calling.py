@@ -30,7 +30,7 @@ from hitlchat.mcp_server import elicitation, outcomes, submissions
 from hitlchat.mcp_server.elicitation import Answer, AnsweredBefore, Question, RequestState, Way, way
 from hitlchat.mcp_server.listing import visible
 from hitlchat.mcp_server.models import Submission, WithoutElicitation
-from hitlchat.mcp_server.request import ToolRequest
+from hitlchat.mcp_server.submissions import ToolRequest
 
 SECONDS = 5.0
 CANCELLED = gettext_noop("its client cancelled it")

@@ -38,7 +38,7 @@ from hitlchat.gate.status import Status
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.listing import visible
 from hitlchat.mcp_server.models import Submission, WithoutElicitation
-from hitlchat.mcp_server.request import ToolRequest
+from hitlchat.mcp_server.submissions import ToolRequest
 from hitlchat.secrets import sealing
 
 NOT_ENOUGH = "the client's user declined it, as the client says; a signed-in person has to decide this call"

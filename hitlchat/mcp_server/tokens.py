@@ -38,10 +38,6 @@ class Access:
     def caller(self) -> Caller:
         return Caller("mcp", self.user_id, self.user_name, self.token_id)
 
-    def claimed_user(self, client: str) -> Actor:
-        """Return the user, as far as a client says so that calls itself `client`."""
-        return Actor(self.user_id, "elicitation", client=client, token=self.token_name, token_id=self.token_id)
-
 
 def make_mcp(user: User, name: str = "", expires_at: datetime | None = None, **limits: Any) -> str:
     """Make a token of `user` with these limits (columns of McpToken); only now its text is known.
