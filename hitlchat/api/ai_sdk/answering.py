@@ -17,7 +17,7 @@ from hitlchat.gate.decide import AlreadySettled, NoSuchApproval, OtherDigest
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status
 
-Step = Callable[[], None]
+Step = Callable[[], object]
 
 SHOWN_OTHERWISE: Final = (
     "The arguments that your page shows are not those of the call that waits, which may have numbers that JavaScript "
@@ -55,8 +55,8 @@ def looked_at(
                 raise settled
             before.append(settled)
         elif found is not None:
-            steps.append(partial(_decide, _checked(found, answer, actor), answer, actor))
-    steps += [partial(_answer, _question(conversation, each, actor), each, actor) for each in results]
+            steps.append(_decision(found, answer, actor))
+    steps += [_answer(conversation, each, actor) for each in results]
     if before and not steps:
         raise before[0]
     return steps
@@ -70,22 +70,23 @@ def new(conversation: Conversation, results: Iterable[Result]) -> Sequence[Resul
     return [found[str(call)] for call in open_calls.values_list("pk", flat=True)]
 
 
-def _checked(found: Approval, answer: Answer, actor: Actor) -> Approval:
-    """Return the approval that is answered, once all is looked at that can be before it is decided."""
+def _decision(found: Approval, answer: Answer, actor: Actor) -> Step:
+    """Return what decides the approval, once all is looked at that can be before."""
     if question.is_one(found.call):
         raise Conflict(ANSWERED_BY_CLIENT)
     decide.require(actor, found)
-    if answer.approved:
-        deciders.require(actor, found)
-        if answer.signature is not None and answer.signature != found.digest:
-            raise OtherDigest(decide.LOOK_AGAIN)
-        if answer.shown is not None and not is_as_shown(answer.shown, found.call.arguments):
-            raise OtherDigest(SHOWN_OTHERWISE)
-    return found
+    if not answer.approved:
+        return partial(decide.decline, found.pk, actor, reason=answer.reason)
+    deciders.require(actor, found)
+    if answer.signature is not None and answer.signature != found.digest:
+        raise OtherDigest(decide.LOOK_AGAIN)
+    if answer.shown is not None and not is_as_shown(answer.shown, found.call.arguments):
+        raise OtherDigest(SHOWN_OTHERWISE)
+    return partial(decide.approve, found.pk, actor, digest=answer.signature)
 
 
-def _question(conversation: Conversation, result: Result, actor: Actor) -> Approval:
-    """Return the approval behind a call that is the client's to answer."""
+def _answer(conversation: Conversation, result: Result, actor: Actor) -> Step:
+    """Return what answers a call that is the client's to answer, once all is looked at that can be before."""
     call = uuid_of(result.call)
     found = _here(conversation, _rows().filter(call=call).first() if call else None, actor)
     if not question.is_one(found.call):
@@ -93,9 +94,11 @@ def _question(conversation: Conversation, result: Result, actor: Actor) -> Appro
     if found.call.status != Status.WAITING:
         raise AlreadySettled(found.call)
     decide.require(actor, found)
-    if not result.is_error:
-        decide.answered(found.call, {question.ANSWER: result.output})
-    return found
+    if result.is_error:
+        return partial(decide.decline, found.pk, actor, reason=result.error)
+    edited = {question.ANSWER: result.output}
+    decide.answered(found.call, edited)
+    return partial(decide.approve, found.pk, actor, edited=edited)
 
 
 def _call(conversation: Conversation, name: str, actor: Actor) -> tuple[ToolCall, Approval | None]:
@@ -127,17 +130,3 @@ def _here(conversation: Conversation, found: Approval | None, actor: Actor) -> A
     if found.call.conversation_id != conversation.pk:
         raise Conflict(OF_ANOTHER)
     return found
-
-
-def _decide(found: Approval, answer: Answer, actor: Actor) -> None:
-    if answer.approved:
-        decide.approve(found.pk, actor, digest=answer.signature)
-    else:
-        decide.decline(found.pk, actor, reason=answer.reason)
-
-
-def _answer(found: Approval, result: Result, actor: Actor) -> None:
-    if result.is_error:
-        decide.decline(found.pk, actor, reason=result.error)
-    else:
-        decide.approve(found.pk, actor, edited={question.ANSWER: result.output})

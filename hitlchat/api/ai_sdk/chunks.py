@@ -42,10 +42,6 @@ class Asked:
     may_decide: bool
 
 
-def approval_id(run_id: UUID, call_id: UUID) -> str:
-    return f"{run_id}::{call_id}"
-
-
 @dataclass
 class _SentCall:
     """One call as the client has it: its arguments, the question, its answer, its status."""
@@ -76,9 +72,9 @@ class Telling:
 
     def knows(self, call_id: UUID, state: str) -> None:
         """Note that the client has this call, in a state that the protocol has for parts."""
-        told = self._calls.setdefault(call_id, _SentCall())
-        told.question = BEFORE if state.startswith("approval-") else ""
-        told.is_over = state.startswith("output-")
+        sent = self._calls.setdefault(call_id, _SentCall())
+        sent.question = BEFORE if state.startswith("approval-") else ""
+        sent.is_over = state.startswith("output-")
 
     def update(self, turns: Iterable[Turn], asked: dict[UUID, Asked], thoughts: str = "") -> Iterator[Chunk]:
         """Tell what is new in these turns, of which the first is that of the last step, if it is still there.
@@ -163,39 +159,39 @@ class Telling:
 
     def _call(self, call: ToolCall, asked: Asked | None) -> Iterator[Chunk]:
         is_new = call.pk not in self._calls
-        told = self._calls.setdefault(call.pk, _SentCall())
-        if told.is_over:
+        sent = self._calls.setdefault(call.pk, _SentCall())
+        if sent.is_over:
             return
         arguments = canonical.dumps(_arguments(call))
-        if is_new or told.arguments not in ("", arguments):
+        if is_new or sent.arguments not in ("", arguments):
             yield _input(call)
-        told.arguments = arguments
+        sent.arguments = arguments
         if call.status == Status.REJECTED:
-            told.is_over = True
+            sent.is_over = True
         if asked is not None or _is_automatic(call):
-            yield from self._question(call, told, asked)
-        if call.status != told.state:
+            yield from self._question(call, sent, asked)
+        if call.status != sent.state:
             # In our own words: the protocol has fewer.
-            told.state = call.status
+            sent.state = call.status
             data = {"toolCallId": str(call.pk), "status": call.status, "isAutomatic": ran_unasked(call)}
             yield {"type": "data-call", "id": str(call.pk), "data": data}
-        if call.status in SETTLED and not told.is_over:
-            told.is_over = True
+        if call.status in SETTLED and not sent.is_over:
+            sent.is_over = True
             yield _output(call)
 
-    def _question(self, call: ToolCall, told: _SentCall, asked: Asked | None) -> Iterator[Chunk]:
+    def _question(self, call: ToolCall, sent: _SentCall, asked: Asked | None) -> Iterator[Chunk]:
         """Tell that people are asked, again where something about the question has changed, and their answer."""
-        name = approval_id(self.run_id, call.pk)
+        name = f"{self.run_id}::{call.pk}"
         # What was answered already is asked once, so that the answer has its place.
-        shown = told.question or BEFORE
+        shown = sent.question or BEFORE
         if call.status == Status.WAITING and asked is not None:
             shown = f"{asked.shape.consent_digest} {asked.may_decide} {asked.shape.approved_by}"
-        if shown != told.question:
-            told.question, told.answer = shown, None
+        if shown != sent.question:
+            sent.question, sent.answer = shown, None
             yield {"type": "tool-approval-request", "approvalId": name, "toolCallId": str(call.pk)} | _facts(asked)
         answer = _answer(call)
-        if answer is not None and answer != told.answer:
-            told.answer = answer
+        if answer is not None and answer != sent.answer:
+            sent.answer = answer
             reason = {"reason": answer[1]} if answer[1] else {}
             yield {"type": "tool-approval-response", "approvalId": name, "approved": answer[0]} | reason
 
@@ -263,11 +259,11 @@ class Parts:
 
 
 def _input(call: ToolCall) -> Chunk:
-    told = {"toolCallId": str(call.pk), "toolName": call.tool_name, "input": _arguments(call)}
+    named = {"toolCallId": str(call.pk), "toolName": call.tool_name, "input": _arguments(call)}
     if call.status == Status.REJECTED:
-        return {"type": "tool-input-error", **told, "errorText": call.reason, "dynamic": True}
+        return {"type": "tool-input-error", **named, "errorText": call.reason, "dynamic": True}
     # What the client answers itself, it knows beforehand.
-    return {"type": "tool-input-available", **told} | ({} if question.is_one(call) else {"dynamic": True})
+    return {"type": "tool-input-available", **named} | ({} if question.is_one(call) else {"dynamic": True})
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
@@ -311,33 +307,26 @@ def _why_not(call: ToolCall) -> str:
 
 
 def _output(call: ToolCall) -> Chunk:
-    told, status = {"toolCallId": str(call.pk)}, Status(call.status)
+    named, status = {"toolCallId": str(call.pk)}, Status(call.status)
     if status == Status.SUCCEEDED:
         output = call.arguments.get(question.ANSWER) if question.is_one(call) else call.result
-        return {"type": "tool-output-available", **told, "output": output}
+        return {"type": "tool-output-available", **named, "output": output}
     if status == Status.REFUSED or (status in NOT_RUN and approval_of(call) and not question.is_one(call)):
-        return {"type": "tool-output-denied", **told}
+        return {"type": "tool-output-denied", **named}
     if status == Status.FAILED and call.error:
-        return {"type": "tool-output-error", **told, "errorText": results.sentence(call.error)}
-    return {"type": "tool-output-error", **told, "errorText": _why_not(call)}
+        return {"type": "tool-output-error", **named, "errorText": results.sentence(call.error)}
+    return {"type": "tool-output-error", **named, "errorText": _why_not(call)}
 
 
 _READERS: Final[Mapping[str, Callable[[Parts, Chunk], None]]] = {
-    "text-start": Parts.begin,
-    "text-delta": Parts.grow,
-    "text-end": Parts.close,
-    "reasoning-start": Parts.begin,
-    "reasoning-delta": Parts.grow,
-    "reasoning-end": Parts.close,
+    **dict.fromkeys(("text-start", "reasoning-start"), Parts.begin),
+    **dict.fromkeys(("text-delta", "reasoning-delta"), Parts.grow),
+    **dict.fromkeys(("text-end", "reasoning-end"), Parts.close),
     "start-step": Parts.step,
     "finish-step": lambda _parts, _chunk: None,
-    "data-notice": Parts.data,
-    "data-call": Parts.data,
-    "tool-input-available": Parts.call,
-    "tool-input-error": Parts.call,
+    **dict.fromkeys(("data-notice", "data-call"), Parts.data),
+    **dict.fromkeys(("tool-input-available", "tool-input-error"), Parts.call),
     "tool-approval-request": Parts.request,
     "tool-approval-response": Parts.response,
-    "tool-output-available": Parts.output,
-    "tool-output-error": Parts.output,
-    "tool-output-denied": Parts.output,
+    **dict.fromkeys(("tool-output-available", "tool-output-error", "tool-output-denied"), Parts.output),
 }

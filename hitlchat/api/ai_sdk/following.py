@@ -47,14 +47,11 @@ class TooManyStreams(Problem):
 
     status = 429
 
-    def __init__(self) -> None:
-        super().__init__(f"You have {settings.STREAMS_PER_PERSON} streams open already. Close one of them first.")
-
 
 def require_room(user_id: int) -> None:
     """Require that this person may open one more stream. Raises: TooManyStreams"""
     if _open[user_id] >= settings.STREAMS_PER_PERSON:
-        raise TooManyStreams
+        raise TooManyStreams(f"You have {settings.STREAMS_PER_PERSON} streams open already. Close one of them first.")
 
 
 def stream(conversation_id: UUID, credential: Credential, telling: Telling) -> event_stream.EventStream:

@@ -62,7 +62,6 @@ class PostedMessage(Posted):
 
     @property
     def said(self) -> str:
-        """Return what a person says in it."""
         text = "\n\n".join(part.text for part in self.parts if part.type == "text").strip()
         return checked(SAID, text, "text")
 
