@@ -24,6 +24,7 @@ AS_CALLER = gettext_noop("The model of the conversation that calls it")
 class AgentForm(DraftForm):
     """An agent as it is typed."""
 
+    flows = agents
     name = forms.CharField(max_length=64, help_text="As models call it: letters, digits, _ and -.")
     title = forms.CharField(required=False, max_length=spec.LONGEST["title"])
     description = forms.CharField(
@@ -72,29 +73,20 @@ class AgentForm(DraftForm):
 
     def __init__(self, row: AgentTool | None, data: Any = None) -> None:
         draft = Draft("") if row is None else agents.draft_of(row)
-        initial: dict[str, Any] = {name: getattr(draft, name) for name in agents.FIELDS}
-        initial |= {"tools": list(draft.tools), "route": _route(draft)}
-        super().__init__(data, initial=initial)
-        self.row = row
+        route = f"{draft.endpoint}/{draft.model}" if draft.endpoint else ""
+        super().__init__(row, data, draft, tools=list(draft.tools), route=route)
         own = [draft.name] if row else []
         # Those that it has come first, also where they are gone or not published.
         rows = catalog.listed().order_by("name").filter(published=True).exclude(name__in=[*draft.tools, *own])
         tools = [*sorted(draft.tools), *rows.values_list("name", flat=True)]
         self.choose_from("tools", [(each, each) for each in tools])
-        self.choose_from("route", _routes(_route(draft)))
+        self.choose_from("route", _routes(route))
         for field in self.fields.values():
             field.widget.attrs.setdefault("autocomplete", "off")
-
-    def problems(self) -> dict[str, str]:
-        return agents.problems(self.draft())
 
     def draft(self) -> Draft:
         given = self.given(agents.FIELDS)
         return Draft(**{"name": ""} | given | {"tools": tuple(given.get("tools", ()))} | self.chosen_route())
-
-
-def _route(draft: Draft) -> str:
-    return f"{draft.endpoint}/{draft.model}" if draft.endpoint else ""
 
 
 def _routes(chosen: str) -> list[tuple[str, str]]:
@@ -114,7 +106,7 @@ class AgentPages(DraftPages[AgentTool]):
     words = gettext_noop("Only people who may write tools set up agents.")
     saved = "one"
     name_column = "tool__name"
-    flows, rows = agents, staticmethod(agents.standing)
+    rows = staticmethod(agents.standing)
 
     def about_all(self) -> dict[str, Any]:
         return {"rows": [(row, row.tools) for row in self.rows()]}

@@ -29,7 +29,6 @@ class ChoosingForm(forms.Form):
     """A form whose choices are known only when it is shown."""
 
     def choose_from(self, name: str, choices: list[Any]) -> None:
-        """Offer these choices in a field."""
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
@@ -38,9 +37,15 @@ class ChoosingForm(forms.Form):
 class DraftForm(ChoosingForm):
     """A draft as it is typed. `row`: what is changed, None for something new."""
 
-    row: Any = None
+    flows: "Flows"
     # What would ask less than before, until somebody confirms that.
     weaker: tuple[str, ...] = ()
+
+    def __init__(self, row: Any, data: Any, before: Any, **initial: Any) -> None:
+        """`before`: the draft of the row, or an empty one; `initial`: what a field shows of it otherwise."""
+        parts = {name: getattr(before, name) for name in self.base_fields if hasattr(before, name)}
+        super().__init__(data, initial=parts | initial)
+        self.row = row
 
     def draft(self) -> Any:
         """Return what is typed; of a form that is not valid, with what a field refused left out."""
@@ -48,7 +53,7 @@ class DraftForm(ChoosingForm):
 
     def problems(self) -> Mapping[str, str]:
         """Return all that is wrong with the draft, a sentence for each of its parts."""
-        raise NotImplementedError
+        return self.flows.problems(self.draft())
 
     def clean(self) -> dict[str, Any]:
         # All that is wrong at once.
@@ -63,11 +68,9 @@ class DraftForm(ChoosingForm):
                 self.add_error(field, said)
 
     def given(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """Return what is typed under these names."""
         return {name: value for name, value in self.cleaned_data.items() if name in names}
 
     def lines(self, name: str) -> tuple[str, ...]:
-        """Return the lines of a field that are not empty."""
         return tuple(filter(None, map(str.strip, self.cleaned_data.get(name, "").splitlines())))
 
     def chosen_route(self) -> dict[str, Any]:
@@ -77,28 +80,27 @@ class DraftForm(ChoosingForm):
 
 
 class Flows(Protocol):
-    """The module that stores drafts of one kind, on record."""
+    """The module that checks drafts of one kind, and stores them on record."""
 
-    def create(self, draft: Any, actor: Actor, /) -> Any:
-        """Raises: Invalid."""
+    def problems(self, draft: Any, /) -> Mapping[str, str]: ...
 
-    def change(self, row_id: Any, draft: Any, actor: Actor, /) -> Any:
-        """Raises: Invalid."""
+    def create(self, draft: Any, actor: Actor, /) -> Any: ...
 
-    def remove(self, row_id: Any, actor: Actor, /) -> None:
-        """Raises: Conflict, if it is in use."""
+    def change(self, row_id: Any, draft: Any, actor: Actor, /) -> Any: ...
+
+    def remove(self, row_id: Any, actor: Actor, /) -> None: ...
 
 
 class DraftPages(Generic[R]):
     """The pages of one kind of thing, whose rows are named in their addresses. `namespace`: of these addresses."""
 
-    flows: Flows
     rows: Callable[[], QuerySet[Any]]
     namespace: ClassVar[str]
     # The folder of list.html, edit.html and remove.html.
     templates: ClassVar[str]
     section: ClassVar[str] = "servers"
-    form: ClassVar[Callable[..., DraftForm]]
+    # Of a row and what is posted.
+    form: ClassVar[type[Any]]
     # Who may see and change it, and what others read.
     may: ClassVar[Callable[[User], bool]] = may_administer
     words: ClassVar[str]
@@ -120,8 +122,8 @@ class DraftPages(Generic[R]):
     def store(self, form: DraftForm, actor: Actor) -> Any:
         """Return the row as it is stored. Raises: Invalid."""
         if form.row is None:
-            return self.flows.create(form.draft(), actor)
-        return self.flows.change(form.row.pk, form.draft(), actor)
+            return form.flows.create(form.draft(), actor)
+        return form.flows.change(form.row.pk, form.draft(), actor)
 
     def save(self, form: DraftForm, actor: Actor) -> Any:
         """Return the row; None if it cannot be so, which the form says."""
@@ -133,7 +135,7 @@ class DraftPages(Generic[R]):
 
     def delete(self, row: R, actor: Actor) -> None:
         """Raises: Conflict, if it is in use."""
-        self.flows.remove(row.pk, actor)
+        self.form.flows.remove(row.pk, actor)
 
     @property
     def urls(self) -> list[URLPattern]:
@@ -150,7 +152,6 @@ class DraftPages(Generic[R]):
         return path(route, sensitive_post_parameters("key")(only(type(self).may, self.words)(view)), name=name)
 
     def posted(self, route: str, view: View, name: str) -> URLPattern:
-        """Return the address of a button."""
         return self.path(route, require_POST(view), name)
 
     def named(self, name: str) -> Any:

@@ -23,6 +23,7 @@ from hitlchat.gate.actor import Actor, actor_of
 class EndpointForm(DraftForm):
     """An endpoint as it is typed. The key is never shown again; one that is left empty stays."""
 
+    flows = endpoints
     name = forms.CharField(max_length=64, help_text="How people find it: letters, digits, dots, _ and -.")
     base_url = forms.CharField(
         label="Address",
@@ -78,10 +79,7 @@ class EndpointForm(DraftForm):
 
     def __init__(self, row: ModelEndpoint | None, data: Any = None) -> None:
         draft = Draft("") if row is None else endpoints.draft_of(row)
-        initial: dict[str, Any] = {name: getattr(draft, name) for name in endpoints.FIELDS}
-        initial |= {"other_models": "\n".join(draft.other_models)}
-        super().__init__(data, initial=initial)
-        self.row = row
+        super().__init__(row, data, draft, key=None, other_models="\n".join(draft.other_models))
         for field in self.fields.values():
             field.widget.attrs.setdefault("autocomplete", "off")
         self.fields["key"].widget.attrs["autocomplete"] = "new-password"
@@ -106,7 +104,7 @@ class EndpointPages(DraftPages[ModelEndpoint]):
     form = EndpointForm
     words = "Only administrators may see and change model endpoints."
     saved = "one"
-    flows, rows = endpoints, staticmethod(endpoints.standing)
+    rows = staticmethod(endpoints.standing)
 
     @property
     def urls(self) -> list[URLPattern]:
@@ -155,7 +153,6 @@ class EndpointPages(DraftPages[ModelEndpoint]):
         return self.to("one", row)
 
     def begin(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Have new conversations begin with this one."""
         try:
             endpoints.begin_with(None if name == ENVIRONMENT else self.named(name).pk, actor_of(request))
         except BadEndpoint as error:

@@ -130,7 +130,6 @@ def progress(call_id: str, done: float, total: float | None, message: str) -> st
 
 
 def queued(conversation_id: UUID) -> str:
-    """Return the messages that wait for the end of the run."""
     waiting = render_to_string("chat/_queued.html", {"queued": transcript_view.queued(conversation_id)})
     return f'<div id="queued" hx-swap-oob="innerHTML">{waiting}</div>'
 
@@ -168,7 +167,6 @@ def flash(text: str) -> str:
 
 
 def outcomes(found: list[Outcome]) -> str:
-    """Return the outcomes of several answers."""
     all_counted = all(outcome.counted for outcome in found)
     html = render_to_string("approvals/_outcomes.html", {"outcomes": found, "all_counted": all_counted})
     return f'<div id="flash" hx-swap-oob="innerHTML">{html}</div>'

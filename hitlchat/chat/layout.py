@@ -105,7 +105,6 @@ async def catch_up(message_id: str) -> OpenTail:
 
 
 def forget(message_id: str) -> None:
-    """Drop an answer that is complete."""
     _growing.pop(message_id, None)
 
 

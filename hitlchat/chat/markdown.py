@@ -1,7 +1,7 @@
 """Markdown of a model, rendered so that nothing in it can act: no raw HTML, no images, no attributes but the listed."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache, partial
 from html import unescape
 from itertools import islice
@@ -181,14 +181,11 @@ def _addresses(state: StateCore) -> None:
     """Bare addresses (GitHub Flavored Markdown, section 6.9) become links, save within a link."""
     for token in state.tokens:
         if token.type == "inline" and token.children and "://" in token.content:
-            token.children = [each for part in _outside_links(token.children) for each in part]
-
-
-def _outside_links(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    depth = 0
-    for token in tokens:
-        depth += token.nesting if token.type in ("link_open", "link_close") else 0
-        yield _with_links(token.content) if token.type == "text" and not depth else [token]
+            children, depth = list[Token](), 0
+            for child in token.children:
+                depth += child.nesting if child.type in ("link_open", "link_close") else 0
+                children += _with_links(child.content) if child.type == "text" and not depth else [child]
+            token.children = children
 
 
 def _with_links(text: str) -> list[Token]:

@@ -19,6 +19,7 @@ from hitlchat.gate.models import Asks
 class PresetForm(LimitsForm, DraftForm):
     """A preset as it is typed; empty fields leave it to who begins a conversation."""
 
+    flows = presets
     name = forms.CharField(max_length=64, help_text="On its card, such as “Order desk”.")
     description = forms.CharField(
         required=False, max_length=LONGEST_DESCRIPTION, help_text="One line on its card: what it is for."
@@ -47,18 +48,12 @@ class PresetForm(LimitsForm, DraftForm):
     field_order = ("name", "description", "instructions", "starters", "route", "tool_set", "asks")
 
     def __init__(self, row: Preset | None, data: Any = None) -> None:
-        draft = Draft("") if row is None else presets.draft_of(row)
-        initial: dict[str, Any] = {name: getattr(draft, name) for name in presets.FIELDS}
-        initial |= {"starters": "\n".join(draft.starters), "route": _route(row)}
-        super().__init__(data, initial=initial)
-        self.row = row
+        draft, route = Draft("") if row is None else presets.draft_of(row), _route(row)
+        super().__init__(row, data, draft, starters="\n".join(draft.starters), route=route)
         left_open = ("", _("As new conversations begin"))
         self.choose_from("asks", asks_labels(Asks.values))
-        self.choose_from("route", [left_open, *_models(initial["route"])])
+        self.choose_from("route", [left_open, *_models(route)])
         self.choose_from("tool_set", [left_open, *((each.name, each.name) for each in tool_sets.standing())])
-
-    def problems(self) -> dict[str, str]:
-        return presets.problems(self.draft())
 
     def draft(self) -> Draft:
         given = {"name": ""} | self.given(presets.FIELDS) | self.chosen_route()
@@ -93,7 +88,6 @@ class Card:
 
 
 def cards() -> list[Card]:
-    """Return the presets with which a conversation can begin."""
     return [Card(row.name, row.description, presets.starters(row), row.chooses_model) for row in presets.published()]
 
 
@@ -102,7 +96,7 @@ class PresetPages(DraftPages[Preset]):
     templates = "presets"
     form = PresetForm
     words = "Only administrators may see and change presets."
-    flows, rows = presets, staticmethod(presets.rows)
+    rows = staticmethod(presets.rows)
 
 
 app_name = PresetPages.namespace

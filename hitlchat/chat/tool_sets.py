@@ -20,13 +20,13 @@ from hitlchat.gate.actor import actor_of
 class ToolSetForm(DraftForm):
     """A tool set as it is typed, with its tools as they are ticked."""
 
+    flows = tool_sets
     name = forms.CharField(max_length=64, help_text="How people find it, such as “Order desk”.")
     description = forms.CharField(required=False, max_length=300, help_text="One line, for the list of sets.")
 
     def __init__(self, row: ToolSet | None, data: Any = None) -> None:
         draft = tool_sets.blank() if row is None else tool_sets.draft_of(row)
-        super().__init__(data, initial={"name": draft.name, "description": draft.description})
-        self.row = row
+        super().__init__(row, data, draft)
         self.tools = draft.tools if data is None else tuple(data.getlist("tools"))
 
     def problems(self) -> dict[str, str]:
@@ -45,7 +45,7 @@ class ToolSetPages(DraftPages[ToolSet]):
     templates = "tool_sets"
     form = ToolSetForm
     words = "Only administrators may see and change tool sets."
-    flows, rows = tool_sets, staticmethod(tool_sets.standing)
+    rows = staticmethod(tool_sets.standing)
 
     @property
     def urls(self) -> list[URLPattern]:

@@ -11,7 +11,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from hitlchat.agent import branches, routes, runs, usage
+from hitlchat.agent import branches, conversations, routes, runs, usage
 from hitlchat.agent.attachments import keeping, kinds, reading
 from hitlchat.agent.branches import Versions
 from hitlchat.agent.model_client import uses_demo
@@ -67,7 +67,6 @@ class CallView:
     approval: Approval | None
     # Of the card that asks about it.
     card_key: str
-    reason: str
     decided_at: datetime | None
     # How long what was answered had been shown, in sentences.
     looked: str
@@ -110,7 +109,6 @@ class FileView:
 
     @property
     def plain(self) -> str:
-        """The name where nothing can be marked."""
         return escaped(self.row.name)
 
 
@@ -273,28 +271,16 @@ def model(conversation: Conversation | None) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class AsksView:
-    """The word of a conversation on what it asks about by itself."""
-
-    word: str
-    words: list[str]
-
-    @property
-    def choices(self) -> list[tuple[str, str]]:
-        return [(word, label) for word, label in Asks.choices if word in self.words]
-
-    @property
-    def is_known(self) -> bool:
-        return self.word in Asks.values
-
-    @property
-    def is_stricter(self) -> bool:
-        return self.word != Asks.TOOLS
-
-    @property
-    def label(self) -> str:
-        return Asks(self.word if self.is_known else Asks.EVERY).label
+def asks_by_itself(conversation: Conversation) -> dict[str, Any]:
+    """Return the context of the chooser of what the conversation asks about by itself."""
+    word, words = strictness.of(conversation.pk), conversations.asks_choices(conversation)
+    return {
+        "word": word,
+        "choices": [(each, label) for each, label in Asks.choices if each in words],
+        "is_known": word in Asks.values,
+        "is_stricter": word != Asks.TOOLS,
+        "label": Asks(word if word in Asks.values else Asks.EVERY).label,
+    }
 
 
 def queued(conversation_id: UUID) -> QuerySet[QueuedMessage]:
@@ -378,7 +364,6 @@ def _call(row: ToolCall, agent: AgentView | None) -> CallView:
         asked="" if question.is_one(row) else _asked(row, approval),
         approval=approval,
         card_key=key(approval.pk, row.round) if approval else "",
-        reason=row.reason,
         decided_at=decisions[-1].decided_at if decisions else None,
         looked=attention.words(decisions[-1], approval.disclosure) if approval and decisions else "",
         questions=[question_card(each) for each in row.questions.all()],

@@ -128,9 +128,6 @@ class UsesForm(LimitsForm):
             self.add_error("which", translatable(f"There is no tool named {missing[0][:LONGEST_TOOL_NAME]!r}."))
         return self.cleaned_data
 
-    def wanted(self) -> dict[str, Any]:
-        return {name: self.cleaned_data[name] for name in FIELDS}
-
     def tools_wanted(self) -> dict[str, Any]:
         """Return `tools` or `tool_set` as they are chosen; nothing, where they are to stay as they are."""
         match self.cleaned_data["which"]:
@@ -173,18 +170,18 @@ def uses(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
 
 
 def _saved(request: HttpRequest, own: Conversation, form: UsesForm) -> bool:
-    wanted, tools = form.wanted(), form.tools_wanted()
+    cleaned, tools = form.cleaned_data, form.tools_wanted()
+    wanted = {name: cleaned[name] for name in FIELDS}
+    asks = {"asks": cleaned["asks"]} if cleaned["asks"] else {}
     try:
-        asks = {"asks": form.cleaned_data["asks"]} if form.cleaned_data["asks"] else {}
         conversations.change(own, actor=actor_of(request), **asks, **wanted, **tools)
     except (BadConversation, BadLimits, BadTools) as error:
         for name, said in error.errors.items():
             form.add_error(name if name in form.fields else "which", said)
         return False
-    if form.cleaned_data["begin_so"]:
-        conversations.begin_so(
-            person(request), **wanted, **({"all_tools": True} if tools == {"tools": None} else tools)
-        )
+    if cleaned["begin_so"]:
+        tools = {"all_tools": True} if tools == {"tools": None} else tools
+        conversations.begin_so(person(request), **wanted, **tools)
     return True
 
 

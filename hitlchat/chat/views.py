@@ -36,7 +36,6 @@ from hitlchat.chat import layout, presets, transcript_view
 from hitlchat.gate import deciders, prompt, stricter
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
-from hitlchat.gate.policies import strictness
 from hitlchat.gate.tools import tools_for
 from hitlchat.upstreams.elicitation import questions
 
@@ -126,7 +125,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "queued": transcript_view.queued(shown.pk),
         **transcript_view.attach(shown),
         **transcript_view.model(shown),
-        "asks": transcript_view.AsksView(strictness.of(shown.pk), conversations.asks_choices(shown)),
+        "asks": transcript_view.asks_by_itself(shown),
         **transcript_view.total(shown.pk),
         "conversation": shown,
         "tool_trouble": tool_sets.of(shown).why,
@@ -164,7 +163,6 @@ def show_call(request: HttpRequest, conversation_id: UUID, call_id: UUID) -> Htt
 @login_required
 @require_safe
 def earlier(request: HttpRequest, conversation_id: UUID, before: int) -> HttpResponse:
-    """The messages before place `before`, for the top of the transcript."""
     shown = _own(request, conversation_id)
     messages, more = transcript_view.messages(shown.pk, before)
     return render(request, "chat/_turns.html", {"messages": layout.lay_out(messages), "earlier": more})
@@ -268,7 +266,6 @@ def shared(request: HttpRequest, link: UUID) -> HttpResponse:
 @login_required
 @require_safe
 def shared_earlier(request: HttpRequest, link: UUID, before: int) -> HttpResponse:
-    """The messages before place `before`."""
     return render(request, "chat/_shared_turns.html", _to_read(_behind(link), before))
 
 
