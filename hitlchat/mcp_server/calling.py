@@ -27,7 +27,7 @@ from hitlchat.gate.settling import watched
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
 from hitlchat.mcp_server import elicitation, outcomes, submissions
-from hitlchat.mcp_server.elicitation import Answer, AnsweredBefore, Question, RequestState, Way, way
+from hitlchat.mcp_server.elicitation import Answer, Question, RequestState, Way, way
 from hitlchat.mcp_server.listing import visible
 from hitlchat.mcp_server.models import Submission, WithoutElicitation
 from hitlchat.mcp_server.submissions import ToolRequest
@@ -135,10 +135,7 @@ async def _answered(incoming: ToolRequest, text: str) -> Result:
     """Answer the same call made once more, with the question that it had and the answer to that."""
     state = await in_db(elicitation.read_state)(incoming, text)
     given = (incoming.params.input_responses or {}).get(elicitation.KEY)
-    try:
-        if given is not None:
-            await in_db(elicitation.use_up_state)(state)
-    except AnsweredBefore:
+    if given is not None and not await in_db(elicitation.use_up_state)(state):
         return await in_db(outcomes.answered_before)(state.call_id)
     if await in_db(_tool)(incoming) is None:
         actor, why = incoming.access.caller.actor, elicitation.NO_LONGER

@@ -122,10 +122,6 @@ class RequestState:
     way: Way
 
 
-class AnsweredBefore(Exception):
-    """The question got its answer already: another one does not count."""
-
-
 def open_question(call_id: UUID) -> Question | None:
     """Return what is open about this call now; None if nothing is."""
     rows = Approval.objects.select_related("call__tool")
@@ -254,11 +250,10 @@ def read_state(incoming: ToolRequest, text: str) -> RequestState:
     return state
 
 
-def use_up_state(state: RequestState) -> None:
-    """Use up the one answer that the question may have. Raises: AnsweredBefore"""
+def use_up_state(state: RequestState) -> bool:
+    """Use up the one answer that the question may have; False if it had that before: another one does not count."""
     rows = Submission.objects.filter(pk=state.call_id, answered__lt=state.number)
-    if rows.update(answered=state.number) != 1:
-        raise AnsweredBefore
+    return rows.update(answered=state.number) == 1
 
 
 def _end(question: Question, user: Actor, why: str) -> None:

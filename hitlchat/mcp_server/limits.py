@@ -116,7 +116,7 @@ class Limits:
         other, opened.replaces = opened.replaces, None
         if other is not None:
             headers = [(MCP_SESSION_ID_HEADER.encode(), other.session.encode()), (b"accept", b"*/*")]
-            await self._manager({**scope, "method": "DELETE", "headers": headers}, _end_of_body, _discard_event)
+            await self._manager({**scope, "method": "DELETE", "headers": headers}, _nothing, _nothing)
 
     def _track(self, opened: OpenSession, scope: Any, event: Any) -> None:
         status = event["status"]
@@ -142,9 +142,6 @@ def _header(message: Any, name: str) -> str:
     return next((value.decode("latin-1") for key, value in message["headers"] if key.lower() == name.encode()), "")
 
 
-async def _end_of_body() -> dict[str, Any]:
+async def _nothing(*_: Any) -> dict[str, Any]:
+    """Receive an empty body, or send to nobody."""
     return {"type": "http.request", "body": b"", "more_body": False}
-
-
-async def _discard_event(_: Any) -> None:
-    pass

@@ -48,11 +48,7 @@ _following: WeakValueDictionary[UUID, "Progress"] = WeakValueDictionary()
 _leased: set[UUID] = set()
 
 
-def _longest() -> timedelta:
-    return 2 * lease.length()
-
-
-_leases = lease.Leases("held_until", _longest)
+_leases = lease.Leases("held_until", lambda: 2 * lease.length())
 
 
 class Progress:
@@ -168,7 +164,7 @@ def on_progress(*, call_id: UUID, step: Step, **_: Any) -> None:
 
 def until() -> CombinedExpression:
     """Return until when others believe that this process still has the client."""
-    return Now() + _longest()
+    return Now() + 2 * lease.length()
 
 
 @asynccontextmanager

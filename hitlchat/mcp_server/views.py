@@ -175,10 +175,16 @@ class TokenForm(forms.Form):
 def tokens_page(request: HttpRequest) -> HttpResponse:
     user = person(request)
     form = TokenForm(user, request.POST if request.method == "POST" else None)
-    if not form.is_bound:
-        return _page(request, form)
     if not form.is_valid():
-        return _page(request, form, status=422)
+        context = {
+            "form": form,
+            "rows": list(_rows(user)),
+            "clients": list(tokens.client_tokens()) if may_administer(user) else None,
+            "highest_said": settings.HITL_ELICITATION_MAX_RISK,
+            "section": "tokens",
+            "inbox_seconds": settings.MCP_INBOX_SECONDS,
+        }
+        return render(request, "mcp/tokens.html", context, status=422 if form.errors else 200)
     session, name = Actor(user.pk, "session"), form.cleaned_data["name"]
     is_trusted = form.is_for_mcp and form.cleaned_data.get("attended_by_person")
     kind, by = TokenKind(form.cleaned_data["kind"]), session if is_trusted else None
@@ -269,16 +275,3 @@ def _rows(user: User) -> Iterator[OwnToken]:
         works = tuple(name for name in chosen or () if name in able)
         idle = tuple(name for name in chosen or () if name not in able)
         yield replace(own, count=len(able if chosen is None else works), works=works, idle=idle)
-
-
-def _page(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:
-    user = person(request)
-    context: dict[str, Any] = {
-        "form": form,
-        "rows": list(_rows(user)),
-        "clients": list(tokens.client_tokens()) if may_administer(user) else None,
-        "highest_said": settings.HITL_ELICITATION_MAX_RISK,
-        "section": "tokens",
-        "inbox_seconds": settings.MCP_INBOX_SECONDS,
-    }
-    return render(request, "mcp/tokens.html", context, status=status)

@@ -18,7 +18,7 @@ from uuid import UUID
 import httpx2
 import mcp_types as types
 from django.utils import timezone
-from mcp.client import Client, ClientRequestContext
+from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
@@ -196,12 +196,7 @@ class Session:
             if question.number == number and not question.reply.done():
                 question.reply.set_result(action)
 
-    async def _elicit(
-        self,
-        call: Call,
-        context: ClientRequestContext,  # noqa: ARG002  the SDK's
-        params: types.ElicitRequestParams,
-    ) -> types.ElicitResult | types.ErrorData:
+    async def _elicit(self, call: Call, _context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         address = params.url if isinstance(params, types.ElicitRequestURLParams) else ""
         reply = asyncio.get_running_loop().create_future()
         question = Question(self._next(), call, params.message, address, reply)
@@ -215,13 +210,10 @@ class Session:
         content: dict[str, Any] = {"content": {}} if action == "accept" and not address else {}
         return types.ElicitResult(action=action, **content)
 
-    @asynccontextmanager
-    async def _client(self, elicit: Any = None) -> AsyncIterator[Client]:
+    def _client(self, elicit: Any = None) -> Client:
         info = types.Implementation(name="hitlchat-inspector", title="hitlchat Inspector", version="1")
-        asks = elicit if self.elicits else None
-        transport, mode = self._transport(), MODES[self.era]
-        async with Client(transport, mode=mode, cache=None, elicitation_callback=asks, client_info=info) as client:
-            yield client
+        asks, mode = elicit if self.elicits else None, MODES[self.era]
+        return Client(self._transport(), mode=mode, cache=None, elicitation_callback=asks, client_info=info)
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
@@ -241,8 +233,8 @@ class Session:
             event_hooks={"response": [record_refusal]},
         )
         async with web, streamable_http_client(self.url, http_client=web) as (reading, writing):
-            record = self._record
-            yield _Recorded(reading, partial(record, sent=False)), _Recorded(writing, partial(record, sent=True))
+            sent, received = (partial(self._record, sent=is_sent) for is_sent in (True, False))
+            yield _Recorded(reading, received), _Recorded(writing, sent)
 
     def _record(self, item: SessionMessage | Exception, *, sent: bool) -> None:
         if not isinstance(item, SessionMessage):

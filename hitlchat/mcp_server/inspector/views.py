@@ -79,11 +79,10 @@ def connect(request: HttpRequest) -> HttpResponse:
     user = person(request)
     form = SessionForm(user, request.POST)
     if not form.is_valid():
-        return _index(request, form, status=422)
-    chosen = form.cleaned_data
+        return _index(request, form)
+    chosen, actor = form.cleaned_data, Actor(user.pk, "session")
     _end(user)
     if not (secret := chosen["secret"]):
-        actor = Actor(user.pk, "session")
         by, until = actor if chosen.get("attended") else None, timezone.now() + LASTS
         limits = {"without_elicitation": chosen["without_elicitation"]}
         secret = tokens.make(user, TokenKind.MCP, actor, NAME, until, trusted_by=by, **limits)
@@ -175,9 +174,9 @@ def _end(user: User) -> None:
             tokens.revoke(user, token.pk, Actor(user.pk, "session"))
 
 
-def _index(request: HttpRequest, form: SessionForm, status: int = 200) -> HttpResponse:
+def _index(request: HttpRequest, form: SessionForm) -> HttpResponse:
     context = {"form": form, "own": sessions.session_of(person(request).pk)}
-    return render(request, "mcp/inspector/index.html", context, status=status)
+    return render(request, "mcp/inspector/index.html", context, status=422 if form.errors else 200)
 
 
 def _page(
@@ -194,9 +193,8 @@ def _page(
         context |= {"tool": _facts(found), "arguments": fields, "json": json}
     if request.htmx:
         return render(request, "mcp/inspector/_tool.html", context)
-    return render(
-        request, "mcp/inspector/session.html", context | _since(session, 0, name), status=422 if problem else 200
-    )
+    context |= _since(session, 0, name)
+    return render(request, "mcp/inspector/session.html", context, status=422 if problem else 200)
 
 
 def _since(session: Session, seen: int, name: str) -> dict[str, Any]:
