@@ -65,20 +65,10 @@ def _content(text: str, info: ValidationInfo) -> str:
     return content
 
 
-def _reason(text: str) -> str:
-    try:
-        return decide.checked_reason(text)
-    except decide.BadReason as error:
-        raise BadFrame(f"{error} Nothing was decided.") from error
-
-
 def _grant(text: object) -> Scope:
-    if not isinstance(text, str) or text != storable(text):
-        raise ValueError("It is no text.")
-    try:
-        return scope.read(text)
-    except BadGrant as error:
-        raise BadFrame(f"{error} Nothing was decided.") from error
+    if not isinstance(text, str):
+        raise ValueError("It is no text.")  # noqa: TRY004 - as pydantic takes it
+    return scope.read(_storable(text))
 
 
 def _item(text: object) -> Item:
@@ -229,7 +219,7 @@ class Decide(Command):
     verdict: Verdict
     approval: UUID
     digest: Text
-    reason: Annotated[Text, AfterValidator(_reason)] = ""
+    reason: Annotated[Text, AfterValidator(decide.checked_reason)] = ""
     # Whether folded text was opened, as the page claims.
     opened: Opened = None
     grant: Annotated[Scope | None, PlainValidator(_grant)] = None
@@ -344,18 +334,20 @@ def parse(frame: str) -> Command:
         raise BadFrame(_("That was too long to be sent."))
     try:
         return FRAMES.validate_python(canonical.loads(frame))
-    except canonical.NotJson as error:
-        raise BadFrame(_("The page sent something unreadable ({why}). Reload it.").format(why=error)) from error
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        why = first.get("ctx", {}).get("error")
-        if isinstance(why, BadFrame):
-            raise why from error
+    except canonical.NotJson as why:
+        raise BadFrame(_("The page sent something unreadable ({why}). Reload it.").format(why=why)) from why
+    except ValidationError as invalid:
+        first = invalid.errors(include_url=False)[0]
+        error = first.get("ctx", {}).get("error")
+        if isinstance(error, BadFrame):
+            raise error from invalid
+        if isinstance(error, decide.BadReason | BadGrant):
+            raise BadFrame(f"{error} Nothing was decided.") from invalid
         if first["loc"]:
-            raise BadFrame(_unusable(str(first["loc"][1]))) from error
+            raise BadFrame(_unusable(str(first["loc"][1]))) from invalid
         if first["type"].startswith("union_tag_"):
-            raise BadFrame(_("The page sent something unknown. Reload it.")) from error
-        raise BadFrame(_("The page sent something unreadable. Reload it.")) from error
+            raise BadFrame(_("The page sent something unknown. Reload it.")) from invalid
+        raise BadFrame(_("The page sent something unreadable. Reload it.")) from invalid
 
 
 def owns(user_id: int, conversation_id: UUID) -> bool:

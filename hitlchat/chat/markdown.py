@@ -172,11 +172,6 @@ def _boxes(state: StateCore) -> None:
                 first.content = box + first.content[4:]
 
 
-def _picture(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
-    # Loaded, it would tell a foreign server, by its address, what the conversation holds.
-    return escape(tokens[index].content)
-
-
 def _addresses(state: StateCore) -> None:
     """Bare addresses (GitHub Flavored Markdown, section 6.9) become links, save within a link."""
     for token in state.tokens:
@@ -220,7 +215,8 @@ def _parser() -> MarkdownIt:
     made.core.ruler.after("block", "bounded", _bounded)
     made.core.ruler.after("inline", "boxes", _boxes)
     made.core.ruler.after("boxes", "addresses", _addresses)
-    made.add_render_rule("image", _picture)
+    # Loaded, a picture would tell a foreign server, by its address, what the conversation holds.
+    made.add_render_rule("image", lambda _self, tokens, index, *_: escape(tokens[index].content))
     made.add_render_rule("fence", _fence)
     for cell in ("td_open", "th_open"):
         made.add_render_rule(cell, _cell)

@@ -1,6 +1,5 @@
-"""The pages on which administrators set up presets, and their cards where a conversation begins."""
+"""The pages on which administrators set up presets."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -75,20 +74,6 @@ def _models(now: str) -> list[tuple[str, Any]]:
     found = [(name, [(each.value, each.model) for each in choices]) for name, choices in routes.choices(None).groups]
     known = {value for _name, group in found for value, _model in group}
     return [*found, *([(now, now)] if now and now not in known else [])]
-
-
-@dataclass(frozen=True)
-class Card:
-    """A published preset where a conversation begins."""
-
-    name: str
-    description: str
-    starters: tuple[str, ...]
-    chooses_model: bool
-
-
-def cards() -> list[Card]:
-    return [Card(row.name, row.description, presets.starters(row), row.chooses_model) for row in presets.published()]
 
 
 class PresetPages(DraftPages[Preset]):

@@ -350,6 +350,11 @@ def _call(row: ToolCall, agent: AgentView | None) -> CallView:
     # One for each time it was asked about and answered.
     decisions = list(approval.decisions.all()) if approval else []
     text = contents.text(row) if row.status == Status.SUCCEEDED else ""
+    arguments, asked = canonical.pretty(row.arguments, indent=2), ""
+    if approval is not None and not question.is_one(row):
+        before = approval.disclosure["arguments"]
+        is_changed = canonical.dumps(before) != canonical.dumps(row.arguments)
+        asked = _beginning(canonical.pretty(before, indent=2), SHOWN_OF_ARGUMENTS) if is_changed else ""
     return CallView(
         call=row,
         summary=approval.prompt if approval else _summary(row.arguments),
@@ -359,9 +364,9 @@ def _call(row: ToolCall, agent: AgentView | None) -> CallView:
         hidden=max(0, len(text) - SHOWN_OF_RESULT),
         verdict=_verdict(decisions[-1], row) if decisions else "",
         fate=fate(row, approval),
-        arguments=_beginning(canonical.pretty(row.arguments, indent=2), SHOWN_OF_ARGUMENTS),
+        arguments=_beginning(arguments, SHOWN_OF_ARGUMENTS),
         output=_beginning(row.output, SHOWN_OF_ARGUMENTS),
-        asked="" if question.is_one(row) else _asked(row, approval),
+        asked=asked,
         approval=approval,
         card_key=key(approval.pk, row.round) if approval else "",
         decided_at=decisions[-1].decided_at if decisions else None,
@@ -370,12 +375,6 @@ def _call(row: ToolCall, agent: AgentView | None) -> CallView:
         can_stop=stopping.can_stop(row) and not stopping.is_requested(row),
         agent=agent,
     )
-
-
-def _asked(row: ToolCall, approval: Approval | None) -> str:
-    if approval is None or canonical.dumps(approval.disclosure["arguments"]) == canonical.dumps(row.arguments):
-        return ""
-    return _beginning(canonical.pretty(approval.disclosure["arguments"], indent=2), SHOWN_OF_ARGUMENTS)
 
 
 def _beginning(text: str, most: int) -> str:

@@ -22,17 +22,16 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import person
-from hitlchat.agent import branches, conversations, routes, runner, runs, search, tool_sets
+from hitlchat.agent import branches, conversations, presets, routes, runner, runs, search, tool_sets
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.attachments.keeping import BadAttachments
 from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, Role
 from hitlchat.agent.presets import NoSuchPreset
-from hitlchat.agent.presets import named as named_preset
 from hitlchat.agent.runs import RunActive
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict, NotFound
 from hitlchat.base.visible import see
-from hitlchat.chat import layout, presets, transcript_view
+from hitlchat.chat import layout, transcript_view
 from hitlchat.gate import deciders, prompt, stricter
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
@@ -49,7 +48,12 @@ LONGEST_COUNT = 5
 def chat(request: HttpRequest) -> HttpResponse:
     """Return where to begin: an empty page with examples."""
     user = person(request)
-    context: dict[str, Any] = {"section": "chat", "presets": presets.cards(), "deleted": _just_deleted(request)}
+    beginnings = [(row, presets.starters(row)) for row in presets.published()]
+    # The conversation that the page offers to bring back.
+    just_deleted = uuid_of(request.GET.get("deleted", ""))
+    deleted = Conversation.objects.filter(owner=user, deleted_at__isnull=False)
+    found = deleted.filter(pk=just_deleted).first() if just_deleted else None
+    context: dict[str, Any] = {"section": "chat", "presets": beginnings, "deleted": found}
     context |= {"examples": _examples(tools_for(Caller("chat", user.pk, user.get_username())))}
     context |= transcript_view.attach(None) | transcript_view.model(None)
     return render(request, "chat/empty.html", context | _threads_beside(user, None, Wanted.of(request)))
@@ -89,7 +93,7 @@ def _begun(request: HttpRequest) -> Conversation:
     Raises: NotOffered, NoSuchPreset, Conflict.
     """
     begun, route, actor = request.POST.get("conversation", ""), request.POST.get("route", ""), actor_of(request)
-    preset = named_preset(name) if (name := request.POST.get("preset", "")) else None
+    preset = presets.named(name) if (name := request.POST.get("preset", "")) else None
     if preset is not None and preset.chooses_model:
         route = ""
     if (begun_id := uuid_of(begun)) is None:
@@ -302,13 +306,6 @@ def _to_read(conversation: Conversation, before: int | None = None) -> dict[str,
     return {"section": "chat", "conversation": conversation, "messages": layout.lay_out(messages), "earlier": more}
 
 
-def _just_deleted(request: HttpRequest) -> Conversation | None:
-    """Return the conversation that the page offers to bring back."""
-    deleted = uuid_of(request.GET.get("deleted", ""))
-    rows = Conversation.objects.filter(owner=person(request), deleted_at__isnull=False)
-    return rows.filter(pk=deleted).first() if deleted else None
-
-
 @dataclass(frozen=True)
 class Wanted:
     """Filters of the list: conversations that match `search`, or archived ones; at most so many."""
@@ -326,10 +323,15 @@ class Wanted:
 
 def _threads_beside(user: User, current: UUID | None, wanted: Wanted) -> dict[str, Any]:
     asked = questions.open_by_conversation(user.pk)
-    waiting = _at_the_top(deciders.waiting_by_conversation(user.pk))
+    found = deciders.waiting_by_conversation(user.pk)
+    tops = delegation.roots(found) if found else {}
+    # What waits in its agents, waits in a conversation too.
+    waiting: Counter[UUID] = Counter()
+    for conversation_id, times in found.items():
+        waiting[tops[conversation_id]] += times
     threads: list[Any] = list(_threads(user, wanted)[: wanted.most + 1])
     for each in threads:
-        each.waiting, each.asked = waiting.get(each.pk, 0), asked.get(each.pk, 0)
+        each.waiting, each.asked = waiting[each.pk], asked.get(each.pk, 0)
     shown = {
         "groups": _groups(threads[: wanted.most], wanted),
         "wanted": wanted,
@@ -355,15 +357,6 @@ def _groups(threads: list[Any], wanted: Wanted) -> list[tuple[str, list[Any]]]:
         (_("Earlier"), [thread for thread in others if thread.updated_at < recent]),
     ]
     return [(heading, listed) for heading, listed in groups if listed]
-
-
-def _at_the_top(waiting: dict[UUID, int]) -> dict[UUID, int]:
-    """Return how many calls wait in each conversation, those of its agents included."""
-    found: Counter[UUID] = Counter()
-    tops = delegation.roots(waiting) if waiting else {}
-    for conversation_id, times in waiting.items():
-        found[tops[conversation_id]] += times
-    return found
 
 
 def _threads(user: User, wanted: Wanted) -> QuerySet[Conversation]:
