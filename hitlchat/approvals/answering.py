@@ -1,16 +1,14 @@
 """One question and its answer: what a page's form gives, parsed strictly, its time left, and what came of it."""
 
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
@@ -22,13 +20,13 @@ from hitlchat.base.forms import BadAnswer, read
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.sentences import translatable, translated
 from hitlchat.gate import attention, batch, decide, deciders, editing, question
-from hitlchat.gate.actor import Actor, actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import Looked, claimed
 from hitlchat.gate.batch import MOST_TOGETHER
 from hitlchat.gate.card import as_shown, card, key
 from hitlchat.gate.decide import BadEdit
 from hitlchat.gate.grants import scope
-from hitlchat.gate.grants.scope import BadGrant, Scope
+from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.question import Asking
 from hitlchat.gate.status import Status
@@ -65,8 +63,22 @@ def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 @require_POST
 def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
+    actor, sent, note = actor_of(request), request.POST, ""
+    looked, grants = Looked(claimed(sent.get("opened"))), sent.getlist("grant")
     try:
-        note = _read_answer(approval_id, actor_of(request), request.POST)
+        # One verdict and one digest: of two, nobody can say which was meant (SR-13).
+        match sent.getlist("verdict"), sent.getlist("digest"), sent.getlist("edited"), sent.getlist("shown"):
+            case ["approve"], [str(digest)], [], []:
+                if len(grants) > 1:
+                    raise BadGrant({"grant": "Expected one grant."})
+                grant = scope.read(grants[0]) if grants else None
+                decide.approve(approval_id, actor, digest=digest, grant=grant, looked=looked)
+            case ["approve"], [str(digest)], [str(edited)], [str(shown)] if not grants:
+                editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown, looked=looked)
+            case ["decline"], _, _, _:
+                decide.decline(approval_id, actor, reason=decide.checked_reason(sent.get("reason", "")), looked=looked)
+            case _:
+                note = str(NEITHER)
     except DID_NOT_COUNT as error:
         note = translatable(f"{error} Your answer did not count.")
     return _answered(request, approval_id, note)
@@ -81,12 +93,10 @@ def reply(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
         raise decide.NoSuchApproval(decide.NOT_YOURS)
     arguments = found.disclosure["arguments"]
     typed = [request.POST.getlist(name) for name in question.typed_names(arguments)]
+    digest, looked = request.POST.get("digest", ""), Looked(claimed(request.POST.get("opened")))
     try:
         given = {question.ANSWER: read(question.fields(arguments), typed)}
-        looked = Looked(claimed(request.POST.get("opened")))
-        decide.approve(
-            approval_id, actor_of(request), digest=request.POST.get("digest", ""), edited=given, looked=looked
-        )
+        decide.approve(approval_id, actor_of(request), digest=digest, edited=given, looked=looked)
     except BadAnswer as error:
         return _form_again(request, found, question.asking_of(arguments, typed, error.errors))
     except DID_NOT_COUNT as error:
@@ -97,7 +107,6 @@ def reply(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def take_back(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
-    """Withdraw the call if it was approved and has not started."""
     note = ""
     try:
         decide.take_back_approval(approval_id, actor_of(request))
@@ -153,7 +162,7 @@ def shown(request: HttpRequest) -> HttpResponse:
 def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the time that is left; 204 if the page has it already (`was`), or if the question is over."""
     found = approval_for(request, approval_id)
-    if _moment(request.GET.get("was", "")) == found.call.deadline or found.call.status != Status.WAITING:
+    if moments.read(request.GET.get("was", "")) == found.call.deadline or found.call.status != Status.WAITING:
         return HttpResponse(status=204)
     return _left(request, found, request.GET.get("place", ""))
 
@@ -162,7 +171,7 @@ def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 @require_POST
 def extend(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Put the deadline off if this is the question's last minute; the time as it is then, and why if it was not."""
-    note, seen = "", _moment(request.POST.get("deadline", ""))
+    note, seen = "", moments.read(request.POST.get("deadline", ""))
     try:
         if seen is None:
             note = gettext_noop("The page sent no usable deadline. Reload it.")
@@ -202,31 +211,6 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
         ],
         "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), _("This call has been answered")),
     }
-
-
-def _read_answer(approval_id: UUID, actor: Actor, sent: QueryDict) -> str:
-    """Carry out an answer, and return why nothing was decided, or nothing.
-
-    Raises: what decide.py raises, BadReason, BadGrant
-    """
-    looked = Looked(claimed(sent.get("opened")))
-    # One verdict and one digest: of two, nobody can say which was meant (SR-13).
-    match sent.getlist("verdict"), sent.getlist("digest"), sent.getlist("edited"), sent.getlist("shown"):
-        case ["approve"], [str(digest)], [], []:
-            decide.approve(approval_id, actor, digest=digest, grant=_grant(sent.getlist("grant")), looked=looked)
-        case ["approve"], [str(digest)], [str(edited)], [str(shown)] if "grant" not in sent:
-            editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown, looked=looked)
-        case ["decline"], _, _, _:
-            decide.decline(approval_id, actor, reason=decide.checked_reason(sent.get("reason", "")), looked=looked)
-        case _:
-            return str(NEITHER)
-    return ""
-
-
-def _grant(sent: list[str]) -> Scope | None:
-    if len(sent) > 1:
-        raise BadGrant({"grant": "Expected one grant."})
-    return scope.read(sent[0]) if sent else None
 
 
 def _form_again(request: HtmxRequest, found: Approval, asks: Asking, note: str = "") -> HttpResponse:
@@ -272,21 +256,13 @@ def _page(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse
 
 
 def _decided(decision: Decision, found: Approval) -> str:
-    name, means = decision.person.get_username(), how(decision)
     if decision.verdict != Verdict.APPROVE:
-        return gettext("Declined by {name}, {how}.").format(name=name, how=translated(means))
-    if question.is_one(found.call):
-        return gettext("Answered by {name}, {how}.").format(name=name, how=gettext(means))
-    return gettext("Approved by {name}, {how}.").format(name=name, how=translated(means))
-
-
-def _moment(text: str) -> datetime | None:
-    """Return the moment with its time zone; None if the text is none."""
-    try:
-        found = parse_datetime(text)
-        return moments.usable(found) if found and found.tzinfo else None
-    except (ValueError, OverflowError):
-        return None
+        sentence = gettext("Declined by {name}, {how}.")
+    elif question.is_one(found.call):
+        sentence = gettext("Answered by {name}, {how}.")
+    else:
+        sentence = gettext("Approved by {name}, {how}.")
+    return sentence.format(name=decision.person.get_username(), how=translated(how(decision)))
 
 
 def _left(request: HttpRequest, found: Approval, place: str, note: str = "") -> HttpResponse:

@@ -1,9 +1,11 @@
 """Days and moments that somebody wrote, in a range that is safe to compute with in any time zone."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
 
 # Every clock is less than a day ahead of another one, and a whole day ends with the next.
 FIRST: Final = datetime(1, 1, 3, tzinfo=UTC)
@@ -27,3 +29,14 @@ def usable(moment: datetime) -> datetime:
     if not FIRST < moment < LAST:
         raise ValueError(f"{moment} is too far from today")
     return moment
+
+
+def read(text: str, of_day: Callable[[date], datetime] | None = None) -> datetime | None:
+    """Return a moment in ISO 8601 with its time zone, or what `of_day` makes of a day; None if the text is neither."""
+    try:
+        if of_day is not None and "T" not in text and (day := parse_date(text)):
+            return of_day(day)
+        found = parse_datetime(text)
+        return usable(found) if found and found.tzinfo else None
+    except (ValueError, OverflowError):
+        return None

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from hitlchat.accounts.roles import may_administer
-from hitlchat.base.problems import Forbidden
+from hitlchat.base.problems import Forbidden, NotFound
 from hitlchat.gate import stated, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
@@ -278,7 +278,7 @@ def used(server_id: UUID) -> None:
 def _locked(server_id: UUID) -> UpstreamServer:
     found = UpstreamServer.objects.select_for_update().filter(pk=server_id).first()
     if found is None:
-        raise LookupError("There is no such server any more.")
+        raise NotFound("There is no such server any more.")
     return found
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.approvals.history import listing
-from hitlchat.approvals.history.detail import WORDS
+from hitlchat.approvals.history.views import WORDS
 from hitlchat.base.durations import span
 from hitlchat.gate import decide, staleness
 from hitlchat.gate.attention import SHOWN

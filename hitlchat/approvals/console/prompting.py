@@ -5,14 +5,13 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import IO, Final
 from uuid import UUID
 
 from django.db.models import Max, QuerySet
 
 from hitlchat.approvals.console import showing
-from hitlchat.approvals.console.facts import must_unfold, one_line
+from hitlchat.approvals.console.showing import must_unfold, one_line
 from hitlchat.gate import decide, deciders
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
@@ -204,12 +203,13 @@ class Watch:
         """
         if not self._is_due():
             return None
-        for key in islice((each for each in self._waiting() if each not in self.seen), 1):
-            self.seen.add(key)
-            # There may be more.
-            self._looked = 0.0
-            return showing.approval(key[0])
-        return None
+        key = next((each for each in self._waiting() if each not in self.seen), None)
+        if key is None:
+            return None
+        self.seen.add(key)
+        # There may be more.
+        self._looked = 0.0
+        return showing.approval(key[0])
 
     def events(self) -> Iterator[dict[str, object]]:
         """Yield what began and what ended to wait since the last call, as JSON objects."""
@@ -217,7 +217,11 @@ class Watch:
             return
         now = set(self._waiting())
         for found, round_ in _read(self.seen - now):
-            yield {"event": _end(found, round_), **showing.line(found)}
+            end = showing.ENDS.get(Status(found.call.status), "approved")
+            if found.call.status == Status.WAITING:
+                # Either the round is over, or the call waits for other people.
+                end = "again" if found.call.round > round_ else "others"
+            yield {"event": end, **showing.line(found)}
         for found, _ in _read(now - self.seen):
             yield {"event": "waiting", **showing.line(found)}
         self.seen = now
@@ -245,10 +249,3 @@ def _read(keys: set[Key]) -> Iterator[tuple[Approval, int]]:
         rows = Approval.objects.filter(pk__in=rounds).select_related("call__caller").defer(*showing.LARGE)
         for found in rows.order_by("pk"):
             yield found, rounds[found.pk]
-
-
-def _end(found: Approval, round_: int) -> str:
-    """Return the name of how the question ended; `others`: it still waits, for other people."""
-    if found.call.status == Status.WAITING:
-        return "again" if found.call.round > round_ else "others"
-    return showing.ENDS.get(Status(found.call.status), "approved")

@@ -1,8 +1,10 @@
-"""Waiting calls, and one approval with its card or with what became of it: drawn for a terminal, or as JSON."""
+"""A waiting call, its card and its outcome at a terminal: as facts in which nothing acts on it, drawn, or as JSON."""
 
 import json
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from io import StringIO
@@ -11,20 +13,28 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.utils import timezone
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Column, Table
+from rich.table import Column
+from rich.table import Table as Grid
 from rich.text import Text
 
-from hitlchat.approvals.console.facts import Fact, fact, facts, left, one_line, ours, printable
 from hitlchat.base import canonical
-from hitlchat.base.visible import see
+from hitlchat.base.visible import Seen, escaped, see
 from hitlchat.gate import attention, batch, card, deciders, disclosure, results, who
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.card import RISK_LABELS, Card
+from hitlchat.gate.card import RISK_LABELS, Card, Effect, Part, Row, Table
 from hitlchat.gate.decide import NoSuchApproval
-from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
+from hitlchat.gate.models import Approval, CallerKind, Verdict
 from hitlchat.gate.status import Status
 
+PREVIEW: Final = "Preview of the effect (by the tool's own preview code)"
+ESCAPED: Final = "bold reverse"
+UNFOLD: Final = "--full shows them"
+# U+007F too, which no escape of JSON covers.
+_ACTS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+_RIGHT_TO_LEFT: Final = {"R", "AL", "AN"}
 COLUMNS: Final = ("Approval", "Tool", "Asked by", "Risk", "Time left")
 NOTHING: Final = "Nothing waits for an answer."
 NOWHERE: Final = "There is no approval with this id."
@@ -41,6 +51,24 @@ ENDS: Final = {
     Status.EXPIRED: "expired",
     Status.WITHDRAWN: "withdrawn",
 }
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that the card says. The label is ours; a value is somebody's, and stands in a box of its own."""
+
+    label: str
+    text: Text
+    is_value: bool = False
+
+    @property
+    def lines(self) -> list[Text]:
+        return list(self.text.split("\n", allow_blank=True))
+
+    @property
+    def plain(self) -> list[str]:
+        """Return each line with the label, so that no value can look like another fact."""
+        return [f"{self.label}: {line.plain}" for line in self.lines]
 
 
 class NobodyNamed(LookupError):
@@ -69,15 +97,81 @@ class Style:
             return printable("\n".join("\t".join(line) for line in lines)) + more
         first, *others = COLUMNS
         is_roomy = shutil.get_terminal_size().columns >= ROOMY
-        table = Table(Column(first, no_wrap=is_roomy), *others, box=None, pad_edge=False, header_style="bold")
+        table = Grid(Column(first, no_wrap=is_roomy), *others, box=None, pad_edge=False, header_style="bold")
         for line in lines:
             table.add_row(*(Text(printable(cell), overflow="fold") for cell in line))
         return _printed(table, colours=self.colours) + more
 
 
+def facts(card: Card, approval: Approval, *, full: bool) -> list[Fact]:
+    """Return the facts of a question that waits, as `card` has it. `full`: with all that the page folds away."""
+    found = [
+        *_question(card),
+        *_again(card, full=full),
+        *_arguments(card, full=full),
+        *(_effect(card.effect, PREVIEW, full=full) if card.effect else ()),
+        *_who(card, approval),
+    ]
+    if full:
+        found += [fact("Raw JSON", card.raw, is_value=True), *_warned("Raw JSON", card.raw.warnings)]
+    if card.status == Status.WAITING:
+        found.append(ours("Time left", f"{left(card.deadline)}, until {card.deadline:%Y-%m-%d %H:%M:%S %Z}"))
+    digest = f"{card.digest} (in short: {card.short_digest})"
+    if must_unfold(card) and not full:
+        digest = f"shown with --full: {card.hidden_count} characters are hidden, and the risk is L{card.risk}"
+    return [*found, ours("Digest", digest)]
+
+
+def must_unfold(card: Card) -> bool:
+    """Return whether all of the card must be unfolded before a yes counts, as on the page."""
+    return card.dangerous and card.hidden > 0
+
+
+def fact(label: str, seen: Seen, *, is_value: bool = False) -> Fact:
+    return Fact(label, text_of(seen), is_value)
+
+
+def ours(label: str, sentence: str) -> Fact:
+    """Make a fact of our own words, into which names may be woven."""
+    return Fact(label, Text(printable(_flat(sentence))))
+
+
+def text_of(seen: Seen) -> Text:
+    # Terminals differ in how they turn lines around.
+    return _written(seen, _unturned if seen.stored else str)
+
+
+def one_line(text: str) -> str:
+    """Return somebody's text on one line of a list or a sentence."""
+    return _written(see(text), _flat).plain
+
+
+def printable(text: str) -> str:
+    """Return `text` without anything a terminal would act on but line feeds and tabs."""
+    return _ACTS.sub(lambda found: f"<U+{ord(found[0]):04X}>", escaped(text))
+
+
+def left(deadline: datetime) -> str:
+    """Return how long a question is open, in words."""
+    seconds = int((deadline - timezone.now()).total_seconds())
+    if seconds <= 0:
+        return "its time is up"
+    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {name}s"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
 def in_boxes(facts: Iterable[Fact], *, colours: bool, width: int | None = None) -> str:
     """Draw facts in boxes. No text is read as markup: each is put together from pieces."""
-    return _printed(Group(*map(_drawn, facts)), colours=colours, width=width)
+    drawn: list[RenderableType] = []
+    for each in facts:
+        label = Text(printable(f"{each.label}:"), style=STYLES.get(each.label, "cyan"))
+        if each.is_value:
+            drawn += [_Led(label, Text(), FURTHER), *(_Led(line, BAR, BAR) for line in each.lines)]
+        else:
+            drawn.append(_Led(Text(" ").join([label, each.text]), Text(), FURTHER))
+    return _printed(Group(*drawn), colours=colours, width=width)
 
 
 def person(name: str) -> User:
@@ -137,7 +231,8 @@ def sentence(found: Approval) -> str:
 
 def dumped(value: Any) -> str:
     """Return JSON on one line."""
-    return printable(json.dumps(value, default=_plain_json).replace("\x7f", "\\u007f"))
+    text = json.dumps(value, default=lambda each: each.isoformat() if isinstance(each, datetime) else str(each))
+    return printable(text.replace("\x7f", "\\u007f"))
 
 
 def line(row: Approval) -> dict[str, Any]:
@@ -159,8 +254,140 @@ def line(row: Approval) -> dict[str, Any]:
     }
 
 
-def _plain_json(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+def _question(card: Card) -> Iterator[Fact]:
+    title = (_quoted(piece.text) if piece.is_value else _written(piece.text, _flat) for piece in card.title)
+    yield Fact("Question", Text.assemble(*title))
+    yield from (ours("Warning", warning) for warning in card.warnings)
+    yield ours("Approval", card.id)
+    yield Fact("Tool", _written(card.tool_name, _flat))
+    yield fact("Source", card.origin)
+    yield ours("Asked by", f"{card.asked_by} for {one_line(card.for_whom.plain)}")
+    if card.agents:
+        yield ours("Through", " → ".join(one_line(each.plain) for each in card.agents))
+    yield ours("Risk", f"L{card.risk} {card.risk_label}")
+    yield fact("Why it asks", card.reason)
+    yield from (fact("About the tool", each) for each in (*card.facts, *card.more_facts))
+    if card.times > 1:
+        times = f"{card.times} times, the same each time"
+        yield ours("Asked", f"{times}. Approve runs it once; Decline answers all of them.")
+
+
+def _again(card: Card, *, full: bool) -> Iterator[Fact]:
+    if card.again is None:
+        return
+    yield fact("Asked again", card.again.why)
+    yield ours("Asked again", "It has not run. Decide again.")
+    yield from _effect(card.again.before, "Before (the author's preview, as you were shown it)", full=full)
+    yield from _effect(card.again.now, "Now (made by the tool's own preview code)", full=full)
+
+
+def _arguments(card: Card, *, full: bool) -> Iterator[Fact]:
+    if not card.rows:
+        yield ours("Arguments", "It takes no arguments.")
+    for row in card.rows if not full else (*card.rows, *card.more_rows):
+        word = f" ({one_line(row.type)})" if row.type else ""
+        yield from _value(row, f"Argument {_named(row.name)}{word}", full=full)
+    if card.more_rows and not full:
+        many = sum(row.length for row in card.more_rows)
+        yield ours("Hidden", f"{len(card.more_rows)} more arguments with {many:,} characters; {UNFOLD}.")
+
+
+def _effect(shown: Effect, label: str, *, full: bool) -> Iterator[Fact]:
+    if shown.error:
+        yield ours(label, "The preview failed:")
+        yield from _value(shown.error, label, full=full)
+    if shown.text:
+        yield from _value(shown.text, label, full=full)
+    if shown.parts:
+        marked = (_marked(part, text_of(part.text)) for part in shown.parts)
+        yield Fact(label, Text.assemble(*marked), is_value=True)
+    if shown.table:
+        yield from _table(shown.table, label, full=full)
+    yield from _warned(label, shown.warnings)
+    yield from (ours(label, note) for note in shown.notes)
+
+
+def _who(card: Card, approval: Approval) -> Iterator[Fact]:
+    yield fact("Who decides", card.decides or see(who.sentences(approval)))
+    now = card.who
+    if now is None:
+        return
+    if now.several:
+        by = f", by {', '.join(one_line(name.plain) for name in now.yes)}" if now.yes else ""
+        yield ours("Approved so far", f"{len(now.yes)} of {now.quorum}{by}.")
+    if now.stuck:
+        yield ours("Warning", now.stuck)
+    if now.sign_in and now.stance == "may":
+        yield ours("Warning", f"{now.sign_in} It cannot be approved here; it can be declined.")
+    if now.stance == "said":
+        yield ours("You", "You approved it. It runs once the others have too.")
+    if now.stance == "others":
+        yield ours("You", "You cannot decide this call.")
+
+
+def _value(row: Row, label: str, *, full: bool) -> Iterator[Fact]:
+    """Yield the value under its label, and then its warnings, as on the page."""
+    if row.empty:
+        yield ours(label, "(empty text)")
+    else:
+        text = text_of(row.value)
+        yield Fact(label, text + text_of(row.rest) if full and row.rest else text, is_value=True)
+    yield from _warned(label, row.warnings)
+    if row.rest and not full:
+        yield ours("Hidden", f"{label}: {row.folded}; {UNFOLD}.")
+
+
+def _table(table: Table, label: str, *, full: bool) -> Iterator[Fact]:
+    """Yield a line for each row; each cell in quotes, under the name of its column."""
+    names = [_named(column) for column in table.columns]
+    lines = []
+    for row in (*table.rows, *table.more_rows) if full else table.rows:
+        line = Text()
+        for number, cell in enumerate(row):
+            lead = f"{', ' if number else ''}{names[number]}: " if names else " = " if number else ""
+            line = Text.assemble(line, lead, _marked(cell, _quoted(cell.text)))
+        lines.append(line)
+    yield Fact(label, Text("\n").join(lines), is_value=True)
+    if table.more_rows and not full:
+        yield ours("Hidden", f"{label}: {len(table.more_rows):,} more rows with {table.hidden:,} characters; {UNFOLD}.")
+
+
+def _marked(part: Part, text: Text) -> Text:
+    """Return the text; between marks if it differs between a preview and the one before it."""
+    return Text.assemble("**", text, "**") if part.changed else text
+
+
+def _warned(label: str, warnings: Iterable[str]) -> Iterator[Fact]:
+    yield from (ours("Warning", f"{label}: {warning}") for warning in warnings)
+
+
+def _written(seen: Seen, write: Callable[[str], str]) -> Text:
+    """Return a text with what cannot be seen in it as codes, which stand out."""
+    pieces = ((printable(write(piece.text)), piece.hidden) for piece in seen.pieces)
+    return Text.assemble(*((f"<{text}>", ESCAPED) if hidden else text for text, hidden in pieces))
+
+
+def _quoted(seen: Seen) -> Text:
+    """Return a text on one line, in quotes that it cannot end."""
+    return Text.assemble('"', _written(seen, _inside), '"')
+
+
+def _named(seen: Seen) -> str:
+    """Return a name within a label: as it is if it is one word, else in quotes."""
+    return seen.plain if _SIMPLE.match(seen.plain) else _quoted(seen).plain
+
+
+def _inside(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _flat(text: str) -> str:
+    return text.replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+
+
+def _unturned(text: str) -> str:
+    """Replace right-to-left letters by their codes."""
+    return "".join(f"<U+{ord(c):04X}>" if unicodedata.bidirectional(c) in _RIGHT_TO_LEFT else c for c in text)
 
 
 def _cells(row: Approval) -> tuple[str, ...]:
@@ -176,7 +403,11 @@ def _outcome(found: Approval) -> Iterator[Fact]:
     call = found.call
     answers = list(found.decisions.select_related("person"))
     yield ours("Outcome", f"{Status(call.status).label}.")
-    yield from map(_answer, answers)
+    for each in answers:
+        word = "Approved" if each.verdict == Verdict.APPROVE else "Declined"
+        reason = f" Reason: {one_line(each.reason)}" if each.reason else ""
+        by = f"{one_line(each.person.get_username())}, {one_line(who.how(each))}"
+        yield ours("Decision", f"{word} by {by}.{reason}")
     edited = [each.edited_arguments for each in answers if each.edited_arguments is not None]
     if edited:
         yield fact("Ran with", see(canonical.pretty(edited[-1], indent=2)), is_value=True)
@@ -184,13 +415,6 @@ def _outcome(found: Approval) -> Iterator[Fact]:
         yield fact("Why", see(call.reason))
     if call.error:
         yield fact("What happened", see(results.sentence(call.error)))
-
-
-def _answer(decision: Decision) -> Fact:
-    word = "Approved" if decision.verdict == Verdict.APPROVE else "Declined"
-    name = one_line(decision.person.get_username())
-    reason = f" Reason: {one_line(decision.reason)}" if decision.reason else ""
-    return ours("Decision", f"{word} by {name}, {one_line(who.how(decision))}.{reason}")
 
 
 def _printed(what: RenderableType, *, colours: bool, width: int | None = None) -> str:
@@ -221,10 +445,3 @@ class _Led:
         width = max(NARROW, options.max_width - len(self.then))
         for number, line in enumerate(self.text.wrap(console, width, overflow="fold")):
             yield (self.then if number else self.first) + line
-
-
-def _drawn(fact: Fact) -> RenderableType:
-    label = Text(printable(f"{fact.label}:"), style=STYLES.get(fact.label, "cyan"))
-    if not fact.is_value:
-        return _Led(Text(" ").join([label, fact.text]), Text(), FURTHER)
-    return Group(_Led(label, Text(), FURTHER), *(_Led(line, BAR, BAR) for line in fact.lines))

@@ -1,7 +1,7 @@
 """The page's list of calls: the form of its filters, and its lines with what each needs read at once."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime
 from typing import Any, Final
 
 from django import forms
@@ -9,7 +9,6 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast, Substr
 from django.http import QueryDict
-from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
@@ -59,28 +58,20 @@ Line = dict[str, Any]
 
 
 class Moment(forms.Field):
-    """A day of the server's time zone, or a moment in ISO 8601. Of a day its beginning, or with `whole` its end."""
+    """A day of the server's time zone, as `of_day` has it, or a moment in ISO 8601."""
 
     widget = forms.DateInput(attrs={"type": "date"})
 
-    def __init__(self, *, whole: bool = False, **more: Any) -> None:
+    def __init__(self, *, of_day: Callable[[date], datetime], **more: Any) -> None:
         super().__init__(**more)
-        self._whole = whole
+        self._of_day = of_day
 
     def to_python(self, value: object) -> datetime | None:
         text = str(value or "").strip()
-        try:
-            day = parse_date(text) if "T" not in text else None
-            if day is not None:
-                return moments.end(day) if self._whole else moments.beginning(day)
-            found = parse_datetime(text)
-            if found is not None and found.tzinfo is not None:
-                return moments.usable(found)
-        except (ValueError, OverflowError):
-            pass
-        if text:
+        found = moments.read(text, self._of_day)
+        if text and found is None:
             raise forms.ValidationError(EXPECTED_MOMENT)
-        return None
+        return found
 
 
 def _one_of(choices: Iterable[tuple[str, str]], *, label: str, numbered: bool = False) -> forms.ChoiceField:
@@ -103,8 +94,8 @@ class Filters(forms.Form):
 
     outcome = _one_of(CHOICES.items(), label=gettext_noop("Outcome"))
     tool = forms.CharField(max_length=64, required=False, label=_("Tool"))
-    since = Moment(required=False, label=_("From"))
-    until = Moment(required=False, label=_("To"), whole=True)
+    since = Moment(required=False, label=_("From"), of_day=moments.beginning)
+    until = Moment(required=False, label=_("To"), of_day=moments.end)
     source = _one_of(SOURCES, label=gettext_noop("Source"))
     caller = _one_of(CallerKind.choices, label=gettext_noop("Asked by"))
     person = forms.CharField(max_length=LONGEST, required=False, label=_("For whom"))
@@ -192,8 +183,8 @@ def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
     events = AuditEvent.objects.filter(call__in=lost, name=RUN_AGAIN).values_list("call_id", "data") if lost else ()
     again = {call_id: str(data["as"]) for call_id, data in events}
     return [
-        _line(call)
-        | {
+        {
+            **_line(call),
             "again": again.get(call.pk, ""),
             "may_mark": call.pk in lost and (all_may_mark or call.caller_id == user.pk),
             "may_run": call.pk in lost and call.caller_id == user.pk and call.pk not in again,

@@ -1,6 +1,9 @@
-"""The page of all calls, the page of one, the file of what a filter finds, and the desk for unknown outcomes."""
+"""The pages of all calls and of one, with its events as sentences; the file of a filter; unknown outcomes settled."""
 
 import mimetypes
+from collections.abc import Sequence
+from copy import copy
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,24 +19,77 @@ from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
-from hitlchat.agent import unknown
-from hitlchat.approvals.history import detail, listing
+from hitlchat.agent import conversations, unknown
+from hitlchat.approvals.history import listing
 from hitlchat.approvals.history.listing import Filters
 from hitlchat.base.download import download, stored
+from hitlchat.base.durations import between
 from hitlchat.base.ids import uuid_of
-from hitlchat.gate import contents
+from hitlchat.base.sentences import translated
+from hitlchat.gate import attention, contents, decide, deciders, disclosure, editing, question
 from hitlchat.gate.actor import actor_of
+from hitlchat.gate.card import as_shown
 from hitlchat.gate.decide import AlreadySettled
+from hitlchat.gate.grants import scope
 from hitlchat.gate.history import changes, finding
 from hitlchat.gate.history.finding import FORMATS
-from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.history.row import approval_of, decisions_of, needed
+from hitlchat.gate.models import Approval, AuditEvent, CallerKind, Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.settling import BadRemark
 from hitlchat.gate.status import Status
+from hitlchat.gate.who import how
 
 MOST_TOOLS: Final = 500
 CHANGES_AT_ONCE: Final = 50
 LONGEST_ID: Final = 19
 UNCLEAR: Final = gettext_noop("Nothing was done: expected to be told one of done, failed and again.")
+MOST_EVENTS: Final = 200
+# Sentences about events, by their names. One without a full stop goes on with the reason, where there is one.
+WORDS: Final = {
+    "call.waiting": gettext_noop("Put before people"),
+    "call.allowed": gettext_noop("Let run without asking"),
+    "call.refused": gettext_noop("Refused by a policy"),
+    "call.rejected": gettext_noop("Rejected, and nobody was asked"),
+    "call.approved": gettext_noop("Approved."),
+    "call.declined": gettext_noop("Declined"),
+    "call.shown": gettext_noop("First shown."),
+    "call.expired": gettext_noop("Expired: nobody answered in time."),
+    "call.withdrawn": gettext_noop("Withdrawn"),
+    "call.queued": gettext_noop("All workers were taken: it waits for a free one."),
+    "call.executing": gettext_noop("Started."),
+    "call.succeeded": gettext_noop("Ended: it succeeded."),
+    "call.failed": gettext_noop("Ended: it failed."),
+    "call.unknown": gettext_noop("Lost sight of, so that it may or may not have happened"),
+    "call.counted": gettext_noop("Approved: {given} of {needed} people."),
+    "call.yes_taken_back": gettext_noop("An approval was taken back."),
+    "call.stop_requested": gettext_noop("Told to stop."),
+    "call.extended": gettext_noop("Given more time to answer."),
+    "call.question_asked": gettext_noop("Its server asked a question."),
+    "call.question_answered": gettext_noop("The question of its server was answered."),
+    "call.question_declined": gettext_noop("The question of its server was declined"),
+    "call.question_expired": gettext_noop("The question of its server expired: nobody answered in time."),
+    "call.question_withdrawn": gettext_noop("The question of its server was withdrawn."),
+    "call.run_again": gettext_noop("Run again, as call {call}."),
+    "record.exported": gettext_noop("A receipt of it was exported."),
+    "grant.given": gettext_noop("A grant was given with the approval."),
+    "grant.used": gettext_noop("Ran on a grant."),
+    "grant.given_back": gettext_noop("Its use of a grant was given back, since it was asked about after all."),
+    "grant.used_up": gettext_noop("The grant was used up with it."),
+}
+# Other sentences about those whose data has something under a name.
+VARIANTS: Final = {
+    "call.waiting": ("before", gettext_noop("Asked about again")),
+    "call.refused": ("nobodyAsked", gettext_noop("Nobody could be asked")),
+    "call.approved": ("edited", gettext_noop("Approved with changed arguments.")),
+    "call.succeeded": ("marked", gettext_noop("Marked as done.")),
+    "call.failed": ("marked", gettext_noop("Marked as failed.")),
+}
+# A yes to a question is its answer.
+ANSWERED: Final = gettext_noop("Answered.")
+# Their reasons are a person's own words, and no sentences of ours.
+DECLINED: Final = frozenset({"call.declined", "call.question_declined"})
+
+Data = dict[str, Any]
 
 
 @login_required
@@ -134,7 +190,13 @@ def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
                 messages.success(request, marked + " " + _("That is on record, with your name."))
                 return redirect("history-call", call_id)
             case ["again"]:
-                return _again(request, call_id, remark)
+                user = person(request)
+                old = get_object_or_404(finding.one(user, call_id))
+                new = unknown.again(old, actor_of(request), user.get_username(), remark=remark)
+                asks = _("It asks again: answer it like any other.")
+                submitted = _("Submitted again as a new call.")
+                messages.success(request, asks if new.status == Status.WAITING else submitted)
+                return redirect("history-call", new.pk)
     except AlreadySettled as late:
         word = _(Status(late.call.status).label)
         late_words = _("Its outcome is not unknown any more: {status}. Nothing was changed.").format(
@@ -153,8 +215,9 @@ def _page(
 ) -> HttpResponse:
     """Show one call; `problem`: why nothing was done about it, `typed`: the note that came with that."""
     user = person(request)
-    found = get_object_or_404(detail.rows(finding.one(user, call_id)))
-    context = {"section": "history", "problem": problem, "typed": typed, **detail.of(user, found)}
+    rows = needed(finding.one(user, call_id)).defer(None).select_related("grant", "grant__person", "tool")
+    found = get_object_or_404(rows)
+    context = {"section": "history", "problem": problem, "typed": typed, **_context(user, found)}
     return render(request, "history/call.html", context, status=status)
 
 
@@ -166,12 +229,102 @@ def _before(user: User, text: str) -> ToolCall:
     return get_object_or_404(finding.one(user, call_id))
 
 
-def _again(request: HttpRequest, call_id: UUID, remark: str) -> HttpResponse:
-    user = person(request)
-    old = get_object_or_404(finding.one(user, call_id))
-    new = unknown.again(old, actor_of(request), user.get_username(), remark=remark)
-    asks = new.status == Status.WAITING
-    messages.success(
-        request, _("It asks again: answer it like any other.") if asks else _("Submitted again as a new call.")
-    )
-    return redirect("history-call", new.pk)
+def _context(user: User, call: ToolCall) -> dict[str, Any]:
+    """Return the context of `history/call.html`, for this viewer: all that is on record about one call."""
+    approval = approval_of(call)
+    is_question = question.is_one(call)
+    events = list(AuditEvent.objects.filter(call=call).select_related("actor")[: MOST_EVENTS + 1])
+    (line,) = listing.lines(user, [call])
+    grant = call.grant
+    # Of somebody else's chat nobody reads more than the call.
+    chats = conversations.of(user).filter(pk=call.conversation_id) if call.conversation_id else None
+    return {
+        "call": call,
+        "line": line,
+        "approval": approval,
+        "may_open": approval is not None and deciders.seen_by(user.pk, [approval.pk]).exists(),
+        "has_chat": call.caller_kind == CallerKind.CHAT and chats is not None and chats.exists(),
+        "rounds": _rounds(approval, events) if approval else [],
+        "grant": grant
+        and {
+            "id": grant.pk,
+            "sentence": scope.sentence(grant, translated),
+            "may_open": grant.person_id == user.pk or may_administer(user),
+        },
+        "given": [(each, scope.sentence(each, translated)) for each in approval.grants.all()] if approval else [],
+        "spoke": next((each.data["spoke"] for each in events if each.data.get("spoke")), []),
+        "executed": between(call.started_at, call.settled_at),
+        "timeline": [_moment(each, is_question=is_question) for each in events[:MOST_EVENTS]],
+        "more_events": len(events) > MOST_EVENTS,
+    }
+
+
+def _moment(event: AuditEvent, *, is_question: bool) -> Data:
+    """Return an event in words; `who` is empty where hitlchat itself did it, `note` is what a person wrote."""
+    who = ""
+    if event.actor is not None:
+        by = _("for {name}") if event.means == "system" else _("by {name}")
+        who = (_("to {name}") if event.name == "call.shown" else by).format(name=event.actor.get_username())
+    return {
+        "at": event.at,
+        "name": event.name,
+        "sentence": _sentence(event.name, event.data, is_question=is_question),
+        "who": who,
+        "note": str(event.data.get("remark") or ""),
+    }
+
+
+def _sentence(name: str, data: Data, *, is_question: bool) -> str:
+    # An event that has no words here is shown by its name.
+    words = WORDS.get(name, f"{name.replace('.', ': ').replace('_', ' ').capitalize()}.")
+    key, others = VARIANTS.get(name, ("", ""))
+    if is_question and name == "call.approved":
+        words = ANSWERED
+    elif key and data.get(key):
+        words = others
+    if words.endswith("."):
+        return _(words).format(given=data.get("yes"), needed=data.get("quorum"), call=data.get("as"))
+    reason = str(data.get("reason") or "")
+    shown = decide.shown_reason if name in DECLINED else translated
+    return f"{_(words)}: {shown(reason)}" if reason else f"{_(words)}."
+
+
+def _rounds(approval: Approval, events: Sequence[AuditEvent]) -> list[Data]:
+    """Return each time that it was put before people, the last first.
+
+    The events of asking again have what was shown before.
+    """
+    times = [each for each in events if each.name == "call.waiting"]
+    earlier = [each.data["before"] for each in times if "before" in each.data]
+    found: list[Data] = []
+    for number, shown in enumerate([*earlier, approval.disclosure], 1):
+        asked_at = times[number - 1].at if 1 < number <= len(times) else approval.created_at
+        put, digest = copy(approval), disclosure.digest(shown)
+        put.disclosure = shown
+        put.digest = approval.digest if shown is approval.disclosure else digest
+        answers = [_answer(each, asked_at, shown) for each in decisions_of(approval.call) if each.round == number]
+        found.append(
+            {
+                "number": number,
+                "asked_at": asked_at,
+                "approval": put,
+                "shown": as_shown(put),
+                "answers": answers,
+                # On record is something else than the digest was made of.
+                "altered": digest != put.digest,
+            }
+        )
+    return found[::-1]
+
+
+def _answer(decision: Decision, asked_at: datetime, shown: Data) -> Data:
+    """`took`: from the question; `looked`: what is known of how they read it."""
+    edited: Data | None = decision.edited_arguments
+    return {
+        "decision": decision,
+        "approved": decision.verdict == Verdict.APPROVE,
+        "how": how(decision),
+        "took": between(asked_at, decision.decided_at),
+        "looked": attention.words(decision, shown),
+        "changes": () if edited is None else editing.changes(shown["arguments"], edited, shown["fields"]),
+    }

@@ -56,19 +56,15 @@ KINDS: Final = [
     (CallerKind.API.value, _("API clients")),
     (CallerKind.STUDIO.value, _("Tests in the Studio")),
 ]
-AGES: Final = [
-    ("", _("Any time")),
-    *(
-        (minutes, format_lazy(_("More than {span}"), span=span))
-        for minutes, span in [
-            ("1", _("1 minute")),
-            ("5", _("5 minutes")),
-            ("15", _("15 minutes")),
-            ("60", _("1 hour")),
-            ("1440", _("1 day")),
-        ]
-    ),
-]
+SPANS: Final = {
+    "1": _("1 minute"),
+    "5": _("5 minutes"),
+    "15": _("15 minutes"),
+    "60": _("1 hour"),
+    "1440": _("1 day"),
+}
+MORE_THAN: Final = _("More than {span}")
+AGES: Final = [("", _("Any time")), *((age, format_lazy(MORE_THAN, span=span)) for age, span in SPANS.items())]
 COLUMNS: Final = {
     "tool": "tool_name",
     "source": "source",
@@ -280,7 +276,11 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
     waiting = count_waiting(user_id)
     found = count_waiting(user_id, only) if shown and shown.count else waiting
     lines = _lines(sorted(rows, key=lambda row: call_ids.index(row.call_id)), user_id)
-    return Listed(_sections(lines), waiting, found)
+    soon = timezone.now() + SOON
+    urgent = _bursts(line for line in lines if line.deadline <= soon)
+    rest = _bursts(line for line in lines if line.deadline > soon)
+    titled = ((gettext("Less than a minute left"), urgent, True), (gettext("Soonest first"), rest, False))
+    return Listed([Section(*each) for each in titled if each[1]], waiting, found)
 
 
 def _lines(rows: list[Approval], user_id: int) -> list[Line]:
@@ -290,22 +290,12 @@ def _lines(rows: list[Approval], user_id: int) -> list[Line]:
     chats = conversations.of(user_id).in_bulk(tops.values())
     there = {where: chats.get(top) for where, top in tops.items()}
     through = delegation.agents_of({row.call.conversation_id for row in rows if row.call.conversation_id})
-    return [
-        Line(row, there.get(where) if where else None, times, tuple(each["tool"] for each in through.get(where, [])))
-        for row, times in batch.leads(rows)
-        for where in [row.call.conversation_id]
-    ]
-
-
-def _sections(lines: list[Line]) -> list[Section]:
-    soon = timezone.now() + SOON
-    urgent = [line for line in lines if line.deadline <= soon]
-    rest = [line for line in lines if line.deadline > soon]
-    sections = [
-        Section(gettext("Less than a minute left"), _bursts(urgent), urgent=True),
-        Section(gettext("Soonest first"), _bursts(rest)),
-    ]
-    return [section for section in sections if section.bursts]
+    found = []
+    for row, times in batch.leads(rows):
+        where = row.call.conversation_id
+        agents = tuple(each["tool"] for each in through.get(where, []))
+        found.append(Line(row, there.get(where) if where else None, times, agents))
+    return found
 
 
 def _bursts(lines: Iterable[Line]) -> list[Burst]:
@@ -315,18 +305,14 @@ def _bursts(lines: Iterable[Line]) -> list[Burst]:
         call = line.approval.call
         kind = (call.tool_name, call.caller_kind, call.caller_id, call.conversation_id, call.token_id)
         of_one_kind.setdefault(kind, []).append(line)
-    bursts = [Burst(burst) for same in of_one_kind.values() for burst in _in_time(same)]
-    return sorted(bursts, key=lambda burst: burst.lines[0].deadline)
-
-
-def _in_time(lines: list[Line]) -> list[list[Line]]:
-    """Split wherever nothing was asked for longer than BURST; the most urgent first within each."""
-    found: list[list[Line]] = []
-    last: datetime | None = None
-    for line in sorted(lines, key=lambda line: line.approval.created_at):
-        at = line.approval.created_at
-        if last is None or at - last > BURST:
-            found.append([])
-        found[-1].append(line)
-        last = at
-    return [sorted(burst, key=lambda line: line.deadline) for burst in found]
+    bursts: list[list[Line]] = []
+    for same in of_one_kind.values():
+        last: datetime | None = None
+        for line in sorted(same, key=lambda line: line.approval.created_at):
+            at = line.approval.created_at
+            if last is None or at - last > BURST:
+                bursts.append([])
+            bursts[-1].append(line)
+            last = at
+    urgent_first = [Burst(sorted(burst, key=lambda line: line.deadline)) for burst in bursts]
+    return sorted(urgent_first, key=lambda burst: burst.lines[0].deadline)

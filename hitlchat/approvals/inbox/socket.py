@@ -25,7 +25,7 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
 # A call is in the inbox while it waits; these are the moves into it and out of it.
-TOLD: Final = frozenset({Status.WAITING, Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
+MOVES: Final = frozenset({Status.WAITING, Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
 # What happens within this is told together.
 COLLECT_SECONDS: Final = 0.1
 MOST_IDS: Final = 50
@@ -42,6 +42,9 @@ LOOK: Final = "look"
 logger = logging.getLogger(__name__)
 # The pages of each person in this process. All looks are made in one thread, as is much that others wait for.
 _pages: Counter[int] = Counter()
+# The moves that no page was told yet, by the loop that is about to tell them; one that has ended tells nothing.
+_pending: dict[object, set[UUID]] = {}
+_lock = Lock()
 
 
 def group(user_id: int) -> str:
@@ -49,38 +52,23 @@ def group(user_id: int) -> str:
     return f"inbox.person.{user_id}"
 
 
-class Pending:
-    """The moves that are not told yet, from all threads of the process."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._calls: dict[UUID, None] = {}
-        self._begun_on: object = None
-
-    def add(self, call_id: UUID, loop: object) -> bool:
-        """Return whether nobody is about to tell it: a loop that has ended does not count."""
-        with self._lock:
-            self._calls[call_id] = None
-            is_first, self._begun_on = self._begun_on is not loop, loop
-            return is_first
-
-    def take(self) -> list[UUID]:
-        with self._lock:
-            calls, self._calls, self._begun_on = [*self._calls], {}, None
-            return calls
-
-
-_pending = Pending()
-
-
 def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
-    if status in TOLD and background.running and _pending.add(call_id, background.loop):
+    loop = background.loop
+    if status not in MOVES or not background.running:
+        return
+    with _lock:
+        is_first = loop not in _pending
+        _pending.setdefault(loop, set()).add(call_id)
+    if is_first:
         background.spawn(_tell_soon)
 
 
 async def _tell_soon() -> None:
     await asyncio.sleep(COLLECT_SECONDS)
-    groups = await in_db(_groups)(_pending.take())
+    with _lock:
+        call_ids = {call_id for ids in _pending.values() for call_id in ids}
+        _pending.clear()
+    groups = await in_db(_groups)(call_ids)
     layer = get_channel_layer()
     if layer is None:
         return
@@ -146,28 +134,22 @@ class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             while True:
                 await self.due.wait()
                 self.due.clear()
-                if not await self._look(news):
-                    return
+                try:
+                    news_now = await in_db(news.look)()
+                except django.db.Error:
+                    logger.exception("Looking for what waits failed; it is tried again when something happens")
+                else:
+                    if news_now is None:
+                        await self.close(CLOSE_SIGNED_OUT)
+                        return
+                    await self.send(json.dumps(news_now))
                 await asyncio.sleep(BETWEEN_SECONDS * _pages[news.user_id])
         finally:
             _pages[news.user_id] -= 1
 
-    async def _look(self, news: "News") -> bool:
-        """Look once; False once the person is signed out and the socket closed."""
-        try:
-            news_now = await in_db(news.look)()
-        except django.db.Error:
-            logger.exception("Looking for what waits failed; it is tried again when something happens")
-            return True
-        if news_now is None:
-            await self.close(CLOSE_SIGNED_OUT)
-            return False
-        await self.send(json.dumps(news_now))
-        return True
-
 
 class News:
-    """The news of one page: told, and still to tell. Used by one look at a time."""
+    """The news of one page: shown, and still to show. Used by one look at a time."""
 
     def __init__(self, user_id: int, session_key: str | None) -> None:
         self.user_id = user_id
@@ -175,7 +157,7 @@ class News:
         self._since: datetime = timezone.now() - CLOCKS
         self._heard: dict[str, None] = {}
         # By the name of the question, as it may be asked again: the call.
-        self._told: dict[str, UUID] = {}
+        self._shown: dict[str, UUID] = {}
 
     def hear(self, ids: list[str]) -> None:
         """Take in calls that wait, not necessarily for this person or since just now."""
@@ -184,32 +166,26 @@ class News:
             del self._heard[next(iter(self._heard))]
 
     def look(self) -> dict[str, Any] | None:
-        """`waiting`: how many, as shown; `came`: what is new, as [{id, tool}]; `gone`: ids of what was told as new
-        before and no longer waits. None: the person is signed out.
+        """`waiting`: how many, as shown; `came`: what is new, as [{id, tool}]; `gone`: ids of what was new before and
+        no longer waits. None: the person is signed out.
         """
         if signed_in_user(self._session_key) is None:
             return None
         heard, self._heard = {UUID(each) for each in self._heard}, {}
-        waits = queue.among(self.user_id, {*heard, *self._told.values()})
-        came, gone = self._came([each for each in waits if each.call_id in heard]), self._gone(waits)
-        return {"waiting": str(lines.count_waiting(self.user_id)), "came": came, "gone": gone}
-
-    def _came(self, waits: list[queue.Waiting]) -> list[dict[str, str]]:
-        found = []
+        waits = queue.among(self.user_id, {*heard, *self._shown.values()})
+        came = []
         for each in waits:
             mark = card.key(each.approval_id, each.round)
-            is_new = each.called_at > self._since or each.round > 1
-            if is_new and mark not in self._told and len(self._told) < MOST_IDS:
-                self._told[mark] = each.call_id
-                found.append({"id": str(each.approval_id), "tool": each.tool_name})
-        return found
-
-    def _gone(self, waits: list[queue.Waiting]) -> list[str]:
+            is_new = each.call_id in heard and (each.called_at > self._since or each.round > 1)
+            if is_new and mark not in self._shown and len(self._shown) < MOST_IDS:
+                self._shown[mark] = each.call_id
+                came.append({"id": str(each.approval_id), "tool": each.tool_name})
         still = {each.call_id for each in waits}
-        gone = [mark for mark, call_id in self._told.items() if call_id not in still]
+        gone = [mark for mark, call_id in self._shown.items() if call_id not in still]
         for mark in gone:
-            del self._told[mark]
-        return [mark[:36] for mark in gone]
+            del self._shown[mark]
+        waiting = str(lines.count_waiting(self.user_id))
+        return {"waiting": waiting, "came": came, "gone": [mark[:36] for mark in gone]}
 
 
 websocket_urlpatterns = [path("ws/inbox", InboxConsumer.as_asgi())]

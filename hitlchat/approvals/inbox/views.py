@@ -1,10 +1,8 @@
 """The inbox: everything that waits for a person, several calls answered together, and recent decisions."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -54,9 +52,14 @@ def page(request: HttpRequest) -> HttpResponse:
     user = person(request)
     shown = lines.filter_of(request.GET, user.pk)
     listed = lines.of(user.pk, shown)
-    chosen, picked = _chosen(request, listed)
+    # An id that is none, or of a call that the person may not see, is passed over.
+    wanted = uuid_of(request.GET.get("call", ""))
+    picked = deciders.seen_by(user.pk, [wanted]).first() if wanted else None
+    chosen = picked
+    if picked is None and listed.lines:
+        chosen = deciders.seen_by(user.pk, [listed.lines[0].approval.pk]).first()
     context = {"section": "approvals", "filter": shown, "listed": listed, **_lately(user.pk)}
-    context |= {"picked": picked, "chosen": chosen, "approvals_waiting": listed.waiting}
+    context |= {"picked": picked is not None, "chosen": chosen, "approvals_waiting": listed.waiting}
     if chosen:
         context |= answering.card_context(request, chosen)
     return render(request, "approvals/inbox/page.html", context)
@@ -94,7 +97,7 @@ def count(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def together(request: HttpRequest) -> HttpResponse:
-    """GET: the list of the calls (`call`) and of no others, with the buttons. POST: what came of each answer."""
+    """GET: the list of the calls (`call`) and of no others, with the buttons. POST: the outcome of each answer."""
     context = _answered(request) if request.method == "POST" else _listed(request)
     return render(request, "approvals/inbox/_together.html", context)
 
@@ -116,51 +119,33 @@ def _listed(request: HttpRequest) -> dict[str, Any]:
 
 
 def _answered(request: HttpRequest) -> dict[str, Any]:
-    match request.POST.getlist("verdict"), [_item(each) for each in request.POST.getlist("items")]:
-        case ["approve" | "decline" as verdict], [*items] if None not in items:
-            given = [each for each in items if each]
+    # Each is `ID:DIGEST`, both as the list had them.
+    sent = [each.partition(":") for each in request.POST.getlist("items")]
+    items = [Item(found, digest) for named, _colon, digest in sent if (found := uuid_of(named)) and digest]
+    match request.POST.getlist("verdict"):
+        case ["approve" | "decline" as verdict] if len(items) == len(sent):
+            pass
         case _:
             return {"note": _(UNCLEAR)}
     try:
-        outcomes = batch.answer(given, verdict, actor_of(request), opened=claimed(request.POST.get("opened")))
+        outcomes = batch.answer(items, verdict, actor_of(request), opened=claimed(request.POST.get("opened")))
     except (batch.NotTogether, decide.NoSuchApproval, deciders.NotEntitled) as error:
         return {"note": str(error)}
     return {"outcomes": outcomes, "all_counted": all(outcome.counted for outcome in outcomes)}
 
 
-def _item(sent: str) -> Item | None:
-    """Read `ID:DIGEST`, both as the list had them."""
-    named, _, digest = sent.partition(":")
-    found = uuid_of(named)
-    return Item(found, digest) if found and digest else None
-
-
-def _chosen(request: HttpRequest, listed: lines.Listed) -> tuple[Approval | None, bool]:
-    """The approval whose card is shown, and whether the person picked it. An id that is none, or of what they may not
-    see, is passed over.
-    """
-    wanted = uuid_of(request.GET.get("call", ""))
-    picked = deciders.seen_by(person(request).pk, [wanted]).first() if wanted else None
-    if picked is not None or not listed.lines:
-        return picked, picked is not None
-    return deciders.seen_by(person(request).pk, [listed.lines[0].approval.pk]).first(), False
-
-
 def _lately(user_id: int) -> dict[str, object]:
     """Return the context of _lately.html: the calls that ended last, the latest first."""
-    rows = deciders.seen_by(user_id, _candidates(user_id)).exclude(call__status=Status.WAITING)
-    rows = rows.defer("disclosure", "call__arguments", "call__result", "call__output")
-    found = map(_ended, rows.prefetch_related("decisions__person"))
-    latest = sorted(found, key=lambda each: each.at, reverse=True)[:MOST]
-    return {"lately": latest, "goes_on": any(each.approval.call.status in MOVING for each in latest)}
-
-
-def _candidates(user_id: int) -> Collection[UUID]:
-    """Return approvals, by the indexes for what somebody asked last and for what was settled last."""
+    # By the indexes for what somebody asked last, and for what was settled last.
     calls = ToolCall.objects.filter(approval__isnull=False)
     own = calls.filter(caller_id=user_id).exclude(status=Status.WAITING).order_by("-created_at")
     settled = calls.filter(settled_at__isnull=False).order_by("-settled_at")
-    return {pk for rows in (own, settled) for pk in rows.values_list("approval", flat=True)[:LOOKED_AT]}
+    ids = {pk for rows in (own, settled) for pk in rows.values_list("approval", flat=True)[:LOOKED_AT]}
+    approvals = deciders.seen_by(user_id, ids).exclude(call__status=Status.WAITING)
+    approvals = approvals.defer("disclosure", "call__arguments", "call__result", "call__output")
+    found = map(_ended, approvals.prefetch_related("decisions__person"))
+    latest = sorted(found, key=lambda each: each.at, reverse=True)[:MOST]
+    return {"lately": latest, "goes_on": any(each.approval.call.status in MOVING for each in latest)}
 
 
 def _ended(row: Approval) -> Ended:

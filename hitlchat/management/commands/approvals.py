@@ -21,7 +21,6 @@ MOST: Final = 1000
 WATCHING: Final = "Waiting for questions. Ctrl-C ends it."
 ONLY_SHOWN: Final = "Waiting for questions, which are only shown: to answer, say who you are with --as."
 NO_TERMINAL: Final = "Waiting for questions, which are only shown: they are answered at a terminal, and this is none."
-# Whoever can run commands here is the operator, and nobody in particular.
 NOT_AT_A_TERMINAL: Final = (
     "Nothing was decided: nobody can be asked here, since this is no terminal. Read what "
     "`manage.py approvals show {id} --full` says, and approve exactly that with the --digest at its end."
@@ -102,20 +101,15 @@ class Command(BaseCommand):
     def _watch(self, *, json: bool, plain: bool, person: str | None, **options: Any) -> str:
         watch = prompting.Watch(lambda: _waiting(**options))
         try:
-            if json:
-                self._report(watch)
-            else:
-                self._attend(watch, person, plain=plain)
+            while json:
+                for event in watch.events():
+                    self.stdout.write(showing.dumped(event))
+                self.stdout.flush()
+                time.sleep(prompting.LOOK_EVERY_SECONDS)
+            self._attend(watch, person, plain=plain)
         except (Ended, KeyboardInterrupt):
             return "" if json else f"\n{STOPPED}"
         return ""
-
-    def _report(self, watch: prompting.Watch) -> None:
-        while True:
-            for event in watch.events():
-                self.stdout.write(showing.dumped(event))
-            self.stdout.flush()
-            time.sleep(prompting.LOOK_EVERY_SECONDS)
 
     def _attend(self, watch: prompting.Watch, person: str | None, *, plain: bool) -> None:
         """Ask, where there is somebody to ask; else show only."""
