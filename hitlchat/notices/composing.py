@@ -61,7 +61,10 @@ class Audience:
                 may = each.person_id in self._deciders(call, has_escalated=has_escalated)
             else:
                 may = each.group_id is None or each.group_id in groups
-            if may and _wants(each, call):
+            wishes = each.wishes
+            least_risk = max(each.least_risk, wishes.least_risk if wishes else 0)
+            tools = wishes.tools if wishes else []
+            if may and call.risk_level >= least_risk and (not tools or call.tool_name in tools):
                 found.append(each)
         return found
 
@@ -74,13 +77,6 @@ class Audience:
             found = deciders.people(call, by=Now()).filter(pk__in=own)
             self._people[key] = set(found.values_list("pk", flat=True))
         return self._people[key]
-
-
-def _wants(receiver: Receiver, call: ToolCall) -> bool:
-    wishes = receiver.wishes
-    least = max(receiver.least_risk, wishes.least_risk if wishes else 0)
-    tools = wishes.tools if wishes else []
-    return call.risk_level >= least and (not tools or call.tool_name in tools)
 
 
 class Reading:
@@ -100,16 +96,13 @@ class Reading:
         row = Installation.row()
         since = _start_of(row, self._audience)
         if not (_events(since, self._after).exists() or _escalated(since, self._begun).exists()):
-            self._note_silence(row)
+            # So that what is read again stays short where nobody is asked about most of it.
+            if row.looked_at is None or row.looked_at < self._begun - NOTED_EVERY:
+                Installation.objects.filter(pk=row.pk, looked_at=row.looked_at).update(looked_at=self._begun)
             return False
         with transaction.atomic():
             locked = Installation.objects.select_for_update(skip_locked=True).filter(pk=1).first()
             return locked is not None and self._take_in(_start_of(locked, self._audience))
-
-    def _note_silence(self, row: Installation) -> None:
-        """Note how far it read, so that what is read again stays short where nobody is asked about most of it."""
-        if row.looked_at is None or row.looked_at < self._begun - NOTED_EVERY:
-            Installation.objects.filter(pk=row.pk, looked_at=row.looked_at).update(looked_at=self._begun)
 
     def _take_in(self, since: datetime) -> bool:
         events = list(_events(since, self._after)[:AT_ONCE])
@@ -250,7 +243,7 @@ def _compose(receiver: Receiver, kind: ItemKind, make: Callable[[Notice, QuerySe
         if text is None:
             items.delete()
             return
-        notice.subject, notice.body = storable(text.subject), storable(text.body)
+        notice.subject, notice.body = map(storable, text)
         notice.save(force_insert=True)
         items.update(notice=notice)
 
@@ -273,22 +266,17 @@ def _waiting(notice: Notice, items: QuerySet[Item]) -> Text | None:
         return None
     rows = items.filter(waits).select_related("approval__call__caller")
     shown = {each.approval_id: each for each in rows.order_by("approval__call__deadline", "pk")[:MOST_LISTED]}
+    quiet = receiver.quiet_hours
+    first: datetime | None = items.order_by("made_at").values_list("made_at", flat=True).first()
     burst = Burst(
         items=tuple(shown.values()),
         waiting=count["waiting"],
         expired=count["expired"],
         answered=count["all"] - count["waiting"] - count["expired"],
-        quiet=_quiet(receiver, items),
+        quiet=str(quiet) if quiet and first and quiet.covers(first) else "",
         arguments=Installation.row().arguments,
     )
     return waiting(notice, burst)
-
-
-def _quiet(receiver: Receiver, items: QuerySet[Item]) -> str:
-    """Return which quiet hours held it back, if they did."""
-    quiet = receiver.quiet_hours
-    first: datetime | None = items.order_by("made_at").values_list("made_at", flat=True).first()
-    return str(quiet) if quiet and first and quiet.covers(first) else ""
 
 
 def _decided(notice: Notice, items: QuerySet[Item]) -> Text | None:

@@ -111,9 +111,6 @@ class DeliveryWorker:
         await in_db(composing.compose)(audience)
         if tidy:
             await in_db(composing.tidy)()
-        await self.send()
-
-    async def send(self) -> None:
         busy = Counter(place_of(notice.receiver) for notice in self._under_way.values())
         for notice in await in_db(claim)(MOST_AT_ONCE - len(self._under_way), busy):
             task = asyncio.create_task(self._deliver(notice))
@@ -209,7 +206,7 @@ def settle(notice: Notice, result: Result, begun: datetime) -> None:
     # Who presses “Test” looks at what comes back, and presses again.
     is_last = result.final or notice.kind == NoticeKind.TEST or now - notice.made_at >= GIVEN_UP_AFTER
     state = State.SENT if not result.trouble else State.GIVEN_UP if is_last else State.DUE
-    columns = {
+    columns: dict[str, object] = {
         "state": state,
         "tries": notice.tries + 1,
         "tried_at": begun,
@@ -219,18 +216,21 @@ def settle(notice: Notice, result: Result, begun: datetime) -> None:
         "answer": result.answer[:300],
         "lease_until": None,
         "owner": "",
-        **({"next_try_at": now + _pause(notice.tries)} if state == State.DUE else {"done_at": now}),
     }
+    if state == State.DUE:
+        # Longer each time, and never the same for all.
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * GROWTH ** min(notice.tries, 20))
+        columns["next_try_at"] = now + pause * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311
+    else:
+        columns["done_at"] = now
+    receiver = Receiver.objects.filter(pk=notice.receiver_id, enabled=True)
     with transaction.atomic():
-        if Notice.objects.filter(pk=notice.pk, owner=me(), state=State.DUE).update(**columns) == 1 and result.gone:
-            _switch_off(notice.receiver_id)
+        counts = Notice.objects.filter(pk=notice.pk, owner=me(), state=State.DUE).update(**columns) == 1
+        if counts and result.gone and receiver.update(enabled=False, off_why=GONE):
+            drop(notice.receiver_id)
+            data = {"receiver": str(notice.receiver_id), "reason": GONE}
+            note(None, "notice.webhook_gone", actor=SYSTEM, data=data)
     logger.info("notice.%s %s", state.value, notice.pk)
-
-
-def _pause(tries: int) -> timedelta:
-    """Return the time until the next attempt, after `tries` before: longer each time, and never for all the same."""
-    longest = min(LONGEST_PAUSE.total_seconds(), FIRST_PAUSE.total_seconds() * GROWTH ** min(tries, 20))
-    return timedelta(seconds=longest * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
 
 
 def drop(receiver_id: UUID) -> None:
@@ -239,14 +239,7 @@ def drop(receiver_id: UUID) -> None:
     rows.update(state=State.DROPPED, done_at=database.now(), lease_until=None, owner="")
 
 
-def _switch_off(receiver_id: UUID) -> None:
-    if Receiver.objects.filter(pk=receiver_id, enabled=True).update(enabled=False, off_why=GONE):
-        drop(receiver_id)
-        note(None, "notice.webhook_gone", actor=SYSTEM, data={"receiver": str(receiver_id), "reason": GONE})
-
-
 async def mail(notice: Notice) -> Result:
-    """Send it once."""
     if mail_is_off():
         return Result(MAIL_OFF)
     message = message_to(notice.receiver.place, notice.subject, notice.body, notice.message_id)
@@ -291,36 +284,24 @@ def signature_headers(message_id: str, at: datetime, body: bytes, keys: Iterable
     return {"webhook-id": message_id, "webhook-timestamp": timestamp, "webhook-signature": signature}
 
 
-@dataclass(frozen=True)
-class Sealed:
-    """The secrets of one webhook, opened for one attempt."""
-
-    url: str
-    keys: tuple[str, ...]
-
-    @property
-    def mask(self) -> Mask:
-        parts = urlsplit(self.url)
-        words = [word for word in (*parts.path.split("/"), parts.query, parts.path) if len(word) > 5]
-        return Mask([self.url, *words, *self.keys])
-
-
 async def post(notice: Notice) -> Result:
-    """Send it once."""
     receiver = notice.receiver
     try:
-        opened = Sealed(url_of(receiver), keys_of(receiver))
+        url, keys = url_of(receiver), keys_of(receiver)
     except Unsealable as error:
         return Result(str(error), final=True)
+    parts = urlsplit(url)
+    words = [word for word in (*parts.path.split("/"), parts.query, parts.path) if len(word) > 5]
+    mask = Mask([url, *words, *keys])
     try:
         async with asyncio.timeout(settings.NOTICE_TIMEOUT_SECONDS):
-            return await _exchange(notice, opened)
+            return await _exchange(notice, url, keys, mask)
     except TimeoutError:
         return Result(translatable(f"It gave no whole answer within {settings.NOTICE_TIMEOUT_SECONDS} seconds."))
     except guard.NotReachable as error:
         return Result(f"{error}.")
     except httpx2.ConnectError as error:
-        return Result(opened.mask.text(f"It could not be reached: {error}.")[:300])
+        return Result(mask.text(f"It could not be reached: {error}.")[:300])
     except (httpx2.TimeoutException, httpx2.NetworkError):
         return Result(gettext_noop("The connection broke."))
     except httpx2.InvalidURL:
@@ -333,24 +314,21 @@ def may_be_private(receiver: Receiver) -> bool:
     return receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
 
 
-async def _exchange(notice: Notice, opened: Sealed) -> Result:
+async def _exchange(notice: Notice, url: str, keys: Iterable[str], mask: Mask) -> Result:
     body = notice.body.encode()
     headers = {
-        **signature_headers(notice.message_id, timezone.now(), body, opened.keys),
+        **signature_headers(notice.message_id, timezone.now(), body, keys),
         "Content-Type": "application/json",
         "User-Agent": "hitlchat",
         "Accept-Encoding": "identity",
     }
-    request = httpx2.Request("POST", opened.url, headers=headers, content=body)
+    request = httpx2.Request("POST", url, headers=headers, content=body)
     refused = partial(guard.refusal, allow_private=may_be_private(notice.receiver))
     async with guard.answered(request, guard.Transport(refused, purpose="notice")) as response:
         # For who looks at a test; of other answers only the status counts.
         content = await guard.beginning(response, MOST_BYTES) if notice.kind == NoticeKind.TEST else b""
     text = content[:MOST_BYTES].decode("utf-8", "replace").strip()
-    return _judged(response.status_code, see(opened.mask.text(text)).plain[:LONGEST_ANSWER])
-
-
-def _judged(status: int, answer: str) -> Result:
+    status, answer = response.status_code, see(mask.text(text)).plain[:LONGEST_ANSWER]
     if 200 <= status < 300:
         return Result(status=status, answer=answer)
     if 300 <= status < 400:

@@ -12,7 +12,11 @@ from django.utils import timezone
 
 from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models import Approval, new_id
-from hitlchat.secrets.sealing import seal, unseal
+from hitlchat.secrets.sealing import unseal
+
+# The purposes of what is sealed.
+URL = "notice url"
+KEY = "notice key"
 
 
 class Wishes(models.Model):
@@ -237,18 +241,6 @@ class Item(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.approval_id} for {self.receiver_id}"
-
-
-URL = "notice url"
-KEY = "notice key"
-
-
-def sealed_url(url: str) -> str:
-    return seal(url, URL)
-
-
-def sealed_key(key: str) -> str:
-    return seal(key, KEY)
 
 
 def url_of(receiver: Receiver) -> str:

@@ -20,11 +20,12 @@ from django.utils.translation import gettext as _
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
-from hitlchat.notices import delivery, models
+from hitlchat.notices import delivery
 from hitlchat.notices.composing import mail_is_off
-from hitlchat.notices.models import Installation, Item, Kind, Notice, NoticeKind, Receiver, State, Wishes
+from hitlchat.notices.models import KEY, URL, Installation, Item, Kind, Notice, NoticeKind, Receiver, State, Wishes
 from hitlchat.notices.wording import tested
 from hitlchat.outbound import addresses
+from hitlchat.secrets.sealing import seal
 
 SALT: Final = "hitlchat.notices.address"
 BETWEEN_CODES: Final = timedelta(seconds=30)
@@ -40,7 +41,7 @@ class Refused(ValueError):
 
 
 def address_of(person: User) -> Receiver | None:
-    """Return the confirmed address of this person, on or off."""
+    """Return the confirmed address of a person, on or off."""
     return Receiver.objects.filter(person=person, kind=Kind.EMAIL).first()
 
 
@@ -147,7 +148,7 @@ def add(receiver: Receiver, url: str, actor: Actor) -> str:
     receiver.allow_private = receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
     receiver.place = place_in(url, allow_private=receiver.allow_private)
     key = delivery.new_secret()
-    receiver.url, receiver.secret = models.sealed_url(url), models.sealed_key(key)
+    receiver.url, receiver.secret = seal(url, URL), seal(key, KEY)
     receiver.made_by_id = actor.user_id
     with transaction.atomic():
         others = Receiver.objects.filter(person=receiver.person, group=receiver.group).exclude(kind=Kind.EMAIL)
@@ -180,9 +181,8 @@ def new_key(receiver: Receiver, actor: Actor) -> str:
     key = delivery.new_secret()
     with transaction.atomic():
         rows = Receiver.objects.filter(pk=receiver.pk, secret=receiver.secret)
-        if not rows.update(
-            secret=models.sealed_key(key), former_secret=receiver.secret, former_until=timezone.now() + FORMER_FOR
-        ):
+        until = timezone.now() + FORMER_FOR
+        if not rows.update(secret=seal(key, KEY), former_secret=receiver.secret, former_until=until):
             raise Refused("Its key was changed just now. Reload and look again.")
         _note("webhook_key_changed", receiver, actor)
     return key
@@ -196,8 +196,7 @@ def test(receiver: Receiver, person: User, actor: Actor) -> Notice:
     if Notice.objects.filter(receiver=receiver, kind=NoticeKind.TEST, state=State.DUE).exists():
         raise Refused("A test is on its way there already.")
     notice = Notice(receiver=receiver, kind=NoticeKind.TEST)
-    text = tested(notice, person.get_username())
-    notice.subject, notice.body = text.subject, text.body
+    notice.subject, notice.body = tested(notice, person.get_username())
     with transaction.atomic():
         notice.save(force_insert=True)
         _note("tested", receiver, actor)
@@ -206,7 +205,6 @@ def test(receiver: Receiver, person: User, actor: Actor) -> Notice:
 
 
 def allow_arguments(actor: Actor, *, allowed: bool) -> None:
-    """Set whether notices carry arguments, for everyone."""
     row = Installation.row()
     with transaction.atomic():
         if Installation.objects.filter(pk=row.pk).exclude(arguments=allowed).update(arguments=allowed):
@@ -214,12 +212,6 @@ def allow_arguments(actor: Actor, *, allowed: bool) -> None:
 
 
 def _note(name: str, receiver: Receiver, actor: Actor) -> None:
-    about = {
-        "receiver": str(receiver.pk),
-        "kind": receiver.kind,
-        "name": receiver.name,
-        "place": receiver.place,
-        "for": receiver.whom,
-        "allow_private": receiver.allow_private,
-    }
-    note(None, f"notice.{name}", actor=actor, data=about)
+    about = {each: getattr(receiver, each) for each in ("kind", "name", "place", "allow_private")}
+    data = {"receiver": str(receiver.pk), "for": receiver.whom, **about}
+    note(None, f"notice.{name}", actor=actor, data=data)

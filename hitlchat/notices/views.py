@@ -50,8 +50,6 @@ class AddressForm(forms.Form):
 
 
 class WishesForm(forms.Form):
-    """Form of the wishes for one's own e-mail and webhooks."""
-
     least_risk = forms.TypedChoiceField(label="From which risk on", choices=_levels, coerce=int)
     tools = forms.CharField(
         label="Only these tools",
@@ -88,13 +86,11 @@ class WishesForm(forms.Form):
         given = self.cleaned_data
         begins, ends = given.get("quiet_from"), given.get("quiet_until")
         if (begins is None) != (ends is None):
-            self.add_error(
-                "quiet_until" if ends is None else "quiet_from", _("Quiet hours have a beginning and an end.")
-            )
+            missing = "quiet_until" if ends is None else "quiet_from"
+            self.add_error(missing, _("Quiet hours have a beginning and an end."))
         elif begins is not None and begins == ends:
-            self.add_error(
-                "quiet_until", _("They end when they begin: leave both empty for none, or turn notices off.")
-            )
+            words = _("They end when they begin: leave both empty for none, or turn notices off.")
+            self.add_error("quiet_until", words)
         return given
 
 
@@ -179,12 +175,6 @@ def explained(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 @login_required
 @require_safe
-def page(request: HttpRequest) -> HttpResponse:
-    return notices_page(request)
-
-
-@login_required
-@require_safe
 def log(request: HttpRequest) -> HttpResponse:
     return render(request, "notices/_log.html", _logged(person(request)))
 
@@ -194,15 +184,13 @@ def email(request: HttpRequest) -> HttpResponse:
     form = AddressForm(request.POST)
     if not form.is_valid():
         return notices_page(request, address_form=form)
-    address = form.cleaned_data["address"]
+    user, address = person(request), form.cleaned_data["address"]
     try:
-        asks = receivers.ask_for(person(request), address, actor_of(request))
+        asks = receivers.ask_for(user, address, actor_of(request))
     except Refused as refused:
         return notices_page(request, address_form=form, problem=str(refused))
-    confirmed = receivers.address_of(person(request))
-    if confirmed is not None:
-        confirmed.tells_decided = "tells_decided" in request.POST
-        confirmed.save(update_fields=["tells_decided"])
+    own = Receiver.objects.filter(person=user, kind=Kind.EMAIL)
+    own.update(tells_decided="tells_decided" in request.POST)
     words = _("A code was sent to {address}.") if asks else _("Notices go to {address}.")
     messages.success(request, words.format(address=address))
     return redirect(PAGE)
@@ -243,8 +231,8 @@ def wishes(request: HttpRequest) -> HttpResponse:
         return notices_page(request, wishes_form=form)
     given: dict[str, Any] = form.cleaned_data
     Wishes.objects.update_or_create(person=user, defaults=given)
-    hours = [f"{at:%H:%M}" if (at := given[name]) else None for name in ("quiet_from", "quiet_until")]
-    data = {**given, "quiet_from": hours[0], "quiet_until": hours[1], "for": user.get_username()}
+    hours = {name: f"{at:%H:%M}" if (at := given[name]) else None for name in ("quiet_from", "quiet_until")}
+    data = {**given, **hours, "for": user.get_username()}
     note(None, "notice.wishes_changed", actor=actor_of(request), data=data)
     messages.success(request, _("Saved."))
     return redirect(PAGE)
@@ -311,9 +299,10 @@ def new(request: HttpRequest) -> HttpResponse:
         except Refused as refused:
             form.add_error(None, str(refused))
         else:
-            return _made(request, receiver, secret)
-    context = {"section": "notices", "form": form}
-    return render(request, "notices/new.html", context, status=422 if form.errors else 200)
+            context = {"section": "notices", "receiver": receiver, "secret": secret, "again": False}
+            return render(request, "notices/made.html", context)
+    status = 422 if form.errors else 200
+    return render(request, "notices/new.html", {"section": "notices", "form": form}, status=status)
 
 
 @explained
@@ -334,7 +323,8 @@ def switch(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
 def key(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     receiver = _theirs(request, receiver_id)
     secret = receivers.new_key(receiver, actor_of(request))
-    return _made(request, receiver, secret, again=True)
+    context = {"section": "notices", "receiver": receiver, "secret": secret, "again": True}
+    return render(request, "notices/made.html", context)
 
 
 @login_required
@@ -349,11 +339,6 @@ def remove(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     return redirect(PAGE)
 
 
-def _made(request: HttpRequest, receiver: Receiver, secret: str, *, again: bool = False) -> HttpResponse:
-    context = {"section": "notices", "receiver": receiver, "secret": secret, "again": again}
-    return render(request, "notices/made.html", context)
-
-
 def _theirs(request: HttpRequest, receiver_id: UUID) -> Receiver:
     """Return a webhook that the person may manage; others do not exist for them."""
     rows = receivers.manageable(person(request)).exclude(kind=Kind.EMAIL)
@@ -362,7 +347,7 @@ def _theirs(request: HttpRequest, receiver_id: UUID) -> Receiver:
 
 app_name = "notices"
 urlpatterns = [
-    path("", page, name="page"),
+    path("", login_required(require_safe(notices_page)), name="page"),
     path("log", log, name="log"),
     path("email", email, name="email"),
     path("email/confirm", confirm, name="confirm"),

@@ -37,9 +37,13 @@ WIDTH: Final = 10
 # Instead of a backtick, which would end the quotation.
 QUOTE: Final = "\u02bc"
 
+Facts = dict[str, Any]
+# The subject of a mail, and the body of any notice.
+Text = tuple[str, str]
+
 
 def own() -> str:
-    """Return our address without a slash at its end; empty where it is not known."""
+    """Return our address without a slash at its end; empty where it is unknown."""
     if settings.HITL_PUBLIC_URL:
         return str(settings.HITL_PUBLIC_URL)
     if set(settings.ALLOWED_HOSTS) <= LOOPBACK:
@@ -53,54 +57,21 @@ def link(name: str, *args: object) -> str | None:
     return f"{base}{reverse(name, args=args)}" if base else None
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Texts are as a card shows them: hidden characters stand as escapes."""
-
-    id: str
-    tool: str
-    source: str
-    asked_by: str
-    person: str
-    risk: int
-    deadline: datetime
-    link: str | None
-    arguments: dict[str, Any] | None = None
-
-    @property
-    def risk_words(self) -> str:
-        return f"L{self.risk} {RISK_LABELS[self.risk]}"
-
-    @property
-    def as_json(self) -> dict[str, Any]:
-        found = {
-            "id": self.id,
-            "tool": self.tool,
-            "source": self.source,
-            "askedBy": self.asked_by,
-            "person": self.person,
-            "risk": self.risk,
-            "deadline": self.deadline.isoformat(),
-            "url": self.link,
-        }
-        return found if self.arguments is None else {**found, "arguments": self.arguments}
-
-
 def facts(approval: Approval, *, arguments: bool) -> Facts:
-    """Return the facts of a call that waits."""
+    """Return the facts of a call that waits, as JSON. Texts are as a card shows them, hidden characters as escapes."""
     shown, call = approval.disclosure, approval.call
     assert call.deadline is not None
-    return Facts(
-        id=str(approval.pk),
-        tool=line(call.tool_name),
-        source=line(shown.get("tool", {}).get("origin") or call.source),
-        asked_by=CallerKind(call.caller_kind).label,
-        person=line(call.caller.get_username()),
-        risk=disclosure.shown_risk(approval),
-        deadline=call.deadline,
-        link=link("approval", approval.pk),
-        arguments=masked(call.arguments) if arguments else None,
-    )
+    found = {
+        "id": str(approval.pk),
+        "tool": line(call.tool_name),
+        "source": line(shown.get("tool", {}).get("origin") or call.source),
+        "askedBy": CallerKind(call.caller_kind).label,
+        "person": line(call.caller.get_username()),
+        "risk": disclosure.shown_risk(approval),
+        "deadline": call.deadline.isoformat(),
+        "url": link("approval", approval.pk),
+    }
+    return found | {"arguments": masked(call.arguments)} if arguments else found
 
 
 def line(text: str) -> str:
@@ -144,22 +115,13 @@ class Burst:
         return f"{when}, {began:,} {'call' if began == 1 else 'calls'} waited: {', '.join(parts)}."
 
 
-@dataclass(frozen=True)
-class Text:
-    """The subject of a mail, and the body of any notice."""
-
-    subject: str
-    body: str
-
-
 def waiting(notice: Notice, burst: Burst) -> Text:
-    """Word what waits."""
     shown = [facts(each.approval, arguments=burst.arguments) for each in burst.items]
     more = burst.waiting - len(shown)
     match notice.receiver.kind:
         case Kind.EMAIL:
             parts = [burst.account, *(_mail_entry(each, notice.receiver) for each in shown), _and_more(more)]
-            return Text(burst.heading(shown[0].tool if shown else ""), _mail(parts, asks=bool(burst.waiting)))
+            return burst.heading(shown[0]["tool"] if shown else ""), _mail(parts, asks=bool(burst.waiting))
         case Kind.SLACK:
             count = f"*{burst.waiting:,} {'call waits' if burst.waiting == 1 else 'calls wait'} for an answer*"
             rest = f"And {more:,} more{_slack_link(link('approvals'), 'all of them', ': ')}" if more > 0 else ""
@@ -167,8 +129,7 @@ def waiting(notice: Notice, burst: Burst) -> Text:
             return _slack(filter(None, lines))
         case _:
             counts = {"waiting": burst.waiting, "expired": burst.expired, "answered": burst.answered}
-            approvals = [each.as_json for each in shown]
-            data = {**counts, "approvals": approvals, "more": more, "url": link("approvals")}
+            data = {**counts, "approvals": shown, "more": more, "url": link("approvals")}
             return _event(notice, "approval.waiting", data)
 
 
@@ -180,7 +141,7 @@ def decided(notice: Notice, items: Sequence[Item], count: int, notices: Mapping[
         case Kind.EMAIL:
             tool, outcome = shown[0]["tool"], shown[0]["outcome"]
             subject = f"{tool}: {outcome}" if count == 1 else f"{count:,} calls have their outcome"
-            return Text(subject, _mail(["\n".join(_ended(each, str) for each in shown), _and_more(more)], asks=False))
+            return subject, _mail(["\n".join(_ended(each, str) for each in shown), _and_more(more)], asks=False)
         case Kind.SLACK:
             return _slack(filter(None, [*(_ended(each, quoted) for each in shown), _and_more(more)]))
         case _:
@@ -191,7 +152,7 @@ def tested(notice: Notice, by: str) -> Text:
     text = "A test by {}: notices of hitlchat arrive here."
     match notice.receiver.kind:
         case Kind.EMAIL:
-            return Text("Test of your notices", f"{text.format(line(by))}\n")
+            return "Test of your notices", f"{text.format(line(by))}\n"
         case Kind.SLACK:
             return _slack([text.format(quoted(by))])
         case _:
@@ -267,19 +228,19 @@ def _ended(outcome: Mapping[str, Any], shown: Callable[[str], str]) -> str:
 
 
 def _mail_entry(call: Facts, receiver: Receiver) -> str:
-    until = call.deadline.astimezone(receiver.zone)
+    until = datetime.fromisoformat(call["deadline"]).astimezone(receiver.zone)
     rows = {
-        "Tool": call.tool,
-        "From": call.source,
-        "Asked by": f"{call.asked_by}, for {call.person}",
-        "Risk": call.risk_words,
+        "Tool": call["tool"],
+        "From": call["source"],
+        "Asked by": f"{call['askedBy']}, for {call['person']}",
+        "Risk": _risk(call),
         "Until": f"{until:%Y-%m-%d %H:%M:%S} {until.tzname()}",
-        "Look": call.link,
+        "Look": call["url"],
     }
     text = "\n".join(f"{name + ':':<{WIDTH}}{value}" for name, value in rows.items() if value is not None)
-    if call.arguments is None:
+    if "arguments" not in call:
         return text
-    return f"{text}\nArguments (what looks like a secret is hidden):\n{canonical.pretty(call.arguments, indent=2)}"
+    return f"{text}\nArguments (what looks like a secret is hidden):\n{canonical.pretty(call['arguments'], indent=2)}"
 
 
 def _mail(parts: Sequence[str], *, asks: bool) -> str:
@@ -292,12 +253,17 @@ def _mail(parts: Sequence[str], *, asks: bool) -> str:
 
 def _slack_entry(call: Facts) -> str:
     # Slack shows the time where its reader is; what follows the bar is for programs that do not.
-    fallback = f"{call.deadline:%Y-%m-%d %H:%M} UTC"
-    until = f"<!date^{call.deadline.timestamp():.0f}^{{date_short_pretty}} {{time}}|{fallback}>"
-    who = f"{call.asked_by}, for {quoted(call.person)}"
-    text = f"• {quoted(call.tool)} from {quoted(call.source)} · {call.risk_words} · {who} · until {until}"
-    text += _slack_link(call.link, "look at it", " · ")
-    return text if call.arguments is None else f"{text}\n{quoted(canonical.dumps(call.arguments))}"
+    deadline = datetime.fromisoformat(call["deadline"])
+    fallback = f"{deadline:%Y-%m-%d %H:%M} UTC"
+    until = f"<!date^{deadline.timestamp():.0f}^{{date_short_pretty}} {{time}}|{fallback}>"
+    who = f"{call['askedBy']}, for {quoted(call['person'])}"
+    text = f"• {quoted(call['tool'])} from {quoted(call['source'])} · {_risk(call)} · {who} · until {until}"
+    text += _slack_link(call["url"], "look at it", " · ")
+    return f"{text}\n{quoted(canonical.dumps(call['arguments']))}" if "arguments" in call else text
+
+
+def _risk(call: Facts) -> str:
+    return f"L{call['risk']} {RISK_LABELS[call['risk']]}"
 
 
 def _slack_link(url: str | None, words: str, before: str) -> str:
@@ -309,13 +275,13 @@ def _escaped(text: str) -> str:
 
 
 def _slack(lines: Iterable[str]) -> Text:
-    return Text("", _json({"text": "\n".join(lines)}))
+    return "", _json({"text": "\n".join(lines)})
 
 
 def _event(notice: Notice, name: str, data: dict[str, Any]) -> Text:
     """Return the body that the Standard Webhooks specification recommends: type, timestamp, data."""
     timestamp = notice.made_at.isoformat()
-    return Text("", _json({"type": name, "timestamp": timestamp, "data": {"notice": notice.message_id, **data}}))
+    return "", _json({"type": name, "timestamp": timestamp, "data": {"notice": notice.message_id, **data}})
 
 
 def _json(value: Any) -> str:

@@ -41,7 +41,7 @@ def said(approval: Approval, client: Client, capsys: pytest.CaptureFixture[str])
         "calls over REST": of_call["riskLevel"],
         "the console's list": printed(capsys, "list")["riskLevel"],
         "the console's card": printed(capsys, "show", str(approval.pk))["riskLevel"],
-        "a notice": facts(approval, arguments=False).risk,
+        "a notice": facts(approval, arguments=False)["risk"],
         "MCP": int(message.removeprefix("[Risk L")[0]),
     }
 
