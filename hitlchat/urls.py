@@ -12,7 +12,7 @@ urlpatterns = [
     path("readyz", health.readyz),
     path("metrics", metrics.page, name="metrics"),
     path("api/", api.urls),
-    path("", include("hitlchat.accounts.urls")),
+    path("", include("hitlchat.accounts.sign_in")),
     path("", include("hitlchat.people.views")),
     path("", include("hitlchat.approvals.urls")),
     path("record/", include("hitlchat.record.views")),

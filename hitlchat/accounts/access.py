@@ -1,13 +1,12 @@
 """Access: administrators alone, or whoever is signed in, may see a page; and what its parts say once signed out."""
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.decorators import user_passes_test
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -36,17 +35,12 @@ def person(request: HttpRequest) -> User:
 def only(may: Callable[[User], bool], words: str = "") -> Callable[[View], View]:
     """Ask to sign in first; answer 403 with these words to everyone who may not see the page."""
 
-    def decorate(view: View) -> View:
-        @login_required
-        @wraps(view)
-        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            if not may(person(request)):
-                raise PermissionDenied(words)
-            return view(request, *args, **kwargs)
+    def is_let_in(user: Any) -> bool:
+        if user.is_authenticated and not may(user):
+            raise PermissionDenied(words)
+        return bool(user.is_authenticated)
 
-        return guarded
-
-    return decorate
+    return user_passes_test(is_let_in)
 
 
 def administrators_only(words: str) -> Callable[[View], View]:

@@ -79,7 +79,6 @@ class Token(models.Model):
 
     @classmethod
     def find(cls, secret: str) -> "Token | None":
-        """The token with this text, if it exists and is valid."""
         return cls.valid().filter(digest=hashed(secret)).first()
 
     def note_use(self) -> None:
@@ -96,10 +95,6 @@ class SetupLink(models.Model):
 
     def __str__(self) -> str:
         return f"set-up link until {self.expires_at:%Y-%m-%d %H:%M}"
-
-    @property
-    def valid(self) -> bool:
-        return self.expires_at > timezone.now()
 
 
 class Invitation(models.Model):

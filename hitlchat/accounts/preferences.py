@@ -41,22 +41,17 @@ def of_browser(cookies: Mapping[str, str], accepts: str) -> str:
 
 
 def of_socket(scope: Mapping[str, Any]) -> str:
-    """Return the language of the browser that opened a websocket."""
     return of_browser(scope["cookies"], dict(scope["headers"]).get(b"accept-language", b"").decode("latin-1"))
-
-
-def of_request(request: HttpRequest) -> str:
-    """Return the language of the answer to a request."""
-    if request.path.startswith(FOR_PROGRAMS) and PAGE_HEADER not in request.headers:
-        return settings.LANGUAGE_CODE
-    return of_browser(request.COOKIES, request.headers.get("Accept-Language", ""))
 
 
 def page_language(get_response: Handler) -> Handler:
     """Draw each answer in its language, and give that up with it: the thread's next one may be another person's."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        with translation.override(of_request(request)):
+        language = of_browser(request.COOKIES, request.headers.get("Accept-Language", ""))
+        if request.path.startswith(FOR_PROGRAMS) and PAGE_HEADER not in request.headers:
+            language = settings.LANGUAGE_CODE
+        with translation.override(language):
             return get_response(request)
 
     return middleware

@@ -12,6 +12,7 @@ from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, authenticate, log
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
+from django.contrib.auth.views import LoginView, LogoutView
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
@@ -19,6 +20,7 @@ from django.db import transaction
 from django.dispatch import Signal
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import path
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
@@ -26,6 +28,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
+from hitlchat.accounts import preferences
 from hitlchat.accounts.access import person
 from hitlchat.accounts.models import SetupLink, hashed
 from hitlchat.base import database
@@ -55,8 +58,8 @@ def make_link() -> str:
 
 
 def is_open(secret: str) -> bool:
-    link = SetupLink.objects.filter(digest=hashed(secret)).first()
-    return link is not None and link.valid and needed()
+    links = SetupLink.objects.filter(digest=hashed(secret), expires_at__gt=timezone.now())
+    return links.exists() and needed()
 
 
 def redeem(secret: str, username: str, password: str) -> User:
@@ -206,3 +209,17 @@ def end_all(user_id: int) -> int:
     every = Session.objects.filter(expire_date__gt=timezone.now()).iterator()
     theirs = [each.pk for each in every if each.get_decoded().get(SESSION_KEY) == str(user_id)]
     return Session.objects.filter(pk__in=theirs).delete()[0]
+
+
+urlpatterns = [
+    path("welcome/<str:secret>", welcome, name="welcome"),
+    path(
+        "sign-in",
+        LoginView.as_view(template_name="accounts/sign_in.html", redirect_authenticated_user=True),
+        name="sign-in",
+    ),
+    path("sign-in/again", again, name="sign-in-again"),
+    path("sign-out", LogoutView.as_view(), name="sign-out"),
+    path("theme", preferences.choose, {"what": "theme"}, name="choose-theme"),
+    path("language", preferences.choose, {"what": "language"}, name="choose-language"),
+]

@@ -52,16 +52,12 @@ def create(name: str, actor: Actor) -> Group:
 
 
 def rename(group_id: int, name: str, actor: Actor, seen: str) -> Group:
-    """Rename a group.
-
-    Raises: Refused, Stale if it is not called `seen` any more.
-    """
+    """Raises: Refused, Stale if the group is not called `seen` any more."""
     with transaction.atomic():
         group = _locked(group_id, actor, seen)
-        fitted = _free(fitting(name), group_id)
-        group.name = fitted
+        group.name = _free(fitting(name), group_id)
         group.save(update_fields=["name"])
-        note(None, "group.renamed", actor=actor, data={"group_id": group.pk, "from": seen, "to": fitted})
+        note(None, "group.renamed", actor=actor, data={"group_id": group.pk, "from": seen, "to": group.name})
     return group
 
 

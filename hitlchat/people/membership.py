@@ -68,7 +68,7 @@ def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None)
         if before == role:
             raise Refused(f"{user.get_username()} has this role already.")
         roles.give(user, role)
-        void = _void_invitations(user) if role != Role.ADMINISTRATOR else 0
+        void = 0 if role == Role.ADMINISTRATOR else Invitation.objects.filter(invited_by=user).delete()[0]
         is_author = roles.AUTHORING in roles.PERMISSIONS[role]
         # Tests are for authors, and what they run may never have been published.
         tests = 0 if is_author else _withdraw(user.pk, actor, TESTS_NOT_STARTED, NO_AUTHOR)
@@ -94,12 +94,12 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
         user.save(update_fields=["is_active"])
         sessions, tokens = sign_in.end_all(user.pk), _end_tokens(user)
         ended: dict[str, Any] = {"sessions": sessions, "tokens": list(tokens.values())}
-        ended |= {"invitations_void": _void_invitations(user)}
+        ended["invitations_void"] = Invitation.objects.filter(invited_by=user).delete()[0]
         conversations.unshare_all(user, actor)
         # Before the calls tell of their end, which would have their runs go on. Once more: a call that came in just
         # now may not have shown yet.
         transaction.on_commit(partial(_stop, user.pk, actor))
-        ended |= {"calls_withdrawn": _withdraw(user.pk, actor)}
+        ended["calls_withdrawn"] = _withdraw(user.pk, actor)
         _note("person.deactivated", user, actor, {"from": "active", "to": "deactivated", **ended}, tokens)
     return user
 
@@ -193,13 +193,8 @@ def _end_tokens(user: User) -> dict[int, str]:
     return {token.pk: f"{token.kind} {token.name}".strip() for token in tokens}
 
 
-def _void_invitations(user: User) -> int:
-    return Invitation.objects.filter(invited_by=user).delete()[0]
-
-
 def _withdraw(user_id: int, actor: Actor, which: Q = NOT_STARTED, why: str = DEACTIVATED) -> int:
-    calls = ToolCall.objects.filter(which, caller_id=user_id)
-    ids = list(calls.values_list("pk", flat=True))
+    ids = list(ToolCall.objects.filter(which, caller_id=user_id).values_list("pk", flat=True))
     for call_id in ids:
         stopping.withdraw_call(call_id, actor=actor, why=why)
     return len(ids)

@@ -37,6 +37,11 @@ from hitlchat.people.membership import Refused
 
 ON_A_PAGE: Final = 50
 
+ACTIVITIES: Final = {
+    "deactivate": (membership.deactivate, gettext_noop("{name} is deactivated and signed out everywhere.")),
+    "reactivate": (membership.reactivate, gettext_noop("{name} can sign in again.")),
+}
+
 administrator_only = administrators_only("Only administrators may see and change people.")
 
 
@@ -120,26 +125,18 @@ def role(request: HttpRequest, user_id: int) -> HttpResponse:
 
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
-def deactivate(request: HttpRequest, user_id: int) -> HttpResponse:
+def activity(request: HttpRequest, user_id: int, to: str) -> HttpResponse:
+    """Deactivate or reactivate a person."""
     if request.method != "POST":
-        return _confirm(request, user_id, "people/deactivate.html")
-    change = partial(membership.deactivate, user_id)
-    return _changed(request, user_id, change, _("{name} is deactivated and signed out everywhere."))
-
-
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
-def reactivate(request: HttpRequest, user_id: int) -> HttpResponse:
-    if request.method != "POST":
-        return _confirm(request, user_id, "people/reactivate.html")
-    return _changed(request, user_id, partial(membership.reactivate, user_id), _("{name} can sign in again."))
+        return _confirm(request, user_id, f"people/{to}.html")
+    change, done = ACTIVITIES[to]
+    return _changed(request, user_id, partial(change, user_id), _(done))
 
 
 @sensitive_post_parameters()
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
-    """One's own role, and a new password."""
     user = person(request)
     form = PasswordChangeForm(user, request.POST if request.method == "POST" else None)
     form.fields["old_password"].widget.attrs.pop("autofocus", None)
@@ -234,7 +231,9 @@ def invite(request: HttpRequest) -> HttpResponse:
         except Refused as refused:
             form.add_error(None, str(refused))
         else:
-            return render(request, "people/invited.html", {"made": made, "link": _link(request, secret)})
+            scheme = "https" if settings.HTTPS else request.scheme
+            link = f"{scheme}://{request.get_host()}{reverse('people:join', args=[secret])}"
+            return render(request, "people/invited.html", {"made": made, "link": link})
     context = {"section": "people", "form": form, "roles": [(each, roles.MEANING[each]) for each in Role]}
     return render(request, "people/invite.html", context, status=422 if form.errors else 200)
 
@@ -290,7 +289,6 @@ def _page(request: HttpRequest, user_id: int, problem: str = "") -> HttpResponse
     user = get_object_or_404(User, pk=user_id)
     context = {
         **_facts(user),
-        "section": "people",
         "problem": problem,
         "is_oneself": user == person(request),
         "roles": [(each, roles.MEANING[each]) for each in Role],
@@ -303,14 +301,16 @@ def _confirm(request: HttpRequest, user_id: int, template: str, **more: Any) -> 
     user = get_object_or_404(User, pk=user_id)
     if user == person(request):
         return redirect("people:one", user_id)
-    return render(request, template, {**_facts(user), "section": "people", **more})
+    return render(request, template, {**_facts(user), **more})
 
 
 def _facts(user: User) -> dict[str, Any]:
+    role = roles.role_of(user)
     return {
+        "section": "people",
         "whom": user,
-        "held": roles.role_of(user),
-        "meaning": roles.MEANING[roles.role_of(user)],
+        "held": role,
+        "meaning": roles.MEANING[role],
         "seen": membership.state(user),
         "tokens": Token.valid().filter(user=user).count(),
         "not_started": membership.not_started(user),
@@ -345,11 +345,6 @@ def _facts_of_group(group: Group) -> dict[str, Any]:
     }
 
 
-def _link(request: HttpRequest, secret: str) -> str:
-    scheme = "https" if settings.HTTPS else request.scheme
-    return f"{scheme}://{request.get_host()}{reverse('people:join', args=[secret])}"
-
-
 app_name = "people"
 urlpatterns = [
     path("people/", people, name="list"),
@@ -363,8 +358,8 @@ urlpatterns = [
     path("people/groups/<int:group_id>/remove/<int:user_id>", remove_from_group, name="remove-from-group"),
     path("people/<int:user_id>", one, name="one"),
     path("people/<int:user_id>/role", role, name="role"),
-    path("people/<int:user_id>/deactivate", deactivate, name="deactivate"),
-    path("people/<int:user_id>/reactivate", reactivate, name="reactivate"),
+    path("people/<int:user_id>/deactivate", activity, {"to": "deactivate"}, name="deactivate"),
+    path("people/<int:user_id>/reactivate", activity, {"to": "reactivate"}, name="reactivate"),
     path("join/<str:secret>", join, name="join"),
     path("account", account, name="account"),
     path("deactivated", deactivated, name="deactivated"),
