@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
@@ -43,8 +44,15 @@ class Command(BaseCommand):
         walk.add_argument("--key", default="", help="the fingerprint of the record's key, as noted elsewhere")
         actions.add_parser("seal", help="seal what is not sealed yet, which a running server does by itself")
         whole = actions.add_parser("export", help="write a signed file that “check” verifies without the database")
-        whole.add_argument("--from", dest="since", type=_begin, help="a day or time, such as 2026-01-31")
-        whole.add_argument("--to", dest="until", type=_end, help="a day, with all of it, or a time")
+        whole.add_argument(
+            "--from",
+            dest="since",
+            type=partial(_time, of_day=moments.beginning),
+            help="a day or time, such as 2026-01-31",
+        )
+        whole.add_argument(
+            "--to", dest="until", type=partial(_time, of_day=moments.end), help="a day, with all of it, or a time"
+        )
         whole.add_argument("file", type=Path)
         one = actions.add_parser("receipt", help="the same for one call")
         one.add_argument("call", type=UUID)
@@ -148,14 +156,6 @@ def _written(counts: dict[str, int], to: Path) -> str:
     found = exporting.first_line(to)["found"]
     warning = f"The record is not as it was: “audit verify” names {plural(found, 'thing')}.\n" if found else ""
     return f"{warning}{to}: {plural(counts['events'], 'event')}, {plural(counts['receipts'], 'receipt')}."
-
-
-def _begin(text: str) -> datetime:
-    return _time(text, moments.beginning)
-
-
-def _end(text: str) -> datetime:
-    return _time(text, moments.end)
 
 
 def _time(text: str, of_day: Callable[[date], datetime]) -> datetime:

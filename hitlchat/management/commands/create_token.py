@@ -60,8 +60,12 @@ class Command(BaseCommand):
             raise CommandError(f"There is no active user named {options['user']!r}.")
         if options["list"]:
             return "\n".join(_line(each) for each in tokens.tokens_of(user)) or "No tokens."
-        if options["revoke"] is not None:
-            return _revoke(user, options["revoke"])
+        if (number := options["revoke"]) is not None:
+            try:
+                withdrawn = tokens.revoke(user, number, Actor(user.pk, "console"))
+            except tokens.NoSuchToken:
+                raise CommandError(f"{user.get_username()!r} has no token with the number {number}.") from None
+            return f"Token {number} is revoked; calls withdrawn: {withdrawn}."
         for option, attended in (("mark", True), ("unmark", False)):
             if options[option] is not None:
                 return _mark(user, options[option], options["by"], attended=attended)
@@ -77,8 +81,7 @@ def _make(user: User, kind: TokenKind, options: dict[str, Any]) -> str:
     unknown = set(limits.get("tools", ())) - set(Tool.objects.values_list("name", flat=True))
     if unknown:
         raise CommandError(f"--tool: there is no tool named {min(unknown)!r}.")
-    days = options["expires"]
-    expires_at = None if days is None else timezone.now() + timedelta(days=days)
+    expires_at = options["expires"] and timezone.now() + options["expires"]
     by = _administrator(options["by"]) if options["attended"] else None
     console = Actor(user.pk, "console")
     try:
@@ -86,9 +89,8 @@ def _make(user: User, kind: TokenKind, options: dict[str, Any]) -> str:
     except tokens.OnlyAdministrators as error:
         raise CommandError(f"--by: {error}") from error
     except ValidationError as error:
-        raise CommandError(
-            " ".join(f"{field}: {' '.join(said)}" for field, said in error.message_dict.items())
-        ) from error
+        words = (f"{field}: {' '.join(errors)}" for field, errors in error.message_dict.items())
+        raise CommandError(" ".join(words)) from error
 
 
 def _mark(user: User, token_id: int, by: str | None, *, attended: bool) -> str:
@@ -113,32 +115,24 @@ def _administrator(name: str | None) -> Actor:
     return Actor(found.pk, "console")
 
 
-def _revoke(user: User, token_id: int) -> str:
-    try:
-        withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "console"))
-    except tokens.NoSuchToken:
-        raise CommandError(f"{user.get_username()!r} has no token with the number {token_id}.") from None
-    return f"Token {token_id} is revoked; calls withdrawn: {withdrawn}."
-
-
-def _line(held: OwnToken) -> str:
-    token, limits = held.token, held.limits
-    told = [
+def _line(own: OwnToken) -> str:
+    token, limits = own.token, own.limits
+    fields = [
         str(token.pk),
         token.kind,
         "".join(piece.text for piece in see(token.name).pieces) or "-",
         f"created {token.created_at:%Y-%m-%d}",
         f"last used {token.last_used_at:%Y-%m-%d}" if token.last_used_at else "never used",
-        f"{'expired' if held.has_expired else 'expires'} {token.expires_at:%Y-%m-%d}" if token.expires_at else "-",
+        f"{'expired' if own.has_expired else 'expires'} {token.expires_at:%Y-%m-%d}" if token.expires_at else "-",
     ]
     if limits is not None:
         tools = "all tools" if limits.tools is None else "tools " + ",".join(limits.tools)
-        told += [tools, f"up to L{limits.ceiling}", f"without elicitation: {limits.without_elicitation}"]
-        told += ["trusted client"] if token.attended else []
-    return "\t".join(told)
+        fields += [tools, f"up to L{limits.ceiling}", f"without elicitation: {limits.without_elicitation}"]
+        fields += ["trusted client"] if token.attended else []
+    return "\t".join(fields)
 
 
-def _days(text: str) -> int:
+def _days(text: str) -> timedelta:
     if not text.isdecimal() or not 1 <= int(text) <= LONGEST_DAYS:
         raise ArgumentTypeError(f"expected days, from 1 to {LONGEST_DAYS}")
-    return int(text)
+    return timedelta(days=int(text))

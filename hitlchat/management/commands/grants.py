@@ -29,30 +29,29 @@ class Command(BaseCommand):
         actions.add_parser("revoke", help="end one at once").add_argument("id", type=UUID)
 
     def handle(self, *args: Any, action: str, **options: Any) -> str:
-        return self._revoke(options["id"]) if action == "revoke" else self._list(**options)
-
-    def _list(self, *, user: str | None, all: bool, **options: Any) -> str:  # noqa: A002
-        rows = Grant.objects.select_related("person").order_by("-given_at")
-        rows = rows.filter(person__username=user) if user is not None else rows
-        active = set(giving.active(rows).values_list("pk", flat=True))
-        told = [_told(each, is_active=each.pk in active) for each in rows if all or each.pk in active]
-        if options["json"]:
-            return json.dumps(told, indent=2)
-        return "\n".join("\t".join(map(str, each.values())) for each in told) or "No active grants."
-
-    def _revoke(self, grant_id: UUID) -> str:
+        if action == "list":
+            return _list(**options)
         try:
-            ended = giving.revoke(grant_id, CONSOLE)
+            return scope.ended_how(giving.revoke(options["id"], CONSOLE))
         except giving.NoSuchGrant as error:
             raise CommandError(str(error)) from error
-        return scope.ended_how(ended)
 
 
-def _told(grant: Grant, *, is_active: bool) -> dict[str, str]:
-    return {
-        "id": str(grant.pk),
-        "person": see(grant.person.get_username()).plain,
-        "state": giving.state(grant, is_active=is_active),
-        "scope": see(scope.sentence(grant)).plain,
-        "used": scope.used(grant),
-    }
+def _list(*, user: str | None, all: bool, **options: Any) -> str:  # noqa: A002
+    rows = Grant.objects.select_related("person").order_by("-given_at")
+    rows = rows.filter(person__username=user) if user is not None else rows
+    active = set(giving.active(rows).values_list("pk", flat=True))
+    found = [
+        {
+            "id": str(each.pk),
+            "person": see(each.person.get_username()).plain,
+            "state": giving.state(each, is_active=each.pk in active),
+            "scope": see(scope.sentence(each)).plain,
+            "used": scope.used(each),
+        }
+        for each in rows
+        if all or each.pk in active
+    ]
+    if options["json"]:
+        return json.dumps(found, indent=2)
+    return "\n".join("\t".join(each.values()) for each in found) or "No active grants."

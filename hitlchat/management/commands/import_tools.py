@@ -11,7 +11,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import NotConfirmed
 from tools_studio import exchange, importing
 from tools_studio.exchange import BadFile
-from tools_studio.importing import Conflict, Plan, Step
+from tools_studio.importing import Conflict, Step
 
 DONE = {"new": "new", "rename": "new, as", "replace": "replaced", "same": "the same as here", "leave": "left alone"}
 
@@ -39,28 +39,26 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="Only say what would happen.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        actor = Actor(_author(options["user"]).pk, "console")
+        author = User.objects.filter(username=options["user"]).first()
+        if author is None or not may_author(author):
+            raise CommandError(f"There is no user named {options['user']!r} who may write tools.")
+        actor, on_conflict = Actor(author.pk, "console"), options["on_conflict"]
         try:
             entries = exchange.read(_content(options["file"]))
             if options["dry_run"]:
-                plan = importing.plan(entries, options["on_conflict"])
+                plan = importing.plan(entries, on_conflict)
             else:
-                plan = importing.carry_out(
-                    entries, options["on_conflict"], actor, confirmed=options["confirm_lowering"]
-                )
+                plan = importing.carry_out(entries, on_conflict, actor, confirmed=options["confirm_lowering"])
         except BadFile as error:
             raise CommandError(f"Nothing was imported.\n{see(str(error)).plain}") from error
         except NotConfirmed as error:
-            said = f"Nothing was imported. {see(str(error)).plain}\nIf it is meant so, say --confirm-lowering."
-            raise CommandError(said) from error
-        self._tell(plan, is_only_shown=options["dry_run"])
-
-    def _tell(self, plan: Plan, *, is_only_shown: bool) -> None:
+            words = f"Nothing was imported. {see(str(error)).plain}\nIf it is meant so, say --confirm-lowering."
+            raise CommandError(words) from error
         for step in plan.steps:
             self.stdout.write(_line(step))
-            for said in (*step.missing.values(), *step.notes):
-                self.stdout.write(f"  {see(said).plain}")
-        self.stdout.write(f"{plan.words}.{' Nothing was written.' if is_only_shown else ''}")
+            for words in (*step.missing.values(), *step.notes):
+                self.stdout.write(f"  {see(words).plain}")
+        self.stdout.write(f"{plan.words}.{' Nothing was written.' if options['dry_run'] else ''}")
 
 
 def _line(step: Step) -> str:
@@ -69,13 +67,6 @@ def _line(step: Step) -> str:
     rule = f", L{step.sound.risk_level}, {step.mode.label.lower()}" if step.writes else ""
     raised = " (stricter than in the file)" if step.raised_from else ""
     return f"{name}: {done}{rule}{raised}"
-
-
-def _author(name: str) -> User:
-    user = User.objects.filter(username=name).first()
-    if user is None or not may_author(user):
-        raise CommandError(f"There is no user named {name!r} who may write tools.")
-    return user
 
 
 def _content(file: str) -> bytes:

@@ -37,7 +37,17 @@ class Command(BaseCommand):
             raise CommandError(str(refused)) from refused
 
     def _list(self, options: Options) -> str:
-        return "\n".join(_line(user) for user in membership.everyone()) or "There is nobody yet."
+        lines = []
+        for user in membership.everyone():
+            fields = [
+                see(user.get_username()).plain,
+                user.role,
+                "active" if user.is_active else "deactivated",
+                f"last sign-in {user.last_login:%Y-%m-%d}" if user.last_login else "never signed in",
+                f"tokens: {user.token_count}",
+            ]
+            lines.append("\t".join(fields))
+        return "\n".join(lines) or "There is nobody yet."
 
     def _invite(self, options: Options) -> str:
         if len(options["note"]) > 120:
@@ -63,14 +73,3 @@ def _named(options: Options) -> int:
     if found is None:
         raise CommandError(f"There is nobody named {options['user']!r}.")
     return int(found)
-
-
-def _line(user: Any) -> str:
-    fields = [
-        see(user.get_username()).plain,
-        user.role,
-        "active" if user.is_active else "deactivated",
-        f"last sign-in {user.last_login:%Y-%m-%d}" if user.last_login else "never signed in",
-        f"tokens: {user.token_count}",
-    ]
-    return "\t".join(fields)

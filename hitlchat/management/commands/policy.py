@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from hitlchat.gate import simulation
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.schema import BadArguments
-from hitlchat.gate.simulation import Simulated, lines
+from hitlchat.gate.simulation import lines
 from hitlchat.gate.tools import listed
 
 
@@ -31,14 +31,11 @@ class Command(BaseCommand):
         made_up.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
-        if action == "list":
-            self._list(as_json=options["json"])
-        else:
+        if action == "simulate":
             self._simulate(**options)
-
-    def _list(self, *, as_json: bool) -> None:
+            return
         found = lines(listed().filter(published=True))
-        if as_json:
+        if options["json"]:
             rows = [{"verdict": e.strongest, "rule": e.sentence, "source": e.where, "tools": [*e.tools]} for e in found]
             self.stdout.write(json.dumps(rows, indent=2))
             return
@@ -54,12 +51,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if options["json"]:
             rules = [rule.as_json for rule in found.spoke]
-            told = {"verdict": found.verdict, "reason": found.reason, "rules": rules}
-            self.stdout.write(json.dumps(told, indent=2))
-        else:
-            self._tell(found)
-
-    def _tell(self, found: Simulated) -> None:
+            self.stdout.write(json.dumps({"verdict": found.verdict, "reason": found.reason, "rules": rules}, indent=2))
+            return
         self.stdout.write(f"{found.verdict}: {_plain(found.reason)}")
         for rule in found.spoke:
             self.stdout.write(f"  {rule.verdict:7} {_plain(rule.reason)} [{rule.policy}, {rule.source}]")
@@ -71,13 +64,9 @@ def _plain(text: str) -> str:
 
 
 def _person(name: str | None) -> User:
-    rows = (
-        User.objects.filter(is_superuser=True, is_active=True) if name is None else User.objects.filter(username=name)
-    )
-    found = rows.order_by("pk").first()
+    wanted = {"is_superuser": True, "is_active": True} if name is None else {"username": name}
+    found = User.objects.filter(**wanted).order_by("pk").first()
     if found is None:
-        missing = (
-            "There is no administrator: name a person with --user." if name is None else f"Nobody is {name!r} here."
-        )
-        raise CommandError(missing)
+        nobody = "There is no administrator: name a person with --user."
+        raise CommandError(nobody if name is None else f"Nobody is {name!r} here.")
     return found

@@ -83,7 +83,7 @@ class Patient:
             self.unregisterProducer()
         super().finish()  # type: ignore[misc]
 
-    async def taken(self: Any) -> None:
+    async def drained(self: Any) -> None:
         """Wait until the client may be sent more; one that takes nothing is given up."""
         if self._outflow is None or self.finished or self.channel is None:
             return
@@ -182,7 +182,7 @@ class GracefulServer(Server):  # type: ignore[misc]
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         await super().handle_reply(protocol, message)
         if isinstance(protocol, BoundedRequest):
-            await protocol.taken()
+            await protocol.drained()
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         """Return the queue of a new application; None for a request that was still arriving as the server ended."""

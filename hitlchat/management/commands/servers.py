@@ -5,15 +5,13 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Count, Q, QuerySet
 
-from hitlchat.accounts.roles import may_administer
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams import connections, console, exposure, servers
-from hitlchat.upstreams import console as described
 from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.changes import NotConfirmed as LessOversight
 from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
-from hitlchat.upstreams.server_draft import BadServer, ServerDraft
+from hitlchat.upstreams.server_draft import BadServer
 from hitlchat.upstreams.servers import NotConfirmed, OnlyAdministrators
 
 Options = dict[str, Any]
@@ -25,7 +23,7 @@ class Command(BaseCommand):
     requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        described.add(parser)
+        console.add(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -49,26 +47,21 @@ class Command(BaseCommand):
         self.stdout.write(console.trial(found))
 
     def _add(self, options: Options) -> None:
-        draft, actor = described.described(options), _actor(options)
+        draft, actor = console.described(options), _actor(options)
         try:
             made = servers.create(draft, actor, confirmed=options["confirm"])
-        except NotConfirmed as asked:
-            made = self._add_program(draft, actor, asked.command_line)
+        except NotConfirmed as program:
+            shown = see(program.command_line).plain
+            self._ask(f"This is to be started on the server:\n  {shown}\nStart it?", "--confirm")
+            made = servers.create(draft, actor, confirmed=program.command_line)
         self.stdout.write(f"{made.name} is added. Nothing of it is exposed yet.")
 
-    def _add_program(self, draft: ServerDraft, actor: Actor, command_line: str) -> UpstreamServer:
-        self._ask(f"This is to be started on the server:\n  {see(command_line).plain}\nStart it?", "--confirm")
-        return servers.create(draft, actor, confirmed=command_line)
-
     def _enable(self, options: Options) -> None:
-        self._switch(options, enabled=True)
-
-    def _disable(self, options: Options) -> None:
-        self._switch(options, enabled=False)
-
-    def _switch(self, options: Options, *, enabled: bool) -> None:
+        enabled = options["what"] == "enable"
         found = servers.enable(_server(options).pk, enabled, _actor(options))
         self.stdout.write(f"{found.name} is {'enabled' if enabled else 'disabled'}.")
+
+    _disable = _enable
 
     def _reconnect(self, options: Options) -> None:
         found = servers.reconnect(_server(options).pk, _actor(options))
@@ -102,18 +95,16 @@ class Command(BaseCommand):
         )
         if row.warnings:
             self.stderr.write(console.warnings(row))
-        exposed = self._apply(change, _actor(options), sure=options["less_oversight"])
+        actor = _actor(options)
+        try:
+            (exposed,) = exposure.apply([change], actor, confirmed="")
+        except LessOversight as loosening:
+            if not options["less_oversight"]:
+                self._ask("It could run with less oversight than now. Is that meant?", "--less-oversight")
+            (exposed,) = exposure.apply([change], actor, confirmed=loosening.digest)
         assert exposed.tool is not None
         mode = exposed.tool.get_hitl_mode_display().lower()
         self.stdout.write(f"{console.plain(row.name)} is exposed as {exposed.tool.name} ({mode}).")
-
-    def _apply(self, change: Change, actor: Actor, *, sure: bool) -> ComposedTool:
-        try:
-            return exposure.apply([change], actor, confirmed="")[0]
-        except LessOversight as asked:
-            if not sure:
-                self._ask("It could run with less oversight than now. Is that meant?", "--less-oversight")
-            return exposure.apply([change], actor, confirmed=asked.digest)[0]
 
     def _hide(self, options: Options) -> None:
         row = _tool(options)
@@ -160,8 +151,8 @@ def _tool(options: Options) -> ComposedTool:
 def _actor(options: Options) -> Actor:
     """Return the administrator as whom the operator at this console acts."""
     name = options["user"]
-    users = [user for user in User.objects.filter(is_superuser=True, is_active=True) if may_administer(user)]
-    found = [user for user in users if not name or user.get_username() == name]
+    users = User.objects.filter(is_superuser=True, is_active=True)
+    found = list(users.filter(username=name) if name else users)
     if name and not found:
         raise CommandError(f"There is no active administrator named {name!r}.")
     if len(found) != 1:
