@@ -141,11 +141,14 @@ class ApprovalFilter(Page):
     status: ApprovalStatus | Literal["all"] = "pending"
 
 
+# Bodies that may be left out.
+NOTHING_MORE, NO_REASON, NOTHING_SEEN = Approve(), Reject(), Extend()
+
+
 def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
     """All that `approvals` needs of them. `given`: the id of the grant that was given with the yes, if one was."""
-    grants = gate.Grant.objects.filter(approval=OuterRef("pk"))
-    found = rows.annotate(given=Subquery(grants.values("pk")[:1]))
-    return found.select_related("call").prefetch_related("decisions__person")
+    given = Subquery(gate.Grant.objects.filter(approval=OuterRef("pk")).values("pk")[:1])
+    return rows.annotate(given=given).select_related("call").prefetch_related("decisions__person")
 
 
 def approval(row: gate.Approval) -> Approval:
@@ -156,12 +159,18 @@ def approvals(rows: Iterable[gate.Approval]) -> list[Approval]:
     """Return the approvals, with as many queries for many as for one."""
     found = list(rows)
     waiting = [row for row in found if row.call.status == Status.WAITING]
-    times, yes = batch.times(waiting), _counted(waiting)
+    times = batch.times(waiting)
+    # The yeses that count, of those that need several.
+    yes: dict[UUID, list[gate.Decision]] = {row.pk: [] for row in waiting if row.call.quorum > 1}
+    for each in deciders.counted(approval__in=list(yes)).select_related("person"):
+        yes[each.approval_id].append(each)
     return [_approval(row, times.get(row.pk, 1), yes.get(row.pk)) for row in found]
 
 
-def _approval(row: gate.Approval, times: int, yes: list[gate.Decision] | None) -> Approval:
+def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | None) -> Approval:
     shown, call = row.disclosure, row.call
+    group = (shown.get("whoDecides") or {}).get("group")
+    yes = [each for each in row.decisions.all() if each.verdict == "approve" and each.round == call.round]
     return Approval.of(
         row,
         deadline=call.deadline or shown["deadline"],
@@ -172,40 +181,23 @@ def _approval(row: gate.Approval, times: int, yes: list[gate.Decision] | None) -
         asked_times=times,
         asked_again=shown.get("again"),
         question=question.as_json(shown["arguments"]) if question.is_one(call) else None,
-        decider_group=_group(shown.get("whoDecides")),
-        approved_by=[each.person for each in (_said_yes(row) if yes is None else yes)],
+        decider_group=group["name"] if group else None,
+        approved_by=[each.person for each in (yes if counted is None else counted)],
         who_decides=who.sentences(row),
         decisions=calls.decisions(row),
         error=calls.error(call),
     )
 
 
-def _group(rules: Object | None) -> str | None:
-    return rules["group"]["name"] if rules and rules["group"] else None
-
-
-def _counted(waiting: Iterable[gate.Approval]) -> dict[UUID, list[gate.Decision]]:
-    """The yeses that count, of those that need several."""
-    found: dict[UUID, list[gate.Decision]] = {row.pk: [] for row in waiting if row.call.quorum > 1}
-    for yes in deciders.counted(approval__in=list(found)).select_related("person"):
-        found[yes.approval_id].append(yes)
-    return found
-
-
-def _said_yes(row: gate.Approval) -> list[gate.Decision]:
-    return [each for each in row.decisions.all() if each.verdict == "approve" and each.round == row.call.round]
-
-
-# Both bodies may be left out.
-NOTHING_MORE = Approve()
-NO_REASON = Reject()
-NOTHING_SEEN = Extend()
-
-
 @router.get("", response=list[Approval])
 def list_approvals(request: ApiRequest, wanted: Query[ApprovalFilter]) -> list[Approval]:
     """Return what waits for you, the oldest first; or what was answered, the latest first."""
-    rows = _with_status(_mine(request), wanted.status)
+    rows = _mine(request)
+    if wanted.status == "approved":
+        rows = rows.exclude(call__status__in=QUESTION_ENDS)
+    elif wanted.status != "all":
+        ends = [status for status, end in QUESTION_ENDS.items() if end == wanted.status]
+        rows = rows.filter(call__status__in=ends)
     order = ["created_at", "id"] if wanted.status == "pending" else ["-created_at", "-id"]
     return approvals(wanted.cut(rows.order_by(*order)))
 
@@ -272,11 +264,3 @@ def _mine(request: ApiRequest, among: Collection[UUID] | None = None) -> QuerySe
 
 def _current(request: ApiRequest, approval_id: UUID) -> Approval:
     return approval(get_object_or_404(_mine(request, [approval_id]), pk=approval_id))
-
-
-def _with_status(rows: QuerySet[gate.Approval], status: str) -> QuerySet[gate.Approval]:
-    if status == "all":
-        return rows
-    if status == "approved":
-        return rows.exclude(call__status__in=QUESTION_ENDS)
-    return rows.filter(call__status__in=[ours for ours, theirs in QUESTION_ENDS.items() if theirs == status])

@@ -38,7 +38,7 @@ def attach(request: ApiRequest, conversation_id: UUID, file: File[UploadedFile])
     """
     found = get_object_or_404(conversations.of(request.auth.user), pk=conversation_id)
     name = file.name or ""
-    # Before it is read: what is larger has stayed on the disk.
+    # Before reading: a larger file has stayed on the disk.
     keeping.require_size(name, file.size or 0)
     return attachment(keeping.add(found, name, file.read()))
 

@@ -74,11 +74,6 @@ def event(row: gate.AuditEvent, batch: int | None) -> AuditEvent:
     return AuditEvent.of(row, tool_name=tool_name, words=changes.words(row), batch=batch)
 
 
-def seal(row: gate.Seal) -> AuditSeal:
-    dropped: gate.Drop | None = getattr(row, "drop", None)
-    return AuditSeal.of(row, dropped_at=dropped.dropped_at if dropped else None)
-
-
 COLUMNS = list(AuditEvent.model_json_schema(mode="serialization")["properties"])
 
 
@@ -88,9 +83,15 @@ def read_audit(request: ApiRequest, wanted: Query[AuditFilter]) -> list[AuditEve
     a last row `end-of-export` that says how many they are.
     """
     _administrator(request)
-    rows = _wanted(wanted)
+    columns = {"name": wanted.name, "call_id": wanted.call, "at__gte": wanted.since, "id__lt": wanted.before}
+    given = {name: value for name, value in columns.items() if value is not None}
+    rows = gate.AuditEvent.objects.select_related("call", "actor").filter(**given)
     if wanted.format == "csv":
-        return download(request, _lines(_taken_out(request, wanted, rows)), name="audit.csv", kind="text/csv")
+        # The file ends with what is there before the export itself goes on record.
+        filters = wanted.model_dump(mode="json", exclude={"limit", "format"}, exclude_none=True)
+        last = newest_id()
+        note(None, EXPORTED, actor=request.auth.actor, data={"format": "csv", "filters": filters})
+        return download(request, _lines(rows.filter(pk__lte=last)), name="audit.csv", kind="text/csv")
     found = list(rows.order_by("-id")[: wanted.limit])
     batches = batches_of(row.pk for row in found)
     return [event(row, batches.get(row.pk)) for row in found]
@@ -101,37 +102,21 @@ def read_seals(request: ApiRequest, wanted: Query[SealFilter]) -> list[AuditSeal
     """The latest seals first: note a hash elsewhere, and `manage.py audit verify --expect` proves that it is there."""
     _administrator(request)
     rows = gate.Seal.objects.select_related("drop").order_by("-number")
-    rows = rows.filter(number__lt=wanted.before) if wanted.before is not None else rows
-    return [seal(row) for row in rows[: wanted.limit]]
-
-
-def _wanted(wanted: AuditFilter) -> QuerySet[gate.AuditEvent]:
-    columns = {"name": wanted.name, "call_id": wanted.call, "at__gte": wanted.since, "id__lt": wanted.before}
-    rows = gate.AuditEvent.objects.select_related("call", "actor")
-    return rows.filter(**{name: value for name, value in columns.items() if value is not None})
-
-
-def _taken_out(request: ApiRequest, wanted: AuditFilter, rows: QuerySet[gate.AuditEvent]) -> QuerySet[gate.AuditEvent]:
-    """Return what is there now, after putting on record that it is being exported."""
-    filters = wanted.model_dump(mode="json", exclude={"limit", "format"}, exclude_none=True)
-    last = newest_id()
-    note(None, EXPORTED, actor=request.auth.actor, data={"format": "csv", "filters": filters})
-    return rows.filter(pk__lte=last)
+    page = (rows if wanted.before is None else rows.filter(number__lt=wanted.before))[: wanted.limit]
+    return [AuditSeal.of(row, dropped_at=row.drop.dropped_at if hasattr(row, "drop") else None) for row in page]
 
 
 def _lines(rows: QuerySet[gate.AuditEvent]) -> Iterator[str]:
     yield csv_text([COLUMNS])
     last = count = 0
     while page := list(rows.filter(pk__gt=last).order_by("id")[:AT_ONCE]):
-        batches = batches_of(row.pk for row in page)
-        yield csv_text([_cells(row, batches.get(row.pk)) for row in page])
+        batches, lines = batches_of(row.pk for row in page), []
+        for row in page:
+            given = event(row, batches.get(row.pk)).model_dump(mode="json", by_alias=True)
+            # Unlike an answer, a file goes on to others (SR-44). The keys at the top are our own.
+            cover = Cover(row.data, row.call.arguments if row.call else None)
+            given["data"] = canonical.dumps({key: cover.value(item) for key, item in given["data"].items()})
+            lines.append([given[column] for column in COLUMNS])
+        yield csv_text(lines)
         last, count = page[-1].pk, count + len(page)
     yield csv_end(count, COLUMNS)
-
-
-def _cells(row: gate.AuditEvent, batch: int | None) -> list[object]:
-    given = event(row, batch).model_dump(mode="json", by_alias=True)
-    # Unlike what is read here, a file goes on to others (SR-44). The keys at the top are our own.
-    cover = Cover(row.data, row.call.arguments if row.call else None)
-    given["data"] = canonical.dumps({key: cover.value(item) for key, item in given["data"].items()})
-    return [given[column] for column in COLUMNS]

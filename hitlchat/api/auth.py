@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -60,11 +59,9 @@ class PersonalToken(AuthBase):
         if found.kind not in MEANS:
             raise AuthorizationError(message="This token is for /mcp only.")
         found.note_use()
-        return Credential(found.user, MEANS[found.kind], partial(_is_valid, found.pk), found.name)
-
-
-def _is_valid(token_id: int) -> bool:
-    return Token.valid().filter(pk=token_id).exists()
+        # Each time a query of its own: one that is kept would go by the time at which it was made.
+        token_id = found.pk
+        return Credential(found.user, MEANS[found.kind], lambda: Token.valid().filter(pk=token_id).exists(), found.name)
 
 
 class Session(AuthBase):
@@ -78,12 +75,9 @@ class Session(AuthBase):
             return None
         if check_csrf(request):
             raise AuthorizationError(message="The CSRF token is missing or wrong; send it as X-CSRFToken.")
-        stands = partial(_is_signed_in, request.session.session_key)
-        return Credential(request.user, "session", stands, signed_in_at=signed_in_at(request.session))
-
-
-def _is_signed_in(session_key: str | None) -> bool:
-    return signed_in_user(session_key) is not None
+        key = request.session.session_key
+        since = signed_in_at(request.session)
+        return Credential(request.user, "session", lambda: signed_in_user(key) is not None, signed_in_at=since)
 
 
 def decider(request: ApiRequest, to: str = "decide") -> Actor:

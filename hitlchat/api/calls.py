@@ -15,8 +15,9 @@ from hitlchat.agent import models as agent
 from hitlchat.agent import runner, runs, usage
 from hitlchat.api.auth import ApiRequest
 from hitlchat.api.contract import CallerName, Limit, Object, Shape, Text, Username, read
-from hitlchat.gate import attention, stopping
 from hitlchat.gate import models as gate
+from hitlchat.gate import stopping
+from hitlchat.gate.attention import shown_for_ms
 from hitlchat.gate.history import finding
 from hitlchat.gate.history import row as history
 from hitlchat.gate.history.finding import MEANS, Wanted
@@ -158,42 +159,36 @@ def calls(found: list[gate.ToolCall]) -> list[Call]:
     """Return the calls, with as many queries for many as for one."""
     begun = delegation.begun_by([row.pk for row in found])
     chains = delegation.agents_of({row.conversation_id for row in found if row.conversation_id})
-    return [_call(row, chains.get(row.conversation_id, []), begun.get(row.pk)) for row in found]
-
-
-def _call(row: gate.ToolCall, through: delegation.Agents, begun: UUID | None) -> Call:
-    approval: gate.Approval | None = getattr(row, "approval", None)
-    return Call.of(
-        row,
-        agents=through,
-        agent_conversation_id=begun,
-        outcome=history.outcome_of(row),
-        approval_id=approval_id(row),
-        prompt=approval.prompt if approval else None,
-        consent_digest=approval.digest if approval else None,
-        asked_at=approval.created_at if approval else None,
-        seconds_to_decide=history.seconds_to_decide(row),
-        decisions=decisions(approval) if approval else [],
-        error=error(row),
-        queued_since=queued_since(row),
-        is_automatic=history.ran_unasked(row),
-    )
+    return [
+        Call.of(
+            row,
+            agents=chains.get(row.conversation_id, []),
+            agent_conversation_id=begun.get(row.pk),
+            outcome=history.outcome_of(row),
+            approval_id=approval.pk if approval else None,
+            prompt=approval.prompt if approval else None,
+            consent_digest=approval.digest if approval else None,
+            asked_at=approval.created_at if approval else None,
+            seconds_to_decide=history.seconds_to_decide(row),
+            decisions=decisions(approval) if approval else [],
+            error=error(row),
+            queued_since=queued_since(row),
+            is_automatic=history.ran_unasked(row),
+        )
+        for row in found
+        for approval in [history.approval_of(row)]
+    ]
 
 
 def decisions(row: gate.Approval) -> list[Decision]:
     return [
-        Decision.of(
-            each,
-            client=each.client or None,
-            token=each.token_name or None,
-            shown_for_ms=attention.shown_for_ms(each),
-        )
+        Decision.of(each, client=each.client or None, token=each.token_name or None, shown_for_ms=shown_for_ms(each))
         for each in row.decisions.all()
     ]
 
 
 def approval_id(row: gate.ToolCall) -> UUID | None:
-    approval: gate.Approval | None = getattr(row, "approval", None)
+    approval = history.approval_of(row)
     return approval.pk if approval else None
 
 
@@ -215,9 +210,8 @@ def list_calls(request: ApiRequest, wanted: Query[CallFilter]) -> list[Call]:
     """Calls made on your behalf, or with `scope=all` also of others, the latest first; `before` the last of them, for
     more.
     """
-    user = request.auth.user
+    user, before = request.auth.user, None
     among = finding.own(user) if wanted.scope == "mine" else finding.ways(user)
-    before = None
     if wanted.before is not None:
         seen = finding.one(user, wanted.before)
         before = get_object_or_404(seen if wanted.scope == "all" else seen.filter(caller=user))

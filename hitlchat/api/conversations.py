@@ -1,6 +1,7 @@
 """Conversations of the signed-in person, and what they say in them."""
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -17,7 +18,6 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationInfo, field_
 
 from hitlchat.agent import branches, conversations, export, limits, presets, routes, runner, search, tool_sets, usage
 from hitlchat.agent import models as agent
-from hitlchat.agent.branches import Versions
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import LONGEST_MESSAGE
 from hitlchat.api import calls
@@ -237,38 +237,32 @@ def messages(row: agent.Conversation, wanted: MessagePage) -> Messages:
 
 
 def _messages(rows: list[agent.Message], tool_calls: QuerySet[gate.ToolCall]) -> list[Message]:
-    by_turn: dict[UUID | None, list[MessageCall]] = {}
+    by_turn: dict[UUID | None, list[MessageCall]] = defaultdict(list)
     found = list(tool_calls.order_by("position", "created_at"))
     begun = delegation.begun_by([each.pk for each in found if each.source == AGENT])
     for each in found:
-        by_turn.setdefault(each.turn_id, []).append(_message_call(each, begun.get(each.pk)))
+        call = MessageCall.of(
+            each,
+            agent_conversation_id=begun.get(each.pk),
+            error=calls.error(each),
+            approval_id=calls.approval_id(each),
+            is_automatic=ran_unasked(each),
+        )
+        by_turn[each.turn_id].append(call)
     versions = branches.versions(rows)
     used = usage.of_messages(rows[0].conversation_id, [row.pk for row in rows]) if rows else {}
-    return [_message(row, by_turn.get(row.pk, []), versions.get(row.pk), used.get(row.pk)) for row in rows]
-
-
-def _message(
-    row: agent.Message, tool_calls: list[MessageCall], versions: Versions | None, used: usage.Used | None
-) -> Message:
-    return Message.of(
-        row,
-        attachments=[attachment(each) for each in row.attachments.all()],
-        tool_calls=tool_calls,
-        stands_for=row.stands_for or [],
-        version=versions.place if versions else None,
-        versions=list(versions.messages) if versions else [],
-        usage=calls.usage_of(used),
-    )
-
-
-def _message_call(row: gate.ToolCall, begun: UUID | None) -> MessageCall:
-    return MessageCall.of(
-        row,
-        agent_conversation_id=begun,
-        error=calls.error(row),
-        approval_id=calls.approval_id(row),
-        is_automatic=ran_unasked(row),
-    )
+    return [
+        Message.of(
+            row,
+            attachments=[attachment(each) for each in row.attachments.all()],
+            tool_calls=by_turn[row.pk],
+            stands_for=row.stands_for or [],
+            version=versions[row.pk].place if row.pk in versions else None,
+            versions=list(versions[row.pk].messages) if row.pk in versions else [],
+            usage=calls.usage_of(used.get(row.pk)),
+        )
+        for row in rows
+    ]
 
 
 @defaults_router.get("", response=Beginning)
@@ -280,11 +274,7 @@ def read_defaults(request: ApiRequest) -> agent.OwnDefaults:
 @defaults_router.patch("", response=Beginning)
 def change_defaults(request: ApiRequest, body: BeginningChange) -> agent.OwnDefaults:
     """Change what your new conversations begin with: what is sent, and nothing else."""
-    wanted = body.model_dump(exclude_unset=True)
-    if wanted.get("instructions", "") is None:
-        raise conversations.BadConversation({"instructions": "Expected a value, or leave it out."})
-    _check_names(request, body.tools)
-    return conversations.begin_so(request.auth.user, **wanted)
+    return conversations.begin_so(request.auth.user, **_changes(request, body))
 
 
 @router.get("", response=list[ConversationSummary])
@@ -328,11 +318,7 @@ def change_conversation(request: ApiRequest, conversation_id: UUID, body: Conver
     Calls that have not started and are of none of its tools any more are withdrawn.
     """
     found = _one(request, conversation_id)
-    wanted = body.model_dump(exclude_unset=True)
-    if empty := [name for name, value in wanted.items() if value is None and name not in NULLABLE]:
-        raise conversations.BadConversation(dict.fromkeys(empty, "Expected a value, or leave it out."))
-    _check_names(request, wanted.get("tools"))
-    conversations.change(found, actor=request.auth.actor, **wanted)
+    conversations.change(found, actor=request.auth.actor, **_changes(request, body))
     return conversation(found)
 
 
@@ -460,6 +446,15 @@ def _mine(request: ApiRequest) -> QuerySet[agent.Conversation]:
 
 def _one(request: ApiRequest, conversation_id: UUID) -> agent.Conversation:
     return get_object_or_404(_mine(request), pk=conversation_id)
+
+
+def _changes(request: ApiRequest, body: ConversationChange | BeginningChange) -> dict[str, Any]:
+    """Return what was sent. Raises: BadConversation, ValidationError"""
+    sent = body.model_dump(exclude_unset=True)
+    if empty := [name for name, value in sent.items() if value is None and name not in NULLABLE]:
+        raise conversations.BadConversation(dict.fromkeys(empty, "Expected a value, or leave it out."))
+    _check_names(request, body.tools)
+    return sent
 
 
 def _check_names(request: ApiRequest, names: list[str] | None) -> None:

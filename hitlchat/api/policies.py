@@ -6,11 +6,11 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group, User
 from django.shortcuts import get_object_or_404
 from ninja import Router
-from ninja.errors import AuthorizationError, HttpError
+from ninja.errors import HttpError
 from pydantic import Field
 
-from hitlchat.accounts.roles import may_administer, may_author, named_groups
-from hitlchat.api.auth import ApiRequest
+from hitlchat.accounts.roles import named_groups
+from hitlchat.api.auth import ApiRequest, administrator, author
 from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, read
 from hitlchat.gate import oversight, ruling, simulation, who
 from hitlchat.gate.models import DecidedBy, Tool
@@ -19,8 +19,6 @@ from hitlchat.gate.schema import BadArguments
 
 router = Router(tags=["policies"], by_alias=True)
 rules_router = Router(tags=["tools"], by_alias=True)
-
-NO_GROUP = "There is no group of this name here."
 
 Word = Literal["allow", "ask", "refuse"]
 Decider = Literal["requester", "approvers", "group"]
@@ -50,27 +48,20 @@ class Simulation(Shape):
 @router.post("/simulate", response=Simulation)
 def simulate(request: ApiRequest, body: MadeUpCall) -> simulation.Simulated:
     """Would this call be allowed, asked about or refused, and why? Nothing is recorded and nothing runs."""
-    if body.caller_kind == "studio" and not may_author(request.auth.user):
-        raise AuthorizationError(message="You may not write, test or publish tools.")
-    person = _person(request, body.user)
+    if body.caller_kind == "studio":
+        author(request)
+    person: User | None = request.auth.user
+    if body.user not in {None, request.auth.user.get_username()}:
+        administrator(request, to="simulate calls of other people")
+        person = User.objects.filter(username=body.user).first()
+    if person is None:
+        raise HttpError(404, f"There is nobody named {body.user!r} here.")
     try:
-        found = async_to_sync(simulation.simulate)(body.tool_name, body.arguments, person, body.caller_kind)
+        return async_to_sync(simulation.simulate)(body.tool_name, body.arguments, person, body.caller_kind)
     except simulation.NoSuchTool as error:
         raise HttpError(404, str(error)) from error
     except BadArguments as error:
         raise HttpError(422, str(error)) from error
-    return found
-
-
-def _person(request: ApiRequest, name: str | None) -> User:
-    if name is None or name == request.auth.user.get_username():
-        return request.auth.user
-    if not may_administer(request.auth.user):
-        raise AuthorizationError(message="Only an administrator may simulate calls of other people.")
-    found = User.objects.filter(username=name).first()
-    if found is None:
-        raise HttpError(404, f"There is nobody named {name!r} here.")
-    return found
 
 
 class ToolRules(Body):
@@ -126,11 +117,9 @@ def set_rules(request: ApiRequest, name: str, body: ToolRules) -> RulesInForce:
 
 
 def _group(field: str, name: str | None) -> Group | None:
-    if name is None:
-        return None
-    found = named_groups().filter(name=name).first()
-    if found is None:
-        raise ruling.BadRules({field: NO_GROUP})
+    found = None if name is None else named_groups().filter(name=name).first()
+    if name is not None and found is None:
+        raise ruling.BadRules({field: "There is no group of this name here."})
     return found
 
 

@@ -38,7 +38,6 @@ NOT_FOUND = "There is nothing here by this name or id, or it is not yours."
 NOT_ACCEPTED = "Not accepted here: it is unknown, or read-only."
 
 View = Callable[..., HttpResponseBase]
-Handler = Callable[[Any], HttpResponse]
 
 
 def problem(status: int, detail: str, **more: object) -> HttpResponse:
@@ -70,7 +69,7 @@ def install(api: NinjaAPI) -> None:
         api.add_exception_handler(kind, partial(_answer, handle))
 
 
-def _answer(handle: Handler, _request: HttpRequest, error: Any) -> HttpResponse:
+def _answer(handle: Callable[[Any], HttpResponse], _request: HttpRequest, error: Any) -> HttpResponse:
     return handle(error)
 
 
@@ -90,13 +89,13 @@ def _invalid(error: ValidationError) -> HttpResponse:
     for found in error.errors:
         # The first is the place (body, query), and in a body the second is its parameter.
         path = found["loc"][2:] if found["loc"][0] == "body" else found["loc"][1:]
-        said = NOT_ACCEPTED if found["type"] == "extra_forbidden" else found["msg"].removeprefix("Value error, ")
-        errors.setdefault(".".join(map(str, path)) or "body", said)
+        words = NOT_ACCEPTED if found["type"] == "extra_forbidden" else found["msg"].removeprefix("Value error, ")
+        errors.setdefault(".".join(map(str, path)) or "body", words)
     return _fields(errors)
 
 
 def _fields(errors: dict[str, str], status: int = 422, **more: object) -> HttpResponse:
-    detail = " ".join(f"{name}: {said.rstrip('.')}." for name, said in errors.items())
+    detail = " ".join(f"{name}: {words.rstrip('.')}." for name, words in errors.items())
     return problem(status, detail, errors=errors, **more)
 
 
@@ -105,21 +104,20 @@ def _problem(error: Problem, **more: object) -> HttpResponse:
         return problem(404, NOT_FOUND)
     if error.code:
         more["code"] = error.code
-    if isinstance(error, Invalid):
-        return _fields({_place(error, name): said for name, said in error.errors.items()}, error.status, **more)
-    return problem(error.status, str(error), **more)
-
-
-def _place(error: Invalid, name: str) -> str:
-    """Return where in the request the field is; only names of our own are spelt otherwise there."""
-    if error.within:
-        return name if name == error.within else f"{error.within}.{name}"
-    return to_camel(name) if name.isidentifier() else name
+    if not isinstance(error, Invalid):
+        return problem(error.status, str(error), **more)
+    errors, within = error.errors, error.within
+    if within:
+        errors = {name if name == within else f"{within}.{name}": words for name, words in errors.items()}
+    else:
+        # Only names of our own are spelt otherwise in a request.
+        errors = {to_camel(name) if name.isidentifier() else name: words for name, words in errors.items()}
+    return _fields(errors, error.status, **more)
 
 
 def _settled(error: AlreadySettled) -> HttpResponse:
-    standing = approvals.approval(approvals.with_all(Approval.objects.all()).get(call=error.call))
-    return _problem(error, approval=standing.model_dump(by_alias=True))
+    now = approvals.approval(approvals.with_all(Approval.objects.all()).get(call=error.call))
+    return _problem(error, approval=now.model_dump(by_alias=True))
 
 
 def _bad_file(error: BadFile) -> HttpResponse:
@@ -138,7 +136,7 @@ def _unforeseen(error: Exception) -> HttpResponse:
     return problem(500, "Something went wrong here. It has been logged.")
 
 
-HANDLERS: Final[dict[type[Exception], Handler]] = {
+HANDLERS: Final[dict[type[Exception], Callable[[Any], HttpResponse]]] = {
     AuthenticationError: _unknown_caller,
     HttpError: _http,
     Http404: lambda _: problem(404, NOT_FOUND),

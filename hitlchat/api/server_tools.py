@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
@@ -34,6 +35,7 @@ router = Router(tags=["servers"], by_alias=True)
 COUNT_HEADER = "X-Total-Count"
 MOST_TOOLS = 5000
 MOST_EVENTS = 20
+DECIDED = ("exposed", "alias", "description", *spec.SETTINGS, "digest", "warnings_read")
 
 Visible = Annotated[str, BeforeValidator(lambda seen: seen.plain if isinstance(seen, Seen) else seen)]
 ToolStateName = Literal["new", "hidden", "exposed", "withheld", "gone", "unfit"]
@@ -176,6 +178,18 @@ class HistoryFilter(BaseModel):
     before: int | None = Field(None, ge=1, le=2**63 - 1, description="The id of the last event that you have.")
 
 
+class AnyText(StringConverter):
+    """A tool's name in an address, percent-encoded: it may have slashes, and whatever else its server likes."""
+
+    regex = r"[\s\S]+"
+
+
+register_converter(AnyText, "toolname")
+
+# Changes, each with its place in the body: empty, or `tools.3.`.
+Wanted = Sequence[tuple[str, ToolChange]]
+
+
 def tools(rows: Iterable[models.ComposedTool], *, schemas_too: bool) -> list[ComposedTool]:
     """Return the tools, whose servers and rows in the gate are loaded."""
     found = list(rows)
@@ -204,22 +218,16 @@ def whole_tool(row: models.ComposedTool) -> WholeTool:
         row,
         **_more(row, exposure.proposals([row])[row.pk], schemas_too=True),
         server=row.server.name,
-        accepted=_accepted(row),
-        seen=_fingerprint(row, "seen", at=row.seen_at),
+        accepted=_fingerprint(row, "pinned", row.accepted_at, row.accepted_by) if row.pinned_digest else None,
+        seen=_fingerprint(row, "seen", row.seen_at),
         differences=difference(row.pinned, row.seen) if row.pinned else [],
         history=[event(each, records=False) for each in events(row)[:MOST_EVENTS]],
     )
 
 
-def _accepted(row: models.ComposedTool) -> Fingerprint | None:
-    if not row.pinned_digest:
-        return None
-    return _fingerprint(row, "pinned", at=row.accepted_at, by=row.accepted_by)
-
-
-def _fingerprint(row: models.ComposedTool, which: str, **more: Any) -> Fingerprint:
+def _fingerprint(row: models.ComposedTool, which: str, at: datetime | None, by: User | None = None) -> Fingerprint:
     columns = {"record": which, "digest": f"{which}_digest", "profile": f"{which}_profile"}
-    return Fingerprint(**{"by": None} | {key: getattr(row, name) for key, name in columns.items()} | more)
+    return Fingerprint(**{key: getattr(row, name) for key, name in columns.items()} | {"at": at, "by": by})
 
 
 def events(row: models.ComposedTool) -> QuerySet[models.ToolEvent]:
@@ -231,15 +239,6 @@ def event(row: models.ToolEvent, *, records: bool) -> HistoryEvent:
     return HistoryEvent.of(row, record=row.record if records else None)
 
 
-class AnyText(StringConverter):
-    """A tool's name in an address, percent-encoded: it may have slashes, and whatever else its server likes."""
-
-    regex = r"[\s\S]+"
-
-
-register_converter(AnyText, "toolname")
-
-
 @router.get("/{name}/tools", response=list[ComposedTool])
 def list_server_tools(
     request: ApiRequest, name: str, wanted: Query[ToolFilter], response: HttpResponse
@@ -248,7 +247,11 @@ def list_server_tools(
     are. Whole definitions are left out, unless `schemas` asks for them.
     """
     only_administrators(request)
-    rows = _wanted(named(name).tools.all(), wanted).order_by("name")
+    rows = named(name).tools.order_by("name")
+    if wanted.state is not None:
+        rows = rows.filter(state=wanted.state)
+    if wanted.q:
+        rows = rows.filter(Q(name__icontains=wanted.q) | Q(tool__name__icontains=wanted.q))
     response[COUNT_HEADER] = str(rows.count())
     found = rows.select_related("server", "tool").defer("pinned")[wanted.offset : wanted.offset + wanted.limit]
     return tools(found, schemas_too=wanted.schemas)
@@ -281,7 +284,12 @@ def accept_tool(request: ApiRequest, name: str, tool: str, body: Accept) -> Whol
     “approver” may.
     """
     actor, row = only_administrators(request), _tool(name, tool)
-    _accept(row, body, actor)
+    try:
+        exposure.accept(row.pk, body.digest, actor, keep_mode=body.keep_mode, warnings_read=body.warnings_read)
+    except NotListed as error:
+        raise BadChange(409, {"tool": str(error)}) from error
+    except Refused as error:
+        raise _refusal(error, {row.pk: ""}) from error
     return whole_tool(_tool(name, str(row.pk)))
 
 
@@ -314,84 +322,58 @@ def _tool(server_name: str, tool: str) -> models.ComposedTool:
     return rows.filter(name=tool).first() or get_object_or_404(rows, pk=uuid_of(tool))
 
 
-def _wanted(rows: QuerySet[models.ComposedTool], wanted: ToolFilter) -> QuerySet[models.ComposedTool]:
-    if wanted.state is not None:
-        rows = rows.filter(state=wanted.state)
-    return rows.filter(Q(name__icontains=wanted.q) | Q(tool__name__icontains=wanted.q)) if wanted.q else rows
-
-
-Wanted = Sequence[tuple[str, ToolChange]]
-"""Changes, each with its place in the body: empty, or `tools.3.`."""
-
-_DECIDED = ("exposed", "alias", "description", *spec.SETTINGS, "digest", "warnings_read")
-_NO_SUCH_TOOL = "The server has no tool of this name."
-
-
 def _carry_out(server: UpstreamServer, wanted: Wanted, actor: Actor) -> list[models.ComposedTool]:
     """All of it in one transaction. BadChange, OnlyAdministrators, OnlyPeople."""
-    rows = _rows(server, wanted)
-    changes = [_change(row, body) for row, (_, body) in zip(rows, wanted, strict=True)]
+    rows, changes = _rows(server, wanted), []
+    for row, (_, body) in zip(rows, wanted, strict=True):
+        fields = {name: getattr(body, name) for name in DECIDED}
+        if "deadline_seconds" in body.model_fields_set:
+            fields["deadline_seconds"] = body.deadline_seconds or USUAL
+        changes.append(Change(row.pk, **fields))
     try:
         try:
             return exposure.apply(changes, actor, confirmed="")
-        except NotConfirmed as asked:
-            _check_confirmed(asked, rows, wanted)
-            return exposure.apply(changes, actor, confirmed=asked.digest)
+        except NotConfirmed as loosening:
+            _check_confirmed(loosening, rows, wanted)
+            return exposure.apply(changes, actor, confirmed=loosening.digest)
     except NotConfirmed as error:
         raise BadChange(409, {"confirmLowering": f"{error} Something else was changed just now: try again."}) from error
     except Refused as error:
         raise _refusal(error, {row.pk: place for row, (place, _) in zip(rows, wanted, strict=True)}) from error
 
 
-def _accept(row: models.ComposedTool, body: Accept, actor: Actor) -> None:
-    """BadChange, OnlyAdministrators, OnlyPeople."""
-    try:
-        exposure.accept(row.pk, body.digest, actor, keep_mode=body.keep_mode, warnings_read=body.warnings_read)
-    except NotListed as error:
-        raise BadChange(409, {"tool": str(error)}) from error
-    except Refused as error:
-        raise _refusal(error, {row.pk: ""}) from error
-
-
 def _rows(server: UpstreamServer, wanted: Wanted) -> list[models.ComposedTool]:
     names = [str(body.tool) for _, body in wanted]
-    known = {row.name: row for row in server.tools.defer("seen", "pinned").filter(name__in=names)}
-    said: dict[str, str] = {}
+    rows = {row.name: row for row in server.tools.defer("seen", "pinned").filter(name__in=names)}
+    errors: dict[str, str] = {}
     seen: set[str] = set()
     for name, (place, _) in zip(names, wanted, strict=True):
-        if name not in known:
-            said[f"{place}tool"] = _NO_SUCH_TOOL
+        if name not in rows:
+            errors[f"{place}tool"] = "The server has no tool of this name."
         elif name in seen:
-            said[f"{place}tool"] = "It stands twice."
+            errors[f"{place}tool"] = "It stands twice."
         seen.add(name)
-    if said:
-        raise BadChange(422, said)
-    return [known[name] for name in names]
+    if errors:
+        raise BadChange(422, errors)
+    return [rows[name] for name in names]
 
 
-def _check_confirmed(asked: NotConfirmed, rows: Iterable[models.ComposedTool], wanted: Wanted) -> None:
-    loosened = {each.tool for each in asked.loosenings}
-    said = {
+def _check_confirmed(loosening: NotConfirmed, rows: Iterable[models.ComposedTool], wanted: Wanted) -> None:
+    loosened = {each.tool for each in loosening.loosenings}
+    errors = {
         f"{place}confirmLowering": f"{row.name[:64]!r} would run with less oversight. Send true to have it so."
         for row, (place, body) in zip(rows, wanted, strict=True)
         if row.pk in loosened and not body.confirm_lowering
     }
-    if said:
-        raise BadChange(409, said) from asked
-
-
-def _change(row: models.ComposedTool, body: ToolChange) -> Change:
-    fields: dict[str, Any] = {name: getattr(body, name) for name in _DECIDED}
-    if "deadline_seconds" in body.model_fields_set:
-        fields["deadline_seconds"] = body.deadline_seconds or USUAL
-    return Change(row.pk, **fields)
+    if errors:
+        raise BadChange(409, errors) from loosening
 
 
 def _refusal(error: Refused, places: Mapping[UUID, str]) -> BadChange:
-    said: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for tool, place in places.items():
         for problem in error.problems.get(tool, ()):
             field = f"{place}{to_camel(problem.field)}"
-            said[field] = f"{said[field]} {problem.sentence}" if field in said else problem.sentence
-    stale = any(field.endswith("digest") for field in said)
-    return BadChange(409 if stale else 422, said)
+            errors[field] = f"{errors[field]} {problem.sentence}" if field in errors else problem.sentence
+    stale = any(field.endswith("digest") for field in errors)
+    return BadChange(409 if stale else 422, errors)

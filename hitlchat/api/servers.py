@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
-from django.http import Http404
 from django.shortcuts import get_object_or_404
 from ninja import Router
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -19,7 +18,6 @@ from hitlchat.base.problems import Invalid
 from hitlchat.secrets.values import Value
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, models, server_draft, servers
 from hitlchat.upstreams.changes import NotConfirmed
-from hitlchat.upstreams.client.connection import Trial
 from hitlchat.upstreams.models import ToolState, Transport, UpstreamServer
 from hitlchat.upstreams.risk.rubric import assess_server
 from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
@@ -58,19 +56,16 @@ def _written_out(given: Any) -> Any:
     raise ValueError("expected a text, null, or an object with value and secret")
 
 
+_OBJECT = {
+    "type": "object",
+    "properties": {
+        "value": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "secret": {"type": "boolean", "default": True},
+    },
+    "additionalProperties": False,
+}
 _VALUE_SCHEMA = {
-    "anyOf": [
-        {"type": "string"},
-        {
-            "type": "object",
-            "properties": {
-                "value": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-                "secret": {"type": "boolean", "default": True},
-            },
-            "additionalProperties": False,
-        },
-        {"type": "null"},
-    ],
+    "anyOf": [{"type": "string"}, _OBJECT, {"type": "null"}],
     "description": "A text is a secret, kept sealed unless it is a reference such as `${TOKEN}`; null keeps what is "
     "stored.",
 }
@@ -213,9 +208,9 @@ class BadChange(Invalid):
 
 def servers_out() -> QuerySet[UpstreamServer]:
     """Return the servers with all that `server` needs."""
-    exposed = Count("tools", filter=Q(tools__state=ToolState.EXPOSED))
     return UpstreamServer.objects.annotate(
-        exposed_count=exposed, withheld_count=Count("tools", filter=Q(tools__state=ToolState.WITHHELD))
+        exposed_count=Count("tools", filter=Q(tools__state=ToolState.EXPOSED)),
+        withheld_count=Count("tools", filter=Q(tools__state=ToolState.WITHHELD)),
     )
 
 
@@ -236,17 +231,6 @@ def _shown(stored: Iterable[dict[str, Any]]) -> dict[str, Shown]:
     return {each.name: Shown.of(each.shown()) for each in server_draft.read_values(stored)}
 
 
-def tried(trial: Trial) -> Tried:
-    listed = trial.listing.tools if trial.listing else ()
-    return Tried.of(
-        trial,
-        ok=not trial.error,
-        sign_in=trial.http_status == 401,
-        tool_count=len(listed) if trial.listing else None,
-        tools=[each.name for each in listed[:MOST_TOOLS_NAMED]],
-    )
-
-
 @router.get("", response=list[Server])
 def list_servers(request: ApiRequest) -> list[Server]:
     """Every upstream server, with what was last seen of it. What is secret of a connection is in no answer."""
@@ -262,8 +246,7 @@ def create_server(request: ApiRequest, body: NewServer) -> Server:
     person's session or a token of kind “approver” may. 422 where the operator does not allow programs.
     """
     actor = only_administrators(request)
-    draft = _vouched(ServerDraft(**_fields(body, {})), body)
-    _check_address(request, draft)
+    draft = _checked(request, ServerDraft(**_fields(body, {})), body)
     row = servers.create(draft, actor, confirmed=body.confirmed_command_line)
     return _shape(row.pk)
 
@@ -282,9 +265,8 @@ def change_server(request: ApiRequest, name: str, body: ServerChange) -> Server:
     actor, row = only_administrators(request), named(name)
     before = draft_of(row)
     stored = {field: {each.name: each for each in getattr(before, field)} for field in ("headers", "env")}
-    draft = _vouched(replace(before, **_fields(body, stored)), body)
-    _check_address(request, draft)
-    _still_there(servers.change, row.pk, draft, actor, confirmed=body.confirmed_command_line)
+    draft = _checked(request, replace(before, **_fields(body, stored)), body)
+    servers.change(row.pk, draft, actor, confirmed=body.confirmed_command_line)
     return _shape(row.pk)
 
 
@@ -292,7 +274,7 @@ def change_server(request: ApiRequest, name: str, body: ServerChange) -> Server:
 def delete_server(request: ApiRequest, name: str) -> None:
     """Remove the server with its tools; what waits is withdrawn. Calls and history stay on record."""
     actor = only_administrators(request)
-    _still_there(servers.delete, named(name).pk, actor)
+    servers.delete(named(name).pk, actor)
 
 
 @router.post("/{name}/test", response=Tried)
@@ -301,14 +283,22 @@ def test_server(request: ApiRequest, name: str) -> Tried:
     connection is not touched, and nothing of it is kept.
     """
     only_administrators(request)
-    return tried(connections.attempt(named(name)))
+    trial = connections.attempt(named(name))
+    listed = trial.listing.tools if trial.listing else ()
+    return Tried.of(
+        trial,
+        ok=not trial.error,
+        sign_in=trial.http_status == 401,
+        tool_count=len(listed) if trial.listing else None,
+        tools=[each.name for each in listed[:MOST_TOOLS_NAMED]],
+    )
 
 
 @router.post("/{name}/reconnect", response={202: Server})
 def reconnect_server(request: ApiRequest, name: str) -> Server:
     """Close the connection and open a new one, in every process; `status` tells what comes of it."""
     actor, row = only_administrators(request), named(name)
-    _still_there(servers.reconnect, row.pk, actor)
+    servers.reconnect(row.pk, actor)
     return _shape(row.pk)
 
 
@@ -355,23 +345,14 @@ def _value(name: str, given: Given, stored: Value | None) -> Value:
     return Value(name, given.value, given.secret)
 
 
-def _vouched(draft: ServerDraft, body: ServerChange) -> ServerDraft:
+def _checked(request: ApiRequest, draft: ServerDraft, body: ServerChange) -> ServerDraft:
+    """Return the draft with what the gallery vouches for. Raises: BadServer"""
     found = gallery.vouched(draft, draft.gallery_entry)
     if body.gallery_entry and not found.gallery_entry:
         raise BadServer({"gallery_entry": "The gallery has no such entry, or it leads elsewhere than this server."})
-    return found
-
-
-def _check_address(request: ApiRequest, draft: ServerDraft) -> None:
     if endpoint.is_own_address(draft.url, request):
         raise BadServer({"url": endpoint.SENTENCE})
-
-
-def _still_there(change: Any, *args: Any, **more: Any) -> None:
-    try:
-        change(*args, **more)
-    except LookupError as error:
-        raise Http404 from error
+    return found
 
 
 def _shape(server_id: UUID) -> Server:

@@ -11,6 +11,7 @@ from hitlchat.api.auth import ApiRequest, administrator
 from hitlchat.api.contract import Body, Shape, Text
 from hitlchat.gate import results
 from hitlchat.gate.models import Tool
+from hitlchat.gate.results import TextField
 
 router = Router(tags=["texts"], by_alias=True)
 _administrator = partial(administrator, to="see and change the texts for models")
@@ -36,14 +37,14 @@ class TextChanges(Body):
 
 
 @router.get("/texts", response=list[ModelText])
-def read_texts(request: ApiRequest) -> list[ModelText]:
+def read_texts(request: ApiRequest) -> list[TextField]:
     """Return those for all tools."""
     _administrator(request)
-    return _shapes(None)
+    return results.fields(None)
 
 
 @router.put("/texts", response=list[ModelText])
-def change_texts(request: ApiRequest, body: TextChanges) -> list[ModelText]:
+def change_texts(request: ApiRequest, body: TextChanges) -> list[TextField]:
     """All of them or none. Only a person's session or a token of kind “approver” may.
 
     409: models would read other words (`confirmLowering`).
@@ -52,26 +53,22 @@ def change_texts(request: ApiRequest, body: TextChanges) -> list[ModelText]:
 
 
 @router.get("/tools/{name}/texts", response=list[ModelText])
-def read_tool_texts(request: ApiRequest, name: str) -> list[ModelText]:
+def read_tool_texts(request: ApiRequest, name: str) -> list[TextField]:
     """The tool's own, which count before those for all."""
     _administrator(request)
-    return _shapes(get_object_or_404(Tool, name=name))
+    return results.fields(get_object_or_404(Tool, name=name))
 
 
 @router.put("/tools/{name}/texts", response=list[ModelText])
-def change_tool_texts(request: ApiRequest, name: str, body: TextChanges) -> list[ModelText]:
+def change_tool_texts(request: ApiRequest, name: str, body: TextChanges) -> list[TextField]:
     """Change the texts of one tool, as those of all tools."""
     _administrator(request)
     return _change(request, get_object_or_404(Tool, name=name), body)
 
 
-def _change(request: ApiRequest, tool: Tool | None, body: TextChanges) -> list[ModelText]:
+def _change(request: ApiRequest, tool: Tool | None, body: TextChanges) -> list[TextField]:
     actor = _administrator(request)
     if not actor.is_person:
         raise AuthorizationError(message="Only a person may change these texts: sign in, or use an approver token.")
     results.save(tool, body.given("confirm_lowering"), actor, confirmed=body.confirm_lowering)
-    return _shapes(tool)
-
-
-def _shapes(tool: Tool | None) -> list[ModelText]:
-    return [ModelText.of(each) for each in results.fields(tool)]
+    return results.fields(tool)

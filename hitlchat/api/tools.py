@@ -24,7 +24,6 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.tools import listed
 from tools_studio import authoring, cases, exchange, importing, variables, versions
 from tools_studio.authoring import NotTested
-from tools_studio.importing import Step
 from tools_studio.models import Script, ScriptVersion, TestCase
 from tools_studio.spec import SOURCE, AuthoringError, Draft
 from tools_studio.versions import Save
@@ -251,17 +250,6 @@ def case(row: TestCase, of: gate.Tool) -> Case:
     )
 
 
-def imported(step: Step) -> ImportedTool:
-    return ImportedTool.of(
-        step,
-        name=step.entry.draft.name,
-        imported_as=step.name,
-        hitl_mode=step.mode if step.writes or step.present is None else step.present.hitl_mode,
-        raised_from=step.raised_from or None,
-        missing_variables=sorted(step.missing),
-    )
-
-
 @router.get("", response=list[Tool])
 def list_tools(request: ApiRequest) -> list[Tool]:
     """Every published tool; authors see drafts too."""
@@ -315,10 +303,10 @@ def publish_tool(request: ApiRequest, name: str, body: Publish | None = None) ->
     except NotTested:
         arguments = _to_try(tool, body.arguments if body else None)
     call = _try(request, tool.name, arguments)
+    result = _trial(call)
     if call.status == Status.WAITING:
         fault = Fault(kind=Status.WAITING.value, message=WAITS)
-        return ninja.Status(202, _trial(call).model_copy(update={"error": fault}))
-    result = _trial(call)
+        return ninja.Status(202, result.model_copy(update={"error": fault}))
     if result.error is not None:
         line = f"Line {result.error.line}: " if result.error.line else ""
         raise AuthoringError({"test": f"The test run did not pass. {line}{result.error.message}"})
@@ -372,32 +360,21 @@ def _studio(request: ApiRequest) -> Caller:
 
 def _trial(call: gate.ToolCall) -> TrialResult:
     row = calls.rows().get(pk=call.pk)
+    asks = f"This tool asks first: approve the call, then read its result at /api/calls/{row.pk}."
+    sentences = MESSAGES | {Status.WAITING: asks, Status.WITHDRAWN: row.reason}
+    sentence = sentences.get(Status(row.status), "It was not executed.")
+    fault = calls.error(row) or {"kind": row.status, "message": sentence}
     return TrialResult.of(
         row,
         ok=row.status == Status.SUCCEEDED,
-        error=_trial_fault(row),
+        error=None if row.status == Status.SUCCEEDED else Fault(**fault),
         duration_ms=row.duration_ms or 0,
         approval_id=calls.approval_id(row),
     )
 
 
-def _trial_fault(row: gate.ToolCall) -> Fault | None:
-    if row.status == Status.SUCCEEDED:
-        return None
-    if found := calls.error(row):
-        return Fault(**found)
-    if row.status == Status.WAITING:
-        sentence = f"This tool asks first: approve the call, then read its result at /api/calls/{row.pk}."
-    elif row.status == Status.WITHDRAWN:
-        sentence = row.reason
-    else:
-        sentence = MESSAGES.get(Status(row.status), "It was not executed.")
-    return Fault(kind=row.status, message=sentence)
-
-
 def _visible(request: ApiRequest) -> QuerySet[gate.Tool]:
-    rows = tools()
-    return rows if may_author(request.auth.user) else rows.filter(published=True)
+    return tools() if may_author(request.auth.user) else tools().filter(published=True)
 
 
 def _shape(request: ApiRequest, row: gate.Tool) -> Tool:
@@ -431,7 +408,18 @@ def import_tools(request: ApiRequest, body: Import) -> Imported:
         plan = importing.plan(entries, body.on_conflict)
     else:
         plan = importing.carry_out(entries, body.on_conflict, request.auth.actor, confirmed=body.confirm_lowering)
-    return Imported(dry_run=body.dry_run, tools=[imported(step) for step in plan.steps])
+    fates = [
+        ImportedTool.of(
+            step,
+            name=step.entry.draft.name,
+            imported_as=step.name,
+            hitl_mode=step.mode if step.writes or step.present is None else step.present.hitl_mode,
+            raised_from=step.raised_from or None,
+            missing_variables=sorted(step.missing),
+        )
+        for step in plan.steps
+    ]
+    return Imported(dry_run=body.dry_run, tools=fates)
 
 
 @router.get("/{name}/versions", response=list[VersionSummary])
@@ -481,15 +469,15 @@ def delete_case(request: ApiRequest, name: str, case_id: int) -> None:
 def run_cases(request: ApiRequest, name: str, body: RunCases | None = None) -> CasesRun:
     """Run them one after the other. Those of a tool that asks wait for an answer and count as waiting."""
     tool, ids = authored(request, name), body.ids if body else None
-    rows = [row for row in cases.rows(tool) if _wanted(row, tool, ids)]
+    rows = list(cases.rows(tool))
+    if ids is None:
+        rows = [row for row in rows if cases.outcome_of(row, tool).state != "waiting"]
+    else:
+        rows = [row for row in rows if row.pk in ids]
     not_run = async_to_sync(cases.run_all)(rows, tool, _studio(request), LONGEST_TRIAL_SECONDS)
     listed = _listed(tool)
     passed = sum(each.outcome == "passed" for each in listed)
     return CasesRun(passed=passed, total=len(listed), not_run=not_run, cases=listed)
-
-
-def _wanted(row: TestCase, tool: gate.Tool, ids: list[int] | None) -> bool:
-    return row.pk in ids if ids is not None else cases.outcome_of(row, tool).state != "waiting"
 
 
 def _listed(tool: gate.Tool) -> list[Case]:
