@@ -221,7 +221,7 @@ def _is_time(receiver: Receiver, kind: ItemKind) -> bool:
     first = _untold(receiver, kind).order_by("made_at").values_list("made_at", flat=True).first()
     if first is None or first > now - timedelta(seconds=settings.NOTICE_COLLECT_SECONDS):
         return False
-    if (quiet := receiver.quiet_hours) is not None and quiet.covers(now):
+    if receiver.quiet_hours(now):
         return False
     recent = Notice.objects.filter(receiver=receiver).exclude(kind=NoticeKind.TEST)
     if recent.filter(kind=kind, made_at__gt=now - timedelta(seconds=settings.NOTICE_INTERVAL_SECONDS)).exists():
@@ -231,15 +231,14 @@ def _is_time(receiver: Receiver, kind: ItemKind) -> bool:
 
 def _compose(receiver: Receiver, kind: ItemKind, make: Callable[[Notice, QuerySet[Item]], Text | None]) -> None:
     with transaction.atomic():
-        # Whoever else looks at the same time finds nothing left, or another process to be at it.
+        # Another process that looks at the same time finds this one at it, or nothing left.
         locked = Receiver.objects.select_for_update(skip_locked=True, of=("self",)).filter(pk=receiver.pk)
-        if not locked.exists():
+        if not locked.exists() or not (ids := list(_untold(receiver, kind).values_list("pk", flat=True))):
             return
-        ids = list(_untold(receiver, kind).values_list("pk", flat=True))
         items = Item.objects.filter(pk__gte=ids[0], pk__lte=ids[-1], receiver=receiver, kind=kind, notice=None)
         now = timezone.now()
         notice = Notice(receiver=receiver, kind=kind.value, made_at=now, next_try_at=now)
-        text = make(notice, items) if ids else None
+        text = make(notice, items)
         if text is None:
             items.delete()
             return
@@ -266,14 +265,13 @@ def _waiting(notice: Notice, items: QuerySet[Item]) -> Text | None:
         return None
     rows = items.filter(waits).select_related("approval__call__caller")
     shown = {each.approval_id: each for each in rows.order_by("approval__call__deadline", "pk")[:MOST_LISTED]}
-    quiet = receiver.quiet_hours
     first: datetime | None = items.order_by("made_at").values_list("made_at", flat=True).first()
     burst = Burst(
         items=tuple(shown.values()),
         waiting=count["waiting"],
         expired=count["expired"],
         answered=count["all"] - count["waiting"] - count["expired"],
-        quiet=str(quiet) if quiet and first and quiet.covers(first) else "",
+        quiet=receiver.quiet_hours(first) if first else "",
         arguments=Installation.row().arguments,
     )
     return waiting(notice, burst)

@@ -66,6 +66,8 @@ logger = logging.getLogger(__name__)
 
 # A mail server that hangs holds these and nothing else.
 _MAILING_THREADS = ThreadPoolExecutor(2, thread_name_prefix="notice-mail")
+# Those that work in this process.
+_workers: set["DeliveryWorker"] = set()
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,11 @@ class DeliveryWorker:
 
     async def work(self) -> None:
         """Work until cancelled; what is under way is then left to the next process."""
+        _workers.add(self)
         try:
             await self.worker.work()
         finally:
+            _workers.discard(self)
             for task in self._under_way:
                 task.cancel()
 
@@ -139,17 +143,9 @@ class DeliveryWorker:
         await in_db(settle)(notice, result, begun)
 
 
-_workers: set[DeliveryWorker] = set()
-
-
 async def deliver() -> None:
     """Deliver notices for this process; ends only by being cancelled."""
-    worker = DeliveryWorker()
-    _workers.add(worker)
-    try:
-        await worker.work()
-    finally:
-        _workers.discard(worker)
+    await DeliveryWorker().work()
 
 
 def wake() -> None:

@@ -1,7 +1,6 @@
 """Rows of notices: who hears of what, what is to be told, what is on its way; so no crash loses one."""
 
-from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -50,24 +49,6 @@ class Installation(models.Model):
     @classmethod
     def row(cls) -> "Installation":
         return cls.objects.get_or_create(pk=1)[0]
-
-
-@dataclass(frozen=True)
-class QuietHours:
-    """Quiet hours from `begins` until `ends`, by the clock of `zone`; over midnight where `ends` is the earlier one."""
-
-    begins: time
-    ends: time
-    zone: ZoneInfo
-
-    def covers(self, at: datetime) -> bool:
-        clock = at.astimezone(self.zone).time()
-        if self.begins < self.ends:
-            return self.begins <= clock < self.ends
-        return clock >= self.begins or clock < self.ends
-
-    def __str__(self) -> str:
-        return f"{self.begins:%H:%M} to {self.ends:%H:%M}"
 
 
 class Kind(models.TextChoices):
@@ -132,19 +113,22 @@ class Receiver(models.Model):
     @property
     def wishes(self) -> Wishes | None:
         """Return the wishes of its person; None: of a group or the installation, or of who never said."""
-        return getattr(self.person, "notice_wishes", None) if self.person else None
+        return getattr(self.person, "notice_wishes", None)
 
     @property
     def zone(self) -> ZoneInfo:
         wishes = self.wishes
         return ZoneInfo((wishes.time_zone if wishes else "") or settings.TIME_ZONE)
 
-    @property
-    def quiet_hours(self) -> QuietHours | None:
+    def quiet_hours(self, at: datetime) -> str:
+        """Return the quiet hours that cover this time, in words; empty if none do."""
         wishes = self.wishes
         if wishes is None or wishes.quiet_from is None or wishes.quiet_until is None:
-            return None
-        return QuietHours(wishes.quiet_from, wishes.quiet_until, self.zone)
+            return ""
+        begins, ends, clock = wishes.quiet_from, wishes.quiet_until, at.astimezone(self.zone).time()
+        # They last over midnight where their end is the earlier one.
+        covers = begins <= clock < ends if begins < ends else clock >= begins or clock < ends
+        return f"{begins:%H:%M} to {ends:%H:%M}" if covers else ""
 
 
 class Heard(models.Model):

@@ -64,16 +64,16 @@ class WishesForm(forms.Form):
     quiet_until = forms.TimeField(
         label="Quiet until", required=False, widget=forms.TimeInput({"type": "time"}, format="%H:%M")
     )
-    time_zone = forms.ChoiceField(label="Time zone")
+    time_zone = forms.ChoiceField(
+        label="Time zone",
+        choices=lambda: [(name, name) for name in sorted(available_timezones() | {settings.TIME_ZONE})],
+    )
 
     def __init__(self, wishes: Wishes, data: Any = None) -> None:
         names = ("least_risk", "quiet_from", "quiet_until")
         initial: dict[str, Any] = {name: getattr(wishes, name) for name in names}
         initial |= {"tools": ", ".join(wishes.tools), "time_zone": wishes.time_zone or settings.TIME_ZONE}
         super().__init__(data, initial=initial)
-        zones = self.fields["time_zone"]
-        assert isinstance(zones, forms.ChoiceField)
-        zones.choices = [(name, name) for name in sorted(available_timezones() | {settings.TIME_ZONE})]
 
     def clean_tools(self) -> list[str]:
         names = list(dict.fromkeys(name.strip() for name in self.cleaned_data["tools"].split(",") if name.strip()))
