@@ -6,7 +6,7 @@ from asgiref.sync import async_to_sync
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -102,7 +102,7 @@ class RulesForm(forms.Form):
         choices=[(value, _(label)) for value, label in DecidedBy.choices],
         widget=forms.RadioSelect,
     )
-    group = forms.ModelChoiceField(Group.objects.none(), label=_("Group"), required=False, empty_label=_("(none)"))
+    group = forms.ModelChoiceField(named_groups(), label=_("Group"), required=False, empty_label=_("(none)"))
     quorum = forms.IntegerField(
         label=_("How many have to approve"),
         min_value=1,
@@ -117,7 +117,7 @@ class RulesForm(forms.Form):
         help_text=_("Four eyes, also where that one is in it."),
     )
     escalate_to = forms.ModelChoiceField(
-        Group.objects.none(),
+        named_groups(),
         label=_("Others who may decide too, after some time"),
         required=False,
         empty_label=_("(nobody)"),
@@ -137,10 +137,6 @@ class RulesForm(forms.Form):
 
     def __init__(self, rules: Rules, data: Any = None) -> None:
         super().__init__(data, initial={name: getattr(rules, name) for name in RULES})
-        for name in ("group", "escalate_to"):
-            field = self.fields[name]
-            assert isinstance(field, forms.ModelChoiceField)
-            field.queryset = named_groups()
 
     @property
     def rules(self) -> Rules:

@@ -106,25 +106,55 @@ def overtaken(found: Approval) -> str:
     return f"It has its outcome meanwhile. {showing.sentence(now)}"
 
 
-class Terminal:
-    """`stdin` of a terminal. Nothing is read ahead, so that what was typed too soon can be thrown away."""
+class Desk:
+    """A person at a terminal. Nothing is read ahead, so that what was typed too soon can be thrown away."""
 
-    def __init__(self, stdin: IO[str], write: Write) -> None:
+    def __init__(self, stdin: IO[str], write: Write, actor: Actor, style: showing.Style) -> None:
         self._file = stdin.fileno()
-        self.write = write
         self._read = stdin.buffer.raw.read  # type: ignore[attr-defined]
+        self._write, self._actor, self._style = write, actor, style
 
-    def settle(self) -> None:
-        """Wait a moment after something appeared, and forget what was typed until then."""
+    def confirm(self, found: Approval) -> str:
+        """Show the card and have it approved, or left. Raises: what `require` raises, Ended, Overtaken."""
+        card = self._show(found)
+        return approve(found.pk, self._actor, card.digest) if self._ask(YES_OR_LEAVE, card) == "approve" else LEFT
+
+    def decide(self, found: Approval) -> str:
+        """Show the card and have it approved, declined, or left for later."""
+        card = self._show(found)
+        try:
+            while (typed := self._ask(WHAT, card)) not in ("approve", "decline", "later"):
+                self._write(f"{NEITHER}\n")
+            if typed == "later":
+                return LEFT
+            if typed == "approve":
+                return approve(found.pk, self._actor, card.digest)
+            return decline(found.pk, self._actor, self._reason(card))
+        except Overtaken:
+            return f"\n{overtaken(found)}"
+        except REFUSALS as error:
+            return refusal(error)
+
+    def rest(self, seconds: float) -> None:
+        """Wait so long; Ended if the terminal ends meanwhile. What is typed counts for nothing."""
+        if select.select([self._file], [], [], seconds)[0] and not self._read(LONGEST_LINE):
+            raise Ended
+
+    def _show(self, found: Approval) -> Card:
+        card = showing.card_of(found, self._actor)
+        facts = showing.presented(found, card, viewer=self._actor, full=must_unfold(card))
+        self._write(f"{self._style.text(facts)}\n")
+        # What is typed until a moment after the card appeared is forgotten.
         time.sleep(TOO_SOON_SECONDS)
         termios.tcflush(self._file, termios.TCIFLUSH)
+        return card
 
-    def ask(self, question: str, card: Card) -> str:
+    def _ask(self, question: str, card: Card) -> str:
         """Return the line that is typed in answer.
 
         Raises: Ended; Overtaken within a second of the question being no longer the one on the card.
         """
-        self.write(question)
+        self._write(question)
         while not select.select([self._file], [], [], LOOK_AGAIN_SECONDS)[0]:
             rows = Approval.objects.filter(pk=card.id, digest=card.digest, call__status=Status.WAITING)
             if not rows.filter(call__round=card.round).exists():
@@ -135,56 +165,12 @@ class Terminal:
             raise Ended
         return typed.decode(errors="replace").strip()
 
-    def rest(self, seconds: float) -> None:
-        """Wait so long; Ended if the terminal ends meanwhile. What is typed counts for nothing."""
-        if select.select([self._file], [], [], seconds)[0] and not self._read(LONGEST_LINE):
-            raise Ended
-
-
-@dataclass(frozen=True)
-class Desk:
-    """A place to answer: `actor` at `terminal`."""
-
-    terminal: Terminal
-    actor: Actor
-    style: showing.Style
-
-    def confirm(self, found: Approval) -> str:
-        """Show the card and have it approved, or left. Raises: what `require` raises, Ended, Overtaken."""
-        card = self._show(found)
-        typed = self.terminal.ask(YES_OR_LEAVE, card)
-        return approve(found.pk, self.actor, card.digest) if typed == "approve" else LEFT
-
-    def decide(self, found: Approval) -> str:
-        """Show the card and have it approved, declined, or left for later."""
-        card = self._show(found)
-        try:
-            while (typed := self.terminal.ask(WHAT, card)) not in ("approve", "decline", "later"):
-                self.terminal.write(f"{NEITHER}\n")
-            if typed == "later":
-                return LEFT
-            if typed == "approve":
-                return approve(found.pk, self.actor, card.digest)
-            return decline(found.pk, self.actor, self._reason(card))
-        except Overtaken:
-            return f"\n{overtaken(found)}"
-        except REFUSALS as error:
-            return refusal(error)
-
-    def _show(self, found: Approval) -> Card:
-        card = showing.card_of(found, self.actor)
-        facts = showing.presented(found, card, viewer=self.actor, full=must_unfold(card))
-        self.terminal.write(f"{self.style.text(facts)}\n")
-        self.terminal.settle()
-        return card
-
     def _reason(self, card: Card) -> str:
         while True:
-            typed = self.terminal.ask(WHY, card)
             try:
-                return decide.checked_reason(typed)
+                return decide.checked_reason(self._ask(WHY, card))
             except decide.BadReason as error:
-                self.terminal.write(f"{error}\n")
+                self._write(f"{error}\n")
 
 
 @dataclass

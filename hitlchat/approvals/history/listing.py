@@ -182,33 +182,29 @@ def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
     lost = [call.pk for call in calls if call.status == Status.UNKNOWN]
     events = AuditEvent.objects.filter(call__in=lost, name=RUN_AGAIN).values_list("call_id", "data") if lost else ()
     again = {call_id: str(data["as"]) for call_id, data in events}
-    return [
-        {
-            **_line(call),
+    found = []
+    for call in calls:
+        approval, answers, seconds = approval_of(call), decisions_of(call), seconds_to_decide(call)
+        # How the arguments begin, if nobody was asked.
+        text: str = getattr(call, "beginning", "") or ""
+        is_lost, is_own = call.pk in lost, call.caller_id == user.pk
+        line = {
+            "call": call,
+            "outcome": outcome_of(call),
+            "label": label_of(call),
+            "unasked": ran_unasked(call),
+            "sentence": approval.prompt if approval else "",
+            "beginning": f"{text[:BEGINNING]}…" if len(text) > BEGINNING else "" if text == "{}" else text,
+            "answers": answers,
+            "is_question": question.is_one(call),
+            "hurried": any(each.hurried for each in answers),
+            "took": "" if seconds is None else span(seconds),
             "again": again.get(call.pk, ""),
-            "may_mark": call.pk in lost and (all_may_mark or call.caller_id == user.pk),
-            "may_run": call.pk in lost and call.caller_id == user.pk and call.pk not in again,
+            "may_mark": is_lost and (all_may_mark or is_own),
+            "may_run": is_lost and is_own and call.pk not in again,
         }
-        for call in calls
-    ]
-
-
-def _line(call: ToolCall) -> Line:
-    approval, answers, seconds = approval_of(call), decisions_of(call), seconds_to_decide(call)
-    # How the arguments begin, if nobody was asked.
-    text: str = getattr(call, "beginning", "") or ""
-    return {
-        "call": call,
-        "outcome": outcome_of(call),
-        "label": label_of(call),
-        "unasked": ran_unasked(call),
-        "sentence": approval.prompt if approval else "",
-        "beginning": f"{text[:BEGINNING]}…" if len(text) > BEGINNING else "" if text == "{}" else text,
-        "answers": answers,
-        "is_question": question.is_one(call),
-        "hurried": any(each.hurried for each in answers),
-        "took": "" if seconds is None else span(seconds),
-    }
+        found.append(line)
+    return found
 
 
 def _rows() -> QuerySet[ToolCall]:

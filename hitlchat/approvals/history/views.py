@@ -98,7 +98,11 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show calls, the newest first, from `before` on; 422 with what is wrong at each field."""
     user, form = person(request), Filters(request.GET)
     is_valid = form.is_valid()
-    before = _before(user, text) if (text := request.GET.get("before")) else None
+    before = None
+    if text := request.GET.get("before"):
+        if (call_id := uuid_of(text)) is None:
+            raise Http404("“before” names no call.")
+        before = get_object_or_404(finding.one(user, call_id))
     lines, more = listing.page(user, form.wanted, before) if is_valid else ([], False)
     is_first = is_valid and not form.query and before is None
     unknown, how_many = listing.unknown(user) if is_first else ([], 0)
@@ -219,14 +223,6 @@ def _page(
     found = get_object_or_404(rows)
     context = {"section": "history", "problem": problem, "typed": typed, **_context(user, found)}
     return render(request, "history/call.html", context, status=status)
-
-
-def _before(user: User, text: str) -> ToolCall:
-    """Return the last call of the page before; 404 for what is none, or nothing for this person."""
-    call_id = uuid_of(text)
-    if call_id is None:
-        raise Http404("“before” names no call.")
-    return get_object_or_404(finding.one(user, call_id))
 
 
 def _context(user: User, call: ToolCall) -> dict[str, Any]:

@@ -275,27 +275,21 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
     rows = Approval.objects.filter(call__in=call_ids).select_related("call__caller").defer(*LONG)
     waiting = count_waiting(user_id)
     found = count_waiting(user_id, only) if shown and shown.count else waiting
-    lines = _lines(sorted(rows, key=lambda row: call_ids.index(row.call_id)), user_id)
+    # Of a chat of somebody else's nobody reads more than the call.
+    own = {row.call.conversation_id for row in rows if row.call.conversation_id and row.call.caller_id == user_id}
+    tops = delegation.roots(own)
+    chats = conversations.of(user_id).in_bulk(tops.values())
+    through = delegation.agents_of({row.call.conversation_id for row in rows if row.call.conversation_id})
+    lines = []
+    for row, times in batch.leads(sorted(rows, key=lambda row: call_ids.index(row.call_id))):
+        where = row.call.conversation_id
+        agents = tuple(each["tool"] for each in through.get(where, []))
+        lines.append(Line(row, chats.get(tops[where]) if where in tops else None, times, agents))
     soon = timezone.now() + SOON
     urgent = _bursts(line for line in lines if line.deadline <= soon)
     rest = _bursts(line for line in lines if line.deadline > soon)
     titled = ((gettext("Less than a minute left"), urgent, True), (gettext("Soonest first"), rest, False))
     return Listed([Section(*each) for each in titled if each[1]], waiting, found)
-
-
-def _lines(rows: list[Approval], user_id: int) -> list[Line]:
-    # Of a chat of somebody else's nobody is told more than the call.
-    own = {row.call.conversation_id for row in rows if row.call.conversation_id and row.call.caller_id == user_id}
-    tops = delegation.roots(own)
-    chats = conversations.of(user_id).in_bulk(tops.values())
-    there = {where: chats.get(top) for where, top in tops.items()}
-    through = delegation.agents_of({row.call.conversation_id for row in rows if row.call.conversation_id})
-    found = []
-    for row, times in batch.leads(rows):
-        where = row.call.conversation_id
-        agents = tuple(each["tool"] for each in through.get(where, []))
-        found.append(Line(row, there.get(where) if where else None, times, agents))
-    return found
 
 
 def _bursts(lines: Iterable[Line]) -> list[Burst]:

@@ -1,7 +1,5 @@
 """The inbox: everything that waits for a person, several calls answered together, and recent decisions."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from django.contrib.auth.decorators import login_required
@@ -21,7 +19,7 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import claimed
 from hitlchat.gate.batch import Item
 from hitlchat.gate.card import card
-from hitlchat.gate.models import Approval, ToolCall, Verdict
+from hitlchat.gate.models import ToolCall, Verdict
 from hitlchat.gate.status import Status
 
 MOST: Final = 5
@@ -30,19 +28,6 @@ LOOKED_AT: Final = 50
 UNCLEAR: Final = gettext_noop("Nothing was decided: the page sent no clear answer. Select the calls again.")
 # Answered with yes, and not over.
 MOVING: Final = frozenset({Status.APPROVED, Status.EXECUTING})
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A call that no longer waits.
-
-    `who`: the names of those who answered; `took`: the time from the question to the answer, in words.
-    """
-
-    approval: Approval
-    who: list[str]
-    at: datetime
-    took: str
 
 
 @login_required
@@ -143,16 +128,16 @@ def _lately(user_id: int) -> dict[str, object]:
     ids = {pk for rows in (own, settled) for pk in rows.values_list("approval", flat=True)[:LOOKED_AT]}
     approvals = deciders.seen_by(user_id, ids).exclude(call__status=Status.WAITING)
     approvals = approvals.defer("disclosure", "call__arguments", "call__result", "call__output")
-    found = map(_ended, approvals.prefetch_related("decisions__person"))
-    latest = sorted(found, key=lambda each: each.at, reverse=True)[:MOST]
-    return {"lately": latest, "goes_on": any(each.approval.call.status in MOVING for each in latest)}
-
-
-def _ended(row: Approval) -> Ended:
-    answers = list(row.decisions.all())
-    if row.call.status in (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN):
-        # Who had said yes before somebody declined did not decide it.
-        answers = [each for each in answers if each.verdict == Verdict.DECLINE]
-    at = answers[-1].decided_at if answers else row.call.settled_at
-    took = span((at - row.created_at).total_seconds()) if at else ""
-    return Ended(row, [each.person.get_username() for each in answers], at or row.created_at, took)
+    found: list[dict[str, Any]] = []
+    for row in approvals.prefetch_related("decisions__person"):
+        answers = list(row.decisions.all())
+        if row.call.status in (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN):
+            # Who had said yes before somebody declined did not decide it.
+            answers = [each for each in answers if each.verdict == Verdict.DECLINE]
+        at = answers[-1].decided_at if answers else row.call.settled_at
+        # The time from the question to the answer, in words.
+        took = span((at - row.created_at).total_seconds()) if at else ""
+        who = [each.person.get_username() for each in answers]
+        found.append({"approval": row, "who": who, "at": at or row.created_at, "took": took})
+    latest = sorted(found, key=lambda each: each["at"], reverse=True)[:MOST]
+    return {"lately": latest, "goes_on": any(each["approval"].call.status in MOVING for each in latest)}

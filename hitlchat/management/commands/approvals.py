@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from hitlchat.api import approvals as rest
 from hitlchat.approvals.console import prompting, showing
-from hitlchat.approvals.console.prompting import Desk, Ended, Overtaken, Terminal, overtaken
+from hitlchat.approvals.console.prompting import Desk, Ended, Overtaken, overtaken
 from hitlchat.gate import decide, editing
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval
@@ -118,7 +118,7 @@ class Command(BaseCommand):
         while True:
             found = watch.next()
             if found is None:
-                (desk.terminal.rest if desk else time.sleep)(prompting.LOOK_EVERY_SECONDS)
+                (desk.rest if desk else time.sleep)(prompting.LOOK_EVERY_SECONDS)
             elif desk:
                 self.stdout.write(f"{desk.decide(found)}\n")
             else:
@@ -143,7 +143,7 @@ class Command(BaseCommand):
             self.stdout.write(text, ending="")
             self.stdout.flush()
 
-        return Desk(Terminal(sys.stdin, write), actor, self._style(plain=plain))
+        return Desk(sys.stdin, write, actor, self._style(plain=plain))
 
 
 def _waiting(*, whose: str | None, tool: str, risk: int, **_: Any) -> QuerySet[Approval]:

@@ -45,8 +45,13 @@ class Command(BaseCommand):
                 self.stdout.write(f"        {', '.join(line.tools)}")
 
     def _simulate(self, *, tool: str, arguments: str, user: str | None, caller: str, **options: Any) -> None:
+        wanted = {"is_superuser": True, "is_active": True} if user is None else {"username": user}
+        person = User.objects.filter(**wanted).order_by("pk").first()
+        if person is None:
+            nobody = "There is no administrator: name a person with --user."
+            raise CommandError(nobody if user is None else f"Nobody is {user!r} here.")
         try:
-            found = async_to_sync(simulation.simulate)(tool, arguments, _person(user), caller)
+            found = async_to_sync(simulation.simulate)(tool, arguments, person, caller)
         except (simulation.NoSuchTool, BadArguments) as error:
             raise CommandError(str(error)) from error
         if options["json"]:
@@ -61,12 +66,3 @@ class Command(BaseCommand):
 def _plain(text: str) -> str:
     """Return a text on one line, without what a terminal would act on."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def _person(name: str | None) -> User:
-    wanted = {"is_superuser": True, "is_active": True} if name is None else {"username": name}
-    found = User.objects.filter(**wanted).order_by("pk").first()
-    if found is None:
-        nobody = "There is no administrator: name a person with --user."
-        raise CommandError(nobody if name is None else f"Nobody is {name!r} here.")
-    return found

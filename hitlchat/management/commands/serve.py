@@ -75,7 +75,9 @@ class Patient:
         if self._outflow is None and message["type"] == "http.response.start" and self.channel is not None:
             self._outflow = Outflow()
             self.registerProducer(self._outflow, streaming=True)
-            _give_up_in_time(self.channel.transport)
+            handle = self.channel.transport.getHandle()
+            if USER_TIMEOUT is not None and isinstance(handle, socket.socket):
+                handle.setsockopt(socket.IPPROTO_TCP, USER_TIMEOUT, settings.STALL_SECONDS * 1000)
         super().handle_reply(message)  # type: ignore[misc]
 
     def finish(self: Any) -> None:
@@ -89,12 +91,6 @@ class Patient:
             return
         if not await self._outflow.ready() and self.channel is not None:
             self.channel.forceAbortClient()
-
-
-def _give_up_in_time(transport: Any) -> None:
-    handle = transport.getHandle()
-    if USER_TIMEOUT is not None and isinstance(handle, socket.socket):
-        handle.setsockopt(socket.IPPROTO_TCP, USER_TIMEOUT, settings.STALL_SECONDS * 1000)
 
 
 class NeverStarted:
