@@ -29,8 +29,6 @@ from hitlchat.gate.status import Status
 router = Router(tags=["calls"], by_alias=True)
 runs_router = Router(tags=["runs"], by_alias=True)
 
-FILTERS = {each.name for each in fields(Wanted)}
-
 
 class Decision(Shape):
     person: Username
@@ -215,7 +213,7 @@ def list_calls(request: ApiRequest, wanted: Query[CallFilter]) -> list[Call]:
     if wanted.before is not None:
         seen = finding.one(user, wanted.before)
         before = get_object_or_404(seen if wanted.scope == "all" else seen.filter(caller=user))
-    narrowed = Wanted(**wanted.model_dump(include=FILTERS))
+    narrowed = Wanted(**wanted.model_dump(include={each.name for each in fields(Wanted)}))
     return calls(list(finding.page(among, narrowed, wanted.limit, before=before, rows=rows())))
 
 

@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from hitlchat.api.auth import ApiRequest
 from hitlchat.api.contract import Body, HitlModeName, Object, Shape, Text, Username, examples, read
-from hitlchat.api.servers import BadChange, named, only_administrators
+from hitlchat.api.servers import BadChange, OtherChange, named, only_administrators
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.visible import Seen
 from hitlchat.gate import spec
@@ -221,7 +221,7 @@ def whole_tool(row: models.ComposedTool) -> WholeTool:
         accepted=_fingerprint(row, "pinned", row.accepted_at, row.accepted_by) if row.pinned_digest else None,
         seen=_fingerprint(row, "seen", row.seen_at),
         differences=difference(row.pinned, row.seen) if row.pinned else [],
-        history=[event(each, records=False) for each in events(row)[:MOST_EVENTS]],
+        history=[HistoryEvent.of(each, record=None) for each in events(row)[:MOST_EVENTS]],
     )
 
 
@@ -233,10 +233,6 @@ def _fingerprint(row: models.ComposedTool, which: str, at: datetime | None, by: 
 def events(row: models.ComposedTool) -> QuerySet[models.ToolEvent]:
     """The newest first."""
     return models.ToolEvent.objects.filter(tool=row).select_related("actor").order_by("-id")
-
-
-def event(row: models.ToolEvent, *, records: bool) -> HistoryEvent:
-    return HistoryEvent.of(row, record=row.record if records else None)
 
 
 @router.get("/{name}/tools", response=list[ComposedTool])
@@ -273,7 +269,7 @@ def read_tool_history(request: ApiRequest, name: str, tool: str, wanted: Query[H
     rows = events(_tool(name, tool))
     if wanted.before is not None:
         rows = rows.filter(pk__lt=wanted.before)
-    return [event(row, records=wanted.records) for row in rows[: wanted.limit]]
+    return [HistoryEvent.of(row, record=row.record if wanted.records else None) for row in rows[: wanted.limit]]
 
 
 @router.post("/{name}/tools/{toolname:tool}/accept", response=WholeTool)
@@ -287,7 +283,7 @@ def accept_tool(request: ApiRequest, name: str, tool: str, body: Accept) -> Whol
     try:
         exposure.accept(row.pk, body.digest, actor, keep_mode=body.keep_mode, warnings_read=body.warnings_read)
     except NotListed as error:
-        raise BadChange(409, {"tool": str(error)}) from error
+        raise OtherChange({"tool": str(error)}) from error
     except Refused as error:
         raise _refusal(error, {row.pk: ""}) from error
     return whole_tool(_tool(name, str(row.pk)))
@@ -310,7 +306,7 @@ def change_server_tool(request: ApiRequest, name: str, tool: str, body: ToolChan
     """
     actor, row = only_administrators(request), _tool(name, tool)
     if body.tool not in {None, row.name}:
-        raise BadChange(422, {"tool": "The address names another tool."})
+        raise BadChange({"tool": "The address names another tool."})
     change = body.model_copy(update={"tool": row.name})
     rows = _carry_out(row.server, [("", change)], actor)
     return tools(rows, schemas_too=True)[0]
@@ -337,7 +333,7 @@ def _carry_out(server: UpstreamServer, wanted: Wanted, actor: Actor) -> list[mod
             _check_confirmed(loosening, rows, wanted)
             return exposure.apply(changes, actor, confirmed=loosening.digest)
     except NotConfirmed as error:
-        raise BadChange(409, {"confirmLowering": f"{error} Something else was changed just now: try again."}) from error
+        raise OtherChange({"confirmLowering": f"{error} Something else was changed just now: try again."}) from error
     except Refused as error:
         raise _refusal(error, {row.pk: place for row, (place, _) in zip(rows, wanted, strict=True)}) from error
 
@@ -354,7 +350,7 @@ def _rows(server: UpstreamServer, wanted: Wanted) -> list[models.ComposedTool]:
             errors[f"{place}tool"] = "It stands twice."
         seen.add(name)
     if errors:
-        raise BadChange(422, errors)
+        raise BadChange(errors)
     return [rows[name] for name in names]
 
 
@@ -366,7 +362,7 @@ def _check_confirmed(loosening: NotConfirmed, rows: Iterable[models.ComposedTool
         if row.pk in loosened and not body.confirm_lowering
     }
     if errors:
-        raise BadChange(409, errors) from loosening
+        raise OtherChange(errors) from loosening
 
 
 def _refusal(error: Refused, places: Mapping[UUID, str]) -> BadChange:
@@ -376,4 +372,4 @@ def _refusal(error: Refused, places: Mapping[UUID, str]) -> BadChange:
             field = f"{place}{to_camel(problem.field)}"
             errors[field] = f"{errors[field]} {problem.sentence}" if field in errors else problem.sentence
     stale = any(field.endswith("digest") for field in errors)
-    return BadChange(409 if stale else 422, errors)
+    return OtherChange(errors) if stale else BadChange(errors)

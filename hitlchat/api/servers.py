@@ -196,14 +196,13 @@ class ExposureChange(Body):
 
 
 class BadChange(Invalid):
-    """Nothing was changed. `status` 422: it cannot be; 409: it would be another change than its sender means.
+    """Nothing was changed, since it cannot be. `errors` has the reasons by their place in the body."""
 
-    `errors` has the reasons by their place in the body.
-    """
 
-    def __init__(self, status: int, errors: Mapping[str, str]) -> None:
-        super().__init__(errors)
-        self.status = status
+class OtherChange(BadChange):
+    """Nothing was changed, since it would be another change than its sender means."""
+
+    status = 409
 
 
 def servers_out() -> QuerySet[UpstreamServer]:
@@ -323,7 +322,7 @@ def change_exposure(request: ApiRequest, body: ExposureChange) -> models.Exposur
         names = ", ".join(f"{each.name[:64]!r} of {each.server}" for each in refusal.loosenings[:MOST_NAMED])
         more = f", and {left} more" if (left := len(refusal.loosenings) - MOST_NAMED) > 0 else ""
         sentence = f"These come back, and do not ask every time: {names}{more}. Send true to have it so."
-        raise BadChange(409, {"confirmLowering": sentence}) from refusal
+        raise OtherChange({"confirmLowering": sentence}) from refusal
 
 
 def named(name: str) -> UpstreamServer:

@@ -218,14 +218,16 @@ def tools() -> QuerySet[gate.Tool]:
     return cases.with_tested(listed().select_related("script").prefetch_related("script__variables"))
 
 
-def tool(row: gate.Tool, *, for_author: bool) -> Tool:
+def tool(request: ApiRequest, row: gate.Tool) -> Tool:
+    """Return the tool as whoever asks may see it."""
     script: Script | None = getattr(row, "script", None)
     values = [each.stored for each in script.variables.all()] if script else []
+    is_author = may_author(request.auth.user)
     return Tool.of(
         row,
         code=script.code if script else None,
         capabilities=script.capabilities if script else {},
-        variables=[Variable.of(each, value=each.shown().value if for_author else None) for each in values],
+        variables=[Variable.of(each, value=each.shown().value if is_author else None) for each in values],
         group=script.group if script else None,
         category=script.category if script else None,
         tags=script.tags if script else [],
@@ -253,7 +255,7 @@ def case(row: TestCase, of: gate.Tool) -> Case:
 @router.get("", response=list[Tool])
 def list_tools(request: ApiRequest) -> list[Tool]:
     """Every published tool; authors see drafts too."""
-    return [_shape(request, row) for row in _visible(request)]
+    return [tool(request, row) for row in _visible(request)]
 
 
 @router.post("", response={201: Tool})
@@ -270,7 +272,7 @@ def create_tool(request: ApiRequest, body: NewTool) -> Tool:
 
 @router.get("/{name}", response=Tool)
 def read_tool(request: ApiRequest, name: str) -> Tool:
-    return _shape(request, get_object_or_404(_visible(request), name=name))
+    return tool(request, get_object_or_404(_visible(request), name=name))
 
 
 @router.patch("/{name}", response=Tool)
@@ -377,12 +379,8 @@ def _visible(request: ApiRequest) -> QuerySet[gate.Tool]:
     return tools() if may_author(request.auth.user) else tools().filter(published=True)
 
 
-def _shape(request: ApiRequest, row: gate.Tool) -> Tool:
-    return tool(row, for_author=may_author(request.auth.user))
-
-
-def _again(request: ApiRequest, tool: gate.Tool) -> Tool:
-    return _shape(request, tools().get(pk=tool.pk))
+def _again(request: ApiRequest, row: gate.Tool) -> Tool:
+    return tool(request, tools().get(pk=row.pk))
 
 
 @files_router.get("/tools-export", response=Object)

@@ -27,7 +27,6 @@ from hitlchat.gate.transition import note
 CONSOLE: Final = Actor(None, "console")
 DEACTIVATED: Final = gettext_noop("the account it was called for was deactivated")
 NOT_STARTED: Final = Q(status__in=stopping.NOT_STARTED)
-TESTS_NOT_STARTED: Final = NOT_STARTED & Q(caller_kind=CallerKind.STUDIO)
 
 
 class Refused(Exception):
@@ -71,7 +70,8 @@ def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None)
         void = 0 if role == Role.ADMINISTRATOR else Invitation.objects.filter(invited_by=user).delete()[0]
         is_author = roles.AUTHORING in roles.PERMISSIONS[role]
         # Tests are for authors, and what they run may never have been published.
-        tests = 0 if is_author else _withdraw(user.pk, actor, TESTS_NOT_STARTED, NO_AUTHOR)
+        which = NOT_STARTED & Q(caller_kind=CallerKind.STUDIO)
+        tests = 0 if is_author else _withdraw(user.pk, actor, which, NO_AUTHOR)
         ended = {"invitations_void": void, "calls_withdrawn": tests}
         _note("person.role_changed", user, actor, {"from": before.value, "to": role.value, **ended})
     return user
