@@ -215,7 +215,7 @@ def _context(request: HttpRequest, form: MadeUpCall) -> dict[str, object]:
     }
 
 
-def _rules_page(request: HttpRequest, tool: Tool, form: RulesForm, status: int = 200) -> HttpResponse:
+def _rules_page(request: HttpRequest, tool: Tool, form: RulesForm, status: int) -> HttpResponse:
     now = oversight.of(tool)
     able = list(ruling.able(now)[: MOST_NAMED + 1])
     words = who.words(now.as_json, who.REQUESTER)

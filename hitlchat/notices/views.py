@@ -144,18 +144,11 @@ class WebhookForm(forms.Form):
     @property
     def receiver(self) -> Receiver:
         """Return the receiver as filled in; not stored, and without its address."""
-        given = self.cleaned_data
-        whose = given["whose"]
+        # The form may lack `allow_private`, which then is off.
+        given = {name: value for name, value in self.cleaned_data.items() if name not in ("whose", "url")}
+        whose = self.cleaned_data["whose"]
         group = Group.objects.get(pk=whose.removeprefix("group-")) if whose.startswith("group-") else None
-        return Receiver(
-            kind=given["kind"],
-            person=self._person if whose == MINE else None,
-            group=group,
-            name=given["name"],
-            allow_private=given.get("allow_private", False),
-            tells_decided=given["tells_decided"],
-            least_risk=given["least_risk"],
-        )
+        return Receiver(person=self._person if whose == MINE else None, group=group, **given)
 
 
 def explained(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:

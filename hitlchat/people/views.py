@@ -187,21 +187,20 @@ def group(request: HttpRequest, group_id: int) -> HttpResponse:
 
 @administrator_only
 @require_POST
-def rename_group(request: HttpRequest, group_id: int) -> HttpResponse:
-    name, seen = request.POST.get("name", ""), request.POST.get("seen", "")
-    return _do(request, group_id, lambda: groups.rename(group_id, name, actor_of(request), seen))
-
-
-@administrator_only
-@require_POST
-def add_to_group(request: HttpRequest, group_id: int) -> HttpResponse:
-    return _do(request, group_id, lambda: groups.add(group_id, request.POST.get("person", ""), actor_of(request)))
-
-
-@administrator_only
-@require_POST
-def remove_from_group(request: HttpRequest, group_id: int, user_id: int) -> HttpResponse:
-    return _do(request, group_id, lambda: groups.remove(group_id, user_id, actor_of(request)))
+def change_group(request: HttpRequest, group_id: int, what: str, user_id: int = 0) -> HttpResponse:
+    """Rename a group, add somebody to it, or remove the person with this id."""
+    sent, actor = request.POST, actor_of(request)
+    try:
+        match what:
+            case "rename":
+                groups.rename(group_id, sent.get("name", ""), actor, sent.get("seen", ""))
+            case "add":
+                groups.add(group_id, sent.get("person", ""), actor)
+            case _:
+                groups.remove(group_id, user_id, actor)
+    except Refused as refused:
+        return _group_page(request, group_id, str(refused))
+    return redirect("people:group", group_id)
 
 
 @administrator_only
@@ -318,14 +317,6 @@ def _facts(user: User) -> dict[str, Any]:
     }
 
 
-def _do(request: HttpRequest, group_id: int, act: Callable[[], Group]) -> HttpResponse:
-    try:
-        act()
-    except Refused as refused:
-        return _group_page(request, group_id, str(refused))
-    return redirect("people:group", group_id)
-
-
 def _group_page(request: HttpRequest, group_id: int, problem: str = "") -> HttpResponse:
     found = get_object_or_404(roles.named_groups(), pk=group_id)
     context = _facts_of_group(found) | {
@@ -352,10 +343,15 @@ urlpatterns = [
     path("people/invitations/<int:invitation_id>/revoke", revoke, name="revoke-invitation"),
     path("people/groups", new_group, name="new-group"),
     path("people/groups/<int:group_id>", group, name="group"),
-    path("people/groups/<int:group_id>/rename", rename_group, name="rename-group"),
+    path("people/groups/<int:group_id>/rename", change_group, {"what": "rename"}, name="rename-group"),
     path("people/groups/<int:group_id>/delete", delete_group, name="delete-group"),
-    path("people/groups/<int:group_id>/add", add_to_group, name="add-to-group"),
-    path("people/groups/<int:group_id>/remove/<int:user_id>", remove_from_group, name="remove-from-group"),
+    path("people/groups/<int:group_id>/add", change_group, {"what": "add"}, name="add-to-group"),
+    path(
+        "people/groups/<int:group_id>/remove/<int:user_id>",
+        change_group,
+        {"what": "remove"},
+        name="remove-from-group",
+    ),
     path("people/<int:user_id>", one, name="one"),
     path("people/<int:user_id>/role", role, name="role"),
     path("people/<int:user_id>/deactivate", activity, {"to": "deactivate"}, name="deactivate"),

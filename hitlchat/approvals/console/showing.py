@@ -201,7 +201,7 @@ def waiting(who: User | None = None, *, tool: str = "", risk: int = 0) -> QueryS
     return rows.select_related("call__caller").defer(*LARGE).order_by("call__deadline", "pk")
 
 
-def card_of(found: Approval, viewer: Actor | None = None) -> Card:
+def card_of(found: Approval, viewer: Actor | None) -> Card:
     """Return the card of a question that waits, as the page has it."""
     return replace(card.card(found, viewer), times=batch.times([found])[found.pk])
 
