@@ -16,10 +16,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +39,15 @@ PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from hitlchat.sandbox.keeper import main; "
     "main(int(sys.argv[2]), *sys.argv[3:])"
 )
+# For a run that has no share of the workers yet.
+SHARE_SECONDS = 5.0
+# A worker is free for who has a share, but may have to be started first.
+TAKE_SECONDS = 60.0
+RETRY_SECONDS = 2.0
+NO_START = "the sandbox could not start; the log says why"
+NOT_IN_TIME = f"no worker of the sandbox started within {TAKE_SECONDS:g} s"
+CLOSED = "the sandbox was closed just now"
+logger = logging.getLogger(__name__)
 
 
 class KeeperFailed(Exception):
@@ -120,20 +128,9 @@ def launcher(folder: Path, found: Walls) -> Path:
     return script
 
 
-logger = logging.getLogger(__name__)
-
-# For a run that has no share of the workers yet.
-SHARE_SECONDS = 5.0
-# A worker is free for who has a share, but may have to be started first.
-TAKE_SECONDS = 60.0
-NO_START = "the sandbox could not start; the log says why"
-NOT_IN_TIME = f"no worker of the sandbox started within {TAKE_SECONDS:g} s"
-CLOSED = "the sandbox was closed just now"
-
-
 @dataclass
 class Pool:
-    """All keepers of this process: those that are free, those that are lent, and who waits for one."""
+    """All keepers of this process. Whoever takes one has a share, so there are never more than TOOL_WORKERS."""
 
     walls: Walls
     pid: int = field(default_factory=os.getpid)
@@ -142,8 +139,8 @@ class Pool:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _all: set[Keeper] = field(default_factory=set)
     _free: list[Keeper] = field(default_factory=list)
-    _waiting: "deque[Future[Keeper]]" = field(default_factory=deque)
-    _starting: int = 0
+    # Those that are being started for somebody who was cancelled: the next one waits for them.
+    _left: "set[Future[Keeper]]" = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._folder = scratch.make("sandbox")
@@ -155,93 +152,94 @@ class Pool:
         return len(self._all)
 
     async def take(self) -> Keeper:
-        """A free keeper, a new one if there are fewer than TOOL_WORKERS. TimeoutError: none yet; KeeperFailed."""
-        promise: Future[Keeper] = Future()
-        with self._lock:
-            if self.is_closed:
-                raise KeeperFailed(CLOSED)
-            self._waiting.append(promise)
-            self._match()
+        """Return a free keeper, or a new one. Raises: KeeperFailed"""
         try:
             async with asyncio.timeout(TAKE_SECONDS):
-                return await asyncio.wrap_future(promise)
-        except (TimeoutError, asyncio.CancelledError):
-            if not promise.cancel() and not promise.cancelled() and promise.exception() is None:
-                self.give(promise.result())
-            raise
+                while True:
+                    promise = self._promise()
+                    try:
+                        return await asyncio.wrap_future(promise)
+                    except asyncio.CancelledError:
+                        self._leave(promise)
+                        raise
+                    except KeeperFailed:
+                        # Where others run, one of them may come free, or leave room for another.
+                        if not self._all:
+                            raise
+                    await asyncio.sleep(RETRY_SECONDS)
+        except TimeoutError:
+            raise KeeperFailed(NOT_IN_TIME) from None
 
     def give(self, keeper: Keeper) -> None:
-        """Take back what was lent, or take in what has started."""
+        """Take back what was lent; one that cannot be used again ends."""
         with self._lock:
-            if keeper in self._all:
+            if keeper not in self._all:  # the pool was closed
+                return
+            if keeper.usable:
                 self._free.append(keeper)
-            self._match()
+                return
+            self._all.discard(keeper)
+        keeper.kill()
 
     def close(self) -> None:
         with self._lock:
             self.is_closed = True
             ended, self._all = self._all, set()
             self._free.clear()
-            told = self._dismissed()
         for keeper in ended:
             keeper.kill()
         self._folder.remove()
-        _tell(told, KeeperFailed(CLOSED))
 
-    def _match(self) -> None:
-        """Hand free keepers to those who wait, and start as many as are still lacking. Call with the lock held."""
-        while self._free and self._waiting:
-            keeper = self._free.pop()
-            if not keeper.usable:
+    def _promise(self) -> "Future[Keeper]":
+        """A keeper that is free, is being started already, or begins to start now. Raises: KeeperFailed"""
+        promise: Future[Keeper] = Future()
+        # Running: who waits for it may be cancelled, the start may not.
+        promise.set_running_or_notify_cancel()
+        with self._lock:
+            if self.is_closed:
+                raise KeeperFailed(CLOSED)
+            while self._free:
+                keeper = self._free.pop()
+                if keeper.usable:
+                    promise.set_result(keeper)
+                    return promise
                 self._all.discard(keeper)
                 keeper.kill()
-            elif (promise := self._waiting.popleft()).set_running_or_notify_cancel():
-                promise.set_result(keeper)
-            else:
-                self._free.append(keeper)
-        if self.is_closed:
-            return
-        lacking = min(len(self._waiting), settings.TOOL_WORKERS - len(self._all)) - self._starting
-        for _ in range(lacking):
-            self._starting += 1
-            # a thread of its own: whoever waits here may be cancelled, the start may not
-            threading.Thread(target=self._start, name="sandbox-start", daemon=True).start()
+            if self._left:
+                return self._left.pop()
+        threading.Thread(target=self._start, args=[promise], name="sandbox-start", daemon=True).start()
+        return promise
 
-    def _start(self) -> None:
+    def _leave(self, promise: "Future[Keeper]") -> None:
+        with self._lock:
+            if not promise.done():
+                self._left.add(promise)
+                return
+        if promise.exception() is None:
+            self.give(promise.result())
+
+    def _start(self, promise: "Future[Keeper]") -> None:
         try:
             keeper = start(self._launcher)
         except (OSError, KeeperFailed) as error:
             if not self.is_closed:
                 logger.exception("the sandbox could not start")
-            self._failed(error)
+            with self._lock:
+                self.failure = f"{type(error).__name__}: {error}"
+                self._left.discard(promise)
+                promise.set_exception(KeeperFailed(CLOSED if self.is_closed else NO_START))
             return
         with self._lock:
-            self._starting -= 1
             self.failure = ""
             if self.is_closed:
                 keeper.kill()
-            else:
-                self._all.add(keeper)
-        self.give(keeper)
-
-    def _failed(self, error: Exception) -> None:
-        with self._lock:
-            self._starting -= 1
-            self.failure = f"{type(error).__name__}: {error}"
-            # with none that could come free, nobody needs to wait any longer
-            told = [] if self._all else self._dismissed()
-        _tell(told, KeeperFailed(NO_START))
-
-    def _dismissed(self) -> "list[Future[Keeper]]":
-        told = list(self._waiting)
-        self._waiting.clear()
-        return told
-
-
-def _tell(promises: "list[Future[Keeper]]", error: KeeperFailed) -> None:
-    for promise in promises:
-        if promise.set_running_or_notify_cancel():
-            promise.set_exception(error)
+                promise.set_exception(KeeperFailed(CLOSED))
+                return
+            self._all.add(keeper)
+            if promise in self._left:
+                self._left.discard(promise)
+                self._free.append(keeper)
+            promise.set_result(keeper)
 
 
 _lock = threading.Lock()
@@ -259,43 +257,28 @@ async def lent() -> AsyncIterator[Keeper]:
 
     Stopped: none to be had. What ends in any other way than by itself costs the keeper.
     """
-    keepers = await _opened()
-    async with _share(), _taken(keepers) as keeper:
-        yield keeper
-
-
-@asynccontextmanager
-async def _share() -> AsyncIterator[None]:
-    with own() as has_own:
-        if has_own:
-            yield
-            return
-    share = await shares.soon(on_behalf.get(), SHARE_SECONDS, is_run=False)
-    if share is None:
-        all_of_them = f"all {settings.TOOL_WORKERS} sandbox workers (TOOL_WORKERS) are busy"
-        raise Stopped(Fault("busy", f"{all_of_them}: try again in a moment"))
-    try:
-        yield
-    finally:
-        share.leave()
-
-
-@asynccontextmanager
-async def _taken(keepers: Pool) -> AsyncIterator[Keeper]:
-    try:
-        keeper = await keepers.take()
-    except TimeoutError:
-        raise Stopped(Fault("unavailable", NOT_IN_TIME)) from None
-    except KeeperFailed as failed:
-        raise Stopped(Fault("unavailable", str(failed))) from None
-    keeper.channel.begin()
-    try:
-        yield keeper
-    except BaseException:
-        keeper.kill()
-        raise
-    finally:
-        keepers.give(keeper)
+    pool = await _opened()
+    with ExitStack() as stack:
+        share = own.get()
+        if share and not share.has_ended and share.using.acquire(blocking=False):
+            stack.callback(share.using.release)
+        elif share := await shares.soon(on_behalf.get(), SHARE_SECONDS, is_run=False):
+            stack.callback(share.leave)
+        else:
+            all_of_them = f"all {settings.TOOL_WORKERS} sandbox workers (TOOL_WORKERS) are busy"
+            raise Stopped(Fault("busy", f"{all_of_them}: try again in a moment"))
+        try:
+            keeper = await pool.take()
+        except KeeperFailed as failed:
+            raise Stopped(Fault("unavailable", str(failed))) from None
+        keeper.channel.begin()
+        try:
+            yield keeper
+        except BaseException:
+            keeper.channel.whole = False
+            raise
+        finally:
+            pool.give(keeper)
 
 
 async def close() -> None:

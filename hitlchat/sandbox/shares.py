@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 # The share that the work of this context may use.
-_own: "ContextVar[Share | None]" = ContextVar("sandbox_share", default=None)
+own: "ContextVar[Share | None]" = ContextVar("sandbox_share", default=None)
 
 # For whom runs of this context are that have no share yet; empty for the server itself.
 on_behalf: ContextVar[str] = ContextVar("sandbox_on_behalf", default="")
@@ -41,11 +41,11 @@ class Share:
     @contextmanager
     def used(self) -> Iterator[None]:
         """Let what runs in this block use it instead of asking for another."""
-        token = _own.set(self)
+        token = own.set(self)
         try:
             yield
         finally:
-            _own.reset(token)
+            own.reset(token)
 
 
 @dataclass(eq=False)
@@ -81,11 +81,10 @@ class Shares:
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.wrap_future(waiter.promise)
-        except TimeoutError:
+        except BaseException as error:
             self._give_up(waiter)
-            return None
-        except BaseException:
-            self._give_up(waiter)
+            if isinstance(error, TimeoutError):
+                return None
             raise
 
     def take_back(self, share: Share) -> None:
@@ -129,19 +128,6 @@ class Shares:
 def largest() -> int:
     """Return how many tools of one person run at a time: half of the workers, so that others find one."""
     return max(1, int(settings.TOOL_WORKERS) // 2)
-
-
-@contextmanager
-def own() -> Iterator[bool]:
-    """Use the share of this context; False if there is none, or if it is being used."""
-    share = _own.get()
-    if share is None or share.has_ended or not share.using.acquire(blocking=False):
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        share.using.release()
 
 
 shares = Shares()
