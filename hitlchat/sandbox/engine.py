@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hitlchat.sandbox.faults import warnings
@@ -29,6 +29,8 @@ SMALL_BYTES = 16 * 1024
 # A run may ask for any number of things at a time; this many of them are worked on and held in memory.
 IN_HAND = 4
 
+Answer = dict[str, Any]
+
 
 async def run(
     source: str,
@@ -47,16 +49,14 @@ async def run(
     are what the interpreter itself may do: `now` (its clock), `random` (chance) and `sleep`.
     """
     started = time.perf_counter()
-    together = is_async(source, entry)
-    limits = limits or Limits()
-    grants = grants or {}
-    order = {"entry": entry, "together": together, "arguments": dict(arguments)}
+    limits, grants = limits or Limits(), grants or {}
+    order = {"do": "run", "entry": entry, "together": is_async(source, entry), "arguments": dict(arguments)}
     order |= described(source, grants, powers, {*known, *grants}, limits)
     result, output, fault = None, "", None
     try:
         check_size(source, limits)
         check_arguments(arguments, limits)
-        said = await ordered({"do": "run", **order}, limits.wall_seconds, Host(grants, sleep))
+        said = await ordered(order, limits.wall_seconds, grants, sleep)
         result, output, fault = said["result"], said["output"], said["fault"] and Fault(**said["fault"])
     except Stopped as stopped:
         fault = stopped.fault
@@ -88,21 +88,14 @@ async def check(
         check_size(source, limits)
         order["stubs"] = awaitable(stubs) if together else stubs
         order |= described(source, names_in(stubs), powers, known, limits)
-        found = await _problems(order)
+        report = await ordered(order, CHECK_SECONDS, {})
+        found = [Problem(**problem) for problem in report["problems"]]
     except Stopped as stopped:
         return [Problem(stopped.fault.line, None, stopped.fault.message)]
     except Exception:
         logger.exception("the check failed")
         return [Problem(None, None, "the check failed; the log says how")]
     return [*found, *(warnings(source) if advise else [])]
-
-
-async def _problems(order: dict[str, Any]) -> list[Problem]:
-    report = await ordered(order, CHECK_SECONDS)
-    return [Problem(**problem) for problem in report["problems"]]
-
-
-Answer = dict[str, Any]
 
 
 @dataclass
@@ -183,14 +176,6 @@ def _error(kind: str, message: str) -> Answer:
     return {"error": [kind, message]}
 
 
-@dataclass(frozen=True)
-class Host:
-    """The server's part in one run."""
-
-    grants: Mapping[str, HostFunction]
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-
-
 class _Vanished(Stopped):
     """The keeper ended before it had begun: nothing of the order was done."""
 
@@ -198,19 +183,24 @@ class _Vanished(Stopped):
 async def ordered(
     order: dict[str, Any],
     seconds: float,
-    host: Host | None = None,
+    grants: Mapping[str, HostFunction],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> dict[str, Any]:
     """Return what a keeper reports on `order`. Stopped: none was to be had, or it ended or hung and has been killed."""
-    host = host or Host({})
     try:
-        return await _once(order, seconds, host)
+        return await _once(order, seconds, grants, sleep)
     except _Vanished:
-        return await _once(order, seconds, host)
+        return await _once(order, seconds, grants, sleep)
 
 
-async def _once(order: dict[str, Any], seconds: float, host: Host) -> dict[str, Any]:
+async def _once(
+    order: dict[str, Any],
+    seconds: float,
+    grants: Mapping[str, HostFunction],
+    sleep: Callable[[float], Awaitable[None]],
+) -> dict[str, Any]:
     async with lent() as keeper:
-        host_calls = HostCalls(keeper.channel, host.grants, host.sleep)
+        host_calls = HostCalls(keeper.channel, grants, sleep)
         try:
             async with asyncio.timeout(seconds + BACKSTOP_SECONDS):
                 return await _conversation(keeper, order, host_calls)
@@ -240,13 +230,8 @@ def described(
     source: str, names: Collection[str], powers: Collection[str], known: Collection[str], limits: Limits
 ) -> dict[str, Any]:
     """The part of an order that runs and checks have in common."""
-    return {
-        "source": source,
-        "names": sorted(names),
-        "powers": sorted(powers),
-        "known": sorted(known),
-        "limits": limits.as_json(),
-    }
+    listed = {"names": sorted(names), "powers": sorted(powers), "known": sorted(known)}
+    return {"source": source, "limits": asdict(limits), **listed}
 
 
 def is_async(source: str, entry: str) -> bool:

@@ -59,7 +59,6 @@ HINTS = (
     (r"'OrderedDict'", "a dict keeps its order"),
     (r"\.(?:Split|Parse)Result' object has no attribute|`_(?:Split|Parsed)`", "use urls.parts(url)['host']"),
 )
-_HINTS = [(re.compile(pattern), hint) for pattern, hint in HINTS]
 
 # Found by their look alone: a warning in vain costs less than a surprise.
 SURPRISES = [
@@ -77,6 +76,14 @@ SURPRISES = [
     ),
 ]
 LOOKED_AT_CHARS = 500
+# what the interpreter calls the first text fed into a session, which is the author's source
+SOURCE = "<python-input-0>"
+MESSAGE_CHARS = 2000
+# What an interpreter with gaps raises where Python would not; a ValueError is the author's own.
+ADVISABLE = (ImportError, AttributeError, NameError, TypeError)
+INTERNAL = "Internal error in monty: "
+_UNSUPPORTED = "The monty syntax parser does not yet support "
+logger = logging.getLogger(__name__)
 
 
 def advised(message: str) -> str:
@@ -84,14 +91,11 @@ def advised(message: str) -> str:
     if offer := helpers.missing(message):
         return offer
     message = message.removesuffix(" (unknown location)")
-    hint = _instead(message) or next((hint for pattern, hint in _HINTS if pattern.search(message)), None)
-    return f"{message} ({hint})" if hint else message
-
-
-def _instead(message: str) -> str | None:
     found = _NO_MODULE.search(message)
     name = (found[1] or found[2]) if found else ""
-    return INSTEAD.get(name) or INSTEAD.get(name.partition(".")[0])
+    instead = INSTEAD.get(name) or INSTEAD.get(name.partition(".")[0])
+    hint = instead or next((hint for pattern, hint in HINTS if re.search(pattern, message)), None)
+    return f"{message} ({hint})" if hint else message
 
 
 def warnings(source: str) -> list[Problem]:
@@ -104,17 +108,6 @@ def warnings(source: str) -> list[Problem]:
                 column = match.start() + 1 + len(match[0]) - len(match[0].lstrip())
                 found.append(Problem(number, column, message, "warning"))
     return found
-
-
-logger = logging.getLogger(__name__)
-
-# what the interpreter calls the first text fed into a session, which is the author's source
-SOURCE = "<python-input-0>"
-MESSAGE_CHARS = 2000
-# What an interpreter with gaps raises where Python would not; a ValueError is the author's own.
-ADVISABLE = (ImportError, AttributeError, NameError, TypeError)
-INTERNAL = "Internal error in monty: "
-_UNSUPPORTED = "The monty syntax parser does not yet support "
 
 
 def fault_from(error: MontyError, limits: Limits, known: Collection[str], refusals: Collection[str]) -> Fault:
@@ -145,7 +138,8 @@ def _crash(error: MontyCrashedError, limits: Limits) -> Fault:
 
 def _runtime(error: MontyRuntimeError, limits: Limits, known: Collection[str], refusals: Collection[str]) -> Fault:
     frame = _author(error.traceback())
-    line, function = _line(frame), _function(frame)
+    line, called = _line(frame), frame.function_name if frame else None
+    function = None if called == "<module>" else called
     inner, message = error.exception(), error.display("msg")
     if limit := _limit(inner, message, limits):
         return Fault("limit", limit, line, function)
@@ -216,8 +210,3 @@ def _author(frames: list[Frame]) -> Frame | None:
 
 def _line(frame: Frame | None) -> int | None:
     return frame.line if frame else None
-
-
-def _function(frame: Frame | None) -> str | None:
-    name = frame.function_name if frame else None
-    return None if name == "<module>" else name

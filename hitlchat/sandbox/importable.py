@@ -10,6 +10,14 @@ from typing import Any
 
 from pydantic_monty import ExternalModule
 
+MODULE = "hitl"
+STUBS = Path(__file__).parent / "helpers" / "stubs"
+HostFunction = Callable[..., Awaitable[Any]]
+
+_NO_NAME = re.compile(rf"cannot import name '(\w+)' from '{MODULE}((?:\.\w+)*)'")
+_NO_MODULE = re.compile(rf"No module named '{MODULE}((?:\.\w+)+)'")
+_NO_ATTRIBUTE = re.compile(rf"module '{MODULE}((?:\.\w+)*)' has no attribute '(\w+)'")
+_UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _DEFINITION = re.compile(r"^([ \t]*)def ", re.MULTILINE)
 
 
@@ -29,16 +37,6 @@ def _names(body: list[ast.stmt], prefix: str) -> Iterator[str]:
 def awaitable(stubs: str) -> str:
     """The same declarations as an `async def` tool sees them: every call is awaited."""
     return _DEFINITION.sub(r"\1async def ", stubs)
-
-
-MODULE = "hitl"
-STUBS = Path(__file__).parent / "helpers" / "stubs"
-HostFunction = Callable[..., Awaitable[Any]]
-
-_NO_NAME = re.compile(rf"cannot import name '(\w+)' from '{MODULE}((?:\.\w+)*)'")
-_NO_MODULE = re.compile(rf"No module named '{MODULE}((?:\.\w+)+)'")
-_NO_ATTRIBUTE = re.compile(rf"module '{MODULE}((?:\.\w+)*)' has no attribute '(\w+)'")
-_UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 
 
 def module(names: Iterable[str], stubs: str | None = None) -> ExternalModule:

@@ -21,7 +21,7 @@ from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError, MontyTypin
 from hitlchat.sandbox.faults import advised, column_of, fault_from
 from hitlchat.sandbox.importable import MODULE, is_known, missing_name, not_granted
 from hitlchat.sandbox.session import Driver, driver_for, lend, run_order
-from hitlchat.sandbox.wire import Asked, Channel, Closed, Fault, Problem, Stopped
+from hitlchat.sandbox.wire import Asked, Channel, Closed, Problem, Stopped
 
 # Kills a worker that stops answering; above every limit that the interpreter keeps itself.
 TURN_SECONDS = 75.0
@@ -103,7 +103,7 @@ async def check_order(order: dict[str, Any], monty: AsyncMonty, asked: Asked) ->
             async with asyncio.timeout(order["seconds"]):
                 found = await _found(driver, session, order["entry"])
     except Stopped as stopped:
-        found = [_problem(stopped.fault)]
+        found = [Problem(stopped.fault.line, None, stopped.fault.message)]
     except TimeoutError:
         found = [Problem(None, None, f"the check took longer than {order['seconds']:g} s")]
     return {"problems": [asdict(problem) for problem in found]}
@@ -122,7 +122,13 @@ async def _found(driver: Driver, session: AsyncMontySession, entry: str) -> list
         found += await _definitions(driver, session, found)
     except MontyError as error:
         return [_problem_from(error, driver)]
-    return found or await _entry(driver, session, entry)
+    if found:
+        return found
+    try:
+        await driver.feed(session, entry)
+    except MontyError:
+        return [Problem(None, None, f"the code defines no function {entry}")]
+    return []
 
 
 async def _definitions(driver: Driver, session: AsyncMontySession, found: list[Problem]) -> list[Problem]:
@@ -134,35 +140,19 @@ async def _definitions(driver: Driver, session: AsyncMontySession, found: list[P
     return []
 
 
-async def _entry(driver: Driver, session: AsyncMontySession, entry: str) -> list[Problem]:
-    try:
-        await driver.feed(session, entry)
-    except MontyError:
-        return [Problem(None, None, f"the code defines no function {entry}")]
-    return []
-
-
 def _diagnosed(diagnostic: dict[str, Any], known: Collection[str]) -> Problem:
     place, message = diagnostic["location"], str(diagnostic["message"])
-    name = _missing_member(message)
+    # The type checker quotes with backticks.
+    member = message.removeprefix(f"Module `{MODULE}` has no member `")
+    name = member.rstrip("`") if member != message else missing_name(message)
     if name and is_known(name, known):
         message = not_granted(name)
     return Problem(place["row"], place["column"], advised(message))
 
 
-def _missing_member(message: str) -> str | None:
-    """The name below `hitl` in the type checker's words, which quote with backticks."""
-    member = message.removeprefix(f"Module `{MODULE}` has no member `")
-    return member.rstrip("`") if member != message else missing_name(message)
-
-
 def _problem_from(error: MontyError, driver: Driver) -> Problem:
     fault = fault_from(error, driver.limits, driver.known, driver.refusals)
     return Problem(fault.line, column_of(error), fault.message)
-
-
-def _problem(fault: Fault) -> Problem:
-    return Problem(fault.line, None, fault.message)
 
 
 ORDERS = {"run": run_order, "check": check_order}

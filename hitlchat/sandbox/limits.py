@@ -1,6 +1,6 @@
 """Limits of one run, from the settings, and the words for it when it uses more."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
@@ -67,15 +67,8 @@ class Limits:
         return self.host_calls + 2 * self.helper_calls + SPARE_SUSPENSIONS
 
     def named(self, name: str) -> str:
-        """Return what a message about the limit `name` ends with.
-
-        The variable that sets it, if it is the one that did.
-        """
+        """Return the end of a message about the limit `name`: the variable, if that is what set it."""
         return f" ({VARIABLES[name][0]})" if name in (self.adjustable or ()) else ""
-
-    def as_json(self) -> dict[str, Any]:
-        """All fields, as `Limits(**fields)` takes them."""
-        return asdict(self)
 
 
 def in_words(size: int) -> str:

@@ -2,9 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import AsyncExitStack, suppress
-from dataclasses import asdict, dataclass, field
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 from pydantic_monty import (
@@ -20,16 +26,13 @@ from pydantic_monty import (
     MontyComplete,
     MontyCrashedError,
     MontyError,
-    OSPolicy,
-    ResourceLimits,
 )
 
 from hitlchat.sandbox import helpers
-from hitlchat.sandbox.faults import SOURCE, cut, fault_from, over_calls
+from hitlchat.sandbox.faults import SOURCE, cut, fault_from, over_calls, over_cpu, over_memory
 from hitlchat.sandbox.importable import MODULE, module, not_granted
 from hitlchat.sandbox.limits import Limits, in_words
 from hitlchat.sandbox.values import Crossing, Meter, TooLarge, Unfit, suspects, to_json
-from hitlchat.sandbox.watch import CAN_WATCH, Watch, watching
 from hitlchat.sandbox.wire import Asked, Fault, Output, Stopped, Worked
 
 logger = logging.getLogger(__name__)
@@ -40,64 +43,25 @@ Snapshot = AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot
 IMPORTS = ("import", "import_stubs")
 SLEEPS = ("time.sleep", "asyncio.sleep", "system.sleep", "system.async_sleep")
 BLOCKING_SLEEPS = ("time.sleep", "system.sleep")
-CLOCKS = ("datetime.now", "date.today", "time.time")
-NO_CLOCK = f"the clock is not granted to this tool: switch on the capability 'now' and use: from {MODULE} import now"
-NO_SLEEP = "sleeping is not granted to this tool: switch on the capability 'sleep'"
-NO_RANDOM = (
-    "chance is not granted to this tool: switch on the capability 'random', or give random a seed, as in random.seed(1)"
-)
+NOT_GRANTED = {
+    **dict.fromkeys(
+        ("datetime.now", "date.today", "time.time"),
+        f"the clock is not granted to this tool: switch on the capability 'now' and use: from {MODULE} import now",
+    ),
+    **dict.fromkeys(SLEEPS, "sleeping is not granted to this tool: switch on the capability 'sleep'"),
+    "os.urandom": "chance is not granted to this tool: switch on the capability 'random', or give random a seed, as in"
+    " random.seed(1)",
+}
 HELPER_RESULT_BYTES = 4 * 1024 * 1024
 # What a tool may be told by name; what derives from one of these is told as that one.
 TELLABLE = (TypeError, KeyError, IndexError, LookupError, OverflowError, ZeroDivisionError, AttributeError, ValueError)
-
-
-@dataclass
-class HelperCalls:
-    """The helper calls of one run."""
-
-    limits: Limits
-    powers: frozenset[str]
-    worked: Worked
-    made: int = 0
-
-    def answer(self, name: str, snapshot: AsyncFunctionSnapshot) -> Answer | str:
-        """The function's value or error; a text is a refusal. Stopped: over a limit."""
-        self.made += 1
-        if self.made > self.limits.helper_calls:
-            most = f"{self.limits.helper_calls}{self.limits.named('helper_calls')}"
-            raise Stopped(Fault("limit", f"helper calls: the tool makes more than {most}"))
-        if refused := helpers.refused(name, self.powers):
-            return refused
-        with self.worked:
-            return self._value(name, snapshot)
-
-    def _value(self, name: str, snapshot: AsyncFunctionSnapshot) -> Answer:
-        most = self.limits.argument_bytes
-        crossing = Crossing(f"the arguments of {name}", most, self.limits.named("argument_bytes"))
-        try:
-            crossing.check(snapshot.args)
-            crossing.check(snapshot.kwargs)
-        except Unfit as unfit:
-            return _error(ValueError if isinstance(unfit, TooLarge) else TypeError, str(unfit))
-        try:
-            value = helpers.FUNCTIONS[name](*snapshot.args, **snapshot.kwargs)
-            Crossing(f"the result of {name}", HELPER_RESULT_BYTES).check(value)
-        except Unfit:
-            return _error(ValueError, f"the result of {name} is larger than {in_words(HELPER_RESULT_BYTES)}")
-        except MemoryError:
-            raise Stopped(Fault("limit", f"memory: what {name} makes of its arguments is too large")) from None
-        except TELLABLE as error:
-            kind = next(each for each in TELLABLE if isinstance(error, each))
-            return _error(kind, str(error.args[0]) if len(error.args) == 1 else str(error))
-        except Exception as error:
-            # Only the type: the message may quote what the tool passed, and with it forge a line of the log.
-            logger.exception("the helper %s failed with %s", name, type(error).__name__, exc_info=False)  # noqa: LOG007
-            return _error(ValueError, f"{name} failed")
-        return {"return_value": value}
-
-
-def _error(kind: type[Exception], message: str) -> ExternalExceptionData:
-    return {"exc_type": cast("Any", kind.__name__), "message": message}
+ARGUMENTS, RESULT = "_hitl_arguments", "_hitl_result"
+# Of the suspicious texts of a result so many are asked about at a time, in code of at most so many characters.
+MOST_ASKED = 200
+LONGEST_ASKED = 100_000
+LOOK_SECONDS = 0.02
+PAGE = resource.getpagesize()
+CAN_WATCH = sys.platform.startswith("linux")
 
 
 @dataclass
@@ -115,12 +79,12 @@ class Driver:
     calls_allowed: bool = False
     refusals: set[str] = field(default_factory=set)
     _calls: int = 0
+    _helper_calls: int = 0
     _slept: float = 0.0
     _pending: "dict[int, asyncio.Task[Answer]]" = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._worked = Worked(self.limits)
-        self._helper_calls = HelperCalls(self.limits, self.powers, self._worked)
 
     async def feed(
         self,
@@ -138,7 +102,11 @@ class Driver:
             while not isinstance(snapshot, MontyComplete):
                 snapshot = await self._step(snapshot)
         finally:
-            await self._drop_pending()
+            tasks = list(self._pending.values())
+            self._pending.clear()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         return snapshot
 
     async def _step(self, snapshot: AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot) -> Snapshot:
@@ -154,7 +122,8 @@ class Driver:
         if name in SLEEPS and "sleep" in self.powers:
             self._count(snapshot)
             return await self._answer(snapshot, self._nap(snapshot.args[0] if snapshot.args else 0))
-        return await snapshot.resume(self._refusal(_no_os(name)))
+        other = f"tools have no files, processes or environment: {name} is refused"
+        return await snapshot.resume(self._refusal(NOT_GRANTED.get(name, other)))
 
     async def _called(self, snapshot: AsyncFunctionSnapshot, name: str) -> Snapshot:
         if name in helpers.FUNCTIONS:
@@ -162,16 +131,13 @@ class Driver:
         dotted = name.removeprefix(f"{MODULE}.")
         if dotted == name:  # an undefined name that is called comes as a call
             return await snapshot.resume({"exc_type": "NameError", "message": f"name {name!r} is not defined"})
-        return await self._host_call(snapshot, dotted)
-
-    async def _host_call(self, snapshot: AsyncFunctionSnapshot, name: str) -> Snapshot:
-        if name not in self.names:
-            return await snapshot.resume(self._refusal(not_granted(name)))
+        if dotted not in self.names:
+            return await snapshot.resume(self._refusal(not_granted(dotted)))
         if not self.calls_allowed:
-            message = f"call {name} inside a function, not while the module loads"
+            message = f"call {dotted} inside a function, not while the module loads"
             raise Stopped(Fault("error", message, self._line(snapshot)))
         self._count(snapshot)
-        return await self._answer(snapshot, self._outcome(name, snapshot))
+        return await self._answer(snapshot, self._outcome(dotted, snapshot))
 
     def _count(self, snapshot: AsyncFunctionSnapshot) -> None:
         self._calls += 1
@@ -180,13 +146,17 @@ class Driver:
 
     def _help(self, snapshot: AsyncFunctionSnapshot, name: str) -> Answer:
         """Return what a helper function answers: at once and without awaiting, in every tool."""
+        self._helper_calls += 1
+        if self._helper_calls > self.limits.helper_calls:
+            most = f"{self.limits.helper_calls}{self.limits.named('helper_calls')}"
+            raise Stopped(Fault("limit", f"helper calls: the tool makes more than {most}", self._line(snapshot)))
+        if refused := helpers.refused(name, self.powers):
+            return self._refusal(refused)
         try:
-            answer = self._helper_calls.answer(name, snapshot)
+            with self._worked:
+                return _helped(name, snapshot, self.limits)
         except Stopped as stopped:
-            raise Stopped(Fault(stopped.fault.kind, stopped.fault.message, self._line(snapshot))) from None
-        if isinstance(answer, str):
-            return self._refusal(answer)
-        return answer
+            raise Stopped(replace(stopped.fault, line=self._line(snapshot))) from None
 
     async def _answer(self, snapshot: AsyncFunctionSnapshot, work: Coroutine[Any, Any, Answer]) -> Snapshot:
         """Wait for plain calls; hand `async def` tools a future, so that what they gather runs at once."""
@@ -236,33 +206,49 @@ class Driver:
             answers[tasks[task]] = task.result()
         return answers
 
-    async def _drop_pending(self) -> None:
-        tasks = list(self._pending.values())
-        self._pending.clear()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
     def _line(self, snapshot: AsyncFunctionSnapshot) -> int | None:
         if snapshot.position.filename != SOURCE:
             return None
         return self.source.encode()[: snapshot.position.start].count(b"\n") + 1
 
 
-def _no_os(name: str) -> str:
-    if name in CLOCKS:
-        return NO_CLOCK
-    if name in SLEEPS:
-        return NO_SLEEP
-    if name == "os.urandom":
-        return NO_RANDOM
-    return f"tools have no files, processes or environment: {name} is refused"
+@dataclass
+class Watch:
+    """The use of the worker `pid` in one run, as the kernel counts it. `fault` says why that ended, if it was ended.
 
+    The interpreter's own clock also runs while other processes have the processor, and its own count of memory knows no
+    copies that are made on the way out.
+    """
 
-ARGUMENTS, RESULT = "_hitl_arguments", "_hitl_result"
-# Of the suspicious texts of a result so many are asked about at a time, in code of at most so many characters.
-MOST_ASKED = 200
-LONGEST_ASKED = 100_000
+    pid: int
+    limits: Limits
+    fault: Fault | None = None
+
+    def __post_init__(self) -> None:
+        self._cpu_before = self._cpu()
+        used, data = self._memory()
+        # Copies of values need some more, but never so much that it is twice the limit.
+        self._most = max(used + self.limits.memory_bytes, self.limits.memory_bytes * 7 // 4)
+        bound = data + self._most - used
+        resource.prlimit(self.pid, resource.RLIMIT_DATA, (bound, resource.RLIM_INFINITY))
+
+    def look(self) -> None:
+        """End the worker if it is over a limit."""
+        if self._cpu() - self._cpu_before > self.limits.cpu_seconds:
+            self.fault = Fault("limit", over_cpu(self.limits))
+        elif self._memory()[0] > self._most:
+            self.fault = Fault("limit", over_memory(self.limits))
+        if self.fault:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _cpu(self) -> float:
+        # The clock of another process, as the C library's clock_getcpuclockid makes it.
+        return time.clock_gettime((~self.pid << 3) | 2)
+
+    def _memory(self) -> tuple[int, int]:
+        """Return the bytes in RAM, and those that it may write to."""
+        pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()
+        return int(pages[1]) * PAGE, int(pages[5]) * PAGE
 
 
 async def run_order(order: dict[str, Any], monty: AsyncMonty, asked: Asked) -> dict[str, Any]:
@@ -297,8 +283,13 @@ async def _run(driver: Driver, monty: AsyncMonty, entry: str, arguments: Mapping
         session = await lend(stack, monty, driver)
         clock = asyncio.timeout(driver.limits.wall_seconds)
         try:
-            async with clock, watching(session.worker_pid, driver.limits) as watch:
-                return await _watched(watch, _call(driver, session, entry, arguments))
+            async with clock, _watching(session.worker_pid, driver.limits) as watch:
+                try:
+                    return await _call(driver, session, entry, arguments)
+                except MontyCrashedError:
+                    if watch is None or watch.fault is None:
+                        raise
+                    raise Stopped(watch.fault) from None
         except TimeoutError:
             if not clock.expired():
                 raise
@@ -306,13 +297,25 @@ async def _run(driver: Driver, monty: AsyncMonty, entry: str, arguments: Mapping
         raise Stopped(Fault("limit", f"time: the tool takes longer than {longest}"))
 
 
-async def _watched(watch: Watch | None, work: Coroutine[Any, Any, Any]) -> Any:
+@asynccontextmanager
+async def _watching(pid: int | None, limits: Limits) -> AsyncIterator[Watch | None]:
+    """Watch the worker while the block runs; None where that cannot be done."""
+    if pid is None or not CAN_WATCH:
+        yield None
+        return
+    watch = Watch(pid, limits)
+    task = asyncio.create_task(_watch(watch))
     try:
-        return await work
-    except MontyCrashedError:
-        if watch is None or watch.fault is None:
-            raise
-        raise Stopped(watch.fault) from None
+        yield watch
+    finally:
+        task.cancel()
+
+
+async def _watch(watch: Watch) -> None:
+    with suppress(OSError):  # it has ended
+        while watch.fault is None:
+            await asyncio.sleep(LOOK_SECONDS)
+            watch.look()
 
 
 async def lend(stack: AsyncExitStack, monty: AsyncMonty, driver: Driver, stubs: str | None = None) -> AsyncMontySession:
@@ -323,10 +326,23 @@ async def lend(stack: AsyncExitStack, monty: AsyncMonty, driver: Driver, stubs: 
 
 
 def _checkout(monty: AsyncMonty, driver: Driver, stubs: str | None) -> AsyncMontySession:
+    limits = driver.limits
     modules: dict[str, ExternalModule] = {MODULE: module(driver.names, stubs)}
     return monty.checkout(
-        limits=_resource_limits(driver.limits, is_watched=CAN_WATCH and stubs is None),
-        os_policy=_os_policy(driver.powers),
+        limits={
+            # Its clock goes on while others have the processor.
+            "max_feed_duration_secs": limits.wall_seconds if CAN_WATCH and stubs is None else limits.cpu_seconds,
+            "max_memory": limits.memory_bytes,
+            "max_recursion_depth": limits.recursion,
+            "max_suspensions": limits.suspensions,
+            "max_total_sleep_secs": limits.sleep_seconds,
+        },
+        # Clock and chance are the interpreter's own once granted; sleeping stays the driver's, for its limits.
+        os_policy={
+            "datetime": "system" if "now" in driver.powers else "call_host",
+            "random_start": "system" if "random" in driver.powers else "call_host",
+            "sleep": "call_host",
+        },
         external_modules=modules | helpers.modules(driver.powers if stubs is not None else None),
         type_check=stubs is not None,
         type_check_format="json",
@@ -372,21 +388,30 @@ def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _resource_limits(limits: Limits, *, is_watched: bool) -> ResourceLimits:
-    return {
-        # Its clock goes on while others have the processor.
-        "max_feed_duration_secs": limits.wall_seconds if is_watched else limits.cpu_seconds,
-        "max_memory": limits.memory_bytes,
-        "max_recursion_depth": limits.recursion,
-        "max_suspensions": limits.suspensions,
-        "max_total_sleep_secs": limits.sleep_seconds,
-    }
+def _helped(name: str, snapshot: AsyncFunctionSnapshot, limits: Limits) -> Answer:
+    what = f"the arguments of {name}"
+    crossing = Crossing(what, limits.argument_bytes, limits.named("argument_bytes"))
+    try:
+        crossing.check(snapshot.args)
+        crossing.check(snapshot.kwargs)
+    except Unfit as unfit:
+        return _error(ValueError if isinstance(unfit, TooLarge) else TypeError, str(unfit))
+    try:
+        value = helpers.FUNCTIONS[name](*snapshot.args, **snapshot.kwargs)
+        Crossing(f"the result of {name}", HELPER_RESULT_BYTES).check(value)
+    except Unfit:
+        return _error(ValueError, f"the result of {name} is larger than {in_words(HELPER_RESULT_BYTES)}")
+    except MemoryError:
+        raise Stopped(Fault("limit", f"memory: what {name} makes of its arguments is too large")) from None
+    except TELLABLE as error:
+        kind = next(each for each in TELLABLE if isinstance(error, each))
+        return _error(kind, str(error.args[0]) if len(error.args) == 1 else str(error))
+    except Exception as error:
+        # Only the type: the message may quote what the tool passed, and with it forge a line of the log.
+        logger.exception("the helper %s failed with %s", name, type(error).__name__, exc_info=False)  # noqa: LOG007
+        return _error(ValueError, f"{name} failed")
+    return {"return_value": value}
 
 
-def _os_policy(powers: frozenset[str]) -> OSPolicy:
-    """Clock and chance are the interpreter's own once granted; sleeping stays the driver's, for its limits."""
-    return {
-        "datetime": "system" if "now" in powers else "call_host",
-        "random_start": "system" if "random" in powers else "call_host",
-        "sleep": "call_host",
-    }
+def _error(kind: type[Exception], message: str) -> ExternalExceptionData:
+    return {"exc_type": cast("Any", kind.__name__), "message": message}

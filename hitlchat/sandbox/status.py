@@ -1,7 +1,7 @@
 """The state of the sandbox, for an administrator's page."""
 
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 
 from django.conf import settings
 
@@ -75,13 +75,6 @@ def status() -> Status:
         most_workers=settings.TOOL_WORKERS,
         workers=started.size if started else 0,
         is_started=started is not None and started.size > 0,
-        interpreter=_interpreter(),
+        interpreter=f"pydantic-monty {version('pydantic-monty')}",
         failure=started.failure if started else "",
     )
-
-
-def _interpreter() -> str:
-    try:
-        return f"pydantic-monty {version('pydantic-monty')}"
-    except PackageNotFoundError:
-        return "pydantic-monty, not installed"

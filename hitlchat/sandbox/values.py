@@ -17,6 +17,11 @@ MAX_DEPTH = 100
 MAX_INTEGER_BITS = 4096
 # What a list or dict counts for besides its parts: little as text, but not in memory.
 CONTAINER = 16
+# What may cross in calls of helper functions as it is.
+PLAIN = (type(None), bool, float, date, datetime, time, timedelta)
+# An exponent is a few characters, and a number of that many digits to whoever calculates with it.
+DECIMAL_DIGITS = 400
+EACH = 4
 
 
 class Unfit(Exception):
@@ -95,21 +100,14 @@ def _scalar(value: object, meter: Meter, path: str, *, finite: bool = True) -> A
     if type(value) is int:
         return _integer(value, meter, path)
     if type(value) is float or isinstance(value, Decimal):
-        return _fraction(value, meter, path, finite=finite)
+        if finite and not math.isfinite(value):
+            raise Unfit(f"{_where(meter, path)}: JSON cannot hold {value}")
+        meter.add(8 if isinstance(value, float) else 2 + len(str(value)))
+        return str(value) if isinstance(value, Decimal) else value
     if isinstance(value, date):
         meter.add(26)
         return value.isoformat()
     raise Unfit(f"{_where(meter, path)}: JSON cannot hold a value of type {type_name(value)}")
-
-
-def _fraction(value: float | Decimal, meter: Meter, path: str, *, finite: bool) -> float | str:
-    if finite and not math.isfinite(value):
-        raise Unfit(f"{_where(meter, path)}: JSON cannot hold {value}")
-    if isinstance(value, Decimal):
-        meter.add_text(str(value))
-        return str(value)
-    meter.add(8)
-    return value
 
 
 def _integer(value: int, meter: Meter, path: str) -> int:
@@ -172,12 +170,6 @@ def suspects(value: object, path: str = "") -> Iterator[str]:
 
 def _looks_printed(text: str) -> bool:
     return len(text) < 1000 and (text[:1] == "<" or text[-1:] == ")" or "..." in text or text.startswith("hitl"))
-
-
-PLAIN = (type(None), bool, float, date, datetime, time, timedelta)
-# An exponent is a few characters, and a number of that many digits to whoever calculates with it.
-DECIMAL_DIGITS = 400
-EACH = 4
 
 
 class Crossing:

@@ -19,6 +19,13 @@ LENGTH = struct.Struct(">I")
 # Above what the limits let through in one frame; a longer one is a mistake of ours.
 FRAME_BYTES = 64 * 1024 * 1024
 PIECE = 256 * 1024
+READ: dict[str, Callable[[str], Any]] = {
+    "decimal": Decimal,
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+}
+
+HostAnswer = dict[str, Any]
 
 
 class Closed(Exception):
@@ -103,9 +110,6 @@ class Channel:
         return READ[kind](text)
 
 
-HostAnswer = dict[str, Any]
-
-
 class Asked:
     """The questions of one run. An answer is `{"value": …}` or `{"error": [type, message]}`."""
 
@@ -131,13 +135,6 @@ class Asked:
         self._open[number] = asyncio.get_running_loop().create_future()
         await self._channel.send({"call": number, **question})
         return await self._open[number]
-
-
-READ: dict[str, Callable[[str], Any]] = {
-    "decimal": Decimal,
-    "datetime": datetime.fromisoformat,
-    "date": date.fromisoformat,
-}
 
 
 @dataclass

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from hitlchat.sandbox import Fault, Limits, close, run
 from hitlchat.sandbox.limits import in_words
-from hitlchat.sandbox.watch import Watch
+from hitlchat.sandbox.session import Watch
 from tests.waiting import soon
 
 CPU = Limits(cpu_seconds=0.2)
