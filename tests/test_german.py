@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from hitlchat.agent import asking, conversations, runs
 from hitlchat.agent.models import Conversation
-from hitlchat.base import form_views, sentences
+from hitlchat.base import forms, sentences
 from hitlchat.base.durations import span
 from hitlchat.base.forms import Field
 from hitlchat.gate import card, decide, oversight, question, schema, staleness
@@ -296,7 +296,7 @@ def test_what_the_check_of_code_advises_is_in_german(german: Client, code: str, 
 def test_hints_of_forms_are_in_german() -> None:
     number = Field("n", "integer", "N", required=True, least=1, most=5)
     text = Field("t", "text", "T", required=False, most=20, format="email")
-    hints = [form_views.view(0, each, (), "").hint for each in (number, text)]
+    hints = [forms.view(0, each, (), "").hint for each in (number, text)]
     with override("de"):
         assert [sentences.translated_parts(each) for each in hints] == [
             "eine ganze Zahl, 1 bis 5",

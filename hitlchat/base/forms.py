@@ -1,16 +1,20 @@
-"""The fields of a form that somebody else made up, and the check of what a person answers."""
+"""The fields of a form that somebody else made up, the check of what a person answers, and what pages show of them:
+text as text, each field with what is expected and what is wrong with it.
+"""
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from hitlchat.base import expressions
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
+from hitlchat.base.sentences import part
+from hitlchat.base.visible import Seen, see
 
 Kind = Literal["text", "integer", "number", "boolean", "one", "many"]
 Value = str | int | float | bool | list[str]
@@ -19,6 +23,14 @@ LONGEST_TEXT = 10_000
 # JavaScript's, which is what most servers can hold.
 LARGEST_INTEGER = 2**53 - 1
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(?:\.[^@\s.]+)+")
+MOST_RADIOS = 6
+LONGEST_LINE = 200
+_INPUTS = {"email": "email", "uri": "url", "date": "date"}
+_EXAMPLES = {
+    "date-time": part("such as 2027-01-31T18:00:00Z"),
+    "uri": part("a whole address"),
+    "email": part("an e-mail address"),
+}
 
 
 class BadValue(ValueError):
@@ -73,7 +85,7 @@ class Field:
                 return self._number(value)
 
     def read(self, typed: Sequence[str]) -> Value | None:
-        """Return what a form sent for it; None if that is nothing. BadValue."""
+        """Return the value that a form sent for the field; None if it sent nothing. BadValue."""
         if self.kind == "many":
             chosen = [text for text in typed if text]
             return self.check(chosen) if chosen or self.required else None
@@ -106,8 +118,8 @@ class Field:
             raise BadValue(f"Write at least {least:,.0f} characters.")
         if len(value) > most:
             raise BadValue(f"Write at most {most:,.0f} characters, not {len(value):,}.")
-        if said := _FORMATS.get(self.format, _any)(value):
-            raise BadValue(said)
+        if self.format in _FORMATS and (wrong := _FORMATS[self.format](value)):
+            raise BadValue(wrong)
         if self.pattern and not _matches(self.pattern, value):
             raise BadValue("It does not have the form that is asked for.")
         return value
@@ -149,49 +161,6 @@ class Field:
         if self.most is not None and len(chosen) > self.most:
             raise BadValue(f"Choose at most {self.most:g}.")
         return chosen
-
-
-def _any(_text: str) -> str:
-    return ""
-
-
-def _email(text: str) -> str:
-    return "" if len(text) <= 254 and _EMAIL.fullmatch(text) else "Write an e-mail address, such as ann@shop.example."
-
-
-def _uri(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        parts = urlsplit("")
-    fits = parts.scheme and (parts.netloc or parts.path) and not re.search(r"\s", text)
-    return "" if fits else "Write a whole address, such as https://shop.example/page."
-
-
-def _date(text: str) -> str:
-    try:
-        fits = len(text) == 10 and bool(date.fromisoformat(text))
-    except ValueError:
-        fits = False
-    return "" if fits else "Write a date as year, month and day, such as 2027-01-31."
-
-
-def _date_time(text: str) -> str:
-    try:
-        fits = datetime.fromisoformat(text).tzinfo is not None and text[10:11] in {"T", "t", " "}
-    except ValueError:
-        fits = False
-    return "" if fits else "Write date, time and zone, such as 2027-01-31T18:00:00Z."
-
-
-def _matches(pattern: str, text: str) -> bool:
-    """Match in an engine that takes linear time; nothing matches a pattern that is too costly or none."""
-    found = expressions.compiled(pattern)
-    return found is not None and found.isinstance_python(text)
-
-
-_FORMATS = {"email": _email, "uri": _uri, "date": _date, "date-time": _date_time}
-FORMATS = frozenset(_FORMATS)
 
 
 def missing(field: Field) -> str:
@@ -241,3 +210,169 @@ def read(fields: Sequence[Field], typed: Sequence[Sequence[str]]) -> dict[str, V
     if errors:
         raise BadAnswer(errors)
     return values
+
+
+@dataclass(frozen=True)
+class Choice:
+    value: str
+    title: Seen
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class FieldView:
+    """`name` is what the form sends it as: the server's own name might be one of ours."""
+
+    name: str
+    title: Seen
+    description: Seen | None
+    hint: str
+    widget: str
+    input: str
+    text: str
+    choices: tuple[Choice, ...]
+    required: bool
+    error: str
+
+    @property
+    def described_by(self) -> tuple[str, ...]:
+        """Endings of the ids of what explains it."""
+        parts = {"about": self.description, "hint": self.hint, "error": self.error}
+        return tuple(name for name, part in parts.items() if part)
+
+
+def field_name(index: int) -> str:
+    return f"f{index}"
+
+
+def view(index: int, field: Field, given: Sequence[str], error: str) -> FieldView:
+    return FieldView(
+        name=field_name(index),
+        title=see(field.title),
+        description=see(field.description) if field.description else None,
+        hint=_hint(field),
+        widget=_widget(field),
+        input=_INPUTS.get(field.format, "text"),
+        text=given[-1] if given else "",
+        choices=_choices(field, given),
+        required=field.required,
+        error=error,
+    )
+
+
+def prefilled(field: Field) -> list[str]:
+    """The server's own suggestion, in plain sight."""
+    value: Value | None = field.default
+    match value:
+        case None:
+            return []
+        case bool():
+            return ["yes" if value else "no"]
+        case list():
+            return value
+        case _:
+            return [str(value)]
+
+
+def _widget(field: Field) -> str:
+    match field.kind:
+        case "boolean":
+            return "radios"
+        case "one":
+            return "radios" if len(field.options) <= MOST_RADIOS else "select"
+        case "many":
+            return "boxes"
+        case "integer" | "number":
+            return "number"
+        case "text":
+            is_long = field.most is None or field.most > LONGEST_LINE
+            return "lines" if is_long and not field.format else "line"
+
+
+def _choices(field: Field, given: Sequence[str]) -> tuple[Choice, ...]:
+    if field.kind == "boolean":
+        pairs = [("yes", "Yes"), ("no", "No")]
+    else:
+        pairs = [(option.value, option.title) for option in field.options]
+    chosen = set(given)
+    found = [Choice(value, see(title), value in chosen) for value, title in pairs]
+    if pairs and field.kind != "many" and not field.required:
+        found.append(Choice("", see("No answer"), not chosen - {""}))
+    return tuple(found)
+
+
+def _hint(field: Field) -> str:
+    """Return what is expected, in our own words."""
+    match field.kind:
+        case "text":
+            words = [_EXAMPLES.get(field.format, ""), _range(field, " characters", LONGEST_TEXT)]
+        case "integer" | "number":
+            kind = part("a whole number") if field.kind == "integer" else part("a number")
+            words = [kind, _range(field, "", LARGEST_INTEGER)]
+        case "many":
+            words = [part("any number of them") if field.least is None else ""]
+            words.append(_range(field, " of them", len(field.options)))
+        case _:
+            words = []
+    return ", ".join(filter(None, words))
+
+
+def _range(field: Field, what: str, largest: int) -> str:
+    least, most = field.least, None if field.most is None or field.most >= largest else field.most
+    if what == " characters" and least == 1 and field.required:
+        # That it must be filled in says as much.
+        least = None
+    if least and most:
+        bounds = f"{least:g} to {most:g}"
+    elif least is not None and (least or not what):
+        bounds = f"at least {least:g}"
+    else:
+        bounds = "" if most is None else f"at most {most:g}"
+    return f"{bounds}{what}" if bounds else ""
+
+
+def _email(text: str) -> str:
+    return "" if len(text) <= 254 and _EMAIL.fullmatch(text) else "Write an e-mail address, such as ann@shop.example."
+
+
+def _uri(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        parts = urlsplit("")
+    fits = parts.scheme and (parts.netloc or parts.path) and not re.search(r"\s", text)
+    return "" if fits else "Write a whole address, such as https://shop.example/page."
+
+
+def _date(text: str) -> str:
+    try:
+        fits = len(text) == 10 and bool(date.fromisoformat(text))
+    except ValueError:
+        fits = False
+    return "" if fits else "Write a date as year, month and day, such as 2027-01-31."
+
+
+def _date_time(text: str) -> str:
+    try:
+        fits = datetime.fromisoformat(text).tzinfo is not None and text[10:11] in {"T", "t", " "}
+    except ValueError:
+        fits = False
+    return "" if fits else "Write date, time and zone, such as 2027-01-31T18:00:00Z."
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Match in an engine that takes linear time; nothing matches a pattern that is too costly or none."""
+    found = expressions.compiled(pattern)
+    return found is not None and found.isinstance_python(text)
+
+
+_FORMATS = {"email": _email, "uri": _uri, "date": _date, "date-time": _date_time}
+FORMATS = frozenset(_FORMATS)
+
+
+# The results of `_range`.
+RANGES: Final = (
+    *(part("{least} to {most}"), part("at least {least}"), part("at most {most}")),
+    *(part("{least} to {most} characters"), part("at least {least} characters"), part("at most {most} characters")),
+    *(part("{least} to {most} of them"), part("at least {least} of them"), part("at most {most} of them")),
+)

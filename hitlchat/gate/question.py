@@ -10,10 +10,9 @@ from typing import Any, Final, Protocol
 
 from django.utils.translation import gettext_noop
 
-from hitlchat.base import canonical, form_views
+from hitlchat.base import canonical, forms
 from hitlchat.base.canonical import storable
-from hitlchat.base.form_views import FieldView, field_name
-from hitlchat.base.forms import BadAnswer, Field, Kind, Option, Value, checked
+from hitlchat.base.forms import BadAnswer, Field, FieldView, Kind, Option, Value, checked, field_name
 from hitlchat.base.visible import Seen, see
 from hitlchat.secrets.detection import seems_to_ask
 
@@ -158,7 +157,7 @@ def asking_of(
     form = fields(arguments)
     texts: Sequence[Sequence[str]] = typed if typed is not None else [()] * len(form)
     views = [
-        form_views.view(index, field, text, (errors or {}).get(field.name, ""))
+        forms.view(index, field, text, (errors or {}).get(field.name, ""))
         for index, (field, text) in enumerate(zip(form, texts, strict=True))
     ]
     return Asking(see(str(arguments["question"])), tuple(views), _seems_secret(arguments, form))

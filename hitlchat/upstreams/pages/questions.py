@@ -15,9 +15,8 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import HtmxRequest, person
-from hitlchat.base import database, form_views
-from hitlchat.base.form_views import FieldView, field_name
-from hitlchat.base.forms import BadAnswer, read
+from hitlchat.base import database, forms
+from hitlchat.base.forms import BadAnswer, FieldView, field_name, read
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate.actor import actor_of
@@ -72,9 +71,9 @@ def card(
     """`question` with its call. `typed`: what stood in the form, with what is wrong with it by the fields' names."""
     is_open = is_answerable(question)
     fields = fields_of(question.schema) if is_open and not question.url else ()
-    texts = typed if typed is not None else [form_views.prefilled(field) for field in fields]
+    texts = typed if typed is not None else [forms.prefilled(field) for field in fields]
     views = [
-        form_views.view(index, field, given, (errors or {}).get(field.name, ""))
+        forms.view(index, field, given, (errors or {}).get(field.name, ""))
         for index, (field, given) in enumerate(zip(fields, texts, strict=True))
     ]
     return QuestionCard(
