@@ -62,7 +62,9 @@ def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> Tool:
     `confirmed`: a person said that it may run unseen, and may have its name. AuthoringError, OnlyPeople, NotConfirmed.
     """
     sound = check(draft)
-    _check_new(sound, actor)
+    if _is_program(actor) and sound.risk_level > 0 and (sound.hitl_mode != HitlMode.REQUIRED or _looks_ahead(sound)):
+        raise OnlyPeople(NEEDS_PERSON)
+    _check_critical(sound, actor)
     _check_condition(sound, actor)
     weaker = loosening.weaker_from_start(draft.name, tools.inherited(draft.name, _guard(sound)))
     if weaker and _is_program(actor):
@@ -103,7 +105,12 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed
             sound = check(draft, spec.stored_variables(present.script))
             if (sound.draft.condition, sound.signature.input_schema) != (present.condition, present.input_schema):
                 _check_condition(sound, actor)
-            _check_change(present, sound, actor, confirmed=confirmed)
+            if _is_program(actor) and _loosens(present, sound):
+                raise OnlyPeople(NEEDS_PERSON)
+            loosening.require(present.name, _weaker(present, sound), confirmed=confirmed)
+            before = (present.definition_hash, present.hitl_mode, present.condition)
+            if before != (sound.definition_hash, sound.hitl_mode, sound.draft.condition):
+                _check_critical(sound, actor)
             _store(present, sound, actor)
     except IntegrityError as error:
         raise NameTaken(name) from error
@@ -119,8 +126,6 @@ def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
     if not is_other and before == after | {"capabilities": sound.capabilities.as_json()}:
         return
     rules_changed = (sound.hitl_mode, sound.draft.condition) != (tool.hitl_mode, tool.condition)
-    if not script.versions.exists():  # saved before versions were kept
-        versions.record(script, draft_of(tool), tool.definition_hash, script.author_id)
     version = script.version + 1
     # Whoever edits a tool of the library makes it their own; giving its variables values is no edit.
     content = (sound.draft.code, sound.capabilities.as_json())
@@ -224,13 +229,6 @@ def _check_condition(sound: Checked, actor: Actor) -> None:
         raise AuthoringError({"condition": fault})
 
 
-def _check_new(sound: Checked, actor: Actor) -> None:
-    """OnlyPeople, or AuthoringError: `actor` may not make this tool."""
-    if _is_program(actor) and sound.risk_level > 0 and (sound.hitl_mode != HitlMode.REQUIRED or _looks_ahead(sound)):
-        raise OnlyPeople(NEEDS_PERSON)
-    _check_critical(sound, actor)
-
-
 def _guard(sound: Checked) -> Guard:
     return loosening.guard_in(vars(sound.draft) | {"hitl_mode": sound.hitl_mode.value, "risk_level": sound.risk_level})
 
@@ -240,16 +238,6 @@ def _weaker(tool: Tool, sound: Checked) -> tuple[str, ...]:
     name = sound.draft.name
     by_name = loosening.weaker_name(name, tool.pk) if name != tool.name else ()
     return loosening.weaker(guard_of(tool), _guard(sound)) + by_name
-
-
-def _check_change(tool: Tool, sound: Checked, actor: Actor, *, confirmed: bool) -> None:
-    """OnlyPeople, AuthoringError: `actor` may not make `tool` what `sound` is. NotConfirmed: it would ask less."""
-    if _is_program(actor) and _loosens(tool, sound):
-        raise OnlyPeople(NEEDS_PERSON)
-    loosening.require(tool.name, _weaker(tool, sound), confirmed=confirmed)
-    before = (tool.definition_hash, tool.hitl_mode, tool.condition)
-    if before != (sound.definition_hash, sound.hitl_mode, sound.draft.condition):
-        _check_critical(sound, actor)
 
 
 def _check_critical(sound: Checked, actor: Actor) -> None:

@@ -26,13 +26,10 @@ SOURCE = "studio"
 MOST_TAGS = 10
 TAG = re.compile(r"[a-z0-9][a-z0-9 +#.-]{0,31}")
 
-
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 OBJECT: Schema = {"type": "object"}
 LONGEST_DESCRIPTION = 4000
-# What a JSON may lack that was made before there were these.
-LATER: dict[str, Any] = {"signedInOnly": False}
 
 
 def closed(required: list[str], properties: Schema) -> Schema:
@@ -135,10 +132,7 @@ class Checked:
 
     @property
     def facts(self) -> list[str]:
-        """Return what the tool can do, for the person who decides.
-
-        Also that the server adds secrets to what it sends.
-        """
+        """Return what the tool can do, for the person who decides, also that the server adds secrets to it."""
         secrets = tuple(each.name for each in self.variables if each.secret)
         return self.capabilities.sentences() + (
             [translatable(f"It uses {listed(secrets)}, kept secret on this server.")] if secrets else []
@@ -256,13 +250,10 @@ def as_json(draft: Draft) -> dict[str, Any]:
 
 
 def complete(snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON of a draft with every field that there is now. Raises: Unreadable."""
-    if not isinstance(snapshot, Mapping):
+    """Return the JSON of a draft, which has each field. Raises: Unreadable."""
+    if not isinstance(snapshot, Mapping) or snapshot.keys() != WORDS.keys():
         raise Unreadable
-    found = LATER | {**snapshot}
-    if found.keys() != WORDS.keys():
-        raise Unreadable
-    return found
+    return {**snapshot}
 
 
 def from_json(snapshot: Mapping[str, Any]) -> Draft:

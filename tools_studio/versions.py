@@ -105,18 +105,12 @@ def saves(newest_first: Iterable[ScriptVersion]) -> Iterator[Save]:
 
 def changed_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """The JSON names of what differs, in the order in which people think of a tool."""
-    old, new = {**spec.LATER, **old}, {**spec.LATER, **new}
     known = [key for key in spec.WORDS if old.get(key) != new.get(key)]
     return known + sorted(key for key in {**old, **new} if key not in spec.WORDS and old.get(key) != new.get(key))
 
 
-def difference(before: ScriptVersion, after: ScriptVersion) -> Difference:
-    """Return how `after` differs from `before`. Unreadable: one of them is in a form that is no longer understood."""
-    return compare(before.draft, after.draft)
-
-
 def compare(old: dict[str, Any], new: dict[str, Any]) -> Difference:
-    """The same for two tools as their JSON."""
+    """Return how two tools differ as their JSON. Unreadable: one is in a form that is no longer understood."""
     old, new = spec.complete(old), spec.complete(new)
     changes = [Change(key, _text(old[key]), _text(new[key])) for key in changed_fields(old, new) if key != "code"]
     return Difference(lines(old["code"], new["code"]), changes)

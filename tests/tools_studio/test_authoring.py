@@ -95,13 +95,6 @@ def test_every_save_that_changes_something_is_a_version_with_its_author(make_too
     assert [(row.number, row.draft["title"], row.author) for row in kept] == [(1, "", alice), (2, "Echo", alice)]
 
 
-def test_a_tool_from_before_versions_were_kept_loses_nothing(make_tool: MakeTool, alice: User) -> None:
-    tool = make_tool("echo", title="First")
-    ScriptVersion.objects.all().delete()
-    authoring.amend(tool, {"title": "Second"}, signed_in(alice), confirmed=True)
-    assert [row.draft["title"] for row in ScriptVersion.objects.all()] == ["Second", "First"]
-
-
 def test_saving_the_same_definition_keeps_what_waits(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
     call = waiting_call(alice, tool)

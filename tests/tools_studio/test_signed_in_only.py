@@ -1,6 +1,5 @@
 """“A signed-in person must decide” in the Studio: turned on by whoever may author, off by people who mean it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import Tool
 from tests.api.conftest import ProgramOf, problem, program_of
 from tests.conftest import ECHO, MakeTool, signed_in
-from tools_studio import authoring, exchange, importing, spec, versions
+from tools_studio import authoring, exchange, importing, versions
 from tools_studio.models import ScriptVersion
 
 __all__ = ["program_of"]
@@ -101,16 +100,3 @@ def test_an_earlier_version_does_not_turn_it_off(alice: User, make_tool: MakeToo
     assert save_of_it.words == "title, signed-in person decides"
     restored = authoring.restore(ScriptVersion.objects.get(number=1), signed_in(alice), confirmed=True)
     assert (restored.title, restored.signed_in_only) == ("", True)
-
-
-def test_a_version_from_before_there_was_the_setting_can_be_read_compared_and_restored(
-    alice: User, make_tool: MakeTool
-) -> None:
-    tool = make_tool("echo", hitl_mode="REQUIRED")
-    old = ScriptVersion.objects.get()
-    del old.draft["signedInOnly"]
-    old.save(update_fields=["draft"])
-    authoring.change(tool, replace(spec.draft_of(tool), title="Another"), signed_in(alice), confirmed=True)
-    old, new = ScriptVersion.objects.order_by("number")
-    assert [change.field for change in versions.difference(old, new).changes] == ["title"]
-    assert authoring.restore(old, signed_in(alice), confirmed=True).title == ""

@@ -67,7 +67,7 @@ def test_a_secret_is_in_no_version_and_a_save_that_changes_only_it_says_so(make_
 
 
 def test_the_difference_of_two_versions_is_shown_line_by_line_and_field_by_field(saved: Tool, author: Client) -> None:
-    found = versions.difference(version(1), version(3))
+    found = versions.compare(version(1).draft, version(3).draft)
     assert [(line.kind, line.text.strip()) for line in found.code if line.kind in ("gone", "come")] == [
         ("gone", "return text"), ("come", "return text * 2"),
     ]  # fmt: skip

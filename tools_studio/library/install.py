@@ -23,17 +23,6 @@ FILE_CHANGED = "its file in the library does not match its recorded hash."
 ROW_CHANGED = "what is stored of it was changed from outside and does not match its recorded hash."
 # The fields of a tool that an update brings along, beside its code.
 WORDS_AND_POWERS = ("title", "group", "category", "tags", "capabilities", "prompt_template", "example")
-# The first six tools, installed before fingerprints were kept beside an installed tool.
-EARLIER = frozenset(
-    {
-        "ba0d6669ae4959fea374df53ff1e6c0679a331cbe897de236000c18b6251eaf1",
-        "bef4f01fba69cd00ba5f9f347fc474fff8c421ff648f1933b6068e3d187fd7fc",
-        "431d4266cb0905381b1c9b419c89b05bc3774790d6c2645b35d0c0f6f1ae3c48",
-        "e668d925604934aefe3001f749fe6d5d355ae38be621ee9e10b18531fc368daf",
-        "b0412b020e9266bc36caf1d2bf51153a1cea5e0f376cd447bbda83f3b929344b",
-        "58fb0868f54033b39ebefdf3483784a3491a7c641a228355dbe9381ca57ee8c0",
-    }
-)
 
 
 def revoke(script: Script, reason: str) -> None:
@@ -59,11 +48,7 @@ def revoke_changed() -> None:
             revoke(script, ROW_CHANGED)
 
 
-def install(
-    shipment: Iterable[ShippedTool] = TOOLS,
-    recorded: Mapping[str, str] | None = None,
-    earlier: frozenset[str] = EARLIER,
-) -> int:
+def install(shipment: Iterable[ShippedTool] = TOOLS, recorded: Mapping[str, str] | None = None) -> int:
     """Add those of `shipment` that were never installed here, and return how many.
 
     What was deleted stays deleted, and a name that is taken is left alone. A tool whose file does not match its hash in
@@ -71,11 +56,7 @@ def install(
     """
     revoke_changed()
     recorded = record.recorded() if recorded is None else recorded
-    there = {
-        script.tool.name: script
-        for script in Script.objects.select_related("tool")
-        if script.shipped or fingerprint(script.code, script.capabilities) in earlier
-    }
+    there = {script.tool.name: script for script in Script.objects.exclude(shipped="").select_related("tool")}
     shipments = set(Shipment.objects.values_list("name", flat=True))
     added = 0
     for shipped in shipment:

@@ -52,7 +52,7 @@ def compared(request: HttpRequest, name: str, before: int, after: int) -> HttpRe
     old, new = (get_object_or_404(_of(tool), number=number) for number in (before, after))
     context: dict[str, Any] = {"old": old, "new": new, "numbers": _of(tool).values_list("number", flat=True)[:500]}
     try:
-        context["difference"] = versions.difference(old, new)
+        context["difference"] = versions.compare(old.draft, new.draft)
         context["weaker"] = authoring.weaker(old, tool)
     except Unreadable as error:
         context["unreadable"] = str(error)

@@ -34,16 +34,14 @@ def ship(tmp_path: Path) -> Ship:
     """Install other tools, from files of the test's own; `as_recorded` False leaves the record as it was."""
     recorded: dict[str, str] = {}
 
-    def install_these(
-        *tools: ShippedTool, code: str = CODE, as_recorded: bool = True, earlier: frozenset[str] = frozenset()
-    ) -> int:
+    def install_these(*tools: ShippedTool, code: str = CODE, as_recorded: bool = True) -> int:
         for tool in tools:
             (tmp_path / tool.group).mkdir(exist_ok=True)
             (tmp_path / tool.group / f"{tool.name}.py").write_text(code, encoding="utf-8")
         ours = [replace(tool, folder=tmp_path) for tool in tools]
         if as_recorded:
             recorded.update({tool.name: record.of_file(tool) for tool in ours})
-        return install(ours, recorded, earlier)
+        return install(ours, recorded)
 
     return install_these
 
@@ -232,14 +230,6 @@ def test_editing_a_revoked_tool_in_the_studio_makes_it_ones_own(ship: Ship, alic
     authoring.amend(Tool.objects.get(name="say"), {"code": CODE + "# mine\n"}, signed_in(alice))
     install((), {})
     assert (script_of().shipped, script_of().revoked) == ("", "")
-
-
-def test_a_tool_of_the_first_version_is_taken_along(ship: Ship) -> None:
-    ship(shipped())
-    Script.objects.update(shipped="", category="Custom")
-    first = frozenset({record.fingerprint(CODE, {})})
-    assert ship(shipped(), code=CODE.replace("as it", "how it"), earlier=first) == 0
-    assert ("how it" in script_of().code, script_of().category, script_of().version) == (True, "Text", 2)
 
 
 def test_one_that_needs_to_be_set_up_stays_a_draft_and_the_log_says_why(
