@@ -17,6 +17,7 @@ PREFIX = "arg-"
 EMPTY = "empty-"
 OUT, NULL, TEXT = "out", "null", "text"
 _MEANINGS: Final = {OUT: _("leave it out"), NULL: _("send null"), TEXT: _("send an empty text")}
+_EXPECTED: Final = {"integer": "a whole number", "number": "a number"}
 DEEPEST_SAMPLE = 3
 
 Schema = dict[str, Any]
@@ -103,7 +104,11 @@ def arguments(schema: Schema, typed: QueryDict, given: Arguments | None = None) 
         # A browser sends each line's end as two characters.
         text = str(typed.get(field.html_name, "")).replace("\r\n", "\n")
         if text:
-            found[field.name] = _value(field, text)
+            try:
+                found[field.name] = text if field.kind == "text" else canonical.loads(text)
+            except canonical.NotJson as error:
+                expected = _EXPECTED.get(field.kind, 'JSON, such as [1, 2] or {"a": 1}')
+                raise BadInput(field.name, f"expected {expected}.") from error
             continue
         is_there = field.html_name in typed or field.required
         match field.typed(typed).empty if is_there else OUT:
@@ -116,7 +121,9 @@ def arguments(schema: Schema, typed: QueryDict, given: Arguments | None = None) 
 
 def _field(name: str, part: Any, schema: Schema, given: Arguments | None, *, is_required: bool) -> Field:
     says = plain(part, schema)
-    kind, choices = _kind(says), _choices(says)
+    kind = _kind(says)
+    listed = says.choices or (((True, ""), (False, "")) if says.schema.get("type") == "boolean" else ())
+    choices = tuple((canonical.pretty(each), title or canonical.pretty(each)) for each, title in listed)
     is_null_by_default = not is_required and "default" in says.schema and says.schema["default"] is None
     meanings = (
         *([] if is_required else [OUT]),
@@ -128,6 +135,8 @@ def _field(name: str, part: Any, schema: Schema, given: Arguments | None, *, is_
     text = value if isinstance(value, str) and kind == "text" else canonical.pretty(value)
     if value is None and (not is_given or NULL in meanings or is_null_by_default):
         text = ""
+    # An argument that was there is empty when its field is emptied.
+    meant = OUT if not is_given else NULL if value is None else TEXT
     if kind == "choice" and NULL in meanings:
         choices = (*choices, ("null", "null"))
         text = "null" if value is None and is_given else text
@@ -141,14 +150,8 @@ def _field(name: str, part: Any, schema: Schema, given: Arguments | None, *, is_
         choices=choices,
         sample=_sample(says, schema),
         meanings=meanings,
-        empty=_meaning(meanings, value, is_given=is_given),
+        empty=meant if meant in meanings else next(iter(meanings), ""),
     )
-
-
-def _meaning(meanings: tuple[str, ...], value: Any, *, is_given: bool) -> str:
-    """Return what it means when the field of this value is emptied: that of an argument that was there is empty."""
-    wanted = OUT if not is_given else NULL if value is None else TEXT
-    return wanted if wanted in meanings else next(iter(meanings), "")
 
 
 def _kind(says: Plain) -> str:
@@ -163,22 +166,6 @@ def _kind(says: Plain) -> str:
             return "choice"
         case _:
             return "json"
-
-
-def _choices(says: Plain) -> tuple[tuple[str, str], ...]:
-    values = says.choices or (((True, ""), (False, "")) if says.schema.get("type") == "boolean" else ())
-    return tuple((canonical.pretty(value), title or canonical.pretty(value)) for value, title in values)
-
-
-def _value(field: Field, text: str) -> Any:
-    if field.kind == "text":
-        return text
-    try:
-        return canonical.loads(text)
-    except canonical.NotJson as error:
-        numbers = {"integer": "a whole number", "number": "a number"}
-        expected = numbers.get(field.kind, 'JSON, such as [1, 2] or {"a": 1}')
-        raise BadInput(field.name, f"expected {expected}.") from error
 
 
 def _sample(says: Plain, root: Schema) -> str:

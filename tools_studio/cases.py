@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
@@ -137,7 +137,10 @@ def text_of(value: Any) -> str:
 
 
 def _judged(case: TestCase, call: ToolCall) -> Outcome:
-    error = _error(call)
+    # What went wrong in the tool, or with its arguments.
+    error = str((call.error or {}).get("message", "")) if call.status == Status.FAILED else None
+    if call.status == Status.REJECTED:
+        error = call.reason
     if case.expectation == Expectation.FAILS:
         return _failing(str(case.expected or ""), call, error)
     if error is not None:
@@ -156,13 +159,6 @@ def _failing(wanted: str, call: ToolCall, error: str | None) -> Outcome:
     if wanted not in error:
         return Outcome("failed", "It failed as it was to, but says something else.", _against(wanted, error))
     return Outcome("passed")
-
-
-def _error(call: ToolCall) -> str | None:
-    """Return what went wrong in the tool, or with its arguments."""
-    if call.status == Status.REJECTED:
-        return call.reason
-    return str((call.error or {}).get("message", "")) if call.status == Status.FAILED else None
 
 
 def _against(expected: Any, actual: Any) -> list[diff.Line]:
@@ -231,7 +227,7 @@ def add(tool: Tool, case: Case, last_call: ToolCall | None = None) -> TestCase:
             raise AuthoringError({"name": f"A tool has at most {MOST_CASES} tests. Delete one first."})
         try:
             with transaction.atomic():
-                return _create(script, case, last_call)
+                return TestCase.objects.create(script=script, last_call=last_call, **asdict(case))
         except IntegrityError as error:
             raise AuthoringError({"name": f"There is a test named {case.name!r} already."}) from error
 
@@ -242,19 +238,11 @@ def put(tool: Tool, wanted: Iterable[Case]) -> None:
     for case in wanted:
         if found := problems(case):
             raise AuthoringError(found)
-        script.cases.filter(name=case.name).exclude(**_columns(case)).delete()
+        script.cases.filter(name=case.name).exclude(**asdict(case)).delete()
         if not script.cases.filter(name=case.name).exists():
-            _create(script, case, None)
+            TestCase.objects.create(script=script, **asdict(case))
     if script.cases.count() > MOST_CASES:
         raise AuthoringError({"name": f"Together with those it has, the tool would have over {MOST_CASES} tests."})
-
-
-def _create(script: Script, case: Case, last_call: ToolCall | None) -> TestCase:
-    return TestCase.objects.create(script=script, name=case.name, last_call=last_call, **_columns(case))
-
-
-def _columns(case: Case) -> dict[str, Any]:
-    return {"arguments": case.arguments, "expectation": case.expectation, "expected": case.expected}
 
 
 def of(row: TestCase) -> Case:

@@ -108,7 +108,12 @@ def inspect(name: str, code: str, declared: dict[str, Any], description: str = "
         granted = capabilities.parse(declared)
     except CapabilityError as error:
         findings.append(Finding(None, str(error)))
-    found = _signature(code, findings)
+    found: Signature | None = None
+    try:
+        found = signature.read(code)
+        signature.check_preview(code, found)
+    except SignatureError as error:
+        findings.append(Finding(error.line, str(error)))
     shown = granted or Capabilities()
     checked = async_to_sync(problems)(code, shown, advise=True)
     findings += [Finding(each.line, each.message, each.severity == "warning") for each in checked]
@@ -145,16 +150,6 @@ async def problems(code: str, granted: Capabilities, *, advise: bool = False) ->
         if each.line is not None and preview.offset < each.line <= last and each.line not in seen:
             seen.add(each.line)
             found.append(Problem(each.line, each.column, _in_preview(each.message, closed)))
-    return found
-
-
-def _signature(code: str, findings: list[Finding]) -> Signature | None:
-    found: Signature | None = None
-    try:
-        found = signature.read(code)
-        signature.check_preview(code, found)
-    except SignatureError as error:
-        findings.append(Finding(error.line, str(error)))
     return found
 
 

@@ -46,9 +46,20 @@ def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, Ho
         """Return a variable for what the server does with it itself, so that the tool need not see it."""
         return _one(name, known, "variable", known)
 
-    every = {
+    async def variable(name: str) -> str:
+        if name in values.secret:
+            raise PermissionError(f"{name} is a secret: expected secret({name!r}), or fetch(..., auth={name!r})")
+        return _one(name, values.plain, "plain variable", values.plain)
+
+    async def secret(name: str) -> str:
+        if name in values.plain:
+            raise ValueError(f"{name} is a plain variable: expected variable({name!r})")
+        return _one(name, values.secret, "secret", values.secret)
+
+    every: dict[str, HostFunction] = {
         "now": _now,
-        **_values(values),
+        "variable": variable,
+        "secret": secret,
         **store.store_grants(group),
         **grants(granted.files),
         **store.email_grants(granted.email),
@@ -68,20 +79,6 @@ def _refusing(name: str) -> HostFunction:
         raise PermissionError(f"{name} changes something, and a preview may only read")
 
     return refuse
-
-
-def _values(values: Resolved) -> dict[str, HostFunction]:
-    async def variable(name: str) -> str:
-        if name in values.secret:
-            raise PermissionError(f"{name} is a secret: expected secret({name!r}), or fetch(..., auth={name!r})")
-        return _one(name, values.plain, "plain variable", values.plain)
-
-    async def secret(name: str) -> str:
-        if name in values.plain:
-            raise ValueError(f"{name} is a plain variable: expected variable({name!r})")
-        return _one(name, values.secret, "secret", values.secret)
-
-    return {"variable": variable, "secret": secret}
 
 
 def _one(name: object, values: Mapping[str, str], kind: str, there_is: Iterable[str]) -> str:
@@ -129,13 +126,18 @@ def altered() -> Iterator[str]:
 
 
 def _differs(tool: Tool) -> str:
+    found: list[list[str]] = []
     try:
         # A tool that was saved before sections of docstrings were told apart says what it said then.
-        found = [_other_columns(tool, sections=sections) for sections in (True, False)]
+        for sections in (True, False):
+            sound = check(draft_of(tool), spec.stored_variables(tool.script), sections=sections)
+            now = spec.columns(sound, tool.script.version)
+            others = [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
+            if not others:
+                return ""
+            found.append(others)
     except UNSOUND as error:
         return translatable(f"The tool {tool.name} is not kept as it was saved: {error}.")
-    if not all(found):
-        return ""
     names = found[0]
     if "definition hash" in names:
         return translatable(
@@ -144,12 +146,6 @@ def _differs(tool: Tool) -> str:
     return translatable(
         f"What the tool {tool.name} says of itself is not what follows from its code: {', '.join(names)}."
     )
-
-
-def _other_columns(tool: Tool, *, sections: bool) -> list[str]:
-    sound = check(draft_of(tool), spec.stored_variables(tool.script), sections=sections)
-    now = spec.columns(sound, tool.script.version)
-    return [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
 
 
 def _is_other(version: ScriptVersion) -> bool:
@@ -218,15 +214,15 @@ class Loaded:
 class StudioSource:
     can_stop = True
 
+    def __init__(self) -> None:
+        # Definitions without a preview: asking about a call of theirs needs no look at the code.
+        self._plain: set[str] = set()
+
     def place_now(self, call: ToolCall) -> Share | None:
         return shares.now(str(call.caller_id))
 
     async def next_place(self, call: ToolCall, seconds: float, since: float) -> Share | None:
         return await shares.soon(str(call.caller_id), seconds, since=since)
-
-    def __init__(self) -> None:
-        # Definitions without a preview: asking about a call of theirs needs no look at the code.
-        self._plain: set[str] = set()
 
     def unfit(self, tool: Tool, arguments: dict[str, Any]) -> BadArguments | None:
         try:
@@ -263,7 +259,9 @@ class StudioSource:
         if loaded is None:
             return None
         if signature.preview_of(loaded.script.code) is None:
-            self._remember_plain(tool.definition_hash)
+            if len(self._plain) >= MOST_REMEMBERED:
+                self._plain.clear()
+            self._plain.add(tool.definition_hash)
             return None
         if loaded.obstacle:
             return Preview(error=loaded.obstacle)
@@ -278,11 +276,6 @@ class StudioSource:
 
     def altered(self) -> Iterator[str]:
         return altered()
-
-    def _remember_plain(self, definition_hash: str) -> None:
-        if len(self._plain) >= MOST_REMEMBERED:
-            self._plain.clear()
-        self._plain.add(definition_hash)
 
 
 def _masked(report: Report, hidden: Iterable[str]) -> Report:

@@ -42,7 +42,7 @@ def test_a_test_that_passed_offers_to_publish_and_the_state_follows(author: Clie
     shown = test(author, **{"arg-text": "hi"})
     assert "Publish version 1" in shown
     assert 'hx-swap-oob="true"' in shown
-    assert author.get("/studio/tools/echo").context["standing"].state == "ready"
+    assert author.get("/studio/tools/echo").context["stage"].state == "ready"
 
 
 @pytest.mark.guarantee("gate:one-funnel", "SR-32")

@@ -236,8 +236,15 @@ def _read_fetch(name: str, value: object) -> Fetch:
     mode = declared.get("mode")
     if mode not in ("public", "allowlist", "open"):
         _refuse(f"{name}.mode", 'expected "public", "allowlist" or "open"')
-    least = 1 if mode == "allowlist" else 0
-    named = _list(f"{name}.hosts", declared.get("hosts", []), least, HOSTS_CAP, "hosts")
+    hosts = set()
+    for host in _list(f"{name}.hosts", declared.get("hosts", []), int(mode == "allowlist"), HOSTS_CAP, "hosts"):
+        if (found := canonical(host)) is None:
+            _refuse(
+                f"{name}.hosts",
+                f"{host!r} is not an exact host such as api.example.com, api.example.com:8443 or http://intranet,"
+                " nor *.example.com",
+            )
+        hosts.add(found)
     settings: dict[str, Any] = {}
     if "methods" in declared:
         settings["methods"] = _methods(f"{name}.methods", declared["methods"])
@@ -247,18 +254,7 @@ def _read_fetch(name: str, value: object) -> Fetch:
     ):  # fmt: skip
         if key in declared:
             settings[column] = _number(f"{name}.{key}", declared[key], 0 if key == "redirects" else 1, most)
-    return Fetch(mode, tuple(sorted({_host(f"{name}.hosts", host) for host in named})), **settings)
-
-
-def _host(field: str, host: object) -> str:
-    found = canonical(host)
-    if found is None:
-        _refuse(
-            field,
-            f"{host!r} is not an exact host such as api.example.com, api.example.com:8443 or http://intranet,"
-            " nor *.example.com",
-        )
-    return found
+    return Fetch(mode, tuple(sorted(hosts)), **settings)
 
 
 def _methods(field: str, value: object) -> tuple[str, ...]:
@@ -339,20 +335,17 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
 
 
 def _fetch_words(fetch: Fetch) -> str:
-    hosts = _hosts(fetch)
-    return translatable(f"It can read from {hosts}.") if fetch.only_reads else translatable(f"It can reach {hosts}.")
-
-
-def _hosts(fetch: Fetch) -> str:
     if fetch.mode == "allowlist":
-        return listed(fetch.hosts)
-    if fetch.mode == "public":
-        if fetch.hosts:
-            return translatable(f"any public host on the internet, over https, and {listed(fetch.hosts)}")
-        return gettext_noop("any public host on the internet, over https")
-    if fetch.hosts:
-        return translatable(f"any public host on the internet, at any port, and {listed(fetch.hosts)}")
-    return gettext_noop("any public host on the internet, at any port")
+        hosts = listed(fetch.hosts)
+    elif fetch.mode == "public" and fetch.hosts:
+        hosts = translatable(f"any public host on the internet, over https, and {listed(fetch.hosts)}")
+    elif fetch.mode == "public":
+        hosts = gettext_noop("any public host on the internet, over https")
+    elif fetch.hosts:
+        hosts = translatable(f"any public host on the internet, at any port, and {listed(fetch.hosts)}")
+    else:
+        hosts = gettext_noop("any public host on the internet, at any port")
+    return translatable(f"It can read from {hosts}.") if fetch.only_reads else translatable(f"It can reach {hosts}.")
 
 
 def _files_words(files: Files) -> str:

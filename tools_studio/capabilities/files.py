@@ -174,18 +174,8 @@ def require_file(found: os.stat_result) -> None:
 
 def require_room(top: int, more_entries: int, more_bytes: int) -> None:
     """ValueError: the folder is full. Only whoever is alone may call it."""
-    entries, size = _usage(top)
-    if entries + more_entries > MOST_ENTRIES:
-        raise ValueError(f"the tool's folder is full: it can hold {MOST_ENTRIES:,} files and folders")
-    if more_bytes > 0 and size + more_bytes > MOST_BYTES:
-        raise ValueError(f"the tool's folder is full: it can hold {MOST_BYTES:,} bytes")
-
-
-def _usage(top: int) -> tuple[int, int]:
-    """Entries and bytes, counted no further than the quota. Only whoever is alone may call it: what another process
-    left unfinished is removed.
-    """
     entries = size = 0
+    # No further than the quota; what another process left unfinished is removed.
     for _, folders, files, folder in os.fwalk(".", dir_fd=top, follow_symlinks=False):
         entries += len(folders) + len(files)
         for name in files:
@@ -196,7 +186,10 @@ def _usage(top: int) -> tuple[int, int]:
                 size += found.st_size
         if entries > MOST_ENTRIES:
             break
-    return entries, size
+    if entries + more_entries > MOST_ENTRIES:
+        raise ValueError(f"the tool's folder is full: it can hold {MOST_ENTRIES:,} files and folders")
+    if more_bytes > 0 and size + more_bytes > MOST_BYTES:
+        raise ValueError(f"the tool's folder is full: it can hold {MOST_BYTES:,} bytes")
 
 
 def seize(lock: int) -> None:
@@ -390,11 +383,8 @@ def grants(granted: Files | None) -> dict[str, HostFunction]:
     """
     if granted is None:
         return {}
-    folder = Folder(Path(settings.TOOL_FILES_DIR), granted.folder)
-    return _reading(folder) | (_writing(folder) if granted.mode == "write" else {})
+    files = Folder(Path(settings.TOOL_FILES_DIR), granted.folder)
 
-
-def _reading(files: Folder) -> dict[str, HostFunction]:
     async def read(path: str) -> str:
         return await _done("read", path, files.read, parts_of(path))
 
@@ -404,10 +394,6 @@ def _reading(files: Folder) -> dict[str, HostFunction]:
     async def info(path: str) -> dict[str, Any] | None:
         return await _done("info", path, files.info, parts_of(path))
 
-    return {"files.read": read, "files.list": list_, "files.info": info}
-
-
-def _writing(files: Folder) -> dict[str, HostFunction]:
     async def write(path: str, text: str) -> None:
         await _done("write", path, files.write, parts_of(path), _text(text))
 
@@ -417,7 +403,9 @@ def _writing(files: Folder) -> dict[str, HostFunction]:
     async def delete(path: str) -> bool:
         return await _done("delete", path, files.delete, parts_of(path))
 
-    return {"files.write": write, "files.append": append, "files.delete": delete}
+    reading: dict[str, HostFunction] = {"files.read": read, "files.list": list_, "files.info": info}
+    writing: dict[str, HostFunction] = {"files.write": write, "files.append": append, "files.delete": delete}
+    return reading | writing if granted.mode == "write" else reading
 
 
 async def _done(name: str, path: str, work: Callable[..., T], *args: Parts | str) -> T:

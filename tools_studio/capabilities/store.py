@@ -94,10 +94,18 @@ def email_grants(patterns: Collection[str]) -> dict[str, HostFunction]:
 
     async def send_email(to: str | list[str], subject: str, text: str) -> None:
         recipients = _recipients(patterns, to)
-        message = EmailMessage(_subject(subject), _mail_text(text), to=recipients)
+        if not isinstance(subject, str):
+            raise TypeError("send_email: the subject is a text")
+        if len(subject) > LONGEST_SUBJECT or not subject.isprintable():
+            one_line = f"one line of at most {LONGEST_SUBJECT} characters, without control characters"
+            raise ValueError(f"send_email: the subject is {one_line}")
+        if not isinstance(text, str):
+            raise TypeError("send_email: the message is a text")
+        if len(text.encode()) > LARGEST_TEXT or "\x00" in text:
+            raise ValueError(f"send_email: the message is a text of at most {LARGEST_TEXT:,} bytes, without U+0000")
         if settings.EMAIL_BACKEND == SMTP and not settings.EMAIL_HOST:
             raise ValueError("E-mail is not set up on this server: set EMAIL_HOST.")
-        await asyncio.to_thread(_send, message)
+        await asyncio.to_thread(_send, EmailMessage(subject, text, to=recipients))
 
     return {"send_email": send_email} if patterns else {}
 
@@ -130,31 +138,7 @@ def _recipients(patterns: Collection[str], to: object) -> list[str]:
     for each in named:
         if len(each) > 254 or not _ADDRESS.fullmatch(each):
             raise ValueError(f"send_email: {each[:80]!r} is no address such as ops@example.com")
-        if not _is_allowed(patterns, each):
+        lower = each.lower()
+        if {"*", lower, lower[lower.rindex("@") :]}.isdisjoint(pattern.lower() for pattern in patterns):
             raise PermissionError(f"send_email: this tool may not write to {each}")
     return list(dict.fromkeys(named))
-
-
-def _is_allowed(patterns: Collection[str], address: str) -> bool:
-    lower = address.lower()
-    domain = lower[lower.rindex("@") :]
-    return not {"*", lower, domain}.isdisjoint(pattern.lower() for pattern in patterns)
-
-
-def _subject(subject: object) -> str:
-    if not isinstance(subject, str):
-        raise TypeError("send_email: the subject is a text")
-    if len(subject) > LONGEST_SUBJECT or not subject.isprintable():
-        raise ValueError(
-            f"send_email: the subject is one line of at most {LONGEST_SUBJECT} characters, without control characters"
-        )
-    return subject
-
-
-def _mail_text(text: object) -> str:
-    if not isinstance(text, str):
-        raise TypeError("send_email: the message is a text")
-    size = len(text.encode())
-    if size > LARGEST_TEXT or "\x00" in text:
-        raise ValueError(f"send_email: the message is a text of at most {LARGEST_TEXT:,} bytes, without U+0000")
-    return text

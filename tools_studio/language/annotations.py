@@ -77,11 +77,6 @@ def check_bounds(bounds: dict[Any, Any], schema: dict[str, Any]) -> dict[str, An
             raise ValueError(translatable(f"the bound {keyword!r} says nothing about this type"))
     if "pattern" in bounds and "pattern" in schema:
         raise ValueError(translatable("this type has a pattern of its own"))
-    _check_values(bounds)
-    return bounds
-
-
-def _check_values(bounds: dict[str, Any]) -> None:
     try:
         Draft202012Validator.check_schema(bounds)
     except SchemaError as error:
@@ -94,6 +89,7 @@ def _check_values(bounds: dict[str, Any]) -> None:
     # A costly one is refused with the whole schema. What the linear engine lacks, one that backtracks would match.
     if not expressions.is_costly(pattern) and expressions.compiled(pattern) is None:
         raise ValueError(translatable("expected a pattern without look-around or back references"))
+    return bounds
 
 
 def of_parameter(name: str, node: ast.expr, schema: Schema) -> Any:
@@ -195,7 +191,15 @@ class Types:
         return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
     def _literal(self, parameters: list[ast.expr]) -> Schema:
-        values = [_literal_value(node) for node in parameters]
+        values: list[str | int | bool | None] = []
+        for node in parameters:
+            try:
+                value = ast.literal_eval(node)
+            except (ValueError, TypeError) as error:
+                raise SignatureError(_LITERALS, node.lineno) from error
+            if value is not None and not isinstance(value, str | int):
+                raise SignatureError(_LITERALS, node.lineno)
+            values.append(value)
         types = {next(name for kind, name in _JSON_TYPES if isinstance(value, kind)) for value in values}
         return {"type": types.pop(), "enum": values} if len(types) == 1 else {"enum": values}
 
@@ -225,22 +229,18 @@ class Types:
         named = {node.id for each in record.fields for node in ast.walk(each.annotation) if isinstance(node, ast.Name)}
         for name in named & self.records.keys():
             self._record(self.records[name], (*inside, record.name))
-        schema = self._schema_of_record(record)
-        if len(json.dumps(schema)) > SCHEMA_CAP:
-            raise SignatureError(f"the schema of {record.name} is larger than {SCHEMA_CAP // 1024} KB", record.line)
-        self._made[record.name] = schema
-
-    def _schema_of_record(self, record: Record) -> Schema:
         properties = {node.target.id: self._field(node) for node in record.fields if isinstance(node.target, ast.Name)}
-        described = {"description": record.description} if record.description else {}
-        return {
+        schema = {
             "type": "object",
             "title": record.name,
-            **described,
+            **({"description": record.description} if record.description else {}),
             "properties": properties,
             "required": [name for name, part in properties.items() if "default" not in part],
             "additionalProperties": False,
         }
+        if len(json.dumps(schema)) > SCHEMA_CAP:
+            raise SignatureError(f"the schema of {record.name} is larger than {SCHEMA_CAP // 1024} KB", record.line)
+        self._made[record.name] = schema
 
     def _field(self, node: ast.AnnAssign) -> Schema:
         assert isinstance(node.target, ast.Name)
@@ -276,13 +276,3 @@ def _flat(node: ast.expr) -> list[ast.expr]:
         parts.insert(0, node.right)
         node = node.left
     return [node, *parts]
-
-
-def _literal_value(node: ast.expr) -> str | int | bool | None:
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError) as error:
-        raise SignatureError(_LITERALS, node.lineno) from error
-    if value is None or isinstance(value, str | int):
-        return value
-    raise SignatureError(_LITERALS, node.lineno)

@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -70,8 +69,13 @@ def runnable(source: str, name: str = "run") -> tuple[str, str]:
 
 
 def _signature(function: Function, types: Types, *, sections: bool) -> Signature:
-    _check_shape(function.args)
-    parameters = list(_parameters(function.args))
+    arguments = function.args
+    _check_shape(arguments)
+    missing = [None] * (len(arguments.args) - len(arguments.defaults))
+    parameters: list[tuple[ast.arg, ast.expr | None]] = [
+        *zip(arguments.args, [*missing, *arguments.defaults], strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
     names = [argument.arg for argument, _ in parameters]
     text = docstrings.read(ast.get_docstring(function) or "", names, docstrings.AUTHORED, sections=sections)
     properties = {
@@ -102,13 +106,6 @@ def _check_shape(arguments: ast.arguments) -> None:
     if arguments.posonlyargs:
         first = arguments.posonlyargs[0]
         raise SignatureError(f"the parameter {first.arg!r} is positional-only: remove the `/`", first.lineno)
-
-
-def _parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | None]]:
-    """Every parameter with its default, in the author's order."""
-    missing = [None] * (len(arguments.args) - len(arguments.defaults))
-    yield from zip(arguments.args, [*missing, *arguments.defaults], strict=True)
-    yield from zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
 
 
 def _property(argument: ast.arg, default: ast.expr | None, types: Types, description: str) -> Schema:

@@ -68,29 +68,27 @@ def cut(source: str, name: str = "run") -> Snippet:
         raise SignatureError(f"expected a top-level `def {name}(...)` or `async def {name}(...)`")
     if len(found) > 1:
         raise SignatureError(f"expected one `{name}`, but here is a second one", lines[found[1]].row)
-    return _snippet(text, lines, found[0], name)
-
-
-def plain(source: str) -> str:
-    """The source with the line ends that `tokenize` knows; Python and the sandbox know a lone carriage return, too."""
-    return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _snippet(text: str, lines: list[Line], number: int, name: str) -> Snippet:
-    header = lines[number]
+    number, header = found[0], lines[found[0]]
     if header.words[:2] != ["def", name] and header.words[:3] != ["async", "def", name]:
         raise SignatureError(f"expected `def {name}(...)` or `async def {name}(...)`", header.row)
     if number and lines[number - 1].words[0] == "@":
         raise SignatureError(f"expected `{name}` without a decorator", header.row)
     colon = _colon(header, name)
-    body = header.tokens[colon + 1 :] or _next_body(lines, number, name)
+    body = header.tokens[colon + 1 :] or next((line.tokens for line in _body(lines, number)), [])
+    if not body:
+        raise SignatureError(f"expected an indented body after the header of `{name}`", header.row)
     code = between(text, header.tokens[0], header.tokens[colon]) + "\n " + (_docstring(body) or "pass")
     if len(code.encode("utf-8", "replace")) > SNIPPET_CAP:
         raise SignatureError(
             f"the header and docstring of `{name}` are larger than {SNIPPET_CAP // 1024} KB", header.row
         )
-    following = next((line.row for line in lines[number + 1 :] if line.depth == 0), None)
-    return Snippet(_parse(code, header.row, name), header.row - 1, following and following - 1)
+    row = next((line.row for line in lines[number + 1 :] if line.depth == 0), None)
+    return Snippet(_parse(code, header.row, name), header.row - 1, row and row - 1)
+
+
+def plain(source: str) -> str:
+    """The source with the line ends that `tokenize` knows; Python and the sandbox know a lone carriage return, too."""
+    return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def logical_lines(text: str) -> Iterator[Line]:
@@ -144,13 +142,6 @@ def _colon(header: Line, name: str) -> int:
             return number
         depth += (token.string in "([{") - (token.string in ")]}")
     raise SignatureError(f"expected a `:` after the header of `{name}`", header.row)
-
-
-def _next_body(lines: list[Line], number: int, name: str) -> Tokens:
-    following = lines[number + 1 : number + 2]
-    if not following or following[0].depth == 0:
-        raise SignatureError(f"expected an indented body after the header of `{name}`", lines[number].row)
-    return following[0].tokens
 
 
 def _docstring(body: Tokens) -> str:

@@ -39,13 +39,11 @@ class ShippedTool:
         return self.path.read_text(encoding="utf-8")
 
 
-def _read(path: Path) -> tuple[ShippedTool, ...]:
-    found = tomllib.loads(path.read_text(encoding="utf-8"))["tools"]
-    return tuple(ShippedTool(**{name: _frozen(value) for name, value in each.items()}) for each in found)
-
-
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-TOOLS = _read(_HERE / "catalogue.toml")
+TOOLS = tuple(
+    ShippedTool(**{name: _frozen(value) for name, value in each.items()})
+    for each in tomllib.loads((_HERE / "catalogue.toml").read_text(encoding="utf-8"))["tools"]
+)

@@ -182,14 +182,11 @@ class FetchPolicy:
         if self.covers(place) or self.mode == "open":
             return
         if self.mode == "allowlist":
-            self._refuse_unlisted(place)
+            if place.scheme == "http" and any(each.place.host == place.host for each in self._listed):
+                raise PermissionError(f"plain http to {place.netloc} is not allowed: use https, or list {place}")
+            raise PermissionError(f"{place.netloc} is not among the hosts that this tool may reach")
         if place.scheme != "https" or place.port != DEFAULT_PORTS["https"]:
             raise PermissionError(f"this tool may reach public hosts over https on port 443, which {place} is not")
-
-    def _refuse_unlisted(self, place: Place) -> None:
-        if place.scheme == "http" and any(each.place.host == place.host for each in self._listed):
-            raise PermissionError(f"plain http to {place.netloc} is not allowed: use https, or list {place}")
-        raise PermissionError(f"{place.netloc} is not among the hosts that this tool may reach")
 
     def names(self, place: Place) -> bool:
         """Return whether exactly this place was named."""

@@ -79,7 +79,14 @@ async def sending(policy: FetchPolicy, request: ToolRequest, wire: Wire, called:
 
     try:
         transport = guard.Transport(refused, purpose="tool", on_read=wire.count)
-        async with guard.answered(_sent(request), transport) as response:
+        sent = httpx2.Request(
+            request.method,
+            request.sent_url,
+            headers=request.sent_headers,
+            content=request.body,
+            extensions={"timeout": {"connect": CONNECT_SECONDS}},
+        )
+        async with guard.answered(sent, transport) as response:
             yield response
     except TooLarge:
         limit = in_words(policy.max_bytes)
@@ -108,16 +115,6 @@ async def answer_of(response: httpx2.Response, max_bytes: int, credential: Crede
     )
 
 
-def _sent(request: ToolRequest) -> httpx2.Request:
-    return httpx2.Request(
-        request.method,
-        request.sent_url,
-        headers=request.sent_headers,
-        content=request.body,
-        extensions={"timeout": {"connect": CONNECT_SECONDS}},
-    )
-
-
 def _reason(error: Exception) -> str:
     cause: BaseException | None = error
     while cause is not None:
@@ -129,10 +126,16 @@ def _reason(error: Exception) -> str:
 
 def _answer(response: httpx2.Response, body: bytes, max_bytes: int, credential: Credential | None) -> dict[str, Any]:
     headers = shown(response.headers.raw)
-    text = _text(headers, _unpacked(headers, body, max_bytes))
+    named = _CHARSET.search(headers.get("content-type", ""))
+    charset = named[1].lower().replace("_", "-") if named else ""
+    text = _unpacked(headers, body, max_bytes).decode(CHARSETS.get(charset, "utf-8"), "replace")
     value = _json(headers, text, max_bytes)
     if credential is not None:
-        headers, text, value = credential.mask.value(headers), credential.mask.text(text), _masked(value, credential)
+        headers, text = credential.mask.value(headers), credential.mask.text(text)
+        try:
+            value = credential.mask.value(value)
+        except RecursionError:
+            value = None
     return {"status": response.status_code, "headers": headers, "text": text, "json": value}
 
 
@@ -157,12 +160,6 @@ def _unpacked(headers: dict[str, str], body: bytes, max_bytes: int) -> bytes:
     return whole
 
 
-def _text(headers: dict[str, str], body: bytes) -> str:
-    found = _CHARSET.search(headers.get("content-type", ""))
-    charset = found[1].lower().replace("_", "-") if found else ""
-    return body.decode(CHARSETS.get(charset, "utf-8"), "replace")
-
-
 def _json(headers: dict[str, str], text: str, max_bytes: int) -> Any:
     if "json" not in headers.get("content-type", "").lower():
         return None
@@ -180,10 +177,3 @@ def _json(headers: dict[str, str], text: str, max_bytes: int) -> Any:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
-
-
-def _masked(value: Any, credential: Credential) -> Any:
-    try:
-        return credential.mask.value(value)
-    except RecursionError:
-        return None

@@ -28,10 +28,8 @@ from tools_studio.starters import STARTERS, Starter
 
 def copy_of(tool: Tool) -> Draft:
     """Return everything but the secrets' values, under a name that is free."""
-    draft = draft_of(tool)
-    return replace(
-        draft, name=free_name(tool.name, _names(), "_copy", 1), title=draft.title and f"{draft.title} (copy)"[:120]
-    )
+    draft, name = draft_of(tool), free_name(tool.name, _names(), "_copy", 1)
+    return replace(draft, name=name, title=draft.title and f"{draft.title} (copy)"[:120])
 
 
 def _names() -> set[str]:
@@ -104,20 +102,13 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
             form.show(error)
         else:
             return _saved(changed, was_published=found.published, withdrawn=withdrawn)
-    context = page.of(request, form) | _last_save(request)
+    context = page.of(request, form)
+    if request.method == "GET" and "saved" in request.GET:
+        # A save leads to this address, which says what it did.
+        count = request.GET.get("withdrawn", "")
+        withdrawn = int(count) if count.isdecimal() and len(count) < 7 else 0
+        context |= {"is_saved": True, "left_catalog": "left" in request.GET, "withdrawn": withdrawn}
     return render(request, "studio/tool.html", context, status=422 if form.errors or form.weaker else 200)
-
-
-def _last_save(request: HttpRequest) -> dict[str, Any]:
-    """Return what the last save did, from the address that it leads to."""
-    if request.method != "GET" or "saved" not in request.GET:
-        return {}
-    withdrawn = request.GET.get("withdrawn", "")
-    return {
-        "is_saved": True,
-        "left_catalog": "left" in request.GET,
-        "withdrawn": int(withdrawn) if withdrawn.isdecimal() and len(withdrawn) < 7 else 0,
-    }
 
 
 def _save(request: HttpRequest, found: Tool, form: ToolForm) -> tuple[Tool, int]:

@@ -74,13 +74,8 @@ def import_page(request: HttpRequest) -> HttpResponse:
     try:
         entries = exchange.read(content)
         if shown := request.POST.get("plan", ""):
-            done = importing.carry_out(
-                entries,
-                on_conflict,
-                actor_of(request),
-                shown=shown,
-                confirmed=request.POST.get("confirm_lowering") == "on",
-            )
+            confirmed = request.POST.get("confirm_lowering") == "on"
+            done = importing.carry_out(entries, on_conflict, actor_of(request), shown=shown, confirmed=confirmed)
             return render(request, "studio/imported.html", {"plan": done, **side(request)})
         made = importing.plan(entries, on_conflict)
     except BadFile as error:
@@ -100,18 +95,14 @@ def _conflict(request: HttpRequest) -> Conflict:
 def _plan(
     request: HttpRequest, plan: Plan, content: bytes | str, *, note: str = "", weaker: NotConfirmed | None = None
 ) -> HttpResponse:
+    text = content.decode("utf-8-sig") if isinstance(content, bytes) else content.removeprefix("\ufeff")
+    # On one line: a form's field would change how lines end, and so make it longer.
+    compact = json.dumps(canonical.loads(text), ensure_ascii=False, separators=(",", ":"))
     context = {
-        "weaker": weaker,
-        "plan": plan, "note": note, "text": _compact(content), "on_conflict": _conflict(request),
+        "weaker": weaker, "plan": plan, "note": note, "text": compact, "on_conflict": _conflict(request),
         "conflicts": CONFLICTS, **side(request),
     }  # fmt: skip
     return render(request, "studio/import_plan.html", context, status=409 if note or weaker else 200)
-
-
-def _compact(content: bytes | str) -> str:
-    """The same on one line: a form's field would change how lines end, and so make it longer."""
-    text = content.decode("utf-8-sig") if isinstance(content, bytes) else content.removeprefix("\ufeff")
-    return json.dumps(canonical.loads(text), ensure_ascii=False, separators=(",", ":"))
 
 
 def _form(request: HttpRequest, status: int = 200, **more: Any) -> HttpResponse:

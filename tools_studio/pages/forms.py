@@ -128,7 +128,8 @@ def declared(data: Mapping[str, Any]) -> dict[str, Any]:
         granted["fetch"] = {
             "mode": mode,
             "hosts": str(data.get("hosts") or "").split(),
-            "methods": _several(data, "methods"),
+            # A posted form would give the last one alone.
+            "methods": data.getlist("methods") if isinstance(data, QueryDict) else list(data.get("methods") or []),
             "maxBytes": _number(data.get("max_bytes"), PLAIN.max_bytes),
             "timeoutSeconds": _number(data.get("timeout_seconds"), PLAIN.timeout_seconds),
             "redirects": _number(data.get("redirects"), PLAIN.redirects),
@@ -163,12 +164,6 @@ def initial_powers(raw: Mapping[str, Any]) -> dict[str, Any]:
         "webhook": bool(granted.webhook),
         "webhook_targets": "\n".join(granted.webhook),
     }
-
-
-def _several(data: Mapping[str, Any], name: str) -> list[Any]:
-    """All values of a field; a posted form would otherwise give the last one alone."""
-    getlist = getattr(data, "getlist", None)
-    return list(getlist(name) if getlist else data.get(name) or [])
 
 
 def _number(typed: object, default: float) -> object:
@@ -264,25 +259,22 @@ class ToolForm(PowersForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        if self.tool and not cleaned.get("lower_anyway"):
-            self._ask_to_lower(self.tool, cleaned)
-        return cleaned
-
-    def _ask_to_lower(self, tool: Tool, cleaned: dict[str, Any]) -> None:
+        if self.tool is None or cleaned.get("lower_anyway"):
+            return cleaned
         mode, condition = cleaned.get("hitl_mode"), cleaned.get("condition", "").replace("\r\n", "\n")
-        before = guard_of(tool)
+        before = guard_of(self.tool)
         after = Guard(mode or before.hitl_mode, condition, cleaned["signed_in_only"])
         if loosening.asks_otherwise(before, after):
             self.asks_to_lower = self.asks_by_other_rule = True
             self.add_error("condition", "Calls that ask now may run unseen. Confirm it below, then save.")
         if loosening.lowers(before, after):
             self.asks_to_lower = True
-            self.add_error(
-                "hitl_mode", "This tool would be asked about less often than now. Confirm it below, then save."
-            )
+            words = "This tool would be asked about less often than now. Confirm it below, then save."
+            self.add_error("hitl_mode", words)
         if loosening.trusts(before, after):
             self.asks_to_lower = True
             self.add_error("signed_in_only", "The word of an MCP client would be enough. Confirm it below, then save.")
+        return cleaned
 
     def draft(self) -> Draft:
         """The draft of a valid form."""

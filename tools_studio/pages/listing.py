@@ -1,6 +1,5 @@
 """The list of tools beside every page of the Studio: searched, narrowed and grouped, in a fixed number of queries."""
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -112,8 +111,11 @@ def side(request: HttpRequest, current: Tool | None = None) -> dict[str, Any]:
     found = [_line(tool, administers) for tool in _narrowed(every, wanted)]
     if wanted.tag:
         found = [line for line in found if line.script and wanted.tag in line.script.tags]
+    found.sort(key=lambda line: (line.script is None, line.group, line.tool.name))
+    grouped = [(name, list(lines)) for name, lines in groupby(found, key=lambda line: line.group)]
+    groups = [Group(name, lines, any(line.tool == current for line in lines)) for name, lines in grouped]
     return {
-        "section": "studio", "filters": wanted, "groups": _groups(found, current), "shown": len(found),
+        "section": "studio", "filters": wanted, "groups": groups, "shown": len(found),
         "total": listed().count(), "selects": _selects(wanted),
         "may_administer": administers,
     }  # fmt: skip
@@ -149,12 +151,6 @@ def _line(tool: Tool, administers: bool) -> Line:
     except NoReverseMatch:
         url = ""
     return Line(tool, script, url)
-
-
-def _groups(lines: Iterable[Line], current: Tool | None) -> list[Group]:
-    ordered = sorted(lines, key=lambda line: (line.script is None, line.group, line.tool.name))
-    grouped = [(name, list(members)) for name, members in groupby(ordered, key=lambda line: line.group)]
-    return [Group(name, members, any(line.tool == current for line in members)) for name, members in grouped]
 
 
 def _selects(wanted: Filters) -> list[Select]:

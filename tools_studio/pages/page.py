@@ -6,7 +6,6 @@ from typing import Any
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.access import only, person
 from hitlchat.accounts.roles import may_administer, may_author
@@ -26,12 +25,6 @@ from tools_studio.spec import SOURCE
 author_only = only(may_author)
 administrator_only = only(may_administer)
 MOST_LINKS = 5
-WORDS = {
-    "revoked": gettext_noop("Revoked"),
-    "published": gettext_noop("Published"),
-    "ready": gettext_noop("Ready to publish"),
-    "draft": gettext_noop("Draft"),
-}
 
 
 def authored(name: str) -> Tool:
@@ -40,47 +33,27 @@ def authored(name: str) -> Tool:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Stage:
     """`why_not` says what keeps the tool from being published; empty when it can be, or is."""
 
-    published: bool
-    version: int
+    state: str
     why_not: str
     passed: ToolCall | None
     missing: dict[str, str]
-    revoked: str
-    shipped: bool
-
-    @property
-    def state(self) -> str:
-        if self.revoked:
-            return "revoked"
-        return "published" if self.published else "draft" if self.why_not else "ready"
-
-    @property
-    def word(self) -> str:
-        return WORDS[self.state]
 
 
-def standing_of(tool: Tool) -> Standing:
-    """Return the standing now; the tool's script is loaded."""
+def stage_of(tool: Tool) -> Stage:
+    """Return the stage of the tool between its draft and the catalog; its script is loaded."""
     script: Script = tool.script
     missing = dict(variables.resolve(spec.stored_variables(script).values()).missing)
     passed = cases.passed(tool)
     why_not = "" if passed else _("Run a test first: none has passed since the last edit.")
     if missing:
         why_not = " ".join([*missing.values(), _("The tool stays a draft until then.")])
+    state = "published" if tool.published else "draft" if why_not else "ready"
     if script.revoked:
-        why_not = _("A revoked tool must not run.")
-    return Standing(
-        published=tool.published,
-        version=script.version,
-        why_not=why_not,
-        passed=passed,
-        missing=missing,
-        revoked=script.revoked,
-        shipped=bool(script.shipped),
-    )
+        state, why_not = "revoked", _("A revoked tool must not run.")
+    return Stage(state, why_not, passed, missing)
 
 
 def open_calls(tool: Tool) -> tuple[int, int]:
@@ -105,7 +78,22 @@ def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = Non
     }
     if tool is None:
         return context
-    return context | _of_saved(request, tool) | (_still_open(request, tool) if result is None else result)
+    if result is None:
+        # The person's newest test of the tool that is not settled, so that a reload does not lose it.
+        tests = ToolCall.objects.filter(tool=tool, caller=person(request), caller_kind=CallerKind.STUDIO)
+        newest = tests.exclude(status__in=SETTLED).select_related("approval").order_by("-created_at").first()
+        result = console(newest, actor_of(request)) if newest else {}
+    filled = (
+        prompt.render(tool.prompt_template, tool.name, tool.example) if tool.prompt_template and tool.example else ""
+    )
+    saved = {
+        "stage": stage_of(tool),
+        "arguments": argument_form.fields(tool.input_schema, tool.example),
+        "has_preview": signature.preview_of(tool.script.code) is not None,
+        "prompt_example": filled,
+        **waiting(request, tool),
+    }
+    return context | saved | result
 
 
 def console(call: ToolCall, viewer: Actor) -> dict[str, Any]:
@@ -113,25 +101,6 @@ def console(call: ToolCall, viewer: Actor) -> dict[str, Any]:
     if call.status == Status.WAITING:
         return {"call": call, "card": card(call.approval, viewer)}
     return {"call": call, "expectations": Expectation.choices, "failed": call.status == Status.FAILED}
-
-
-def _still_open(request: HttpRequest, tool: Tool) -> dict[str, Any]:
-    """The person's newest test of the tool that is not settled, so that a reload does not lose it."""
-    tests = ToolCall.objects.filter(tool=tool, caller=person(request), caller_kind=CallerKind.STUDIO)
-    newest = tests.exclude(status__in=SETTLED).select_related("approval").order_by("-created_at").first()
-    return console(newest, actor_of(request)) if newest else {}
-
-
-def _of_saved(request: HttpRequest, tool: Tool) -> dict[str, Any]:
-    script: Script = tool.script
-    filled = prompt.render(tool.prompt_template, tool.name, tool.example or {}) if tool.prompt_template else ""
-    return {
-        "standing": standing_of(tool),
-        "arguments": argument_form.fields(tool.input_schema, tool.example),
-        "has_preview": signature.preview_of(script.code) is not None,
-        "prompt_example": filled if tool.example else "",
-        **waiting(request, tool),
-    }
 
 
 def waiting(request: HttpRequest, tool: Tool) -> dict[str, Any]:

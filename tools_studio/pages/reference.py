@@ -51,7 +51,12 @@ class _Html(RendererHTML):
         return "</table></div>\n"
 
     def fence(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return f'<pre tabindex="0"><code>{_coloured(tokens[idx].content, tokens[idx].info.strip())}</code></pre>\n'
+        try:
+            lexer = get_lexer_by_name(tokens[idx].info.strip() or "text")
+        except ClassNotFound:
+            lexer = get_lexer_by_name("text")
+        coloured = highlight(tokens[idx].content, lexer, HtmlFormatter(nowrap=True))
+        return f'<pre tabindex="0"><code>{coloured}</code></pre>\n'
 
 
 _parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Html).enable("table")
@@ -105,11 +110,3 @@ def _anchor(words: str, seen: set[str]) -> str:
         anchor = f"{base}-{number}"
     seen.add(anchor)
     return anchor
-
-
-def _coloured(code: str, language: str) -> str:
-    try:
-        lexer = get_lexer_by_name(language or "text")
-    except ClassNotFound:
-        lexer = get_lexer_by_name("text")
-    return highlight(code, lexer, HtmlFormatter(nowrap=True))

@@ -69,13 +69,11 @@ def folders(base: Path) -> list[FolderSize]:
             names = sorted(entry.name for entry in islice(entries, MOST_FOLDERS) if entry.is_dir(follow_symlinks=False))
     except FileNotFoundError:
         return []
-    return [_size(base / name) for name in names]
-
-
-def _size(folder: Path) -> FolderSize:
-    sizes = list(islice(_files(folder), MOST_COUNTED + 1))
-    counted = sizes[:MOST_COUNTED]
-    return FolderSize(folder.name, len(counted), sum(counted), len(sizes) <= MOST_COUNTED)
+    counted = [(name, list(islice(_files(base / name), MOST_COUNTED + 1))) for name in names]
+    return [
+        FolderSize(name, len(sizes[:MOST_COUNTED]), sum(sizes[:MOST_COUNTED]), len(sizes) <= MOST_COUNTED)
+        for name, sizes in counted
+    ]
 
 
 def _files(folder: Path) -> Iterator[int]:
@@ -107,11 +105,9 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def _email() -> str:
     """Return where tools' e-mail goes, in words; empty when it is not set up."""
-    if settings.EMAIL_BACKEND != store.SMTP:
-        return _("{way}, as {sender}").format(
-            way=settings.EMAIL_BACKEND.rpartition(".")[2], sender=settings.DEFAULT_FROM_EMAIL
-        )
-    if not settings.EMAIL_HOST:
-        return ""
-    way = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    way = settings.EMAIL_BACKEND.rpartition(".")[2]
+    if settings.EMAIL_BACKEND == store.SMTP:
+        if not settings.EMAIL_HOST:
+            return ""
+        way = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     return _("{way}, as {sender}").format(way=way, sender=settings.DEFAULT_FROM_EMAIL)

@@ -14,14 +14,14 @@ from django.views.decorators.http import require_POST, require_safe
 from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.base import canonical
 from hitlchat.gate import card
-from hitlchat.gate.actor import Actor, Caller, actor_of
+from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.status import Status
 from tools_studio import argument_form, cases
 from tools_studio.argument_form import BadInput
 from tools_studio.cases import Case, Outcome
-from tools_studio.models import Expectation, TestCase
+from tools_studio.models import Expectation
 from tools_studio.pages import page
 from tools_studio.pages.forms import ToolForm
 from tools_studio.pages.listing import side
@@ -87,7 +87,7 @@ def _caller(request: HttpRequest) -> Caller:
 def _answer(request: HtmxRequest, tool: Tool, result: dict[str, Any]) -> HttpResponse:
     """The fragment for htmx, with where the tool stands now; without htmx, the whole page around it."""
     if request.htmx:
-        context = {"standing": page.standing_of(tool), "is_live": True, **page.waiting(request, tool), **result}
+        context = {"stage": page.stage_of(tool), "is_live": True, **page.waiting(request, tool), **result}
         return render(request, "studio/_tried.html", context)
     found = authored(tool.name)
     form = ToolForm(request, tool=found, draft=draft_of(found))
@@ -121,19 +121,14 @@ def _call(tool: Tool, user_id: int, call_id: str) -> ToolCall | None:
 
 
 def _arguments(tool: Tool, call: ToolCall | None, typed: QueryDict) -> dict[str, Any]:
-    if "arguments" in typed:
-        return _object(typed.get("arguments", ""))
-    if call is not None:
+    if "arguments" not in typed and call is not None:
         return dict(call.arguments)
     try:
-        return argument_form.arguments(tool.input_schema, typed)
+        if "arguments" not in typed:
+            return argument_form.arguments(tool.input_schema, typed)
+        value = canonical.loads(typed.get("arguments", "") or "{}")
     except BadInput as error:
         raise AuthoringError({"arguments": str(error)}) from error
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = canonical.loads(text or "{}")
     except canonical.NotJson as error:
         raise AuthoringError({"arguments": f"It is not JSON: {error}."}) from error
     if not isinstance(value, dict):
@@ -147,7 +142,13 @@ def _expected(tool: Tool, call: ToolCall | None, expectation: str, typed: QueryD
         return None
     if not text and call is not None:
         return _outcome(call, expectation)
-    return _value(tool, text) if expectation == Expectation.EQUALS else text
+    # JSON where it is JSON, unless the tool says that it gives text; everything else is the text itself.
+    if expectation != Expectation.EQUALS or (tool.output_schema or {}).get("type") == "string":
+        return text
+    try:
+        return canonical.loads(text)
+    except canonical.NotJson:
+        return text
 
 
 def _outcome(call: ToolCall, expectation: str) -> Any:
@@ -157,16 +158,6 @@ def _outcome(call: ToolCall, expectation: str) -> Any:
     if call.status != Status.SUCCEEDED:
         raise AuthoringError({"expected": "That test run gave no result that could be expected."})
     return call.result if expectation == Expectation.EQUALS else ""
-
-
-def _value(tool: Tool, text: str) -> Any:
-    """JSON where it is JSON, unless the tool says that it gives text; everything else is the text itself."""
-    if (tool.output_schema or {}).get("type") == "string":
-        return text
-    try:
-        return canonical.loads(text)
-    except canonical.NotJson:
-        return text
 
 
 @author_only
@@ -223,14 +214,14 @@ def settled(request: HttpRequest, name: str, case_id: int) -> HttpResponse:
     return render(
         request,
         "studio/_case_live.html",
-        {"tool": tool, "case": case, "standing": page.standing_of(tool), **_counted(shown)},
+        {"tool": tool, "case": case, "stage": page.stage_of(tool), **_counted(shown)},
     )
 
 
 def _page(request: HttpRequest, tool: Tool, status: int = 200, **more: Any) -> HttpResponse:
     shown = _shown(request, tool)
     context = {
-        "tool": tool, "tab": "cases", "standing": page.standing_of(tool), "cases": shown,
+        "tool": tool, "tab": "cases", "stage": page.stage_of(tool), "cases": shown,
         "expectations": Expectation.choices, "typed": empty(tool), "most": cases.MOST_CASES,
         "added": request.GET.get("added", ""),
         "left": request.GET.get("left", ""), **_counted(shown), **side(request, tool), **more,
@@ -244,9 +235,12 @@ def _shown(request: HttpRequest, tool: Tool) -> list[dict[str, Any]]:
     shown = []
     for row in cases.rows(tool):
         outcome = cases.outcome_of(row, tool)
-        is_mine = row.last_call is not None and row.last_call.caller_id == user_id
-        open_card = _card(row, actor_of(request)) if outcome.state == "waiting" and is_mine else None
-        shown.append({"row": row, "outcome": outcome, "arguments": _short(row.arguments), "card": open_card})
+        asks = row.last_call is not None and row.last_call.caller_id == user_id and outcome.state == "waiting"
+        open_card = card.card(row.last_call.approval, actor_of(request)) if row.last_call and asks else None
+        # On one line if it fits.
+        line = canonical.pretty(row.arguments)
+        arguments = line if len(line) <= ONE_LINE else canonical.pretty(row.arguments, indent=2)
+        shown.append({"row": row, "outcome": outcome, "arguments": arguments, "card": open_card})
     return shown
 
 
@@ -254,14 +248,3 @@ def _counted(shown: list[dict[str, Any]]) -> dict[str, Any]:
     judged: list[Outcome] = [each["outcome"] for each in shown]
     all_passed = bool(judged) and all(each.state == "passed" for each in judged)
     return {"tally": cases.tally(judged) if judged else "", "all_passed": all_passed}
-
-
-def _short(arguments: dict[str, Any]) -> str:
-    """Return JSON on one line if it fits."""
-    line = canonical.pretty(arguments)
-    return line if len(line) <= ONE_LINE else canonical.pretty(arguments, indent=2)
-
-
-def _card(row: TestCase, viewer: Actor) -> card.Card:
-    assert row.last_call is not None
-    return card.card(row.last_call.approval, viewer)

@@ -93,7 +93,7 @@ def choose(request: HttpRequest, name: str) -> HttpResponse:
 
 def _around(request: HttpRequest, tool: Tool) -> dict[str, Any]:
     script: Script = tool.script
-    return {"current": script.version, "standing": page.standing_of(tool), "tab": "versions",
+    return {"current": script.version, "stage": page.stage_of(tool), "tab": "versions",
             **page.waiting(request, tool), **side(request, tool)}  # fmt: skip
 
 
