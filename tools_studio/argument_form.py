@@ -81,7 +81,6 @@ class Field:
         )
 
     def typed(self, typed: QueryDict) -> "Field":
-        """Return the field as it was typed."""
         empty = str(typed.get(self.empty_name, ""))
         value = str(typed.get(self.html_name, ""))
         return replace(self, value=value, empty=empty if empty in self.meanings else self.empty)

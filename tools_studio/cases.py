@@ -142,7 +142,13 @@ def _judged(case: TestCase, call: ToolCall) -> Outcome:
     if call.status == Status.REJECTED:
         error = call.reason
     if case.expectation == Expectation.FAILS:
-        return _failing(str(case.expected or ""), call, error)
+        if error is None:
+            words = _("It was to fail, and it gave: {result}").format(result=text_of(call.result)[:500])
+            return Outcome("failed", words)
+        if str(case.expected or "") not in error:
+            lines = _against(case.expected or "", error)
+            return Outcome("failed", "It failed as it was to, but says something else.", lines)
+        return Outcome("passed")
     if error is not None:
         return Outcome("failed", _("It failed: {error}").format(error=error))
     match case.expectation:
@@ -150,14 +156,6 @@ def _judged(case: TestCase, call: ToolCall) -> Outcome:
             return Outcome("failed", "The result is another.", _against(case.expected, call.result))
         case Expectation.CONTAINS if str(case.expected) not in text_of(call.result):
             return Outcome("failed", "The result does not contain it.", _against(case.expected, call.result))
-    return Outcome("passed")
-
-
-def _failing(wanted: str, call: ToolCall, error: str | None) -> Outcome:
-    if error is None:
-        return Outcome("failed", _("It was to fail, and it gave: {result}").format(result=text_of(call.result)[:500]))
-    if wanted not in error:
-        return Outcome("failed", "It failed as it was to, but says something else.", _against(wanted, error))
     return Outcome("passed")
 
 

@@ -104,7 +104,6 @@ class Plan:
 
     @property
     def writing(self) -> int:
-        """Return how many tools it adds or replaces."""
         return sum(step.writes for step in self.steps)
 
     @property

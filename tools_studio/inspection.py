@@ -52,15 +52,6 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Argument:
-    """`part` is the argument's schema."""
-
-    name: str
-    part: dict[str, Any]
-    required: bool
-
-
-@dataclass(frozen=True)
 class Inspection:
     """`description` is what the author has written for the model in place of the docstring, if anything."""
 
@@ -84,11 +75,12 @@ class Inspection:
         return canonical.pretty(shown, indent=2)
 
     @property
-    def arguments(self) -> list[Argument]:
+    def arguments(self) -> list[tuple[str, Any, bool]]:
+        """Return the name of each argument, its schema, and whether it is required."""
         # A list, since in a template an argument named `items` would hide the method of the schema's properties.
         made = self.signature.input_schema if self.signature else {}
         required = made.get("required", [])
-        return [Argument(name, part, name in required) for name, part in made.get("properties", {}).items()]
+        return [(name, part, name in required) for name, part in made.get("properties", {}).items()]
 
     @property
     def is_wrong(self) -> bool:

@@ -91,7 +91,7 @@ class AuthoringError(Invalid):
         self.capability = capability
 
     def __str__(self) -> str:
-        return "; ".join(f"{name}: {said}" for name, said in self.errors.items())
+        return "; ".join(f"{name}: {words}" for name, words in self.errors.items())
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,6 @@ def check(draft: Draft, stored: Mapping[str, Stored] | None = None, *, sections:
 
 
 def columns(sound: Checked, version: int) -> dict[str, Any]:
-    """Return the columns of the gate's row."""
     return {each.name: getattr(sound.draft, each.name) for each in FIELDS if each.row == "tool"} | {
         "description": sound.description,
         "input_schema": sound.signature.input_schema,
@@ -199,7 +198,6 @@ def columns(sound: Checked, version: int) -> dict[str, Any]:
 
 
 def script_columns(sound: Checked, version: int) -> dict[str, Any]:
-    """Return the columns of the Studio's row."""
     # Variables have rows of their own.
     own = [each.name for each in FIELDS if each.row == "script" and each.name != "variables"]
     return {name: getattr(sound.draft, name) for name in own} | {
@@ -210,7 +208,6 @@ def script_columns(sound: Checked, version: int) -> dict[str, Any]:
 
 
 def store_variables(script: Script, variables: tuple[Stored, ...]) -> None:
-    """Make the stored variables these."""
     if stored_variables(script) == {each.name: each for each in variables}:
         return
     script.variables.all().delete()
@@ -218,7 +215,6 @@ def store_variables(script: Script, variables: tuple[Stored, ...]) -> None:
 
 
 def stored_variables(script: Script) -> dict[str, Stored]:
-    """Return the variables by name, as they are stored."""
     return {row.name: row.stored for row in StoredVariable.objects.filter(script=script)}
 
 

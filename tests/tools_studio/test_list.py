@@ -34,7 +34,7 @@ def several(make_tool: MakeTool) -> None:
 
 def found(client: Client, **filters: str) -> list[str]:
     page = client.get("/studio/", filters)
-    return [line.tool.name for group in page.context["groups"] for line in group.lines]
+    return [line.tool.name for group in page.context["groups"] for line in group["lines"]]
 
 
 @pytest.mark.servers("the SQL differs between the databases")
@@ -77,7 +77,7 @@ def test_the_counts_say_how_many_of_how_many_and_looking_at_a_tool_keeps_the_lis
     assert "/studio/tools/keep?category=Data" in shown
     page = author.get("/studio/tools/keep?category=Data")
     assert page.context["shown"] == 2
-    assert [group.current for group in page.context["groups"]] == [True]
+    assert [group["current"] for group in page.context["groups"]] == [True]
 
 
 @pytest.mark.servers("the SQL differs between the databases")
@@ -87,7 +87,7 @@ def test_each_tool_says_where_it_stands_and_those_tested_and_not_published_can_b
     tried(make_tool("ready", published=False), alice)
     tried(make_tool("out", published=True), alice)
     page = author.get("/studio/")
-    states = {line.tool.name: line.state for group in page.context["groups"] for line in group.lines}
+    states = {line.tool.name: line.state for group in page.context["groups"] for line in group["lines"]}
     published = dict.fromkeys(("drop", "keep", "echo", "out"), "Published")
     assert states == published | {"look": "Revoked", "ready": "Tested"}
     assert found(author, state="tested") == ["ready"]
@@ -127,7 +127,7 @@ def test_tools_of_other_sources_stand_there_to_be_looked_at(author: Client) -> N
     Tool.objects.create(name="of_project", source="project", origin="a function", definition_hash="0" * 64)
     Tool.objects.create(name="from_afar", source="upstream", origin="a server", definition_hash="0" * 64)
     page = author.get("/studio/")
-    lines = {line.tool.name: line for group in page.context["groups"] for line in group.lines}
+    lines = {line.tool.name: line for group in page.context["groups"] for line in group["lines"]}
     assert lines["of_project"].url.endswith("/of_project")
     assert lines["from_afar"].url.endswith("/by-alias/from_afar")
     shown = page.content.decode()

@@ -114,11 +114,11 @@ def test_an_error_in_the_tool_names_the_authors_own_line() -> None:
 
 
 def test_a_tool_without_records_needs_no_glue() -> None:
-    assert signature.read("def run(x: int) -> int:\n    return x\n").glue == ""
+    assert signature.read("def run(x: int) -> int:\n    return x\n").glue() == ""
     unused = (
         "from dataclasses import dataclass\n\n\n@dataclass\nclass A:\n    x: int\n\n\ndef run() -> int:\n    return 1\n"
     )
-    assert signature.read(unused).glue == ""
+    assert signature.read(unused).glue() == ""
 
 
 async def test_a_tool_with_records_passes_the_check() -> None:

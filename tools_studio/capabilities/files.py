@@ -59,11 +59,6 @@ def parts_of(path: object) -> Parts:
     return parts
 
 
-def is_name(name: str) -> bool:
-    """Return whether a tool can name this file, and may."""
-    return _problem(name) is None
-
-
 def _problem(name: str) -> str | None:
     if name in ("", "."):
         return "a name between two slashes is missing"
@@ -237,7 +232,7 @@ class Folder:
                 names = os.listdir(folder)  # noqa: PTH208 # by its descriptor
                 if len(names) > MOST_LISTED:
                     raise ValueError(f"it holds {len(names):,} files; at most {MOST_LISTED:,} can be listed")
-                kinds = {name: self._kind(top, (*parts, name)) for name in names if is_name(name)}
+                kinds = {name: self._kind(top, (*parts, name)) for name in names if _problem(name) is None}
         except FileNotFoundError:
             if parts:
                 raise

@@ -14,22 +14,12 @@ from hitlchat.base.sentences import translatable
 from tools_studio.language.coercion import DECIMAL_PATTERN, Schema, problem
 from tools_studio.language.snippet import Record, SignatureError
 
-_NUMBER = frozenset({"integer", "number"})
-_TEXT = frozenset({"string"})
-_LIST = frozenset({"array"})
+_NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 # Which types a keyword says something about: anywhere else it would look like a check and never be one.
 _APPLIES: dict[str, frozenset[str]] = {
-    "minimum": _NUMBER,
-    "maximum": _NUMBER,
-    "exclusiveMinimum": _NUMBER,
-    "exclusiveMaximum": _NUMBER,
-    "multipleOf": _NUMBER,
-    "minLength": _TEXT,
-    "maxLength": _TEXT,
-    "pattern": _TEXT,
-    "minItems": _LIST,
-    "maxItems": _LIST,
-    "uniqueItems": _LIST,
+    **dict.fromkeys(_NUMERIC, frozenset({"integer", "number"})),
+    **dict.fromkeys(("minLength", "maxLength", "pattern"), frozenset({"string"})),
+    **dict.fromkeys(("minItems", "maxItems", "uniqueItems"), frozenset({"array"})),
 }
 _EMPTY: dict[str, Any] = {"list": [], "dict": {}}
 SCHEMA_CAP = 32 * 1024

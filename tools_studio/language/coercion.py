@@ -5,7 +5,7 @@ after the author's.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -14,10 +14,19 @@ from hitlchat.gate.schema import BadArguments, Validator
 
 Schema = dict[str, Any]
 
-DECIMAL_PATTERN = r"^-?[0-9]{1,28}(\.[0-9]{1,28})?$"
-
-
 Arguments = dict[str, Any]
+
+DECIMAL_PATTERN = r"^-?[0-9]{1,28}(\.[0-9]{1,28})?$"
+# Of each format what texts of it look like, what makes the value, and an example.
+_FORMATS: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "date": (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", date.fromisoformat, "a date like 2026-01-31"),
+    "date-time": (
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].*",
+        datetime.fromisoformat,
+        "a date and time like 2026-01-31T10:00:00Z",
+    ),
+    "decimal": (DECIMAL_PATTERN, Decimal, "a decimal number like 143.00"),
+}
 _MANY = {"items": "[{0} for item in {1}]", "additionalProperties": "{{key: {0} for key, item in {1}.items()}}"}
 
 
@@ -58,7 +67,7 @@ def _coerced(schema: Schema, value: Any) -> Any:
             _refuse(value, "any of the allowed types")
         return _coerced(branches[0], value)
     if isinstance(value, str):
-        return _from_text(schema.get("format", ""), value)
+        return _from_text(value, schema["format"]) if schema.get("format") in _FORMATS else value
     if isinstance(value, float) and schema.get("type") == "integer":
         return int(value)
     if isinstance(value, list) and "items" in schema:
@@ -66,24 +75,14 @@ def _coerced(schema: Schema, value: Any) -> Any:
     return coerce(schema, value) if isinstance(value, dict) else value
 
 
-def _from_text(form: str, text: str) -> Any:
+def _from_text(value: str, form: str) -> Any:
+    pattern, convert, expected = _FORMATS[form]
     try:
-        if form == "date" and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-            return date.fromisoformat(text)
-        if form == "date-time" and re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", text):
-            return datetime.fromisoformat(text)
-        if form == "decimal" and re.fullmatch(DECIMAL_PATTERN, text):
-            return Decimal(text)
+        if re.fullmatch(pattern, value):
+            return convert(value)
     except ValueError:
         pass
-    examples = {
-        "date": "a date like 2026-01-31",
-        "date-time": "a date and time like 2026-01-31T10:00:00Z",
-        "decimal": "a decimal number like 143.00",
-    }
-    if form in examples:
-        _refuse(text, examples[form])
-    return text
+    return _refuse(value, expected)
 
 
 def _refuse(value: Any, expected: str) -> NoReturn:

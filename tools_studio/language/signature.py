@@ -34,12 +34,8 @@ class Signature:
     is_async: bool
     records: tuple[str, ...] = ()
 
-    @property
-    def glue(self) -> str:
-        """Lines to run after the author's, when arguments of `run` are records; see `coercion.glue`."""
-        return self.glue_for("run")
-
-    def glue_for(self, name: str) -> str:
+    def glue(self, name: str = "run") -> str:
+        """Lines to run after the author's, when arguments of `name` are records; see `coercion.glue`."""
         return coercion.glue(name, self.input_schema, self.records, is_async=self.is_async)
 
 
@@ -64,7 +60,7 @@ def read(source: str, name: str = "run", *, sections: bool = True) -> Signature:
 @lru_cache(maxsize=256)
 def runnable(source: str, name: str = "run") -> tuple[str, str]:
     """The code to run and the name of the function to call: `name`, or what makes its records first."""
-    glue = read(source, name).glue_for(name) if "dataclass" in source else ""
+    glue = read(source, name).glue(name) if "dataclass" in source else ""
     return source + glue, coercion.entry_of(name) if glue else name
 
 

@@ -1,11 +1,19 @@
-"""The tools that ship: catalogue.toml describes them, and their code is in files that only the sandbox ever runs."""
+"""The tools that ship: catalogue.toml describes them, and their code is in files that only the sandbox ever runs.
 
+`python -m tools_studio.library.catalogue` renews the recorded hashes of these files after an edit.
+"""
+
+import hashlib
+import json
+import sys
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 _HERE = Path(__file__).parent
+RECORDED = _HERE / "recorded.json"
 
 
 @dataclass(frozen=True)
@@ -47,3 +55,42 @@ TOOLS = tuple(
     ShippedTool(**{name: _frozen(value) for name, value in each.items()})
     for each in tomllib.loads((_HERE / "catalogue.toml").read_text(encoding="utf-8"))["tools"]
 )
+
+
+def fingerprint(code: str, capabilities: Mapping[str, Any]) -> str:
+    """The SHA-256 of a tool's code and its canonical capabilities, in hexadecimal digits."""
+    text = json.dumps({"code": code, "capabilities": capabilities}, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def of_file(shipped: ShippedTool) -> str:
+    """The fingerprint of the tool as its file is now. OSError, UnicodeDecodeError: the file cannot be read."""
+    return fingerprint(shipped.source, shipped.capabilities)
+
+
+def recorded(path: Path = RECORDED) -> dict[str, str]:
+    """The recorded fingerprints by name; a record that cannot be read vouches for nothing."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_genuine(shipped: ShippedTool, record: Mapping[str, str]) -> bool:
+    """Return whether the tool's file is what was recorded."""
+    try:
+        return record.get(shipped.name) == of_file(shipped)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def renew(path: Path = RECORDED) -> int:
+    """Record every file as it is now, and return how many entries were added, changed or removed."""
+    before, now = recorded(path), {shipped.name: of_file(shipped) for shipped in TOOLS}
+    path.write_text(json.dumps(now, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    return len({name for name, _ in before.items() ^ now.items()})
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{len(TOOLS)} tools recorded, {renew()} of them anew\n")

@@ -11,9 +11,8 @@ from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.secrets.values import Value
 from tools_studio import authoring
-from tools_studio.library import record
+from tools_studio.library import catalogue
 from tools_studio.library.catalogue import TOOLS, ShippedTool
-from tools_studio.library.record import fingerprint
 from tools_studio.models import Script, Shipment
 from tools_studio.spec import AuthoringError, Draft, draft_of
 
@@ -38,7 +37,7 @@ def revoke(script: Script, reason: str) -> None:
 
 def is_pristine(script: Script) -> bool:
     """Return whether the tool is still what the library installed."""
-    return script.shipped == fingerprint(script.code, script.capabilities)
+    return script.shipped == catalogue.fingerprint(script.code, script.capabilities)
 
 
 def revoke_changed() -> None:
@@ -55,13 +54,13 @@ def install(shipment: Iterable[ShippedTool] = TOOLS, recorded: Mapping[str, str]
     `recorded`, by default the one beside this file, is not installed, or revoked if it is there already.
     """
     revoke_changed()
-    recorded = record.recorded() if recorded is None else recorded
+    recorded = catalogue.recorded() if recorded is None else recorded
     there = {script.tool.name: script for script in Script.objects.exclude(shipped="").select_related("tool")}
     shipments = set(Shipment.objects.values_list("name", flat=True))
     added = 0
     for shipped in shipment:
         script = there.get(shipped.name)
-        if not record.is_genuine(shipped, recorded):
+        if not catalogue.is_genuine(shipped, recorded):
             if script is None:
                 logger.error("The shipped tool %s was not installed: %s", shipped.name, FILE_CHANGED)
             else:
@@ -110,7 +109,7 @@ def _renew(shipped: ShippedTool, script: Script, fingerprint: str) -> None:
 
 def _is_current(shipped: ShippedTool, script: Script, fingerprint: str) -> bool:
     if script.author_id is not None:  # a person chose its words
-        return record.fingerprint(script.code, script.capabilities) == fingerprint
+        return catalogue.fingerprint(script.code, script.capabilities) == fingerprint
     here, new = draft_of(script.tool), _draft(shipped)
     return all(getattr(here, name) == getattr(new, name) for name in ("code", *WORDS_AND_POWERS))
 

@@ -20,8 +20,7 @@ from tools_studio.authoring import free_name
 from tools_studio.models import ScriptVersion
 from tools_studio.pages import page
 from tools_studio.pages.forms import ToolForm, declared
-from tools_studio.pages.listing import side
-from tools_studio.pages.page import author_only, authored
+from tools_studio.pages.page import author_only, authored, side
 from tools_studio.spec import AuthoringError, Draft, draft_of
 from tools_studio.starters import STARTERS, Starter
 

@@ -16,8 +16,7 @@ from hitlchat.gate.models import Tool
 from tools_studio import exchange, importing
 from tools_studio.exchange import BadFile, TooMuch
 from tools_studio.importing import Conflict, Outdated, Plan
-from tools_studio.pages.listing import side
-from tools_studio.pages.page import author_only
+from tools_studio.pages.page import author_only, side
 from tools_studio.spec import SOURCE
 
 CONFLICTS = (

@@ -22,7 +22,6 @@ from tools_studio.models import Category
 from tools_studio.spec import LONGEST_DESCRIPTION, MOST_TAGS, AuthoringError, Draft
 
 FLAGS = ("store", "secrets", "now", "random", "sleep", "destructive")
-METHODS = tuple((method, method) for method in FETCH_METHODS)
 FETCH_MODES = (
     ("", gettext_noop("Off")),
     ("public", gettext_noop("Public")),
@@ -64,17 +63,21 @@ def _lines(label: str, help_text: str, example: str) -> forms.CharField:
     return forms.CharField(required=False, label=label, help_text=help_text, widget=area)
 
 
-def _limit(label: str, help_text: str, initial: float) -> forms.CharField:
-    # What is no number is said by the declaration's own reading, in the same words as everywhere.
+def _limit(label: str, help_text: str, initial: str) -> forms.CharField:
+    # The declaration's own reading refuses what is no number, in the same words as everywhere.
     digits = forms.TextInput(attrs={"inputmode": "decimal"})
-    return forms.CharField(required=False, label=label, help_text=help_text, initial=f"{initial:g}", widget=digits)
+    return forms.CharField(required=False, label=label, help_text=help_text, initial=initial, widget=digits)
 
 
 class PowersForm(forms.Form):
     fetch_mode = forms.ChoiceField(choices=FETCH_MODES, required=False, label="Network", widget=forms.RadioSelect)
     hosts = _lines("Hosts, one a line", "An exact host, a host and port, or *.example.com.", "api.example.com")
     methods = forms.MultipleChoiceField(
-        choices=METHODS, required=False, label="Methods", initial=FETCH_METHODS, widget=forms.CheckboxSelectMultiple
+        choices=[(each, each) for each in FETCH_METHODS],
+        required=False,
+        label="Methods",
+        initial=FETCH_METHODS,
+        widget=forms.CheckboxSelectMultiple,
     )
     max_bytes = forms.CharField(
         required=False,
@@ -83,8 +86,8 @@ class PowersForm(forms.Form):
         initial=str(PLAIN.max_bytes),
         widget=forms.TextInput(attrs={"inputmode": "numeric"}),
     )
-    timeout_seconds = _limit("Seconds for a request", f"At most {MOST_SECONDS:g}.", PLAIN.timeout_seconds)
-    redirects = _limit("Redirects to follow", f"At most {MOST_REDIRECTS}; 0 follows none.", PLAIN.redirects)
+    timeout_seconds = _limit("Seconds for a request", f"At most {MOST_SECONDS:g}.", f"{PLAIN.timeout_seconds:g}")
+    redirects = _limit("Redirects to follow", f"At most {MOST_REDIRECTS}; 0 follows none.", str(PLAIN.redirects))
     email = _switch("E-mail", "Sends plain text messages to the recipients below, and to nobody else.")
     email_to = _lines(
         "Recipients, one a line", "An address, @example.com for everyone there, or * for anyone.", "ops@example.com"
@@ -277,7 +280,6 @@ class ToolForm(PowersForm):
         return cleaned
 
     def draft(self) -> Draft:
-        """The draft of a valid form."""
         values = {name: self.cleaned_data[name] for name in AS_TYPED}
         # A browser sends each line's end as two characters.
         typed = {key: each.replace("\r\n", "\n") if isinstance(each, str) else each for key, each in values.items()}
@@ -290,7 +292,6 @@ class ToolForm(PowersForm):
         )
 
     def show(self, error: AuthoringError) -> None:
-        """Put the problems at their fields."""
         for name, text in error.errors.items():
             if name == "capabilities" and error.capability is not None:
                 self.refuse(error.capability)
@@ -305,7 +306,6 @@ def tags(typed: str) -> tuple[str, ...]:
 
 
 def initial(draft: Draft, tool: Tool | None) -> dict[str, Any]:
-    """The form's values for a draft."""
     return {
         **{name: getattr(draft, name) for name in AS_TYPED},
         "hitl_mode": draft.hitl_mode or "",

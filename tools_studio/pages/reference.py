@@ -21,23 +21,17 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from tools_studio.pages.listing import side
-from tools_studio.pages.page import author_only
+from tools_studio.pages.page import author_only, side
 
 DOCUMENT = Path("docs") / "tool-python.md"
 LISTED = ("h2",)
 
 
 @dataclass(frozen=True)
-class Section:
-    anchor: str
-    title: str
-
-
-@dataclass(frozen=True)
 class Reference:
     title: str
-    sections: tuple[Section, ...]
+    # Each with its anchor and its title.
+    sections: list[tuple[str, str]]
     html: SafeString
 
 
@@ -80,7 +74,7 @@ def _rendered(file: Path, _changed: int) -> Reference:
 def render_document(text: str) -> Reference:
     """The Markdown of our own documents as a page: its heading apart, and an anchor at each other one."""
     tokens = _parser.parse(text)
-    sections: list[Section] = []
+    sections: list[tuple[str, str]] = []
     title, seen = "", set[str]()
     for opening, inline in pairwise(tokens):
         if opening.type != "heading_open":
@@ -92,12 +86,12 @@ def render_document(text: str) -> Reference:
         anchor = _anchor(words, seen)
         opening.attrSet("id", anchor)
         if opening.tag in LISTED:
-            sections.append(Section(anchor, words))
+            sections.append((anchor, words))
     # The page has the title in its own head.
     first = next((at for at, token in enumerate(tokens) if token.type == "heading_close"), -1) + 1
     body = tokens[first:] if tokens and tokens[0].tag == "h1" else tokens
     html = _parser.renderer.render(body, _parser.options, {})
-    return Reference(title, tuple(sections), mark_safe(html))  # noqa: S308 - our own file, and no HTML in it passes
+    return Reference(title, sections, mark_safe(html))  # noqa: S308 - our own file, and no HTML in it passes
 
 
 def _anchor(words: str, seen: set[str]) -> str:

@@ -21,8 +21,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.tools import AGENT
 from hitlchat.sandbox.limits import KIB, in_words
 from tools_studio.capabilities import store
-from tools_studio.pages.listing import side
-from tools_studio.pages.page import administrator_only
+from tools_studio.pages.page import administrator_only, side
 
 MOST_COUNTED = 20_000
 MOST_FOLDERS = 200

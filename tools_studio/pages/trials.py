@@ -24,8 +24,7 @@ from tools_studio.cases import Case, Outcome
 from tools_studio.models import Expectation
 from tools_studio.pages import page
 from tools_studio.pages.forms import ToolForm
-from tools_studio.pages.listing import side
-from tools_studio.pages.page import author_only, authored
+from tools_studio.pages.page import author_only, authored, side
 from tools_studio.spec import AuthoringError, draft_of
 
 TEST_SECONDS = 45.0

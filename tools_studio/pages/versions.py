@@ -14,8 +14,7 @@ from hitlchat.gate.models import Tool
 from tools_studio import authoring, spec, versions
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.pages import page
-from tools_studio.pages.listing import side
-from tools_studio.pages.page import author_only, authored
+from tools_studio.pages.page import author_only, authored, side
 from tools_studio.spec import AuthoringError, Unreadable
 
 PAGE = 50

@@ -18,7 +18,7 @@ from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import MakeTool, caller, signed_in
 from tests.tools_studio.calling import call, preview
 from tools_studio import authoring
-from tools_studio.library import record
+from tools_studio.library import catalogue
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.library.install import install
 from tools_studio.models import Script, Shipment, StoreEntry
@@ -40,7 +40,7 @@ def ship(tmp_path: Path) -> Ship:
             (tmp_path / tool.group / f"{tool.name}.py").write_text(code, encoding="utf-8")
         ours = [replace(tool, folder=tmp_path) for tool in tools]
         if as_recorded:
-            recorded.update({tool.name: record.of_file(tool) for tool in ours})
+            recorded.update({tool.name: catalogue.of_file(tool) for tool in ours})
         return install(ours, recorded)
 
     return install_these
@@ -65,7 +65,7 @@ def test_everything_is_installed_once_and_checked_like_any_other_tool() -> None:
     assert Shipment.objects.count() == Tool.objects.count() == len(TOOLS)
     drafts = set(Tool.objects.filter(published=False).values_list("name", flat=True))
     assert drafts == {tool.name for tool in TOOLS if tool.set_up}
-    recorded = record.recorded()
+    recorded = catalogue.recorded()
     for tool in TOOLS:
         script = script_of(tool.name)
         assert script.shipped == recorded[tool.name]
@@ -103,7 +103,7 @@ def test_a_tool_that_nobody_edited_is_updated_and_what_waits_for_the_old_one_is_
     script = script_of()
     assert (script.version, script.tool.title, script.tags, script.author_id) == (2, "Say it", ["echo"], None)
     assert "upper" in script.code
-    assert script.shipped == record.fingerprint(newer, {})
+    assert script.shipped == catalogue.fingerprint(newer, {})
     assert script.tool.published
     assert ToolCall.objects.get(pk=waiting.pk).status == Status.WITHDRAWN
     ship(shipped(title="Say it", tags=("echo",)), code=newer)

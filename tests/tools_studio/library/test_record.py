@@ -8,30 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from tools_studio.library import record
+from tools_studio.library import catalogue
 from tools_studio.library.catalogue import TOOLS
 
 
 def test_every_file_is_as_it_was_recorded() -> None:
-    assert record.recorded() == {tool.name: record.of_file(tool) for tool in TOOLS}, (
-        "renew it: python -m tools_studio.library.record"
+    assert catalogue.recorded() == {tool.name: catalogue.of_file(tool) for tool in TOOLS}, (
+        "renew it: python -m tools_studio.library.catalogue"
     )
-    assert all(record.is_genuine(tool, record.recorded()) for tool in TOOLS)
+    assert all(catalogue.is_genuine(tool, catalogue.recorded()) for tool in TOOLS)
 
 
 def test_code_and_capabilities_both_count_and_the_order_of_keys_does_not() -> None:
     capabilities = {"store": True, "fetch": {"mode": "public", "methods": ["GET"]}}
     turned = {"fetch": {"methods": ["GET"], "mode": "public"}, "store": True}
-    known = record.fingerprint("code", capabilities)
-    assert known == record.fingerprint("code", turned)
-    assert known != record.fingerprint("code ", capabilities)
-    assert known != record.fingerprint("code", {"store": True})
+    known = catalogue.fingerprint("code", capabilities)
+    assert known == catalogue.fingerprint("code", turned)
+    assert known != catalogue.fingerprint("code ", capabilities)
+    assert known != catalogue.fingerprint("code", {"store": True})
 
 
 def test_a_file_that_is_not_there_is_not_genuine() -> None:
     lost = replace(TOOLS[0], group="nowhere")
-    assert not record.is_genuine(lost, {lost.name: "x"})
-    assert not record.is_genuine(TOOLS[0], {})
+    assert not catalogue.is_genuine(lost, {lost.name: "x"})
+    assert not catalogue.is_genuine(TOOLS[0], {})
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "\x00"])
@@ -39,16 +39,16 @@ def test_a_record_that_cannot_be_read_vouches_for_nothing(tmp_path: Path, text: 
     path = tmp_path / "recorded.json"
     if text is not None:
         path.write_text(text, encoding="utf-8")
-    assert record.recorded(path) == {}
-    assert record.renew(path) == len(TOOLS)
-    assert (record.renew(path), len(record.recorded(path))) == (0, len(TOOLS))
+    assert catalogue.recorded(path) == {}
+    assert catalogue.renew(path) == len(TOOLS)
+    assert (catalogue.renew(path), len(catalogue.recorded(path))) == (0, len(TOOLS))
 
 
 def test_it_can_be_renewed_without_a_server(tmp_path: Path) -> None:
-    before = json.loads(record.RECORDED.read_text(encoding="utf-8"))
-    command = [sys.executable, "-m", "tools_studio.library.record"]
+    before = json.loads(catalogue.RECORDED.read_text(encoding="utf-8"))
+    command = [sys.executable, "-m", "tools_studio.library.catalogue"]
     done = subprocess.run(
-        command, cwd=record.RECORDED.parents[2], capture_output=True, text=True, timeout=120, check=True
+        command, cwd=catalogue.RECORDED.parents[2], capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout == f"{len(TOOLS)} tools recorded, 0 of them anew\n"
-    assert json.loads(record.RECORDED.read_text(encoding="utf-8")) == before
+    assert json.loads(catalogue.RECORDED.read_text(encoding="utf-8")) == before
