@@ -56,8 +56,8 @@ async def run(
     try:
         check_size(source, limits)
         check_arguments(arguments, limits)
-        said = await ordered(order, limits.wall_seconds, grants, sleep)
-        result, output, fault = said["result"], said["output"], said["fault"] and Fault(**said["fault"])
+        report = await ordered(order, limits.wall_seconds, grants, sleep)
+        result, output, fault = report["result"], report["output"], report["fault"] and Fault(**report["fault"])
     except Stopped as stopped:
         fault = stopped.fault
     except Exception:

@@ -149,8 +149,8 @@ def _runtime(error: MontyRuntimeError, limits: Limits, known: Collection[str], r
         return Fault("denied", cut(message), line, function)
     if isinstance(inner, ImportError | AttributeError) and (name := missing_name(message)) and is_known(name, known):
         return Fault("denied", not_granted(name), line, function)
-    said = message.removeprefix(INTERNAL) if message.startswith(INTERNAL) else error.display("type-msg")
-    text = advised(cut(said)) if isinstance(inner, ADVISABLE) else cut(said)
+    words = message.removeprefix(INTERNAL) if message.startswith(INTERNAL) else error.display("type-msg")
+    text = advised(cut(words)) if isinstance(inner, ADVISABLE) else cut(words)
     hint = _import_hint(message, known) if isinstance(inner, NameError) else ""
     return Fault("error", text + hint, line, function)
 

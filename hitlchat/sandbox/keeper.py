@@ -21,7 +21,7 @@ from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError, MontyTypin
 from hitlchat.sandbox.faults import advised, column_of, fault_from
 from hitlchat.sandbox.importable import MODULE, is_known, missing_name, not_granted
 from hitlchat.sandbox.session import Driver, driver_for, lend, run_order
-from hitlchat.sandbox.wire import Asked, Channel, Closed, Problem, Stopped
+from hitlchat.sandbox.wire import Channel, Closed, Problem, Questions, Stopped
 
 # Kills a worker that stops answering; above every limit that the interpreter keeps itself.
 TURN_SECONDS = 75.0
@@ -73,15 +73,15 @@ async def _orders(channel: Channel, monty: AsyncMonty) -> None:
 
     An error of ours ends the process with its traceback: the server learns of it.
     """
-    asked = Asked(channel)
+    questions = Questions(channel)
     async with asyncio.TaskGroup() as group:
         while True:
             message = await channel.receive()
             if "answer" in message:
-                asked.answered(message)
+                questions.answer(message)
             else:
-                asked = Asked(channel)
-                group.create_task(_work(channel, message, ORDERS[message["do"]](message, monty, asked)))
+                questions = Questions(channel)
+                group.create_task(_work(channel, message, ORDERS[message["do"]](message, monty, questions)))
 
 
 async def _work(channel: Channel, order: dict[str, Any], work: Coroutine[Any, Any, dict[str, Any]]) -> None:
@@ -94,9 +94,9 @@ async def _work(channel: Channel, order: dict[str, Any], work: Coroutine[Any, An
         await channel.send({"report": report})
 
 
-async def check_order(order: dict[str, Any], monty: AsyncMonty, asked: Asked) -> dict[str, Any]:
+async def check_order(order: dict[str, Any], monty: AsyncMonty, questions: Questions) -> dict[str, Any]:
     """Return what is wrong, as JSON: a list of problems."""
-    driver = driver_for(order, asked)
+    driver = driver_for(order, questions)
     try:
         async with AsyncExitStack() as stack:
             session = await lend(stack, monty, driver, order["stubs"])

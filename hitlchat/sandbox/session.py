@@ -33,7 +33,7 @@ from hitlchat.sandbox.faults import SOURCE, cut, fault_from, over_calls, over_cp
 from hitlchat.sandbox.importable import MODULE, module, not_granted
 from hitlchat.sandbox.limits import Limits, in_words
 from hitlchat.sandbox.values import Crossing, Meter, TooLarge, Unfit, suspects, to_json
-from hitlchat.sandbox.wire import Asked, Fault, Output, Stopped, Worked
+from hitlchat.sandbox.wire import Fault, Output, Questions, Stopped, Worked
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Driver:
     known: list[str]
     limits: Limits
     together: bool
-    asked: Asked
+    questions: Questions
     output: Output
     calls_allowed: bool = False
     refusals: set[str] = field(default_factory=set)
@@ -174,10 +174,10 @@ class Driver:
                 args, kwargs = to_json(list(snapshot.args), meter), to_json(snapshot.kwargs, meter)
         except Unfit as unfit:
             return {"exc_type": "TypeError", "message": str(unfit)}
-        said = await self.asked.call(name, args, kwargs)
-        if "error" not in said:
-            return {"return_value": said["value"]}
-        kind, message = said["error"]
+        answer = await self.questions.call(name, args, kwargs)
+        if "error" not in answer:
+            return {"return_value": answer["value"]}
+        kind, message = answer["error"]
         if kind == "PermissionError":
             return self._refusal(message)
         return {"exc_type": cast("Any", kind), "message": message}
@@ -193,7 +193,7 @@ class Driver:
         if self._slept > self.limits.sleep_seconds:
             longest = f"{self.limits.sleep_seconds:g} s{self.limits.named('sleep_seconds')}"
             raise Stopped(Fault("limit", f"sleep: the tool sleeps for more than {longest}"))
-        await self.asked.sleep(seconds)
+        await self.questions.sleep(seconds)
         return {"return_value": None}
 
     async def _settled(self, call_ids: list[int]) -> dict[int, ExternalSettledResult]:
@@ -251,9 +251,9 @@ class Watch:
         return int(pages[1]) * PAGE, int(pages[5]) * PAGE
 
 
-async def run_order(order: dict[str, Any], monty: AsyncMonty, asked: Asked) -> dict[str, Any]:
+async def run_order(order: dict[str, Any], monty: AsyncMonty, questions: Questions) -> dict[str, Any]:
     """The report on one run, as JSON: `result`, `output` and `fault`."""
-    driver = driver_for(order, asked)
+    driver = driver_for(order, questions)
     result, fault = None, None
     try:
         result = await _run(driver, monty, order["entry"], order["arguments"])
@@ -264,7 +264,7 @@ async def run_order(order: dict[str, Any], monty: AsyncMonty, asked: Asked) -> d
     return {"result": result, "output": driver.output.text, "fault": fault and asdict(fault)}
 
 
-def driver_for(order: dict[str, Any], asked: Asked) -> Driver:
+def driver_for(order: dict[str, Any], questions: Questions) -> Driver:
     limits = Limits(**order["limits"])
     return Driver(
         source=order["source"],
@@ -273,7 +273,7 @@ def driver_for(order: dict[str, Any], asked: Asked) -> Driver:
         known=order["known"],
         limits=limits,
         together=order["together"],
-        asked=asked,
+        questions=questions,
         output=Output(limits.output_bytes, limits.named("output_bytes")),
     )
 
@@ -368,8 +368,8 @@ async def _call(driver: Driver, session: AsyncMontySession, entry: str, argument
 async def _refuse_printed_forms(driver: Driver, session: AsyncMontySession, raw: object, entry: str) -> None:
     """End the run if a text in the result is only how the interpreter prints something that is no text."""
     for paths in _batches(suspects(raw)):
-        asked = ", ".join(f"isinstance({RESULT}{path}, str)" for path in paths)
-        answers = (await driver.feed(session, f"[{asked}]")).output
+        tests = ", ".join(f"isinstance({RESULT}{path}, str)" for path in paths)
+        answers = (await driver.feed(session, f"[{tests}]")).output
         for path, is_text in zip(paths, answers, strict=True):
             if is_text is not True:
                 where = f"the result at {cut(path)}" if path else "the result"

@@ -52,8 +52,8 @@ def walls() -> Walls:
         return Walls({INTERPRETER: "it is not installed: install pydantic-monty", **not_tried})
     if not sys.platform.startswith("linux"):
         return Walls(dict.fromkeys(OS_WALLS, "it needs Linux"))
-    said = _probe(binary)
-    return Walls({name: why for name in OS_WALLS if (why := said.get(name, "no answer"))})
+    probed = _probe(binary)
+    return Walls({name: why for name in OS_WALLS if (why := probed.get(name, "no answer"))})
 
 
 def _probe(binary: str) -> dict[str, str]:

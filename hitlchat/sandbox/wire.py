@@ -110,7 +110,7 @@ class Channel:
         return READ[kind](text)
 
 
-class Asked:
+class Questions:
     """The questions of one run. An answer is `{"value": …}` or `{"error": [type, message]}`."""
 
     def __init__(self, channel: Channel) -> None:
@@ -125,7 +125,7 @@ class Asked:
     async def sleep(self, seconds: float) -> None:
         await self._ask({"sleep": seconds})
 
-    def answered(self, message: dict[str, Any]) -> None:
+    def answer(self, message: dict[str, Any]) -> None:
         waiting = self._open.pop(message.pop("answer"), None)
         if waiting is not None and not waiting.done():
             waiting.set_result(message)

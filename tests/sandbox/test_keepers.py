@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -76,6 +77,17 @@ async def test_no_more_keepers_run_than_the_setting_says_and_each_has_one_worker
     assert [report.result for report in reports] == [1] * 12
     assert len(keepers()) <= 2
     assert len(workers()) <= 2
+
+
+async def test_a_keeper_that_starts_for_a_cancelled_run_serves_the_next_one(settings: Settings) -> None:
+    settings.TOOL_WORKERS = 1
+    await close()
+    cancelled = asyncio.ensure_future(run(TRIVIAL, {}))
+    await soon(lambda: any(each.name == "sandbox-start" for each in threading.enumerate()), "a keeper starts")
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    assert (await run(TRIVIAL, {})).result == 1
+    assert len(keepers()) == 1
 
 
 async def test_a_keeper_sees_no_environment_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from hitlchat.sandbox import Share, run
 from hitlchat.sandbox import shares as real
-from hitlchat.sandbox.shares import Shares, largest
+from hitlchat.sandbox.pool import Shares, largest
 from tests.waiting import soon
 
 ONE = "def run():\n    return 1\n"
