@@ -168,15 +168,14 @@ def carry_out(
         # By name, so that two imports at once take the same names in the same order and cannot wait for each other.
         for step in sorted(made.steps, key=lambda step: step.name):
             try:
-                _write(step, actor, confirmed=confirmed)
+                if step.writes:
+                    _write(step, actor, confirmed=confirmed)
             except AuthoringError as error:
                 raise BadFile(at_fields(step.entry.place, error)) from error
     return made
 
 
 def _write(step: Step, actor: Actor, *, confirmed: bool) -> None:
-    if not step.writes:
-        return
     if step.action == "replace":
         assert step.present is not None
         tool = authoring.change(step.present, step.draft, actor, confirmed=confirmed)

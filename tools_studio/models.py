@@ -8,8 +8,6 @@ from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models import TOOL_NAME, Tool, ToolCall
 from hitlchat.secrets.values import Stored
 
-GROUP = TOOL_NAME
-
 
 class Category(models.TextChoices):
     TEXT = "Text"
@@ -32,7 +30,7 @@ class Script(models.Model):
 
     tool = models.OneToOneField(Tool, primary_key=True, on_delete=models.CASCADE, related_name="script")
     code = models.TextField()
-    group = models.CharField(max_length=64, default="tools", validators=[GROUP])
+    group = models.CharField(max_length=64, default="tools", validators=[TOOL_NAME])
     description = models.TextField(blank=True, help_text="Empty: the docstring of run().")
     category = models.CharField(max_length=16, choices=Category.choices, default=Category.CUSTOM)
     tags = JSONTextField(default=list)

@@ -20,7 +20,7 @@ from tools_studio.capabilities import Capabilities, CapabilityError, listed
 from tools_studio.language import signature
 from tools_studio.language.signature import Signature
 from tools_studio.language.snippet import SignatureError
-from tools_studio.models import GROUP, Category, Script, StoredVariable
+from tools_studio.models import Category, Script, StoredVariable
 
 SOURCE = "studio"
 MOST_TAGS = 10
@@ -283,9 +283,9 @@ def _capabilities(draft: Draft) -> tuple[Capabilities | None, CapabilityError | 
 
 
 def _check_words(draft: Draft, problems: dict[str, str]) -> None:
-    for name, validator in (("name", TOOL_NAME), ("group", GROUP)):
+    for name in ("name", "group"):
         try:
-            validator(getattr(draft, name))
+            TOOL_NAME(getattr(draft, name))
         except ValidationError as error:
             problems[name] = error.messages[0]
     if wrong := gate.wrong_text(draft.description, LONGEST_DESCRIPTION):

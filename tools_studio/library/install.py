@@ -40,20 +40,16 @@ def is_pristine(script: Script) -> bool:
     return script.shipped == catalogue.fingerprint(script.code, script.capabilities)
 
 
-def revoke_changed() -> None:
-    """Revoke every installed tool of the library that somebody changed without the Studio."""
-    for script in Script.objects.exclude(shipped="").select_related("tool"):
-        if not is_pristine(script):
-            revoke(script, ROW_CHANGED)
-
-
 def install(shipment: Iterable[ShippedTool] = TOOLS, recorded: Mapping[str, str] | None = None) -> int:
     """Add those of `shipment` that were never installed here, and return how many.
 
     What was deleted stays deleted, and a name that is taken is left alone. A tool whose file does not match its hash in
     `recorded`, by default the one beside this file, is not installed, or revoked if it is there already.
     """
-    revoke_changed()
+    # Those that somebody changed without the Studio.
+    for changed in Script.objects.exclude(shipped="").select_related("tool"):
+        if not is_pristine(changed):
+            revoke(changed, ROW_CHANGED)
     recorded = catalogue.recorded() if recorded is None else recorded
     there = {script.tool.name: script for script in Script.objects.exclude(shipped="").select_related("tool")}
     shipments = set(Shipment.objects.values_list("name", flat=True))

@@ -13,7 +13,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import actor_of
-from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
 from tools_studio import authoring, inspection
 from tools_studio.authoring import free_name
@@ -54,16 +53,10 @@ def studio(request: HttpRequest) -> HttpResponse:
 def new(request: HttpRequest) -> HttpResponse:
     starter, draft = _beginning(request)
     form = ToolForm(request, request.POST if request.method == "POST" else None, draft=draft)
-    if request.method == "POST" and form.is_valid():
-        try:
+    if form.is_valid():
+        with form.refusals():
             confirmed = bool(form.cleaned_data["lower_anyway"])
-            tool = authoring.create(form.draft(), actor_of(request), confirmed=confirmed)
-        except NotConfirmed as error:
-            form.weaker = error.weaker
-        except AuthoringError as error:
-            form.show(error)
-        else:
-            return _saved(tool)
+            return _saved(authoring.create(form.draft(), actor_of(request), confirmed=confirmed))
     context = page.of(request, form) | {
         "starters": STARTERS, "starter": starter, "can_mail": bool(settings.EMAIL_HOST),
         "copied": request.GET.get("from", ""),
@@ -90,17 +83,13 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)
     data = request.POST if request.method == "POST" else None
     form = ToolForm(request, data, tool=found, draft=draft_of(found))
-    if request.method == "POST" and form.is_valid():
+    if form.is_valid():
         try:
-            changed, withdrawn = _save(request, found, form)
+            with form.refusals():
+                changed, withdrawn = _save(request, found, form)
+                return _saved(changed, was_published=found.published, withdrawn=withdrawn)
         except Stale as stale:
             return _refused(request, found, form, stale.version)
-        except NotConfirmed as error:
-            form.weaker = error.weaker
-        except AuthoringError as error:
-            form.show(error)
-        else:
-            return _saved(changed, was_published=found.published, withdrawn=withdrawn)
     context = page.of(request, form)
     if request.method == "GET" and "saved" in request.GET:
         # A save leads to this address, which says what it did.

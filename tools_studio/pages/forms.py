@@ -1,7 +1,7 @@
 """The Studio's form: what an author types, turned into a draft, with its variables and its capabilities."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from django import forms
@@ -291,12 +291,19 @@ class ToolForm(PowersForm):
             variables=self.declared,
         )
 
-    def show(self, error: AuthoringError) -> None:
-        for name, text in error.errors.items():
-            if name == "capabilities" and error.capability is not None:
-                self.refuse(error.capability)
-            else:
-                self.add_error(name if name in self.fields else None, text)
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """Show at their fields why the draft is not saved in this block, or what a person has to confirm first."""
+        try:
+            yield
+        except loosening.NotConfirmed as error:
+            self.weaker = error.weaker
+        except AuthoringError as error:
+            for name, text in error.errors.items():
+                if name == "capabilities" and error.capability is not None:
+                    self.refuse(error.capability)
+                else:
+                    self.add_error(name if name in self.fields else None, text)
 
 
 def tags(typed: str) -> tuple[str, ...]:
