@@ -69,7 +69,10 @@ class Share:
     person: str
     is_run: bool
     using: threading.Lock = field(default_factory=threading.Lock)
-    has_ended: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        return self not in self.shares.given
 
     def leave(self) -> None:
         """Give the share back; doing so twice does no harm."""
@@ -98,14 +101,13 @@ class Shares:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: Counter[str] = Counter()
-        self._runs: Counter[str] = Counter()
+        self.given: set[Share] = set()
         self._waiting: list[_Waiter] = []
 
     def now(self, person: str, *, is_run: bool = True) -> Share | None:
         """A share, if one is free for this person."""
         with self._lock:
-            return self._given(person, is_run) if self._is_free_for(person, is_run) else None
+            return self._give(person, is_run) if self._is_free_for(person, is_run) else None
 
     async def soon(self, person: str, seconds: float, *, is_run: bool = True, since: float = 0.0) -> Share | None:
         """The next share for this person; None if there is none within `seconds`. `since` says from when on they have
@@ -126,12 +128,7 @@ class Shares:
 
     def take_back(self, share: Share) -> None:
         with self._lock:
-            if share.has_ended:
-                return
-            share.has_ended = True
-            self._held[share.person] -= 1
-            self._runs[share.person] -= share.is_run
-            self._held, self._runs = +self._held, +self._runs
+            self.given.discard(share)
             self._match()
 
     def _give_up(self, waiter: _Waiter) -> None:
@@ -143,23 +140,23 @@ class Shares:
             waiter.promise.result().leave()
 
     def _is_free_for(self, person: str, is_run: bool) -> bool:
-        if self._held.total() >= settings.TOOL_WORKERS:
-            return False
-        return not is_run or self._runs[person] < largest()
+        runs = sum(each.is_run for each in self.given if each.person == person)
+        return len(self.given) < settings.TOOL_WORKERS and (not is_run or runs < largest())
 
-    def _given(self, person: str, is_run: bool) -> Share:
-        self._held[person] += 1
-        self._runs[person] += is_run
-        return Share(self, person, is_run)
+    def _give(self, person: str, is_run: bool) -> Share:
+        share = Share(self, person, is_run)
+        self.given.add(share)
+        return share
 
     def _match(self) -> None:
         """Hand free shares to those who wait. Call with the lock held."""
         while able := [each for each in self._waiting if self._is_free_for(each.person, each.is_run)]:
-            first = min(able, key=lambda each: (self._held[each.person], each.since))
+            held = Counter(each.person for each in self.given)
+            first = min(able, key=lambda each: (held[each.person], each.since))
             self._waiting.remove(first)
             # wrap_future cancels the promise of whoever has just given up
             if first.promise.set_running_or_notify_cancel():
-                first.promise.set_result(self._given(first.person, first.is_run))
+                first.promise.set_result(self._give(first.person, first.is_run))
 
 
 def largest() -> int:
