@@ -53,11 +53,9 @@ FRAME = closed(
         "tools": {"type": "array", "minItems": 1, "maxItems": MOST_TOOLS},
     },
 )
-
-
+FRAME_SHAPE, TOOL_SHAPE = Draft202012Validator(FRAME), Draft202012Validator(TOOL)
 MOST_PROBLEMS = 100
 LONGEST = 300
-FRAME_SHAPE, TOOL_SHAPE = Draft202012Validator(FRAME), Draft202012Validator(TOOL)
 _WORDS = {"string": "a text", "object": "an object", "array": "a list", "integer": "a whole number"}
 _WORDS |= {"boolean": "true or false", "null": "null"}
 
@@ -75,6 +73,16 @@ class Problem:
         return f"{self.place}: {self.sentence}" if self.place else self.sentence
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One tool of a file: a draft that passed every check, at `place`. `cases` None: the file says nothing of them."""
+
+    place: str
+    draft: Draft
+    cases: tuple[Case, ...] | None = None
+    definition_hash: str = ""
+
+
 class BadFile(ValueError):
     """The file cannot be imported, for these reasons; nothing was written."""
 
@@ -84,6 +92,12 @@ class BadFile(ValueError):
         self.more = len(found) - len(self.problems)
         more = [translatable(f"And {self.more:,} more problems.")] if self.more else []
         super().__init__("\n".join([*map(str, self.problems), *more]))
+
+
+class TooMuch(Refusal, ValueError):
+    """The file would be larger than any import accepts."""
+
+    status = 422
 
 
 def cut(text: str) -> str:
@@ -112,35 +126,6 @@ def misshapen(shape: Draft202012Validator, value: Any, path: Path) -> Iterator[P
                 yield Problem(dotted([*place, missing]), "It is missing.")
             case _:
                 yield Problem(dotted(place), _sentence(error))
-
-
-def _sentence(error: ValidationError) -> str:
-    bound: Any = error.validator_value
-    found: Any = error.instance
-    match error.validator:
-        case "type":
-            types = [bound] if isinstance(bound, str) else bound
-            return f"Expected {' or '.join(_WORDS[each] for each in types)}."
-        case "enum":
-            return translatable(f"Expected one of {', '.join(map(canonical.pretty, bound))}.")
-        case "minItems" | "minLength":
-            return "It is empty."
-        case "maxItems" | "maxLength":
-            return translatable(f"At most {bound}, not {len(found):,}.")
-        case "pattern":
-            return "Expected 64 hexadecimal digits."
-        case _:
-            return error.message
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One tool of a file: a draft that passed every check, at `place`. `cases` None: the file says nothing of them."""
-
-    place: str
-    draft: Draft
-    cases: tuple[Case, ...] | None = None
-    definition_hash: str = ""
 
 
 def read(content: bytes | str) -> list[Entry]:
@@ -180,6 +165,56 @@ def read_document(value: Any) -> list[Entry]:
     return [_entry(raw, dotted(["tools", at])) for at, raw in enumerate(value["tools"])]
 
 
+def at_fields(place: str, error: AuthoringError) -> Iterator[Problem]:
+    """Yield what is wrong with a draft, by the names that the file has for its fields."""
+    for name, sentence in error.errors.items():
+        yield Problem(f"{place}.{spec.KEYS.get(name, name)}", sentence)
+
+
+def document(tools: Iterable[Tool]) -> dict[str, Any]:
+    """Authored tools with their policy and test cases, without secrets, stored data or whether they are published.
+
+    TooMuch.
+    """
+    chosen = list(tools)
+    if len(chosen) > MOST_TOOLS:
+        raise TooMuch(f"At most {MOST_TOOLS} tools go into one file, not {len(chosen):,}. Choose fewer.")
+    exported = [
+        spec.as_json(spec.draft_of(each))
+        | {"testCases": [asdict(cases.of(row)) for row in cases.rows(each)], "definitionHash": each.definition_hash}
+        for each in chosen
+    ]
+    now = timezone.now().isoformat(timespec="seconds")
+    return {"format": FORMAT, "version": VERSION, "exportedAt": now, "tools": exported}
+
+
+def text(tools: Iterable[Tool]) -> str:
+    """The text of a file with these tools. TooMuch."""
+    written = canonical.pretty(document(tools), indent=2) + "\n"
+    if len(written.encode()) > MOST_BYTES:
+        raise TooMuch(f"The file would be larger than {in_words(MOST_BYTES)}, the most that an import accepts.")
+    return written
+
+
+def _sentence(error: ValidationError) -> str:
+    bound: Any = error.validator_value
+    found: Any = error.instance
+    match error.validator:
+        case "type":
+            types = [bound] if isinstance(bound, str) else bound
+            return f"Expected {' or '.join(_WORDS[each] for each in types)}."
+        case "enum":
+            return translatable(f"Expected one of {', '.join(map(canonical.pretty, bound))}.")
+        case "minItems" | "minLength":
+            return "It is empty."
+        case "maxItems" | "maxLength":
+            return translatable(f"At most {bound}, not {len(found):,}.")
+        case "pattern":
+            return "Expected 64 hexadecimal digits."
+        case _:
+            return error.message
+
+
 def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
     if shape := [*misshapen(TOOL_SHAPE, raw, path)]:
         yield from shape
@@ -209,12 +244,6 @@ def _plain_secrets(raw: Mapping[str, Any], path: Path) -> Iterator[Problem]:
             yield Problem(place, "A secret has no place in a file: leave it null, or name the environment as ${NAME}.")
 
 
-def at_fields(place: str, error: AuthoringError) -> Iterator[Problem]:
-    """Yield what is wrong with a draft, by the names that the file has for its fields."""
-    for name, sentence in error.errors.items():
-        yield Problem(f"{place}.{spec.KEYS.get(name, name)}", sentence)
-
-
 def _entry(raw: Mapping[str, Any], place: str) -> Entry:
     found = tuple(Case(**each) for each in raw.get("testCases", ()))
     return Entry(place, spec.given(raw), found if "testCases" in raw else None, raw.get("definitionHash", ""))
@@ -241,34 +270,3 @@ def _unstorable(value: Any, path: Path) -> Iterator[Problem]:
             if storable(key) != key:
                 yield Problem(dotted(path), "A key contains a character that cannot be kept, such as U+0000.")
             yield from _unstorable(part, [*path, key])
-
-
-class TooMuch(Refusal, ValueError):
-    """The file would be larger than any import accepts."""
-
-    status = 422
-
-
-def document(tools: Iterable[Tool]) -> dict[str, Any]:
-    """Authored tools with their policy and test cases, without secrets, stored data or whether they are published.
-
-    TooMuch.
-    """
-    chosen = list(tools)
-    if len(chosen) > MOST_TOOLS:
-        raise TooMuch(f"At most {MOST_TOOLS} tools go into one file, not {len(chosen):,}. Choose fewer.")
-    exported = [
-        spec.as_json(spec.draft_of(each))
-        | {"testCases": [asdict(cases.of(row)) for row in cases.rows(each)], "definitionHash": each.definition_hash}
-        for each in chosen
-    ]
-    now = timezone.now().isoformat(timespec="seconds")
-    return {"format": FORMAT, "version": VERSION, "exportedAt": now, "tools": exported}
-
-
-def text(tools: Iterable[Tool]) -> str:
-    """The same as the text of a file. TooMuch."""
-    written = canonical.pretty(document(tools), indent=2) + "\n"
-    if len(written.encode()) > MOST_BYTES:
-        raise TooMuch(f"The file would be larger than {in_words(MOST_BYTES)}, the most that an import accepts.")
-    return written

@@ -232,19 +232,18 @@ class Folder:
                 names = os.listdir(folder)  # noqa: PTH208 # by its descriptor
                 if len(names) > MOST_LISTED:
                     raise ValueError(f"it holds {len(names):,} files; at most {MOST_LISTED:,} can be listed")
-                kinds = {name: self._kind(top, (*parts, name)) for name in names if _problem(name) is None}
+                reached = {name: self._reached(top, (*parts, name)) for name in names if _problem(name) is None}
         except FileNotFoundError:
             if parts:
                 raise
             return []
-        return sorted(f"{prefix}{name}{'/' if kind == 'folder' else ''}" for name, kind in kinds.items() if kind)
+        things = [(name, found) for name, found in reached.items() if found]
+        return sorted(f"{prefix}{name}{'/' if stat.S_ISDIR(found.st_mode) else ''}" for name, found in things)
 
-    def _kind(self, top: int, parts: Parts) -> str | None:
-        try:
-            found = _found(top, parts)
-        except (OSError, Outside):
-            return None
-        return None if found is None else _kind_of(found)
+    def _reached(self, top: int, parts: Parts) -> os.stat_result | None:
+        with suppress(OSError, Outside):
+            return _found(top, parts)
+        return None
 
     def info(self, parts: Parts) -> dict[str, Any] | None:
         try:
@@ -252,9 +251,9 @@ class Folder:
                 found = _found(top, parts)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        if found is None or _kind_of(found) is None:
+        if found is None:
             return None
-        folder = _kind_of(found) == "folder"
+        folder = stat.S_ISDIR(found.st_mode)
         modified = datetime.fromtimestamp(int(found.st_mtime), UTC)
         return {"size": 0 if folder else found.st_size, "modified": modified, "is_folder": folder}
 
@@ -326,17 +325,13 @@ class Folder:
 
 
 def _found(top: int, parts: Parts) -> os.stat_result | None:
+    """Return the status of a folder or file; None if there is neither."""
     real = resolved(top, parts)
     if not real:
         return os.fstat(top)
     with below(top, real[:-1]) as parent:
-        return status(parent, real[-1])
-
-
-def _kind_of(found: os.stat_result) -> str | None:
-    if stat.S_ISDIR(found.st_mode):
-        return "folder"
-    return "file" if stat.S_ISREG(found.st_mode) else None
+        found = status(parent, real[-1])
+    return found if found and (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)) else None
 
 
 def _way(top: int, parts: Parts) -> tuple[int, int]:

@@ -46,12 +46,12 @@ def install(shipment: Iterable[ShippedTool] = TOOLS, recorded: Mapping[str, str]
     What was deleted stays deleted, and a name that is taken is left alone. A tool whose file does not match its hash in
     `recorded`, by default the one beside this file, is not installed, or revoked if it is there already.
     """
-    # Those that somebody changed without the Studio.
-    for changed in Script.objects.exclude(shipped="").select_related("tool"):
-        if not is_pristine(changed):
-            revoke(changed, ROW_CHANGED)
     recorded = catalogue.recorded() if recorded is None else recorded
     there = {script.tool.name: script for script in Script.objects.exclude(shipped="").select_related("tool")}
+    # Those that somebody changed without the Studio.
+    for changed in there.values():
+        if not is_pristine(changed):
+            revoke(changed, ROW_CHANGED)
     shipments = set(Shipment.objects.values_list("name", flat=True))
     added = 0
     for shipped in shipment:
@@ -87,7 +87,7 @@ def _add(shipped: ShippedTool, fingerprint: str) -> bool:
 
 def _renew(shipped: ShippedTool, script: Script, fingerprint: str) -> None:
     """Bring an installed tool that nobody edited to what ships now."""
-    if script.shipped and not is_pristine(script):
+    if not is_pristine(script):
         return
     if script.revoked:
         logger.warning("The shipped tool %s is as recorded again; it may be published", shipped.name)

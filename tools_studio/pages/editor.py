@@ -24,16 +24,6 @@ from tools_studio.spec import AuthoringError, Draft, draft_of
 from tools_studio.starters import STARTERS, Starter
 
 
-def copy_of(tool: Tool) -> Draft:
-    """Return everything but the secrets' values, under a name that is free."""
-    draft, name = draft_of(tool), free_name(tool.name, _names(), "_copy", 1)
-    return replace(draft, name=name, title=draft.title and f"{draft.title} (copy)"[:120])
-
-
-def _names() -> set[str]:
-    return {*Tool.objects.values_list("name", flat=True)}
-
-
 class Stale(Exception):
     """The tool was saved by someone else since the page was made; `version` is what they saved."""
 
@@ -64,10 +54,17 @@ def new(request: HttpRequest) -> HttpResponse:
     return render(request, "studio/tool.html", context, status=422 if form.errors or form.weaker else 200)
 
 
+def _names() -> set[str]:
+    return {*Tool.objects.values_list("name", flat=True)}
+
+
 def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
     """Return what a new tool starts as: a copy of another one, a template, or the plain function."""
     if name := request.GET.get("from", ""):
-        return None, copy_of(authored(name))
+        # Everything but the values of secrets.
+        draft = draft_of(authored(name))
+        title = draft.title and f"{draft.title} (copy)"[:120]
+        return None, replace(draft, name=free_name(name, _names(), "_copy", 1), title=title)
     key = request.GET.get("template", "")
     found = next((starter for starter in STARTERS if starter.key == key), None)
     if found is not None:

@@ -93,30 +93,21 @@ def _answer(request: HtmxRequest, tool: Tool, result: dict[str, Any]) -> HttpRes
     return render(request, "studio/tool.html", page.of(request, form, result))
 
 
-def empty(tool: Tool) -> dict[str, str]:
-    """Return what the form for a new case begins with."""
-    return {"arguments": canonical.pretty(tool.example or {}, indent=2), "expectation": Expectation.EQUALS.value}
-
-
 def read(tool: Tool, user_id: int, typed: QueryDict) -> tuple[Case, ToolCall | None]:
     """The case, and the test run that it was made from, if `call` names one. AuthoringError.
 
     `arguments` is JSON; without it they are read from the fields of a test pane, and else from the run.
     """
-    call = _call(tool, user_id, typed.get("call", ""))
+    call: ToolCall | None = None
+    if call_id := typed.get("call", ""):
+        try:
+            call = ToolCall.objects.get(pk=call_id, tool=tool, caller_id=user_id, caller_kind=CallerKind.STUDIO)
+        except (ToolCall.DoesNotExist, ValidationError) as error:
+            raise AuthoringError({"call": "There is no such test run of yours."}) from error
     expectation = typed.get("expectation", "") or Expectation.ANYTHING.value
     arguments = _arguments(tool, call, typed)
     case = Case(typed.get("name", "").strip(), arguments, expectation, _expected(tool, call, expectation, typed))
     return case, call if call is not None and call.arguments == case.arguments else None
-
-
-def _call(tool: Tool, user_id: int, call_id: str) -> ToolCall | None:
-    if not call_id:
-        return None
-    try:
-        return ToolCall.objects.get(pk=call_id, tool=tool, caller_id=user_id, caller_kind=CallerKind.STUDIO)
-    except (ToolCall.DoesNotExist, ValidationError) as error:
-        raise AuthoringError({"call": "There is no such test run of yours."}) from error
 
 
 def _arguments(tool: Tool, call: ToolCall | None, typed: QueryDict) -> dict[str, Any]:
@@ -219,9 +210,11 @@ def settled(request: HttpRequest, name: str, case_id: int) -> HttpResponse:
 
 def _page(request: HttpRequest, tool: Tool, status: int = 200, **more: Any) -> HttpResponse:
     shown = _shown(request, tool)
+    example = canonical.pretty(tool.example or {}, indent=2)
+    empty = {"arguments": example, "expectation": Expectation.EQUALS.value}
     context = {
         "tool": tool, "tab": "cases", "stage": page.stage_of(tool), "cases": shown,
-        "expectations": Expectation.choices, "typed": empty(tool), "most": cases.MOST_CASES,
+        "expectations": Expectation.choices, "typed": empty, "most": cases.MOST_CASES,
         "added": request.GET.get("added", ""),
         "left": request.GET.get("left", ""), **_counted(shown), **side(request, tool), **more,
     }  # fmt: skip
