@@ -75,7 +75,7 @@ class Field:
 
     @property
     def when_empty(self) -> list[tuple[str, str | Promise]]:
-        """Return what an empty text can mean, each with its label; none if that is one thing."""
+        """Return the meanings that an empty text can have, each with its label; none if there is only one."""
         return (
             [(each, _MEANINGS[each]) for each in self.meanings] if self.kind != "choice" and self.meanings[1:] else []
         )
@@ -168,7 +168,7 @@ def _kind(says: Plain) -> str:
 
 
 def _sample(says: Plain, root: Schema) -> str:
-    """Return what a value looks like, for a field in which that is not plain."""
+    """Return an example of a value, for a field in which that is not plain."""
     if _kind(says) == "text" and says.schema.get("format") not in _SAMPLES:
         return ""
     made = _sample_value(says.schema, root, DEEPEST_SAMPLE)

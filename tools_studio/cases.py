@@ -107,7 +107,7 @@ class Outcome:
 
 
 def outcome_of(case: TestCase, tool: Tool) -> Outcome:
-    """Return what the last run of `case` came to. A run of another definition of the tool proves nothing."""
+    """Return the outcome of the last run of `case`. A run of another definition of the tool proves nothing."""
     call = case.last_call
     if call is None:
         return Outcome("new")
@@ -177,7 +177,7 @@ class Case:
 
 
 def problems(case: Case) -> dict[str, str]:
-    """Return what is wrong with `case`, by field."""
+    """Return the problems of `case`, by field."""
     found: dict[str, str] = {}
     if not 1 <= len(case.name) <= LONGEST_NAME or case.name != case.name.strip() or storable(case.name) != case.name:
         found["name"] = translatable(f"Expected a name of 1 to {LONGEST_NAME} characters, with no space around it.")
@@ -260,7 +260,7 @@ async def run(row: TestCase, tool: Tool, caller: Caller, seconds: float) -> Tool
 
 
 async def run_all(rows: Iterable[TestCase], tool: Tool, caller: Caller, seconds: float) -> int:
-    """Run them one after the other, and tell how many the time was too short for."""
+    """Run them one after the other, and return how many the time was too short for."""
     ends, not_run = time.monotonic() + seconds, 0
     for row in rows:
         left = ends - time.monotonic()

@@ -76,7 +76,7 @@ class Step:
         return self.sound.capabilities.sentences()
 
     def difference(self) -> Difference | None:
-        """Return what differs between the tool here and the one that would take its place."""
+        """Return the differences between the tool here and the one that would take its place."""
         if self.present is None:
             return None
         draft = replace(self.draft, capabilities=self.sound.capabilities.as_json())
@@ -84,7 +84,7 @@ class Step:
 
     @property
     def identity(self) -> list[Any]:
-        """Return what must be the same when it is carried out as when it was shown."""
+        """Return the values that must be the same when the step is carried out as when it was shown."""
         here = self.present
         theirs = [here.definition_hash, here.hitl_mode, here.signed_in_only] if here else []
         return [self.name, self.action, self.mode.value, self.sound.definition_hash, *theirs]
@@ -124,7 +124,7 @@ class Plan:
 
 
 def plan(entries: Collection[Entry], on_conflict: Conflict) -> Plan:
-    """Return what importing `entries` would do now.
+    """Return the steps that would import `entries` now.
 
     BadFile: one of them cannot take the place of the tool that is here.
     """
@@ -154,7 +154,7 @@ def carry_out(
     *,
     confirmed: bool = False,
 ) -> Plan:
-    """Import `entries` and tell what was done. `shown` is the digest of the plan that a person was shown.
+    """Import `entries` and return the plan that was carried out. `shown` is the digest of the plan that a person saw.
 
     `confirmed`: a person said that tools may run with less oversight. Outdated: the plan is another one now. BadFile.
     NotConfirmed. OnlyPeople: a program's credential would let a tool do more unasked.
@@ -239,7 +239,7 @@ def _merged(entry: Entry, name: str, mode: HitlMode, present: Tool | None) -> Dr
 
 
 def _check(draft: Draft, stored: Mapping[str, Stored] | None = None) -> Checked:
-    """Return what follows from `draft`, with the mode that is the default for its risk, whatever mode it asks for."""
+    """Check `draft` with the mode that is the default for its risk, whatever mode it asks for."""
     return spec.check(replace(draft, hitl_mode=None), stored)
 
 

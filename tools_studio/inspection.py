@@ -64,7 +64,7 @@ class Inspection:
 
     @property
     def model_view(self) -> str:
-        """The tool as a model is told of it."""
+        """The tool as a model reads it."""
         if self.signature is None:
             return ""
         shown = {
@@ -114,7 +114,7 @@ def inspect(name: str, code: str, declared: dict[str, Any], description: str = "
 
 
 async def problems(code: str, granted: Capabilities, *, advise: bool = False) -> list[Problem]:
-    """Return what is wrong with the code, `preview` included, which may only read. Empty: nothing.
+    """Return the problems of the code, `preview` included, which may only read.
 
     With `advise` also what runs but may surprise, as problems of severity "warning".
     """

@@ -177,7 +177,7 @@ class Loaded:
         return " ".join(self.values.missing.values()) or None
 
     async def run(self, arguments: Mapping[str, Any]) -> Report:
-        """Return what comes of it, without the tool's secrets. ValueError: the arguments do not fit."""
+        """Return the report of a run, without the tool's secrets. ValueError: the arguments do not fit."""
         grants = offered(self.granted, self.script.group, self.values)
         return await self._called("run", arguments, grants, self.granted)
 
@@ -252,7 +252,7 @@ class StudioSource:
         return ToolResult(value=report.result, output=report.output)
 
     async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
-        """Return what the tool's own `preview` says; None if its code has none."""
+        """Return the result of the tool's own `preview`; None if its code has none."""
         if tool.definition_hash in self._plain:
             return None
         loaded = await in_db(_loaded)(tool.pk, tool.definition_hash)

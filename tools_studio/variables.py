@@ -36,7 +36,7 @@ def from_json(declared: Mapping[str, Any]) -> Value:
 
 
 def problem(variables: Iterable[Value]) -> str | None:
-    """Return what is wrong with the declaration, in a sentence."""
+    """Return the first problem of the declaration, in a sentence."""
     named = list(variables)
     if len(named) > MOST:
         return translatable(f"At most {MOST} variables, not {len(named)}.")
@@ -64,7 +64,7 @@ def _problem(variable: Value) -> str | None:
 
 
 def to_store(variables: Iterable[Value], before: Mapping[str, Stored]) -> tuple[Stored, ...]:
-    """Return how they are to be stored.
+    """Return the variables as they are to be stored.
 
     One without a value stays the one in `before`, unless it was a secret there.
     """

@@ -76,7 +76,7 @@ async def check(
     limits: Limits | None = None,
     advise: bool = False,
 ) -> list[Problem]:
-    """Return what is wrong with `source`, for the editor; an empty list means fine.
+    """Return the problems of `source`, for the editor.
 
     `stubs` declares the module `hitl` as this tool may use it, with plain `def` also for `async def` tools. With
     `advise` the list ends with what runs but may surprise, as problems of severity "warning".
@@ -134,7 +134,7 @@ class HostCalls:
             logger.warning("the answer to %r came too late: the keeper is gone", call.get("name", "sleep"))
 
     async def _outcome(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Answer:
-        """Return what the granted function returns or raises, as the tool may see it."""
+        """Return the result or the error of the granted function, as the tool may see it."""
         function = self.grants[name]
         try:
             inspect.signature(function).bind(*args, **kwargs)
@@ -186,7 +186,7 @@ async def ordered(
     grants: Mapping[str, HostFunction],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> dict[str, Any]:
-    """Return what a keeper reports on `order`. Stopped: none was to be had, or it ended or hung and has been killed."""
+    """Return the report of a keeper on `order`. Stopped: there was none, or it ended, or hung and was killed."""
     try:
         return await _once(order, seconds, grants, sleep)
     except _Vanished:

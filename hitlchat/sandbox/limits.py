@@ -25,7 +25,7 @@ VARIABLES = {
 
 
 def configured(name: str) -> Any:
-    """Return what the setting of the limit `name` says, in the limit's unit."""
+    """Return the setting of the limit `name`, in the limit's unit."""
     variable, unit = VARIABLES[name]
     return getattr(settings, variable) * unit
 

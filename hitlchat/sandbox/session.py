@@ -145,7 +145,7 @@ class Driver:
             raise Stopped(Fault("limit", over_calls(self.limits), self._line(snapshot)))
 
     def _help(self, snapshot: AsyncFunctionSnapshot, name: str) -> Answer:
-        """Return what a helper function answers: at once and without awaiting, in every tool."""
+        """Return the answer of a helper function: at once and without awaiting, in every tool."""
         self._helper_calls += 1
         if self._helper_calls > self.limits.helper_calls:
             most = f"{self.limits.helper_calls}{self.limits.named('helper_calls')}"
@@ -166,7 +166,7 @@ class Driver:
         return await snapshot.resume(await work)
 
     async def _outcome(self, name: str, snapshot: AsyncFunctionSnapshot) -> Answer:
-        """Return what the granted function returns or raises, as the tool may see it."""
+        """Return the result or the error of the granted function, as the tool may see it."""
         what = f"the arguments of {name}"
         meter = Meter(what, self.limits.argument_bytes, self.limits.named("argument_bytes"))
         try:

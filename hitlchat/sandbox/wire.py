@@ -119,7 +119,7 @@ class Questions:
         self._open: dict[int, asyncio.Future[HostAnswer]] = {}
 
     async def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> HostAnswer:
-        """Return what the granted function `name` says to plain JSON arguments."""
+        """Return the answer of the granted function `name` to plain JSON arguments."""
         return await self._ask({"name": name, "args": args, "kwargs": kwargs})
 
     async def sleep(self, seconds: float) -> None:

@@ -127,7 +127,7 @@ def resolved(top: int, parts: Parts) -> Parts:
 
 
 def _link(top: int, folder: Sequence[str], name: str) -> str | None:
-    """Return where a link leads; None if it is none."""
+    """Return the target of a link; None if it is none."""
     with below(top, folder) as parent:
         try:
             return os.readlink(name, dir_fd=parent)
@@ -145,7 +145,7 @@ def status(parent: int, name: str) -> os.stat_result | None:
 
 
 def content(parent: int, name: str, most: int) -> bytes:
-    """Return what a regular file holds. ValueError: it is none, or larger than `most`. OSError."""
+    """Return the content of a regular file. ValueError: it is none, or larger than `most`. OSError."""
     # Looked at before: opening a device can do something.
     require_file(os.stat(name, dir_fd=parent, follow_symlinks=False))
     descriptor = os.open(name, FILE, dir_fd=parent)
@@ -367,9 +367,9 @@ def _remove(parent: int, name: str) -> bool:
 
 
 def grants(granted: Files | None) -> dict[str, HostFunction]:
-    """Return what of it the mode allows, by name; paths are relative to the folder. The disk is waited for in a thread.
+    """Return the functions that the mode allows, by name; they wait for the disk in a thread.
 
-    They raise ValueError, PermissionError for links that lead outside, and TimeoutError.
+    Paths are relative to the folder. Raises: ValueError; PermissionError for links that lead outside; TimeoutError.
     """
     if granted is None:
         return {}
@@ -399,7 +399,7 @@ def grants(granted: Files | None) -> dict[str, HostFunction]:
 
 
 async def _done(name: str, path: str, work: Callable[..., T], *args: Parts | str) -> T:
-    """Return what `work` returns; what it raises in words for the tool."""
+    """Return the result of `work`; raise its errors in words for the tool."""
     try:
         return await asyncio.to_thread(work, *args)
     except Outside as error:

@@ -90,7 +90,7 @@ def _refuse(value: Any, expected: str) -> NoReturn:
 
 
 def entry_of(function: str) -> str:
-    """Return what is to be called in place of `function`, which takes records."""
+    """Return the name of the function to call in place of `function`, which takes records."""
     return f"_hitl_{function}"
 
 

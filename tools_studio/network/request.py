@@ -64,7 +64,7 @@ class ToolRequest:
 
     @property
     def sent_headers(self) -> list[tuple[bytes, bytes]]:
-        """Return what goes over the wire, lower case, each name once."""
+        """Return the headers that are sent, in lower case, each name once."""
         found = {"accept": "*/*", "accept-encoding": "identity", "user-agent": AGENT}
         if self.body is not None:
             found["content-type"] = "application/json"
@@ -140,7 +140,7 @@ def body_of(value: Any) -> bytes:
 
 
 def seconds_of(timeout: object, most: float) -> float:
-    """Return how long to wait: as asked, at most what is granted."""
+    """Return the seconds to wait: those of the call, if no more than those granted."""
     if timeout is None:
         return min(DEFAULT_SECONDS, most)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= most:
@@ -149,7 +149,7 @@ def seconds_of(timeout: object, most: float) -> float:
 
 
 def credential_of(policy: FetchPolicy, auth: object) -> Credential | None:
-    """Return what `auth` asks for. Raises: ValueError, it cannot be had; PermissionError, not with this policy."""
+    """Return the credential that `auth` names. Raises: ValueError, PermissionError: not with this policy."""
     if auth is None:
         return None
     if policy.mode != "allowlist":

@@ -59,7 +59,7 @@ def _names() -> set[str]:
 
 
 def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
-    """Return what a new tool starts as: a copy of another one, a template, or the plain function."""
+    """Return the start of a new tool: a copy of another one, a template, or the plain function."""
     if name := request.GET.get("from", ""):
         # Everything but the values of secrets.
         draft = draft_of(authored(name))
@@ -130,7 +130,7 @@ def _saved(found: Tool, *, was_published: bool = False, withdrawn: int = 0) -> H
 @author_only
 @require_POST
 def inspect(request: HttpRequest) -> HttpResponse:
-    """Return what follows from the editor's contents, while they are being typed."""
+    """Return the inspection of the editor's contents while they are being typed."""
     code = request.POST.get("code", "").replace("\r\n", "\n")
     description = request.POST.get("description", "").strip()
     found = inspection.inspect(request.POST.get("name", ""), code, declared(request.POST), description)

@@ -186,7 +186,7 @@ def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = Non
 
 
 def console(call: ToolCall, viewer: Actor) -> dict[str, Any]:
-    """Return what is shown of a test: its card while it waits for an answer, then what came of it."""
+    """Return the context of a test: its card while it waits for an answer, then its outcome."""
     if call.status == Status.WAITING:
         return {"call": call, "card": card(call.approval, viewer)}
     return {"call": call, "expectations": Expectation.choices, "failed": call.status == Status.FAILED}

@@ -54,7 +54,7 @@ def test(request: HtmxRequest, name: str) -> HttpResponse:
 @author_only
 @require_safe
 def console(request: HtmxRequest, name: str, call_id: UUID) -> HttpResponse:
-    """Return what a test came to; nothing at all while that is still open, so that its card stays as it is."""
+    """Return the outcome of a test; nothing while the test is open, so that its card stays as it is."""
     found = authored(name)
     tests = ToolCall.objects.filter(tool=found, caller=person(request), caller_kind=CallerKind.STUDIO)
     call = get_object_or_404(tests.select_related("approval"), pk=call_id)
@@ -142,7 +142,7 @@ def _expected(tool: Tool, call: ToolCall | None, expectation: str, typed: QueryD
 
 
 def _outcome(call: ToolCall, expectation: str) -> Any:
-    """Return what that run came to, to be expected from now on."""
+    """Return the outcome of that run, to be expected from now on."""
     if expectation == Expectation.FAILS:
         return str((call.error or {}).get("message", "")) or (call.reason if call.status == Status.REJECTED else "")
     if call.status != Status.SUCCEEDED:
