@@ -28,10 +28,6 @@ class Risk:
     label: str
     signals: tuple[Signal, ...]
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return tuple(signal.reason for signal in self.signals)
-
 
 _FIXED = {
     "now": Signal(0, "reads the clock"),

@@ -138,21 +138,21 @@ def _crash(error: MontyCrashedError, limits: Limits) -> Fault:
 
 def _runtime(error: MontyRuntimeError, limits: Limits, known: Collection[str], refusals: Collection[str]) -> Fault:
     frame = _author(error.traceback())
-    line, called = _line(frame), frame.function_name if frame else None
-    function = None if called == "<module>" else called
+    line = _line(frame)
+    is_loading = frame is None or frame.function_name in (None, "<module>")
     inner, message = error.exception(), error.display("msg")
     if limit := _limit(inner, message, limits):
-        return Fault("limit", limit, line, function)
-    if isinstance(inner, NotImplementedError) and function is None and (unsupported := _unsupported(message)):
+        return Fault("limit", limit, line)
+    if isinstance(inner, NotImplementedError) and is_loading and (unsupported := _unsupported(message)):
         return Fault("syntax", advised(unsupported), line)
     if isinstance(inner, PermissionError) and message in refusals:
-        return Fault("denied", cut(message), line, function)
+        return Fault("denied", cut(message), line)
     if isinstance(inner, ImportError | AttributeError) and (name := missing_name(message)) and is_known(name, known):
-        return Fault("denied", not_granted(name), line, function)
+        return Fault("denied", not_granted(name), line)
     words = message.removeprefix(INTERNAL) if message.startswith(INTERNAL) else error.display("type-msg")
     text = advised(cut(words)) if isinstance(inner, ADVISABLE) else cut(words)
     hint = _import_hint(message, known) if isinstance(inner, NameError) else ""
-    return Fault("error", text + hint, line, function)
+    return Fault("error", text + hint, line)
 
 
 def _limit(inner: BaseException, message: str, limits: Limits) -> str | None:

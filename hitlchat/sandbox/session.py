@@ -358,14 +358,14 @@ async def _call(driver: Driver, session: AsyncMontySession, entry: str, argument
         limit = driver.limits.result_bytes
         result = to_json(raw, Meter("the result", limit, driver.limits.named("result_bytes")))
     except TooLarge as large:
-        raise Stopped(Fault("limit", str(large), function=entry)) from None
+        raise Stopped(Fault("limit", str(large))) from None
     except Unfit as unfit:
-        raise Stopped(Fault("error", str(unfit), function=entry)) from None
-    await _refuse_printed_forms(driver, session, raw, entry)
+        raise Stopped(Fault("error", str(unfit))) from None
+    await _refuse_printed_forms(driver, session, raw)
     return result
 
 
-async def _refuse_printed_forms(driver: Driver, session: AsyncMontySession, raw: object, entry: str) -> None:
+async def _refuse_printed_forms(driver: Driver, session: AsyncMontySession, raw: object) -> None:
     """End the run if a text in the result is only how the interpreter prints something that is no text."""
     for paths in _batches(suspects(raw)):
         tests = ", ".join(f"isinstance({RESULT}{path}, str)" for path in paths)
@@ -373,7 +373,7 @@ async def _refuse_printed_forms(driver: Driver, session: AsyncMontySession, raw:
         for path, is_text in zip(paths, answers, strict=True):
             if is_text is not True:
                 where = f"the result at {cut(path)}" if path else "the result"
-                raise Stopped(Fault("error", f"{where}: JSON cannot hold this value", function=entry))
+                raise Stopped(Fault("error", f"{where}: JSON cannot hold this value"))
 
 
 def _batches(paths: Iterator[str]) -> Iterator[list[str]]:

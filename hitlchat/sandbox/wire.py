@@ -185,12 +185,11 @@ FaultKind = Literal["arguments", "syntax", "error", "limit", "denied", "crash", 
 
 @dataclass(frozen=True)
 class Fault:
-    """The reason why a run gave no result: one clear sentence, and where in the author's source if it is known."""
+    """The reason why a run gave no result: one clear sentence, and its line in the author's source if that is known."""
 
     kind: FaultKind
     message: str
     line: int | None = None
-    function: str | None = None
 
 
 @dataclass(frozen=True)

@@ -123,26 +123,24 @@ async def test_a_large_answer_is_checked_beside_the_loop() -> None:
 
 
 @each_row(
-    "source, line, function",
+    "source, line",
     [
-        ("from hitl import store\ndef run():\n    return store.get('a')\n", 1, None),
-        ("import hitl\ndef run():\n    return hitl.store.get('a')\n", 3, "run"),
-        ("import hitl.store\n", 1, None),
-        ("from hitl.store import get\n", 1, None),
-        ("def run():\n    from hitl import store\n", 2, "run"),
+        ("from hitl import store\ndef run():\n    return store.get('a')\n", 1),
+        ("import hitl\ndef run():\n    return hitl.store.get('a')\n", 3),
+        ("import hitl.store\n", 1),
+        ("from hitl.store import get\n", 1),
+        ("def run():\n    from hitl import store\n", 2),
     ],
 )
-async def test_what_exists_but_is_not_granted_says_which_capability_to_switch_on(
-    source: str, line: int, function: str | None
-) -> None:
+async def test_what_exists_but_is_not_granted_says_which_capability_to_switch_on(source: str, line: int) -> None:
     message = "store is not granted to this tool: switch on the capability 'store'"
-    assert (await ask(source, {"fetch": fetch})).fault == Fault("denied", message, line, function)
+    assert (await ask(source, {"fetch": fetch})).fault == Fault("denied", message, line)
 
 
 async def test_a_part_that_is_not_granted_is_named_in_full() -> None:
     report = await ask("from hitl import store\ndef run():\n    store.delete('a')\n", store())
     message = "store.delete is not granted to this tool: switch on the capability 'store'"
-    assert report.fault == Fault("denied", message, 3, "run")
+    assert report.fault == Fault("denied", message, 3)
 
 
 async def test_a_tool_can_do_without_what_is_not_granted() -> None:
@@ -169,7 +167,7 @@ async def test_what_does_not_exist_is_an_ordinary_error(source: str, message: st
 async def test_a_forgotten_import_is_pointed_out(use: str) -> None:
     report = await ask(f"def run():\n    return {use}\n", {"fetch": fetch})
     message = "NameError: name 'fetch' is not defined (write: from hitl import fetch)"
-    assert report.fault == Fault("error", message, 2, "run")
+    assert report.fault == Fault("error", message, 2)
 
 
 async def test_host_calls_belong_inside_functions() -> None:
@@ -193,7 +191,7 @@ async def test_host_calls_belong_inside_functions() -> None:
 )
 async def test_only_five_kinds_of_error_reach_the_tool_with_their_words(error: BaseException, message: str) -> None:
     report = await ask("from hitl import fetch\ndef run():\n    return fetch()\n", raising(error))
-    assert report.fault == Fault("error", message, 3, "run")
+    assert report.fault == Fault("error", message, 3)
 
 
 async def test_a_host_function_that_fails_is_in_the_log_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
@@ -204,7 +202,7 @@ async def test_a_host_function_that_fails_is_in_the_log_with_its_reason(caplog: 
 async def test_a_permission_error_of_the_host_is_a_denial() -> None:
     source = "from hitl import fetch\ndef run():\n    return fetch()\n"
     report = await ask(source, raising(PermissionError("evil.example is not among the hosts")))
-    assert report.fault == Fault("denied", "evil.example is not among the hosts", 3, "run")
+    assert report.fault == Fault("denied", "evil.example is not among the hosts", 3)
 
 
 async def test_a_tool_can_catch_what_the_host_tells_it() -> None:
@@ -228,7 +226,7 @@ async def test_a_tool_can_catch_what_the_host_tells_it() -> None:
 )
 async def test_arguments_that_do_not_fit_are_the_tools_mistake(call: str, message: str) -> None:
     report = await ask(f"from hitl import fetch\ndef run():\n    return {call}\n", {"fetch": fetch})
-    assert report.fault == Fault("error", message, 3, "run")
+    assert report.fault == Fault("error", message, 3)
 
 
 async def test_host_functions_receive_only_json() -> None:
@@ -248,7 +246,7 @@ async def test_what_a_host_function_must_not_return_stays_outside() -> None:
 
     report = await ask("from hitl import fetch\ndef run():\n    return fetch()\n", {"fetch": leak})
     message = "ValueError: the result of fetch at ['value']: JSON cannot hold a value of type object"
-    assert report.fault == Fault("error", message, 3, "run")
+    assert report.fault == Fault("error", message, 3)
 
 
 @each_row(
@@ -258,7 +256,7 @@ async def test_what_a_host_function_must_not_return_stays_outside() -> None:
 async def test_the_clock_is_off_until_granted(expression: str) -> None:
     source = f"import datetime, time\ndef run():\n    return str({expression})\n"
     message = "the clock is not granted to this tool: switch on the capability 'now' and use: from hitl import now"
-    assert (await ask(source, {})).fault == Fault("denied", message, 3, "run")
+    assert (await ask(source, {})).fault == Fault("denied", message, 3)
 
 
 async def test_the_granted_clock_is_the_hosts() -> None:
@@ -275,7 +273,7 @@ async def test_chance_needs_a_seed() -> None:
         "chance is not granted to this tool: switch on the capability 'random', or give random a seed, "
         "as in random.seed(1)"
     )
-    assert report.fault == Fault("denied", message, 3, "run")
+    assert report.fault == Fault("denied", message, 3)
     assert (
         await ask("import random\ndef run():\n    random.seed(1)\n    return random.random() < 1\n", {})
     ).result is True

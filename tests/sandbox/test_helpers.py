@@ -199,7 +199,7 @@ async def test_a_helper_needs_no_await_and_no_grant_in_any_tool(way: str) -> Non
 )
 async def test_what_a_helper_module_lacks_is_said_with_what_it_has(expression: str, message: str) -> None:
     report = await value(expression)
-    assert report.fault == Fault("error", message, 5, "run")
+    assert report.fault == Fault("error", message, 5)
     problems = await check(f"{HEAD}def run():\n    return {expression}\n")
     assert [problem.message for problem in problems] == [message]
 
@@ -211,7 +211,7 @@ CHANCE = ["uuid.uuid4()", "secrets.token_hex(4)", "secrets.choice([1])", "secret
 async def test_what_draws_at_random_needs_the_capability(call: str) -> None:
     name = call.partition("(")[0]
     message = f"{name} is not granted to this tool: switch on the capability 'random'"
-    assert (await value(call)).fault == Fault("denied", message, 5, "run")
+    assert (await value(call)).fault == Fault("denied", message, 5)
     [problem] = await check(f"{HEAD}def run():\n    return {call}\n")
     assert problem.message == message
     assert (await value(call, powers=["random"])).ok

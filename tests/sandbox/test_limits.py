@@ -235,7 +235,7 @@ async def test_large_arguments_of_a_host_call_never_reach_the_host() -> None:
     source = "from hitl import fetch\ndef run():\n    fetch('x' * 300_000)\n"
     report = await run(source, {}, grants={"fetch": never})
     message = "TypeError: the arguments of fetch must not be larger than 256 KiB (TOOL_ARGUMENT_KIB)"
-    assert report.fault == Fault("error", message, 3, "run")
+    assert report.fault == Fault("error", message, 3)
 
 
 async def test_output_is_cut_and_says_by_how_much() -> None:

@@ -192,4 +192,4 @@ async def test_the_limits_without_a_variable_are_as_the_page_says() -> None:
     assert f"nested {Limits().recursion} deep" in PAGE
     deep = "def run():\n    x = 1\n    for _ in range(101):\n        x = [x]\n    return x\n"
     message = "the result must not be nested deeper than 100 levels"
-    assert (await run(deep, {})).fault == Fault("error", message, None, "run")
+    assert (await run(deep, {})).fault == Fault("error", message)

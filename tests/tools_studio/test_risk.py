@@ -42,7 +42,8 @@ def test_the_strongest_capability_sets_the_level(capabilities: dict[str, Any], l
 
 def test_the_reasons_name_what_raised_it_worst_first() -> None:
     risk = assess({"store": True, "fetch": {"mode": "allowlist", "hosts": ["b.example", "a.example"]}})
-    assert risk.reasons == ("may fetch from named hosts: b.example, a.example", "keeps data between calls")
+    reasons = [signal.reason for signal in risk.signals]
+    assert reasons == ["may fetch from named hosts: b.example, a.example", "keeps data between calls"]
 
 
 @given(st.sets(st.sampled_from(sorted(EVERYTHING))), st.sampled_from(sorted(EVERYTHING)))
