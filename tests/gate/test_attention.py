@@ -1,11 +1,13 @@
 """From first display to the answer: what is kept of it, and that nothing depends on it (SR-42)."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+import time_machine
 from django.contrib.auth.models import Group, User
 from django.db import connection, connections
 from django.utils import timezone
@@ -20,6 +22,13 @@ from tests.gate.asking import approval_of, ask, fresh, status
 from tests.gate.deciding_people import members, rule
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def stopped_clock() -> Iterator[None]:
+    """No time goes by between the display and the answer but what the test puts there."""
+    with time_machine.travel(timezone.now(), tick=False):
+        yield
 
 
 def shown(call: ToolCall, user: User, ago: float = 0.0) -> Approval:
@@ -90,6 +99,7 @@ def test_a_second_look_costs_one_query_and_an_answer_one_more(
 
 
 @pytest.mark.guarantee("SR-42")
+@pytest.mark.usefixtures("stopped_clock")
 def test_how_an_answer_came_about_is_on_the_decision_and_its_event(bob: User, waiting: ToolCall) -> None:
     approval = shown(waiting, bob, ago=60)
     decide.approve(approval.pk, signed_in(bob), digest=approval.digest, looked=Looked(opened=True))
@@ -104,6 +114,7 @@ def test_how_an_answer_came_about_is_on_the_decision_and_its_event(bob: User, wa
 
 
 @pytest.mark.guarantee("SR-42")
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_yes_faster_than_it_can_be_read_is_marked_in_plain_words(bob: User, waiting: ToolCall) -> None:
     approval = shown(waiting, bob, ago=0.8)
     decide.approve(approval.pk, signed_in(bob), looked=Looked(opened=False))
@@ -152,6 +163,7 @@ def test_only_the_display_of_the_round_that_is_answered_counts(bob: User, waitin
     assert decided(waiting).first_shown_at is None
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_each_of_several_who_say_yes_has_a_time_of_their_own(
     alice: User, bob: User, tool: Tool, finance: Group
 ) -> None:
@@ -169,6 +181,7 @@ def test_each_of_several_who_say_yes_has_a_time_of_their_own(
 
 
 @pytest.mark.guarantee("SR-42")
+@pytest.mark.usefixtures("stopped_clock")
 def test_several_answered_together_are_timed_over_all_that_was_listed(bob: User, tool: Tool) -> None:
     long = "one word after the other, " * 20
     needed = attention.least_seconds(attention.seconds_to_read(approval_of(ask(bob, tool, {"text": long})).disclosure))
