@@ -112,7 +112,7 @@ def test_insights_speak_german_in_pictures_and_advice(alice: User, german: Clien
         "15 bis 30 s",
     ):
         assert words in found
-    assert "Nothing here asks for a change." not in found
+    assert "Nothing to change." not in found
 
 
 @each_row("language, day", [("en", "28 Oct"), ("de", "28 Okt")])

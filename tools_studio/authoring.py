@@ -46,7 +46,7 @@ class NameTaken(AuthoringError):
     status = 409
 
     def __init__(self, name: str) -> None:
-        super().__init__({"name": f"There is a tool named {name!r} already."})
+        super().__init__({"name": f"There is already a tool named {name!r}."})
 
 
 class NotTested(AuthoringError):

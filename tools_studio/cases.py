@@ -114,7 +114,7 @@ def outcome_of(case: TestCase, tool: Tool) -> Outcome:
     if call.definition_hash != tool.definition_hash:
         return Outcome("stale")
     if call.status == Status.WAITING:
-        return Outcome("waiting", "It asks first, like every call of this tool.")
+        return Outcome("waiting", "Test runs need approval, too.")
     if call.status in UNDER_WAY:
         return Outcome("running")
     if call.status == Status.SUCCEEDED or call.status in FAILURES:
@@ -143,17 +143,17 @@ def _judged(case: TestCase, call: ToolCall) -> Outcome:
         error = call.reason
     if case.expectation == Expectation.FAILS:
         if error is None:
-            words = _("It was to fail, and it gave: {result}").format(result=text_of(call.result)[:500])
+            words = _("It was expected to fail, but returned: {result}").format(result=text_of(call.result)[:500])
             return Outcome("failed", words)
         if str(case.expected or "") not in error:
             lines = _against(case.expected or "", error)
-            return Outcome("failed", "It failed as it was to, but says something else.", lines)
+            return Outcome("failed", "It failed as expected, but with another message.", lines)
         return Outcome("passed")
     if error is not None:
         return Outcome("failed", _("It failed: {error}").format(error=error))
     match case.expectation:
         case Expectation.EQUALS if canonical.dumps(call.result) != canonical.dumps(case.expected):
-            return Outcome("failed", "The result is another.", _against(case.expected, call.result))
+            return Outcome("failed", "The result differs.", _against(case.expected, call.result))
         case Expectation.CONTAINS if str(case.expected) not in text_of(call.result):
             return Outcome("failed", "The result does not contain it.", _against(case.expected, call.result))
     return Outcome("passed")
@@ -180,7 +180,7 @@ def problems(case: Case) -> dict[str, str]:
     """Return the problems of `case`, by field."""
     found: dict[str, str] = {}
     if not 1 <= len(case.name) <= LONGEST_NAME or case.name != case.name.strip() or storable(case.name) != case.name:
-        found["name"] = translatable(f"Expected a name of 1 to {LONGEST_NAME} characters, with no space around it.")
+        found["name"] = translatable(f"Expected a name of 1 to {LONGEST_NAME} characters, without spaces around it.")
     if case.expectation not in Expectation.values:
         found["expectation"] = translatable(f"Expected one of {', '.join(Expectation.values)}.")
     elif wrong := _wrong_expected(case):
@@ -227,7 +227,7 @@ def add(tool: Tool, case: Case, last_call: ToolCall | None = None) -> TestCase:
             with transaction.atomic():
                 return TestCase.objects.create(script=script, last_call=last_call, **asdict(case))
         except IntegrityError as error:
-            raise AuthoringError({"name": f"There is a test named {case.name!r} already."}) from error
+            raise AuthoringError({"name": f"There is already a test named {case.name!r}."}) from error
 
 
 def put(tool: Tool, wanted: Iterable[Case]) -> None:
@@ -240,7 +240,7 @@ def put(tool: Tool, wanted: Iterable[Case]) -> None:
         if not script.cases.filter(name=case.name).exists():
             TestCase.objects.create(script=script, **asdict(case))
     if script.cases.count() > MOST_CASES:
-        raise AuthoringError({"name": f"Together with those it has, the tool would have over {MOST_CASES} tests."})
+        raise AuthoringError({"name": f"With the existing ones, the tool would have more than {MOST_CASES} tests."})
 
 
 def of(row: TestCase) -> Case:

@@ -118,7 +118,7 @@ def misshapen(shape: Draft202012Validator, value: Any, path: Path) -> Iterator[P
             case "additionalProperties":
                 schema: Any = error.schema
                 for key in sorted({*error.instance} - {*schema["properties"]}):
-                    yield Problem(dotted([*place, cut(key)]), "It is not known here.")
+                    yield Problem(dotted([*place, cut(key)]), "Unknown.")
             case "required":
                 # There is one error for each missing key, all alike but for their message.
                 keys: Any = error.validator_value
@@ -231,7 +231,7 @@ def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
     for at, case in enumerate(entry.cases or ()):
         place = dotted([*path, "testCases", at])
         if case.name in names[:at]:
-            yield Problem(f"{place}.name", f"There is a test named {case.name!r} already.")
+            yield Problem(f"{place}.name", f"There is already a test named {case.name!r}.")
         for name, sentence in cases.problems(case).items():
             yield Problem(f"{place}.{name}", sentence)
 
@@ -241,7 +241,7 @@ def _plain_secrets(raw: Mapping[str, Any], path: Path) -> Iterator[Problem]:
         value = variable.get("value")
         if variable.get("secret") and value and not REFERENCE.fullmatch(value):
             place = dotted([*path, "variables", at, "value"])
-            yield Problem(place, "A secret has no place in a file: leave it null, or name the environment as ${NAME}.")
+            yield Problem(place, "A file must not contain secrets: use null, or name the environment as ${NAME}.")
 
 
 def _entry(raw: Mapping[str, Any], place: str) -> Entry:
@@ -261,12 +261,12 @@ def _repeated(tools: list[Any]) -> list[Problem]:
 
 def _unstorable(value: Any, path: Path) -> Iterator[Problem]:
     if isinstance(value, str) and storable(value) != value:
-        yield Problem(dotted(path), "It contains a character that cannot be kept, such as U+0000.")
+        yield Problem(dotted(path), "Contains a character that cannot be stored, such as U+0000.")
     elif isinstance(value, list):
         for at, part in enumerate(value):
             yield from _unstorable(part, [*path, at])
     elif isinstance(value, dict):
         for key, part in value.items():
             if storable(key) != key:
-                yield Problem(dotted(path), "A key contains a character that cannot be kept, such as U+0000.")
+                yield Problem(dotted(path), "A key contains a character that cannot be stored, such as U+0000.")
             yield from _unstorable(part, [*path, key])

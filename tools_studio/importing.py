@@ -252,12 +252,12 @@ def _notes(entry: Entry, sound: Checked, present: Tool | None) -> Iterator[str]:
     if references := [_("{name} from {place}").format(name=each.name, place=each.value) for each in named]:
         yield _("It reads the environment of this server: {names}.").format(names=", ".join(references))
     if present and (secrets := [each.name for each in sound.variables if each.sealed]):
-        words = _("It keeps the secrets that are stored here: {names}. The imported code can use them.")
+        words = _("It keeps the stored secrets {names}. The imported code can use them.")
         yield words.format(names=", ".join(secrets))
     if present and present.published and present.definition_hash != sound.definition_hash:
-        yield _("The tool here is published. It becomes a draft until it was tested and published again.")
+        yield _("The existing tool is published. It becomes a draft until it is tested and published again.")
     has_secrets = any(each.secret for each in entry.draft.variables)
     # Without secrets nothing but its name makes what was judged another tool than the one in the file.
     original = sound if sound.draft.name == entry.draft.name else _check(entry.draft)
     if entry.definition_hash and not has_secrets and entry.definition_hash != original.definition_hash:
-        yield _("It was changed after its export, or exported by another version of hitlchat.")
+        yield _("Changed after its export, or exported by another version of hitlchat.")

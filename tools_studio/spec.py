@@ -65,7 +65,7 @@ FIELDS = (
     Field("category", gettext_noop("category"), TEXT, "script"),
     Field("code", gettext_noop("code"), TEXT, "script"),
     Field("capabilities", gettext_noop("capabilities"), OBJECT, "script"),
-    Field("hitl_mode", gettext_noop("HITL mode"), {"enum": [*HitlMode.values, None]}),
+    Field("hitl_mode", gettext_noop("Approval"), {"enum": [*HitlMode.values, None]}),
     Field("prompt_template", gettext_noop("approval prompt"), TEXT),
     Field("condition", gettext_noop("condition"), TEXT),
     Field("deadline_seconds", gettext_noop("time to answer"), {"type": ["integer", "null"]}),
@@ -234,7 +234,7 @@ class Unreadable(Conflict):
     """The JSON was not made by this version of hitlchat, nor in its form."""
 
     def __init__(self) -> None:
-        super().__init__("It was kept in a form that this version of hitlchat does not understand.")
+        super().__init__("It is stored in a form that this version of hitlchat does not understand.")
 
 
 def as_json(draft: Draft) -> dict[str, Any]:

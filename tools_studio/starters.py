@@ -29,7 +29,9 @@ class Starter:
 
 
 STARTERS = (
-    Starter("function", "Plain function", "Text or numbers in, a result out. It has no powers, so it need not ask."),
+    Starter(
+        "function", "Plain function", ("Text or numbers in, a result out. It has no capabilities, so it need not ask.")
+    ),
     Starter(
         "records",
         "Structured data",
@@ -44,21 +46,20 @@ STARTERS = (
     Starter(
         "api",
         "HTTP API, reading",
-        "Fetches from a host that you name, with GET alone, and returns the JSON of the answer.",
-        needs="Needs a host of yours in place of api.example.com, in the code and under Network.",
+        "Fetches from a named host with GET and returns the JSON of the response.",
+        needs="Replace api.example.com in the code and under Network.",
     ),
     Starter(
         "secret",
-        "API with a key",
+        "API with key",
         "Sends a request with a secret that the server adds, so that neither the code nor the model ever has it.",
-        needs="Needs a host of yours in place of api.example.com, in the code and under Network, and a value for the "
-        "secret API_KEY under Variables.",
+        needs="Replace api.example.com in the code and under Network, and set the secret API_KEY under Variables.",
     ),
     Starter(
         "email",
         "E-mail",
-        "Sends a message to recipients that you list, and to nobody else.",
-        needs="Needs an address of yours in place of team@example.com, in the code and under E-mail.",
+        "Sends a message only to recipients that you list.",
+        needs="Replace team@example.com in the code and under E-mail.",
         mails=True,
     ),
     Starter("files", "Files", "Reads and writes text files in one folder of the server's data, here a diary."),

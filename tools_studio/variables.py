@@ -49,7 +49,7 @@ def _problem(variable: Value) -> str | None:
     name, value = variable.name, variable.value or ""
     if not NAME.fullmatch(name):
         return translatable(
-            f"{name[:64]!r} is no name for a variable: use capital letters, digits and _, such as SHOP_KEY."
+            f"{name[:64]!r} is not a valid variable name: use capital letters, digits and _, such as SHOP_KEY."
         )
     if len(value) > LONGEST_VALUE or storable(value) != value:
         return translatable(f"{name}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000.")

@@ -21,8 +21,8 @@ Handler = Callable[[HttpRequest], HttpResponse]
 FOR_PROGRAMS: Final = ("/api/", "/metrics")
 PAGE_HEADER: Final = "Hitlchat-Page"
 THEME: Final = "hitlchat_theme"
-THEMES: Final = {"system": _("As the system has it"), "light": _("Light"), "dark": _("Dark")}
-LANGUAGES: Final = {"browser": _("As the browser asks"), **dict(settings.LANGUAGES)}
+THEMES: Final = {"system": _("Same as the system"), "light": _("Light"), "dark": _("Dark")}
+LANGUAGES: Final = {"browser": _("Same as the browser"), **dict(settings.LANGUAGES)}
 A_YEAR: Final = 365 * 86400
 CHOICES: Final[dict[str, tuple[str, Mapping[str, object]]]] = {
     "theme": (THEME, THEMES),

@@ -20,9 +20,9 @@ PERMISSIONS: Final[dict[Role, tuple[str, ...]]] = {
 # What each may do beyond what a member may.
 MEANING: Final[dict[Role, str]] = {
     Role.MEMBER: gettext_noop("Chats, uses tools, and decides about their own calls."),
-    Role.APPROVER: gettext_noop("As a member; and decides calls of tools about which approvers decide."),
-    Role.AUTHOR: gettext_noop("As a member; and writes, tests and publishes tools."),
-    Role.ADMINISTRATOR: gettext_noop("Everything: also servers, what is exposed, the record, and people."),
+    Role.APPROVER: gettext_noop("As a member, and decides calls of tools that approvers decide."),
+    Role.AUTHOR: gettext_noop("As a member, and writes, tests and publishes tools."),
+    Role.ADMINISTRATOR: gettext_noop("Everything, including servers, exposed tools, the record, and people."),
 }
 # Groups with such a name are roles, and no named groups.
 PREFIX: Final = "role:"

@@ -19,7 +19,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
 
 LONGEST_NAME, LONGEST_DESCRIPTION = 64, 300
-BEGINS_WITH_IT: Final = gettext_noop("New conversations begin with it: choose another one for that first.")
+BEGINS_WITH_IT: Final = gettext_noop("It is the default for new conversations: choose another default first.")
 
 R = TypeVar("R", ModelEndpoint, Preset, ToolSet)
 
@@ -155,11 +155,9 @@ def wrong_names(name: str, description: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     if not is_line(name, LONGEST_NAME) or not name.strip(".") or "/" in name or "\\" in name:
-        found["name"] = gettext_noop(
-            "Expected up to 64 characters that can be shown, without a slash, and not dots alone."
-        )
+        found["name"] = gettext_noop("Expected up to 64 visible characters, without a slash, and not only dots.")
     if not is_line(description, LONGEST_DESCRIPTION):
-        found["description"] = gettext_noop("Expected one line of up to 300 characters that can be kept.")
+        found["description"] = gettext_noop("Expected one line of up to 300 storable characters.")
     return found
 
 

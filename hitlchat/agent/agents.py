@@ -47,13 +47,13 @@ INPUT_SCHEMA: Final[dict[str, Any]] = {
     "required": [TASK],
     "additionalProperties": False,
 }
-ORIGIN: Final = gettext_noop("An agent: what it calls is judged and asked about by itself.")
+ORIGIN: Final = gettext_noop("An agent: its calls are checked and need approval individually.")
 DEFAULT_PROMPT: Final = "Have the agent {toolName} work on “{args.task}”"
 LONGEST: Final = {"description": 4000, "instructions": 10_000, "model": 200}
 MOST_TOOLS: Final = 200
 MOST_TOKENS: Final = 1_000_000_000
 USUAL_RISK: Final = 2
-TAKEN = gettext_noop("There is a tool of this name already.")
+TAKEN = gettext_noop("There is already a tool of this name.")
 GONE = gettext_noop("the agent is gone")
 CHANGED = gettext_noop("the agent is not as it was when the call was made")
 
@@ -67,7 +67,7 @@ class OnlyAuthors(Forbidden):
 
     def __init__(self) -> None:
         super().__init__(
-            gettext_noop("Only people who may write tools set up agents: sign in, or use an approver token.")
+            gettext_noop("Only people who may write tools can set up agents: sign in, or use an approver token.")
         )
 
 
@@ -153,9 +153,9 @@ def _of_fields(draft: Draft) -> Iterator[tuple[str, str]]:
         if wrong := spec.wrong_text(getattr(draft, name), most):
             yield name, wrong
     if not draft.instructions.strip():
-        yield "instructions", gettext_noop("Say what the agent is to do, and how.")
+        yield "instructions", gettext_noop("Describe what the agent does, and how.")
     if not draft.description.strip():
-        yield "description", gettext_noop("Say what it is good for: models read it to know when to call it.")
+        yield "description", gettext_noop("Give a purpose: models read it to know when to call the agent.")
     for name, most in (("max_turns", limits.MOST_TURNS), ("max_tokens", MOST_TOKENS)):
         value = getattr(draft, name)
         if value is not None and not 1 <= value <= most:
@@ -176,7 +176,7 @@ def _of_tools(draft: Draft) -> Iterator[tuple[str, str]]:
 def _of_model(draft: Draft) -> Iterator[tuple[str, str]]:
     if draft.endpoint is None:
         if draft.model:
-            yield "model", gettext_noop("Choose an endpoint for it, or leave it empty.")
+            yield "model", gettext_noop("Choose an endpoint, or leave it empty.")
         return
     try:
         routes.columns(draft.endpoint, draft.model)
@@ -322,8 +322,8 @@ def _made(draft: Draft, before: Tool, actor: Actor) -> AgentTool:
     tool.source, tool.origin, tool.input_schema = AGENT, ORIGIN, INPUT_SCHEMA
     tool.prompt_template = draft.prompt_template or DEFAULT_PROMPT
     # What the agent can reach, for the person who decides.
-    may_call = translatable(f"It may call {', '.join(draft.tools)}.")
-    tool.facts = [may_call if draft.tools else gettext_noop("It may call no tool.")]
+    may_call = translatable(f"It can call {', '.join(draft.tools)}.")
+    tool.facts = [may_call if draft.tools else gettext_noop("It can call no tools.")]
     agent = AgentTool(
         tool=tool,
         instructions=draft.instructions,

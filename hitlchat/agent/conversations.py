@@ -100,7 +100,7 @@ def begin_as(conversation: Conversation, preset: Preset, actor: Actor) -> None:
         asks = stricter.strictest(strictness.of(conversation.pk), columns["least_asks"])
         stricter.change(conversation.pk, asks, actor)
     if rows.update(**columns) != 1:
-        raise Conflict(gettext_noop("This conversation has begun: a preset is for new ones."))
+        raise Conflict(gettext_noop("This conversation has started: presets are for new ones."))
     conversation.refresh_from_db()
 
 
@@ -125,7 +125,7 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
     if "asks" in wanted:
         if wanted["asks"] in Asks.values and wanted["asks"] not in asks_choices(conversation):
             least = presets.asks_word(conversation.least_asks)
-            raise BadConversation({"asks": f"It began with a preset that has it ask “{least}” at least."})
+            raise BadConversation({"asks": f"It started with a preset that asks “{least}” at least."})
         stricter.change(conversation.pk, wanted["asks"], actor)
     with transaction.atomic():
         Conversation.objects.filter(pk=conversation.pk).update(**columns)
@@ -212,7 +212,7 @@ def restore(user: User, conversation_id: UUID) -> Conversation:
     Conversation.objects.filter(pk__in=delegation.family(conversation_id), owner=user).update(deleted_at=None)
     found = of(user).filter(pk=conversation_id).first()
     if found is None:
-        raise NotFound(gettext_noop("It is too late: this conversation is gone."))
+        raise NotFound(gettext_noop("Too late: this conversation is deleted."))
     return found
 
 
@@ -268,7 +268,7 @@ def _route(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any]
 def _title(wanted: str) -> str:
     title = " ".join(wanted.split())
     if not title or title != storable(title) or len(title) > LONGEST_TITLE:
-        raise BadConversation({"title": f"Expected 1 to {LONGEST_TITLE} characters that can be kept."})
+        raise BadConversation({"title": f"Expected 1 to {LONGEST_TITLE} storable characters."})
     return title
 
 

@@ -36,7 +36,7 @@ _PLACES: Final = {
 }
 NO_ADDRESS = gettext_noop("Expected an address such as https://api.example.com/v1.")
 ANOTHER_HOST = gettext_noop(
-    "The address leads to another host now: type the key once more, so that no other server gets it unmeant."
+    "The address now leads to another host: enter the key again, so that no other server gets it by accident."
 )
 
 
@@ -116,11 +116,14 @@ def _of_address(draft: Draft) -> Iterator[tuple[str, str]]:
     if parts is None:
         yield "base_url", NO_ADDRESS
     elif parts.username is not None or parts.fragment:
-        yield "base_url", gettext_noop("Leave out user name, password and fragment: the key has a field of its own.")
+        yield "base_url", gettext_noop("Leave out user name, password and fragment: the key has its own field.")
     elif advice := next((words for place, words in _PLACES.items() if parts.path.rstrip("/").endswith(place)), ""):
         yield "base_url", advice
     elif parts.scheme == "http" and not draft.allow_private and not is_private_host(parts.hostname or ""):
-        yield "base_url", gettext_noop("Expected https://: what is said would travel openly to a public address.")
+        yield (
+            "base_url",
+            gettext_noop("Expected https://: otherwise messages are sent unencrypted to a public address."),
+        )
 
 
 def _parts(url: str) -> SplitResult | None:
@@ -185,7 +188,7 @@ _subject = Subject[ModelEndpoint](
     recorded=_recorded,
     only_people=gettext_noop("Only an administrator may change model endpoints: sign in, or use an approver token."),
     gone=gettext_noop("This model endpoint was removed."),
-    name_taken=gettext_noop("There is an endpoint of this name already."),
+    name_taken=gettext_noop("There is already an endpoint of this name."),
     unrecorded=("key", "base_url"),
 )
 

@@ -49,7 +49,7 @@ from hitlchat.gate.transition import note
 OWN = "\n\nThe person says for this conversation:\n{said}"
 SAME_CALL = 3
 NO_TEMPERATURE = translatable(
-    "This model takes no temperature: from now on it is asked without the one of this conversation."
+    "This model accepts no temperature, so it is now asked without this conversation's temperature."
 )
 REPEATED = translatable(f"The assistant was stopped because it asked for the same call {SAME_CALL} times.")
 INCOMPLETE = (
@@ -219,7 +219,7 @@ def _exhausted(run: Run) -> str:
     budget = run.conversation.token_budget
     if budget is None or usage.of_run(run.pk).tokens < budget:
         return ""
-    return translatable(f"The agent was stopped: it has used the {budget:,} tokens that it may use for one task.")
+    return translatable(f"The agent was stopped: it has used its {budget:,} tokens for one task.")
 
 
 def _turn(run: Run, room: Room) -> Turn:

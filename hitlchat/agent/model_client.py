@@ -51,10 +51,9 @@ OF_IMAGES = ("image", "vision", "multimodal", "multi-modal")
 # A request that was refused for what it holds, and not for who asks or when.
 REFUSED: Final = frozenset({400, 413, 415, 422})
 NO_STREAM: Final = {
-    CHAT: gettext_noop("The model server sent something that is no Chat Completions stream. Check its version."),
+    CHAT: gettext_noop("The model server did not send a Chat Completions stream. Check its version."),
     RESPONSES: gettext_noop(
-        "The model server sent something that is no stream of the Responses API. Check its version, or have it asked "
-        "by Chat Completions."
+        "The model server did not send a Responses API stream. Check its version, or use Chat Completions."
     ),
 }
 
@@ -282,8 +281,8 @@ def explain(
         return ModelTrouble(_explained(error, endpoint))
     if name := refusal.tool_in(refusal.words(error), tools) if tools else "":
         about_tool = translatable(
-            f"{_explained(error, endpoint)} It is about the tool “{name}”. Without it the conversation goes on: take it"
-            f" out on the page Instructions, tools and limits of the conversation, or have it unpublished."
+            f"{_explained(error, endpoint)} The cause is the tool “{name}”. To continue, remove it under "
+            "Instructions, tools and limits of the conversation, or have it unpublished."
         )
         trouble = ModelTrouble(about_tool)
     else:
@@ -304,11 +303,13 @@ def _about_images(error: "openai.APIError", endpoint: Endpoint) -> ModelTrouble 
     detail = _detail(error, endpoint)
     if any(words in f"{error.code} {detail}".lower() for words in OF_IMAGES):
         words = translatable(
-            f"“{endpoint.model}” did not take the images. Try again without them, or choose another model. {detail}"
+            f"“{endpoint.model}” did not accept the images. Try again without them, or choose another model. {detail}"
         )
         return ModelTrouble(words, refused_images=True)
     if status in REFUSED:
-        words = translatable(f"{_explained(error, endpoint)} The conversation holds images: it may work without them.")
+        words = translatable(
+            f"{_explained(error, endpoint)} The conversation contains images: it may work without them."
+        )
         return ModelTrouble(words, refused_images=True)
     return None
 
@@ -321,8 +322,8 @@ def _explained(error: Exception, endpoint: Endpoint) -> str:
             return translatable(f"{error} The rest was not read.")
         case TimeoutError():
             return translatable(
-                f"The model server at {endpoint.shown_url} did not end its answer within"
-                f" {settings.MODEL_ANSWER_SECONDS} seconds. Try again, or set MODEL_ANSWER_SECONDS higher."
+                f"The model server at {endpoint.shown_url} did not finish its answer within "
+                f"{settings.MODEL_ANSWER_SECONDS} seconds. Try again, or set MODEL_ANSWER_SECONDS higher."
             )
         case openai.APITimeoutError():
             return translatable(
@@ -367,8 +368,8 @@ def _status(error: "openai.APIStatusError", endpoint: Endpoint) -> str:
             )
         case 404 if endpoint.api == RESPONSES:
             return translatable(
-                f"The model server does not know “{endpoint.model}” or this address, or has no Responses API. Check its"
-                f" model and address, or have it asked by Chat Completions. {detail}"
+                f"The model server does not know “{endpoint.model}” or this address, or has no Responses "
+                f"API. Check its model and address, or use Chat Completions. {detail}"
             )
         case 404:
             place = gettext_noop("its model on the page Models") if endpoint.stored else "OPENAI_MODEL"
@@ -377,7 +378,7 @@ def _status(error: "openai.APIStatusError", endpoint: Endpoint) -> str:
             )
         case 429:
             return translatable(
-                f"The model server says that a limit or quota is used up (429). Wait, then try again. {detail}"
+                f"The model server reports a used-up limit or quota (429). Wait, then try again. {detail}"
             )
         case 400 | 413 | 422 if _too_long(error):
             return _length(error, endpoint)

@@ -44,7 +44,7 @@ COLUMNS: Final = asking.built_in(
     description=DESCRIPTION,
     input_schema=INPUT_SCHEMA,
     source=SEARCH,
-    origin=gettext_noop("Built in: it finds tools of the catalog by words, and nothing else runs."),
+    origin=gettext_noop("Built in: finds tools in the catalog by words, and nothing else runs."),
     hitl_mode=HitlMode.DISABLED.value,
     prompt_template="Find tools for {args.query}",
 )

@@ -138,7 +138,7 @@ _subject = Subject[Preset](
     recorded=lambda row: asdict(draft_of(row)) | {"starters": list(starters(row))},
     only_people=gettext_noop("Only an administrator may change presets: sign in, or use an approver token."),
     gone=gettext_noop("This preset was deleted."),
-    name_taken=gettext_noop("There is a preset of this name already."),
+    name_taken=gettext_noop("There is already a preset of this name."),
 )
 
 

@@ -23,7 +23,7 @@ class QueueFull(Conflict):
     """A message too many: so many wait already that nobody could mean one more."""
 
     def __init__(self) -> None:
-        super().__init__(f"{MOST} messages wait already. Take one back, or wait until the next one is sent.")
+        super().__init__(f"{MOST} messages are already queued. Take one back, or wait until the next one is sent.")
 
 
 @dataclass(frozen=True)

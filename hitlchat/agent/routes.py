@@ -64,7 +64,7 @@ def to(row: ModelEndpoint, model: str = "") -> Endpoint:
     except (sealing.Unsealable, references.Missing) as error:
         why = str(error)
         said = why[:1].lower() + why[1:].rstrip(".")
-        raise ModelTrouble(f"The key of the model endpoint “{row.name}” cannot be used: {said}.") from error
+        raise ModelTrouble(f"The key of the model endpoint “{row.name}” is not usable: {said}.") from error
     # Only where an administrator said so, by the address or beside it, and the operator has not ruled it out.
     host = urlsplit(row.base_url).hostname or ""
     may_be_private = bool(settings.MODEL_ALLOW_PRIVATE) and (row.allow_private or is_private_host(host))
@@ -236,5 +236,5 @@ async def _list(where: Endpoint) -> tuple[str, ...]:
     names = [row.get("id") or row.get("name") for row in models]
     sound = [name for name in names if name and isinstance(name, str) and name.isprintable() and storable(name) == name]
     if not sound:
-        raise ModelTrouble("The server lists no models. Type the name of one, as its provider writes it.")
+        raise ModelTrouble("The server lists no models. Enter a model's name as its provider writes it.")
     return tuple(map(where.hide, sorted({name[:LONGEST_SHOWN] for name in sound})[:MOST_LISTED]))

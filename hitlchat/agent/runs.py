@@ -46,7 +46,7 @@ class KeyReused(Invalid):
 
     def __init__(self) -> None:
         super().__init__(
-            gettext_noop("This key was sent with another message within the last 24 hours: take a new one.")
+            gettext_noop("This key was sent with another message within the last 24 hours: use a new one.")
         )
 
 
@@ -54,7 +54,7 @@ class SaidBefore(Exception):
     """The same message came with its key before: `message`, which began the run `run_id`."""
 
     def __init__(self, message: Message) -> None:
-        super().__init__(gettext_noop("This message was said already."))
+        super().__init__(gettext_noop("This message was already sent."))
         assert message.run_id is not None
         self.message, self.run_id = message, message.run_id
 
@@ -84,7 +84,7 @@ class AgentsOwn(Conflict):
     """Nobody but whoever called the agent says anything in its conversation."""
 
     def __init__(self) -> None:
-        super().__init__(gettext_noop("An agent works here for another conversation: say it there."))
+        super().__init__(gettext_noop("An agent works here for another conversation: write there."))
 
 
 class LostClaim(Exception):

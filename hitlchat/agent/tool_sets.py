@@ -30,9 +30,7 @@ from hitlchat.gate.tools import listed, tools_for
 LONGEST_TOOL_NAME: Final = 64
 MOST_TOOLS: Final = 2000
 ONE_WAY = gettext_noop("Expected a tool set, or tools by name, not both.")
-UNREADABLE = gettext_noop(
-    "Which tools this conversation may use cannot be read, so that it may use none. Choose again."
-)
+UNREADABLE = gettext_noop("The tools of this conversation cannot be read, so it can use none. Choose again.")
 
 
 class BadToolSet(Invalid):
@@ -95,7 +93,7 @@ _subject = Subject[ToolSet](
     recorded=lambda row: {name: getattr(row, name) for name in (*FIELDS, "is_default")},
     only_people=gettext_noop("Only an administrator may change tool sets: sign in, or use an approver token."),
     gone=gettext_noop("This tool set was removed."),
-    name_taken=gettext_noop("There is a tool set of this name already."),
+    name_taken=gettext_noop("There is already a tool set of this name."),
 )
 
 
@@ -136,7 +134,7 @@ def remove(set_id: UUID, actor: Actor) -> None:
         if row.is_default:
             raise InUse(BEGINS_WITH_IT)
         if (preset := row.presets.first()) is not None:
-            raise InUse(f"The preset “{preset.name}” has it: choose another one there first.")
+            raise InUse(f"The preset “{preset.name}” uses it: choose another one there first.")
         ToolSet.objects.filter(pk=row.pk).update(removed_at=timezone.now())
     _withdraw_rest(row, actor)
 
@@ -180,7 +178,7 @@ def of(conversation: Conversation) -> Reach:
 
 def removed(name: str) -> str:
     """Return why a conversation may use no tool, for its person and its model."""
-    return translatable(f"The tool set “{name}” of this conversation was removed, so that it may use no tool.")
+    return translatable(f"The tool set “{name}” of this conversation was removed, so it can use no tools.")
 
 
 def names(stored: Any) -> list[str] | None:

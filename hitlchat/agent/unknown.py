@@ -61,9 +61,9 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
     with transaction.atomic():
         # Locked: of two tabs that ask for it, one gets it; and nobody marks it meanwhile.
         if not list(ToolCall.objects.select_for_update().filter(pk=old.pk, status=Status.UNKNOWN)):
-            raise NotAgain(gettext_noop("Its outcome is not unknown any more."))
+            raise NotAgain(gettext_noop("The outcome is known by now."))
         if _is_again(old):
-            raise NotAgain(gettext_noop("It has been submitted again already; its new call is below."))
+            raise NotAgain(gettext_noop("It was already submitted again; the new call is below."))
         call = admit(prepared)
         if call.reason in queue.REASONS:
             # Said instead of recorded: a refused call in its place would be the one time that it can be run again.

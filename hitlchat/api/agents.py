@@ -20,7 +20,7 @@ class AgentChange(Body):
 
     name: Text = ""
     title: Text = ""
-    description: Text = Field(default="", description="Models read it to know when to call it.")
+    description: Text = Field(default="", description="Models read this to know when to call the agent.")
     instructions: Text = ""
     tools: list[Line] = Field(default_factory=list, description="All that it may call, agents among them.")
     endpoint: Line | None = Field(

@@ -80,7 +80,7 @@ def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
             case _:
                 note = str(NEITHER)
     except DID_NOT_COUNT as error:
-        note = translatable(f"{error} Your answer did not count.")
+        note = translatable(f"{error} Your answer was not recorded.")
     return _answered(request, approval_id, note)
 
 
@@ -100,7 +100,7 @@ def reply(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     except BadAnswer as error:
         return _form_again(request, found, question.asking_of(arguments, typed, error.errors))
     except DID_NOT_COUNT as error:
-        return _replied(request, found, f"{error} Your answer did not count.")
+        return _replied(request, found, f"{error} Your answer was not recorded.")
     return _replied(request, found)
 
 
@@ -174,7 +174,7 @@ def extend(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     note, seen = "", moments.read(request.POST.get("deadline", ""))
     try:
         if seen is None:
-            note = gettext_noop("The page sent no usable deadline. Reload it.")
+            note = gettext_noop("The page sent no valid deadline. Reload it.")
         else:
             editing.extend(approval_id, actor_of(request), seen=seen)
     except (decide.AlreadySettled, editing.NotNow) as error:

@@ -28,7 +28,7 @@ from tools_studio.argument_form import BadInput, Field
 Schema = dict[str, Any]
 Arguments = dict[str, Any]
 
-UNFIT: Final = _("These arguments can only be changed as JSON text.")
+UNFIT: Final = _("You can change these arguments only as JSON text.")
 OVER: Final = {"ws", "http"}
 
 

@@ -35,9 +35,9 @@ MOST_PEOPLE_SHOWN: Final = 200
 MOST_NAMED: Final = 20
 RULES: Final = ("decided_by", "group", "quorum", "not_the_requester", "escalate_to", "escalate_after_seconds")
 VERDICTS: Final = {
-    "allow": _("It would run without asking"),
-    "ask": _("A person would be asked"),
-    "refuse": _("It would be refused"),
+    "allow": _("Would run without asking"),
+    "ask": _("Would ask a person"),
+    "refuse": _("Would be refused"),
 }
 
 
@@ -81,7 +81,7 @@ class MadeUpCall(forms.Form):
     def clean_person(self) -> User:
         found = User.objects.filter(username=self.cleaned_data["person"]).first()
         if found is None:
-            raise forms.ValidationError(_("There is nobody of this name here."))
+            raise forms.ValidationError(_("Nobody has this name."))
         return found
 
     def simulated(self) -> simulation.Simulated | None:
@@ -107,14 +107,12 @@ class RulesForm(forms.Form):
         label=_("How many have to approve"),
         min_value=1,
         max_value=MOST_PEOPLE,
-        help_text=format_lazy(
-            _("Different people, 1 to {most}. One who declines is enough to decline."), most=MOST_PEOPLE
-        ),
+        help_text=format_lazy(_("Different people, 1 to {most}. One person is enough to decline."), most=MOST_PEOPLE),
     )
     not_the_requester = forms.BooleanField(
         label=_("Never the person it is called for"),
         required=False,
-        help_text=_("Four eyes, also where that one is in it."),
+        help_text=_("Four eyes, even if that person is in the group."),
     )
     escalate_to = forms.ModelChoiceField(
         named_groups(),
@@ -123,13 +121,13 @@ class RulesForm(forms.Form):
         empty_label=_("(nobody)"),
     )
     escalate_after_seconds = forms.IntegerField(
-        label=_("After how many seconds"), min_value=1, required=False, help_text=_("Counted from when it is asked.")
+        label=_("After how many seconds"), min_value=1, required=False, help_text=_("Counted from the question.")
     )
 
     # On the page only once it is asked for, somewhere below: then it gets the focus.
     confirm_lowering = forms.BooleanField(
         required=False,
-        label=_("Yes, fewer or other people may decide"),
+        label=_("I understand that fewer or other people will decide"),
         widget=forms.CheckboxInput({"autofocus": True}),
     )
     # What a person has not confirmed yet, in words.
@@ -198,7 +196,7 @@ def rules(request: HttpRequest, name: str) -> HttpResponse:
     except ruling.Stale as stale:
         form.add_error(None, str(stale))
         return _rules_page(request, tool, form, status=409)
-    messages.success(request, _("It counts from now on."))
+    messages.success(request, _("Saved. The rules apply from now on."))
     return redirect("tool-rules", name)
 
 

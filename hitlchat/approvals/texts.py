@@ -37,7 +37,7 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
         except results.BadTexts:
             # Each field says itself what is wrong with it.
             return render(request, "texts/page.html", _context(tool, typed), status=422)
-        messages.success(request, _("Saved. Models read these words from now on."))
+        messages.success(request, _("Saved. Models read these texts from now on."))
         return redirect(_address(tool))
     return render(request, "texts/page.html", _context(tool))
 

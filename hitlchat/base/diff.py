@@ -192,7 +192,7 @@ def _folded(text: str, head: int, tail: int) -> Iterator[Part]:
         return
     if head:
         yield Part(text[:head], "same")
-    words = _("{count} characters, the same on both sides")
+    words = _("{count} unchanged characters")
     yield Part(words.format(count=number_format(left_out, force_grouping=True)), "skip")
     if tail:
         yield Part(text[-tail:], "same")
@@ -205,6 +205,6 @@ def _limited(parts: list[Part]) -> Iterator[Part]:
         left -= len(part.text)
         if left < 0:
             missing = -left + sum(len(each.text) for each in parts[at + 1 :])
-            words = _("{count} more characters, not shown").format(count=number_format(missing, force_grouping=True))
+            words = _("{count} more characters").format(count=number_format(missing, force_grouping=True))
             yield Part(words, "skip")
             return

@@ -28,7 +28,7 @@ LONGEST_LINE = 200
 _INPUTS = {"email": "email", "uri": "url", "date": "date"}
 _EXAMPLES = {
     "date-time": part("such as 2027-01-31T18:00:00Z"),
-    "uri": part("a whole address"),
+    "uri": part("a full address"),
     "email": part("an e-mail address"),
 }
 
@@ -110,7 +110,7 @@ class Field:
         if not isinstance(value, str):
             raise BadValue("Write a text.")
         if storable(value) != value:
-            raise BadValue("It contains a character that cannot be kept, such as U+0000.")
+            raise BadValue("Contains a character that cannot be stored, such as U+0000.")
         least, most = self.least or 0, min(self.most if self.most is not None else LONGEST_TEXT, LONGEST_TEXT)
         if not value and least == 1:
             raise BadValue(missing(self))
@@ -121,7 +121,7 @@ class Field:
         if self.format in _FORMATS and (wrong := _FORMATS[self.format](value)):
             raise BadValue(wrong)
         if self.pattern and not _matches(self.pattern, value):
-            raise BadValue("It does not have the form that is asked for.")
+            raise BadValue("Not in the expected format.")
         return value
 
     def _number(self, value: Any) -> int | float:
@@ -147,15 +147,15 @@ class Field:
 
     def _chosen(self, value: Any) -> str:
         if not isinstance(value, str) or value not in {option.value for option in self.options}:
-            raise BadValue("Choose one of them.")
+            raise BadValue("Choose one from the list.")
         return value
 
     def _chosen_many(self, values: Any) -> list[str]:
         if not isinstance(values, list):
-            raise BadValue("Choose among them.")
+            raise BadValue("Choose from the list.")
         chosen = [self._chosen(value) for value in values]
         if len(set(chosen)) != len(chosen):
-            raise BadValue("Choose each of them once.")
+            raise BadValue("Choose each only once.")
         if self.least is not None and len(chosen) < self.least:
             raise BadValue(f"Choose at least {self.least:g}.")
         if self.most is not None and len(chosen) > self.most:
@@ -164,7 +164,7 @@ class Field:
 
 
 def missing(field: Field) -> str:
-    return "Fill this in." if field.kind in {"text", "integer", "number"} else "Choose one of them."
+    return "Fill this in." if field.kind in {"text", "integer", "number"} else "Choose one from the list."
 
 
 class BadAnswer(Invalid):
@@ -310,7 +310,7 @@ def _hint(field: Field) -> str:
             kind = part("a whole number") if field.kind == "integer" else part("a number")
             words = [kind, _range(field, "", LARGEST_INTEGER)]
         case "many":
-            words = [part("any number of them") if field.least is None else ""]
+            words = [part("any number") if field.least is None else ""]
             words.append(_range(field, " of them", len(field.options)))
         case _:
             words = []
@@ -374,5 +374,5 @@ FORMATS = frozenset(_FORMATS)
 RANGES: Final = (
     *(part("{least} to {most}"), part("at least {least}"), part("at most {most}")),
     *(part("{least} to {most} characters"), part("at least {least} characters"), part("at most {most} characters")),
-    *(part("{least} to {most} of them"), part("at least {least} of them"), part("at most {most} of them")),
+    *(part("{least} to {most} of them"), part("at least {least}"), part("at most {most}")),
 )

@@ -185,28 +185,22 @@ def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[str]:
     if _DIRECTION.search(escaped):
         yield gettext_noop("Contains a direction override: elsewhere this text may look different.")
     if hidden := sum(map(len, patterns().hidden_run.findall(escaped))):
-        one = gettext_noop("Contains a character that cannot be seen, shown here as U+ and a code.")
-        many = translatable(f"Contains {hidden:,} characters that cannot be seen, shown here as U+ and a code.")
+        one = gettext_noop("Contains an invisible character, shown as U+ and a code.")
+        many = translatable(f"Contains {hidden:,} invisible characters, shown as U+ and a code.")
         yield many if hidden > 1 else one
     if marks := len(escaped) - hidden:
         yield (
-            translatable(
-                f"Contains {marks:,} marks drawn through or piled upon letters elsewhere, shown here as U+ and a code."
-            )
+            translatable(f"Contains {marks:,} marks that can overlap letters, shown as U+ and a code.")
             if marks > 1
-            else gettext_noop(
-                "Contains a mark drawn through or piled upon letters elsewhere, shown here as U+ and a code."
-            )
+            else gettext_noop("Contains a mark that can overlap letters, shown as U+ and a code.")
         )
     if stored:
-        yield gettext_noop(
-            "Contains right-to-left letters; they are shown in the order in which they are stored, left to right."
-        )
+        yield gettext_noop("Contains right-to-left letters, shown in stored order, left to right.")
     if word := _mixed_word(text):
         yield translatable(f"Mixes look-alike letters of different alphabets in one word: “{word}”.")
     if host := _foreign_host(text):
         yield translatable(
-            f"“{host}” reads like a host name, but not all of its letters are a to z: it may only look like another."
+            f"“{host}” looks like a host name, but has letters other than a to z: it may imitate another."
         )
     if twins := _twins(text):
         yield translatable(f"Contains look-alikes of ordinary characters: {twins}.")

@@ -18,46 +18,48 @@ from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import HitlMode
 
-AS_CALLER = gettext_noop("The model of the conversation that calls it")
+AS_CALLER = gettext_noop("The model of the calling conversation")
 
 
 class AgentForm(DraftForm):
     """An agent as it is typed."""
 
     flows = agents
-    name = forms.CharField(max_length=64, help_text="As models call it: letters, digits, _ and -.")
+    name = forms.CharField(max_length=64, help_text="The name that models use: letters, digits, _ and -.")
     title = forms.CharField(required=False, max_length=spec.LONGEST["title"])
     description = forms.CharField(
-        label="What it is good for",
+        label="Purpose",
         max_length=agents.LONGEST["description"],
         widget=forms.Textarea({"rows": 2, "class": "grows"}),
-        help_text="Models read it to know when to call it.",
+        help_text="Models read this to know when to call the agent.",
     )
     instructions = forms.CharField(
         max_length=agents.LONGEST["instructions"],
         widget=forms.Textarea({"rows": 6, "class": "grows"}),
-        help_text="What the agent is told before each task.",
+        help_text="The agent reads these before each task.",
     )
     tools = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple())
     route = forms.ChoiceField(required=False, label="Model")
     max_turns = forms.IntegerField(
-        required=False, label="Turns", help_text="After so many it is stopped. Empty: as for conversations."
+        required=False,
+        label="Turns",
+        help_text=("The agent stops after this many. Leave empty for the limit of conversations."),
     )
     max_tokens = forms.IntegerField(
         required=False,
         label="Tokens",
-        help_text="What it may use for one task, as far as its model server counts. Empty: no limit of its own.",
+        help_text="Most tokens for one task, as counted by the model server. Leave empty for no limit.",
     )
-    hitl_mode = forms.ChoiceField(label="When it is called", choices=HitlMode.choices)
+    hitl_mode = forms.ChoiceField(label="When called", choices=HitlMode.choices)
     condition = forms.CharField(
         required=False,
         max_length=spec.LONGEST["condition"],
         widget=forms.TextInput({"class": "mono", "spellcheck": "false"}),
-        help_text="Asks when it holds, such as len(args['task']) > 500. Counts where policies decide.",
+        help_text="Asks if true, for example len(args['task']) > 500. Applies if policies decide.",
     )
     prompt_template = forms.CharField(
         required=False,
-        label="Question of the card",
+        label="Approval prompt",
         max_length=spec.LONGEST["prompt_template"],
         help_text="With {toolName} and {args.task}.",
     )
@@ -65,11 +67,11 @@ class AgentForm(DraftForm):
         label="Risk", coerce=int, choices=[(level, f"L{level} {word}") for level, word in enumerate(RISK_LABELS)]
     )
     deadline_seconds = forms.IntegerField(
-        required=False, label="Time to answer", help_text="In seconds. Empty: as for other tools."
+        required=False, label="Time to answer", help_text="In seconds. Leave empty for the default."
     )
-    signed_in_only = forms.BooleanField(required=False, label="Only a signed-in person approves it")
-    published = forms.BooleanField(required=False, label="Published: it can be called")
-    confirm = forms.BooleanField(required=False, label="Yes, it may ask less than before")
+    signed_in_only = forms.BooleanField(required=False, label="Only a signed-in person can approve")
+    published = forms.BooleanField(required=False, label="Published: others can call it")
+    confirm = forms.BooleanField(required=False, label="I understand that it will ask less than before")
 
     def __init__(self, row: AgentTool | None, data: Any = None) -> None:
         draft = Draft("") if row is None else agents.draft_of(row)
@@ -103,7 +105,7 @@ class AgentPages(DraftPages[AgentTool]):
     section = "studio"
     form = AgentForm
     may = may_author
-    words = gettext_noop("Only people who may write tools set up agents.")
+    words = gettext_noop("Only people who may write tools can set up agents.")
     saved = "one"
     name_column = "tool__name"
     rows = staticmethod(agents.standing)

@@ -108,7 +108,7 @@ class Say(Command):
             try:
                 runner.queue(conversation, self.content, self.attachments)
             except (BadAttachments, QueueFull, Gone) as error:
-                raise Problem(translatable(f"{error} Your text is kept.")) from error
+                raise Problem(translatable(f"{error} Your text is still here.")) from error
         return fragments.composed()
 
 
@@ -120,7 +120,7 @@ class SendQueued(Command):
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
         if runner.go_on(conversation.pk, whatever=True):
             return fragments.flash("")
-        said = fragments.flash(_("Nothing was sent: the assistant works already."))
+        said = fragments.flash(_("Not sent: the assistant is still working."))
         return fragments.queued(conversation.pk) + said
 
 
@@ -133,7 +133,7 @@ class Unqueue(Command):
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
         taken_back = queued.take_back(conversation.pk, self.message)
         if taken_back is None:
-            return fragments.queued(conversation.pk) + fragments.flash(_("This message was sent already."))
+            return fragments.queued(conversation.pk) + fragments.flash(_("This message was already sent."))
         writing.tell_soon(conversation.pk, "queued")
         return fragments.refilled(taken_back)
 
@@ -234,7 +234,7 @@ class Decide(Command):
     @model_validator(mode="after")
     def fits(self) -> "Decide":
         if self.is_edited and self.grant is not None:
-            raise BadFrame(_("A grant is given with the call as it was asked. Nothing was decided."))
+            raise BadFrame(_("A grant covers the call only as requested. Nothing was decided."))
         if self.is_edited and "shown" not in self.model_fields_set:
             raise BadFrame(_unusable("shown"))
         return self
@@ -299,7 +299,7 @@ class StopCall(Command):
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
         if stopping.request(self.call, actor):
             return ""
-        return fragments.flash(_("This call does not execute any more: there is nothing to stop."))
+        return fragments.flash(_("This call is no longer running: there is nothing to stop."))
 
 
 class Resolve(Command):
@@ -331,7 +331,7 @@ FRAMES: Final[TypeAdapter[Command]] = TypeAdapter(Annotated[Frame, Field(discrim
 def parse(frame: str) -> Command:
     """The command in `frame`; BadFrame otherwise."""
     if len(frame) > LONGEST_FRAME:
-        raise BadFrame(_("That was too long to be sent."))
+        raise BadFrame(_("Not sent: the message is too long."))
     try:
         return FRAMES.validate_python(canonical.loads(frame))
     except canonical.NotJson as why:
@@ -370,5 +370,5 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
 
 def _unusable(name: str) -> str:
     if name in DECIDING:
-        return _("The page sent no usable “{name}”. Nothing was decided. Reload it.").format(name=name)
-    return _("The page sent no usable “{name}”. Reload it.").format(name=name)
+        return _("The page sent no valid “{name}”. Nothing was decided. Reload it.").format(name=name)
+    return _("The page sent no valid “{name}”. Reload it.").format(name=name)

@@ -24,58 +24,57 @@ class EndpointForm(DraftForm):
     """An endpoint as it is typed. The key is never shown again; one that is left empty stays."""
 
     flows = endpoints
-    name = forms.CharField(max_length=64, help_text="How people find it: letters, digits, dots, _ and -.")
+    name = forms.CharField(max_length=64, help_text="Letters, digits, dots, _ and -.")
     base_url = forms.CharField(
         label="Address",
         max_length=2000,
         widget=forms.TextInput({"placeholder": "https://api.example.com/v1", "inputmode": "url", "class": "mono"}),
-        help_text="Of its OpenAI-compatible API, such as http://127.0.0.1:11434/v1 for Ollama. For Azure, with "
-        "?api-version=… at its end.",
+        help_text="Address of the OpenAI-compatible API, such as http://127.0.0.1:11434/v1 for Ollama. For Azure, "
+        "end it with ?api-version=….",
     )
     key = forms.CharField(
         required=False,
         widget=forms.PasswordInput({"class": "mono", "spellcheck": "false"}),
-        help_text="Kept sealed, and never shown again. Or a reference such as ${MISTRAL_API_KEY} to the environment "
-        "of the server.",
+        help_text="Stored encrypted and never shown again. Or a reference to the server's environment, such as "
+        "${MISTRAL_API_KEY}.",
     )
-    no_key = forms.BooleanField(required=False, label="Forget the key that is stored")
-    key_header = forms.ChoiceField(label="The key is sent as", choices=KeyHeader.choices)
+    no_key = forms.BooleanField(required=False, label="Delete the stored key")
+    key_header = forms.ChoiceField(label="Send the key as", choices=KeyHeader.choices)
     api = forms.ChoiceField(
-        label="It is asked by",
+        label="API to use",
         choices=Api.choices,
-        help_text="All servers have Chat Completions. With the Responses API, models of OpenAI tell summaries of what "
-        "they think, and go on with their thoughts in the next turn.",
+        help_text="All servers support Chat Completions. With the Responses API, OpenAI models show summaries of "
+        "their reasoning and continue it in the next turn.",
     )
     model = forms.CharField(
-        label="Usual model", max_length=200, widget=forms.TextInput({"class": "mono", "spellcheck": "false"})
+        label="Default model", max_length=200, widget=forms.TextInput({"class": "mono", "spellcheck": "false"})
     )
     other_models = forms.CharField(
         required=False,
         label="Other models",
         widget=forms.Textarea({"rows": 3, "class": "mono grows", "spellcheck": "false"}),
-        help_text="One on each line. Conversations may choose these too.",
+        help_text="One per line. Conversations can choose these, too.",
     )
     context_length = forms.IntegerField(
         required=False,
         label="Context length",
-        help_text="In tokens. Shows how far a conversation fills it; before it is full, the older part is summed up.",
+        help_text="In tokens. Shows how full a conversation is; before it is full, the older part is summarized.",
     )
-    input_price = forms.DecimalField(required=False, label="Price of input")
-    output_price = forms.DecimalField(required=False, label="Price of output")
-    images = forms.BooleanField(required=False, label="It takes images")
-    parallel_calls = forms.BooleanField(required=False, label="It may ask for several calls at once")
+    input_price = forms.DecimalField(required=False, label="Input price")
+    output_price = forms.DecimalField(required=False, label="Output price")
+    images = forms.BooleanField(required=False, label="Images")
+    parallel_calls = forms.BooleanField(required=False, label="Parallel calls")
     reasoning = forms.BooleanField(
         required=False,
-        label="Its model reasons before it answers",
-        help_text="Limits are then sent as max_completion_tokens, and the Responses API is asked for summaries of its "
-        "thoughts.",
+        label="Reasoning",
+        help_text="Limits are sent as max_completion_tokens, and the Responses API is asked for reasoning summaries.",
     )
     allow_private = forms.BooleanField(
         required=False,
-        label="Its name may lead to a private address",
-        help_text="For a name of your own network. Addresses such as 10.0.0.5 and localhost need no permission.",
+        label="The host name may lead to a private address",
+        help_text="For a host name in your own network. Addresses such as 10.0.0.5 and localhost need no permission.",
     )
-    enabled = forms.BooleanField(required=False, label="Enabled: conversations may choose it")
+    enabled = forms.BooleanField(required=False, label="Enabled: conversations can choose it")
 
     def __init__(self, row: ModelEndpoint | None, data: Any = None) -> None:
         draft = Draft("") if row is None else endpoints.draft_of(row)
@@ -89,7 +88,7 @@ class EndpointForm(DraftForm):
     def problems(self) -> dict[str, str]:
         found = endpoints.problems(self.draft(), self.row)
         if (found or self.errors) and self.cleaned_data.get("key"):
-            found.setdefault("key", gettext_noop("Type the key once more: no page has it."))
+            found.setdefault("key", gettext_noop("Enter the key again: pages never show it."))
         return found
 
     def draft(self) -> Draft:
@@ -157,7 +156,7 @@ class EndpointPages(DraftPages[ModelEndpoint]):
             endpoints.begin_with(None if name == ENVIRONMENT else self.named(name).pk, actor_of(request))
         except BadEndpoint as error:
             return self.show_all(request, problem=str(error))
-        messages.success(request, gettext_noop("New conversations begin with it from now on."))
+        messages.success(request, gettext_noop("New conversations use it from now on."))
         return redirect("models:list")
 
 

@@ -175,5 +175,5 @@ def outcomes(found: list[Outcome]) -> str:
 def too_late(conversation_id: UUID, viewer: Actor, settled: ToolCall) -> str:
     """The other person, tab or deadline was first: say so, and take the card away."""
     status = _(Status(settled.status).label).lower()
-    words = _("This call was already answered: {status}. Your answer did not count.").format(status=status)
+    words = _("This call was already answered: {status}. Your answer was not recorded.").format(status=status)
     return asks(conversation_id, viewer) + flash(words)

@@ -294,7 +294,7 @@ def _beginning(text: str) -> tuple[str, int]:
 def plain(text: str) -> SafeString:
     """Return the text as it was written, with a word on that; its beginning, where all of it would be too much."""
     html, shown = _beginning(text.encode("utf-8", "surrogatepass")[:MOST_HTML].decode("utf-8", "ignore"))
-    note = _("Shown as plain text: laying it out would take too long.")
+    note = _("Shown as plain text: formatting it would take too long.")
     if left := len(text) - shown:
         note += " " + _("{count} more characters are not shown; “Copy text” has them.").format(count=f"{left:,}")
     html = f'<pre tabindex="0">{html}</pre><p class="quiet tiny">{escape(note)}</p>'

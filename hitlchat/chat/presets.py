@@ -19,37 +19,37 @@ class PresetForm(LimitsForm, DraftForm):
     """A preset as it is typed; empty fields leave it to who begins a conversation."""
 
     flows = presets
-    name = forms.CharField(max_length=64, help_text="On its card, such as “Order desk”.")
+    name = forms.CharField(max_length=64, help_text="Shown on the card, for example “Order desk”.")
     description = forms.CharField(
-        required=False, max_length=LONGEST_DESCRIPTION, help_text="One line on its card: what it is for."
+        required=False, max_length=LONGEST_DESCRIPTION, help_text="One line on the card: its purpose."
     )
     instructions = forms.CharField(
         required=False,
         label="Instructions",
         max_length=LONGEST_INSTRUCTIONS,
         widget=forms.Textarea({"rows": 5, "class": "grows"}),
-        help_text="What the model is told beforehand.",
+        help_text="The model reads these first.",
     )
     starters = forms.CharField(
         required=False,
         label="Starter prompts",
         widget=forms.Textarea({"rows": 3, "class": "grows"}),
-        help_text="One on each line, up to six. Each is a button on its card.",
+        help_text="One per line, up to six. Each is a button on the card.",
     )
     route = forms.ChoiceField(required=False, label="Model")
     tool_set = forms.ChoiceField(required=False, label="Tools")
     asks = forms.ChoiceField(
         label="Asks",
-        help_text="What its conversations ask about at least. Their people can have them ask more, never less.",
+        help_text="The least its conversations ask. People can make them ask more, never less.",
     )
-    published = forms.BooleanField(required=False, label="Published: conversations can begin with it")
+    published = forms.BooleanField(required=False, label="Published: conversations can start with it")
 
     field_order = ("name", "description", "instructions", "starters", "route", "tool_set", "asks")
 
     def __init__(self, row: Preset | None, data: Any = None) -> None:
         draft, route = Draft("") if row is None else presets.draft_of(row), _route(row)
         super().__init__(row, data, draft, starters="\n".join(draft.starters), route=route)
-        left_open = ("", _("As new conversations begin"))
+        left_open = ("", _("Default for new conversations"))
         self.choose_from("asks", asks_labels(Asks.values))
         self.choose_from("route", [left_open, *_models(route)])
         self.choose_from("tool_set", [left_open, *((each.name, each.name) for each in tool_sets.standing())])

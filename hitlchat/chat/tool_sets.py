@@ -21,7 +21,7 @@ class ToolSetForm(DraftForm):
     """A tool set as it is typed, with its tools as they are ticked."""
 
     flows = tool_sets
-    name = forms.CharField(max_length=64, help_text="How people find it, such as “Order desk”.")
+    name = forms.CharField(max_length=64, help_text="For example “Order desk”.")
     description = forms.CharField(required=False, max_length=300, help_text="One line, for the list of sets.")
 
     def __init__(self, row: ToolSet | None, data: Any = None) -> None:
@@ -59,7 +59,7 @@ class ToolSetPages(DraftPages[ToolSet]):
         """Have new conversations begin with the set that is sent; without one, with all tools."""
         name = request.POST.get("name", "")
         tool_sets.begin_with(self.named(name).pk if name else None, actor_of(request))
-        messages.success(request, gettext_noop("New conversations begin with it from now on."))
+        messages.success(request, gettext_noop("New conversations use it from now on."))
         return redirect("tool-sets:list")
 
 

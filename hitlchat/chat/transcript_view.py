@@ -416,7 +416,7 @@ def _answer(decision: Decision, row: ToolCall) -> str:
     if decision.reason:
         said += " " + _("Reason: “{reason}”").format(reason=decide.shown_reason(decision.reason))
     if decision.round < row.round:
-        said += " " + _("It was asked about again, since its preview was another one by then.")
+        said += " " + _("It was asked about again, because its preview had changed.")
     return said
 
 
@@ -430,7 +430,7 @@ def _ending(row: ToolCall) -> str:
         case Status.WITHDRAWN | Status.REFUSED | Status.REJECTED:
             return translated(row.reason)
         case Status.UNKNOWN:
-            again = _("It may or may not have happened. It will not be repeated by itself.")
+            again = _("It may or may not have happened. It will not be repeated automatically.")
             return f"{_why_unknown(row)} {again}"
         case Status.FAILED:
             return results.sentence(row.error or {})
@@ -438,8 +438,8 @@ def _ending(row: ToolCall) -> str:
             return _(placing.outlook(row))
         case Status.EXECUTING:
             name = stopping.requested_by(row)
-            stopped = _("{name} told it to stop. It may still go on.")
-            return stopped.format(name=name) if name else _("It is executing now.")
+            stopped = _("{name} requested a stop. It may still be running.")
+            return stopped.format(name=name) if name else _("Running now.")
         case _:
             return ""
 

@@ -29,14 +29,14 @@ from hitlchat.gate.policies import strictness
 from hitlchat.gate.tools import tools_for
 
 FIELDS: Final = ("instructions", *limits.NAMES)
-SAVED: Final = gettext_noop("Saved. It holds from the next answer on.")
-SAVED_FOR_ALL: Final = gettext_noop("Saved. It holds from the next answer on, and new conversations begin so.")
+SAVED: Final = gettext_noop("Saved. Applies from the next answer.")
+SAVED_FOR_ALL: Final = gettext_noop("Saved. Applies from the next answer and to new conversations.")
 # Before the name of a tool set, among the choices of tools.
 SET: Final = "set/"
 
 
 class Which(models.TextChoices):
-    ALL = "all", gettext_noop("All tools, and those to come")
+    ALL = "all", gettext_noop("All tools, now and in future")
     PICKED = "picked", gettext_noop("Picked one by one")
     GONE = "gone", ""
 
@@ -71,21 +71,21 @@ class LimitsForm(ChoosingForm):
         min_value=0,
         max_value=MOST_TEMPERATURE,
         widget=forms.NumberInput({"step": "any"}),
-        help_text="From 0, the most likely words, to 2. A model that reasons first is sent none.",
+        help_text="From 0 (most likely words) to 2. Not sent to reasoning models.",
     )
     max_tokens = forms.IntegerField(
         required=False,
-        label="Tokens of an answer",
+        label="Tokens per answer",
         min_value=1,
         max_value=MOST_TOKENS,
-        help_text="At most so many. An answer that is cut short runs no calls.",
+        help_text="The most tokens of an answer. A truncated answer runs no calls.",
     )
     max_turns = forms.IntegerField(
         required=False,
-        label="Turns of a run",
+        label="Turns per run",
         min_value=1,
         max_value=MOST_TURNS,
-        help_text="After so many requests to the model without a final answer it is stopped.",
+        help_text="The run stops after this many model requests without a final answer.",
     )
 
 
@@ -95,17 +95,17 @@ class UsesForm(LimitsForm):
     asks = forms.ChoiceField(
         required=False,
         label="Asks",
-        help_text="What this conversation asks about before it runs. It never asks less than the tools do.",
+        help_text="Calls that need approval in this conversation. It never asks less than the tools do.",
     )
     instructions = forms.CharField(
         required=False,
         label="Instructions",
         max_length=LONGEST_INSTRUCTIONS,
         widget=forms.Textarea({"rows": 5, "class": "grows"}),
-        help_text="What the model is told in this conversation beforehand.",
+        help_text="The model reads these first in this conversation.",
     )
-    which = forms.ChoiceField(required=False, label="Tools", help_text="It may use no others, and find no others.")
-    begin_so = forms.BooleanField(required=False, label="Begin new conversations of mine so")
+    which = forms.ChoiceField(required=False, label="Tools", help_text="It can use and find no other tools.")
+    begin_so = forms.BooleanField(required=False, label="Use for my new conversations")
 
     def __init__(self, conversation: Conversation, data: Any = None) -> None:
         word = strictness.of(conversation.pk)
@@ -188,9 +188,9 @@ def _saved(request: HttpRequest, own: Conversation, form: UsesForm) -> bool:
 def _usual() -> list[str]:
     """Say what holds where a field is empty."""
     usual = limits.usual_ones()
-    temperature, tokens = _("no temperature"), _("as many tokens of an answer as the model server gives")
+    temperature, tokens = _("no temperature"), _("no limit on answer tokens")
     if usual.temperature is not None:
         temperature = _("temperature {number}").format(number=f"{usual.temperature:g}")
     if usual.max_tokens is not None:
-        tokens = _("{number} tokens of an answer").format(number=f"{usual.max_tokens:,}")
-    return [temperature, tokens, _("{turns} turns of a run").format(turns=usual.turns)]
+        tokens = _("{number} tokens per answer").format(number=f"{usual.max_tokens:,}")
+    return [temperature, tokens, _("{turns} turns per run").format(turns=usual.turns)]

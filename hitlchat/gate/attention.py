@@ -151,15 +151,13 @@ def words(decision: Decision, disclosure: dict[str, Any]) -> str:
     """The same in plain sentences, for whoever looks at the record, its person among them."""
     took = shown_for(decision)
     if took is None:
-        return _("hitlchat has no record of showing it before the answer.")
+        return _("Not shown by hitlchat before the answer.")
     after, least = about(took.total_seconds()), about(max(1.0, seconds_to_read(disclosure)))
     if decision.hurried:
-        said = _("Answered {after} after it was shown; reading it takes about {least}.").format(
-            after=after, least=least
-        )
+        said = _("Answered in {after} (about {least} to read).").format(after=after, least=least)
     else:
-        said = _("Answered {after} after it was shown.").format(after=after)
-    return said if decision.opened is not False else said + " " + _("Not all of its folded text was opened.")
+        said = _("Answered in {after}.").format(after=after)
+    return said if decision.opened is not False else said + " " + _("Not all folded text was opened.")
 
 
 def _texts(disclosure: dict[str, Any]) -> Iterator[str]:

@@ -165,9 +165,9 @@ def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:
     if max(risks) >= TOO_RISKY:
         raise NotTogether(f"Calls of risk L{TOO_RISKY} and above are answered one by one. Nothing was decided.")
     if any(question.is_one(row.call) for row in rows):
-        raise NotTogether(gettext_noop("Each question has an answer of its own. Nothing was decided."))
+        raise NotTogether(gettext_noop("Each question needs its own answer. Nothing was decided."))
     if any(_asked_again(row) for row in rows):
-        raise NotTogether(gettext_noop("A call that is asked about again is answered by itself. Nothing was decided."))
+        raise NotTogether(gettext_noop("A call that asks again is answered individually. Nothing was decided."))
     return {row.pk: row for row in rows}
 
 
@@ -180,14 +180,14 @@ def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str,
     try:
         if verdict == "approve":
             call = decide.approve(item.approval, actor, digest=item.digest, looked=looked).call
-            more = gettext_noop("Your yes counts. It needs more people's.")
+            more = gettext_noop("Your approval is recorded. More people must approve.")
             said = more if call.status == Status.WAITING else gettext_noop("Approved.")
         else:
             decide.decline(item.approval, actor, reason=reason, looked=looked)
             said = gettext_noop("Declined.")
     except decide.AlreadySettled as late:
         label = Status(late.call.status).label.lower()
-        return Outcome(item.approval, prompt, f"It was already answered ({label}); your answer did not count.")
+        return Outcome(item.approval, prompt, f"It was already answered ({label}); your answer was not recorded.")
     except (decide.OtherDigest, decide.NoSuchApproval, NotEntitled, AlreadyCounted) as error:
         return Outcome(item.approval, prompt, str(error))
     return Outcome(item.approval, prompt, said, counted=True)

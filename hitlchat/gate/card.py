@@ -34,7 +34,7 @@ ROWS_SHOWN = 8
 # Around what is different.
 CONTEXT = 160
 MOST_OF_DIFFERENCE = 600
-OUT_OF_SIGHT = gettext_noop("What differs is in the part that is left out.")
+OUT_OF_SIGHT = gettext_noop("The difference is in the part left out.")
 _WORD_OR_SPACE = re.compile(r"\s+|\S+")
 
 Preview = dict[str, Any]

@@ -59,7 +59,7 @@ async def _tried(condition: str, schema: Mapping[str, Any]) -> str:
     if report.fault is None:
         if isinstance(report.result, bool) or not is_known:
             return ""
-        return translatable(f"It has to give True or False, and gives {shown(report.result)}.")
+        return translatable(f"Expected True or False, not {shown(report.result)}.")
     is_own = report.fault.kind in {"syntax", "denied"} or report.fault.message.startswith(_OWN_FAULTS)
     return _failing(report.fault.message) if is_own and is_known else ""
 

@@ -95,7 +95,7 @@ class AlreadySettled(Conflict):
     code = "already_completed"
 
     def __init__(self, call: ToolCall) -> None:
-        super().__init__(f"This call has its outcome already: {Status(call.status).label.lower()}.")
+        super().__init__(f"This call already has its outcome: {Status(call.status).label.lower()}.")
         self.call = call
 
 
@@ -131,7 +131,7 @@ def checked_reason(reason: str) -> str:
     if len(reason) > LONGEST_REASON:
         raise BadReason(f"The reason has {len(reason):,} characters; at most {LONGEST_REASON:,} are passed on.")
     if reason != storable(reason):
-        raise BadReason(gettext_noop("The reason has a character that cannot be kept, such as U+0000."))
+        raise BadReason(gettext_noop("The reason has a character that cannot be stored, such as U+0000."))
     return reason
 
 
@@ -148,7 +148,7 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
     if call.tool is None:
         raise BadEdit(gettext_noop("The tool was deleted."))
     if call.quorum > 1:
-        raise BadEdit(f"{call.quorum} people approve this call, all of them the same arguments: they stay as asked.")
+        raise BadEdit(f"{call.quorum} people approve this call with the same arguments, so they cannot be changed.")
     if question.is_one(call):
         edited = answered(call, edited)
     try:
@@ -358,13 +358,11 @@ def _too_late(approval: Approval, actor: Actor) -> NoReturn:
 def _sentence(call: ToolCall) -> str:
     status = Status(call.status)
     if status == Status.WAITING:
-        return gettext_noop("The call has not run: it is being asked about again. Decline it there.")
+        return gettext_noop("The call has not run: it asks again. Decline it there.")
     if status == Status.EXECUTING:
         if stopping.can_stop(call):
-            return gettext_noop("Too late to take it back: the call started already. You can stop it.")
-        return gettext_noop("Too late to take it back: the call started already. It cannot be stopped.")
+            return gettext_noop("Too late to withdraw: the call has started. You can stop it.")
+        return gettext_noop("Too late to withdraw: the call has started. It cannot be stopped.")
     if status in SETTLED and call.started_at is not None:
-        return translatable(
-            f"Too late to take it back: the call started already. How it ended: {status.label.lower()}."
-        )
-    return translatable(f"There is nothing to take back: the call was not run. It is {status.label.lower()}.")
+        return translatable(f"Too late to withdraw: the call has started. Outcome: {status.label.lower()}.")
+    return translatable(f"There is nothing to withdraw: the call did not run. It is {status.label.lower()}.")

@@ -82,7 +82,7 @@ class AlreadyCounted(Conflict):
     """The same person said yes to this before."""
 
     def __init__(self, yes: int, quorum: int) -> None:
-        super().__init__(f"You approved this already: {yes} of {quorum} people have. It needs somebody else's yes too.")
+        super().__init__(f"You already approved this: {yes} of {quorum} people have. Somebody else must approve, too.")
 
 
 def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) -> Q:
@@ -160,7 +160,7 @@ def is_attended(token_id: int | None) -> bool:
 def what_signed_in_only_means() -> str:
     """Explain the setting of a tool, for the person who sets it."""
     most = settings.HITL_ELICITATION_MAX_RISK
-    said = gettext_noop("No MCP client can say yes for its user: it sends them to a page of this server.")
+    said = gettext_noop("No MCP client can approve for its user: it sends them to a page of this server.")
     return said + (f" {translatable(f'Above L{most} it is always so.')}" if most < HIGHEST_RISK else "")
 
 

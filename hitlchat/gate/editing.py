@@ -43,7 +43,7 @@ LONGEST = timedelta(seconds=LONGEST_DEADLINE)
 # By the database's clock, as is expiry itself.
 IN_LAST_MINUTE = Q(deadline__gt=Now(), deadline__lte=Now() + LAST)
 
-TOO_EARLY = gettext_noop("Five minutes can be added in the last minute of a question, and not before.")
+TOO_EARLY = gettext_noop("Five minutes can be added only in the last minute of a question.")
 TOO_LONG = gettext_noop("No time can be added: a question is open for at most 30 days after its call was made.")
 
 
@@ -181,7 +181,7 @@ def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> C
 def _kind_note(was: Any, now: Any) -> str:
     """Return a note if the kind of a value changed, since a text can read like a number or like `true`."""
     kinds = [kind_of(was), kind_of(now)]
-    return "" if kinds[0] == kinds[1] else translatable(f"It was {kinds[0]}, and is {kinds[1]} now.")
+    return "" if kinds[0] == kinds[1] else translatable(f"It was {kinds[0]} and is now {kinds[1]}.")
 
 
 def _as_preview(text: str | None) -> dict[str, Any]:

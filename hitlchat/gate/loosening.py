@@ -108,7 +108,8 @@ def weaker(before: Guard, after: Guard) -> tuple[str, ...]:
     if lowers(before, after):
         said.append(
             translatable(
-                f"{_label(before)} becomes {_label(after)}: calls that a person would have seen can run unseen."
+                f"{_label(before)} becomes {_label(after)}: calls that a person would have reviewed can "
+                "run without review."
             )
         )
     if asks_otherwise(before, after):
@@ -169,7 +170,7 @@ def weaker_rules(before: Rules, after: Rules) -> tuple[str, ...]:
     """Say in plain words how `after` has fewer or other people decide than `before`; empty if it does not."""
     said = []
     if after.quorum < before.quorum:
-        said.append(translatable(f"{before.quorum} different people have to approve now; then {after.quorum}."))
+        said.append(translatable(f"{before.quorum} different people must approve now; then {after.quorum}."))
     if before.not_the_requester and not after.not_the_requester:
         said.append("The person it is called for may not decide now; then they may.")
     # Nobody can tell which of two groups looks closer.
@@ -234,7 +235,7 @@ def _unseen(guard: Guard) -> str:
 
 
 def _alike(name: str) -> str:
-    return translatable(f"Its name is that of {name!r} but for capital letters: one can be taken for the other.")
+    return translatable(f"Its name differs from {name!r} only in capital letters, so they can be confused.")
 
 
 def _label(guard: Guard) -> str:

@@ -29,8 +29,8 @@ from hitlchat.gate.transition import remark, withdraw
 QUEUED: Final = "call.queued"
 BEGINNINGS: Final = ("call.allowed", "call.approved")
 READY: Final = (Status.ALLOWED, Status.APPROVED)
-WAITS: Final = gettext_noop("It waits for a free worker.")
-STARTS: Final = gettext_noop("It starts in a moment.")
+WAITS: Final = gettext_noop("Waiting for a free worker.")
+STARTS: Final = gettext_noop("Starting soon.")
 # How soon a call in the queue notices that its server is ending.
 SLICE_SECONDS: Final = 1.0
 # A call that has been in the queue for too long, as when no server ran, still gets this long.

@@ -203,7 +203,7 @@ async def _of_tool(
         case HitlMode.DISABLED:
             return "mode", Allow(gettext_noop("Not asked because this tool is set to never ask."))
         case HitlMode.REQUIRED:
-            return "mode", Ask(gettext_noop("Asked because this tool asks every time."))
+            return "mode", Ask(gettext_noop("This tool always needs approval."))
         case HitlMode.CONDITIONAL:
             return "condition", await _condition(tool.condition, arguments, caller, conversation_id)
         case _:
@@ -218,8 +218,8 @@ async def _condition(condition: str, arguments: dict[str, Any], caller: Caller, 
     except NoAnswer as error:
         return Unusable(f"Asked because this tool's condition {error}")
     if held:
-        return Ask(f"Asked because the condition “{condition.strip()}” holds.")
-    return Allow(f"Not asked because the condition “{condition.strip()}” does not hold.")
+        return Ask(f"Asked because the condition “{condition.strip()}” is true.")
+    return Allow(f"Not asked because the condition “{condition.strip()}” is false.")
 
 
 async def _facts(condition: str, caller: Caller, conversation_id: UUID | None) -> dict[str, Any]:

@@ -57,7 +57,7 @@ async def make(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Shown |
         return None if made is None else frozen(made)
     except TooLong:
         logger.warning("The preview of tool %s took longer than %g seconds", tool.name, SECONDS)
-        return failed(translatable(f"It took longer than {SECONDS:g} seconds."))
+        return failed(translatable(f"The preview took longer than {SECONDS:g} seconds."))
     except Exception:
         logger.exception("The preview of tool %s failed outside the tool itself", tool.name)
         return failed("An error in hitlchat, not in the tool, kept it from being made.")

@@ -20,7 +20,7 @@ from hitlchat.gate.transition import note
 
 CHANGED = "tool.rules_changed"
 ONE_PERSON = "One person decides, the one it is called for. Let approvers or a group decide first."
-GROUP_GONE: Final = gettext_noop("The people of a group that is deleted decide now.")
+GROUP_GONE: Final = gettext_noop("The rules name a deleted group.")
 
 
 class BadRules(Invalid):
@@ -31,14 +31,16 @@ class OnlyAdministrators(Forbidden):
     """Only administrators, as people, say who decides: no program changes what it is held by (SR-27)."""
 
     def __init__(self) -> None:
-        super().__init__("Only an administrator, signed in or with an approver token, sets who decides about a tool.")
+        super().__init__(
+            "Only an administrator, signed in or with an approver token, can set who decides about a tool."
+        )
 
 
 class Stale(Exception):
     """The rules are others than were seen."""
 
     def __init__(self) -> None:
-        super().__init__("Nothing was changed: somebody else changed these rules meanwhile. Look at them again.")
+        super().__init__("Not saved: somebody else changed these rules meanwhile. Review them again.")
 
 
 def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None, confirmed: bool = False) -> Rules:

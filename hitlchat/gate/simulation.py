@@ -135,7 +135,7 @@ def _of_tools(tools: list[Tool]) -> list[Line]:
     ]
     for tool in conditional:
         if condition := tool.condition.strip():
-            words = translatable(f"Ask about {tool.name} when this holds: {condition}")
+            words = translatable(f"Ask about {tool.name} if this is true: {condition}")
             found.append(("ask", words, "The condition of the tool", [tool]))
     others = [tool for tool in conditional if not tool.condition.strip()]
     unless = gettext_noop("Ask about these tools, unless a policy lets the call run.")
@@ -191,7 +191,7 @@ def _why(tool: Tool, kinds: list[str], rules: tuple[Rule, ...]) -> list[str]:
     condition = tool.condition.strip()
     view = policy.view_of(tool)
     allowing = [rule.sentence for rule in rules if any("allow" in rule.outcomes(view, kind) for kind in kinds)]
-    return [translatable(f"When its condition does not hold: {condition}"), *allowing] if condition else allowing
+    return [translatable(f"If its condition is false: {condition}"), *allowing] if condition else allowing
 
 
 def _who(tool: Tool, caller: Caller) -> str:
@@ -204,9 +204,7 @@ def _who(tool: Tool, caller: Caller) -> str:
         return translatable(
             f"{caller.user_name} decides: signed in, or through a client at which an administrator says they sit."
         )
-    return translatable(
-        f"{caller.user_name} decides, signed in: a signed-in person must decide, the client's word is not enough."
-    )
+    return translatable(f"{caller.user_name} decides, signed in: the client's answer is not enough.")
 
 
 def _empty(part: Any) -> Any:

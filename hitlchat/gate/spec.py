@@ -35,7 +35,7 @@ FIELDS: Final = (
     Field("source", gettext_noop("Source")),
     Field("title", gettext_noop("Title"), guards=True),
     Field("description", gettext_noop("Description")),
-    Field("hitl_mode", gettext_noop("HITL mode"), setting=True, guards=True, inherited=True),
+    Field("hitl_mode", gettext_noop("Approval"), setting=True, guards=True, inherited=True),
     Field("condition", gettext_noop("Condition"), setting=True, guards=True, inherited=True),
     Field("prompt_template", gettext_noop("Approval prompt"), setting=True, guards=True),
     Field("deadline_seconds", gettext_noop("Seconds to answer"), setting=True, guards=True),
@@ -75,6 +75,4 @@ def wrong_text(text: str, most: int) -> str:
     """Return what is wrong with a text; empty if nothing."""
     if len(text) > most:
         return translatable(f"At most {most:,} characters, not {len(text):,}.")
-    return (
-        "" if storable(text) == text else gettext_noop("It contains a character that cannot be kept, such as U+0000.")
-    )
+    return "" if storable(text) == text else gettext_noop("Contains a character that cannot be stored, such as U+0000.")

@@ -27,9 +27,9 @@ NO_AUTHOR = gettext_noop("the person it was called for may not test tools any mo
 # How often a person says yes to a call whose preview has changed by the time it is to start.
 MOST_CHANGES = 3
 
-CHANGED = gettext_noop("What it would do has changed since you approved it.")
-EDITED = gettext_noop("You changed the arguments: this is what it would do with them.")
-FAILED = gettext_noop("What it would do could not be looked at again after you approved it.")
+CHANGED = gettext_noop("The effect changed after you approved.")
+EDITED = gettext_noop("You changed the arguments: this is the effect with your changes.")
+FAILED = gettext_noop("The effect could not be checked again after you approved.")
 
 
 @dataclass(frozen=True)

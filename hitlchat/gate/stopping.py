@@ -84,7 +84,7 @@ def request(call_id: UUID, actor: Actor) -> bool:
     """
     call = ToolCall.objects.filter(pk=call_id, caller_id=actor.user_id).first()
     if call is None:
-        raise NoSuchCall(gettext_noop("There is no call with this id for you to stop."))
+        raise NoSuchCall(gettext_noop("There is no call with this id that you can stop."))
     return bool(_request([call], actor))
 
 

@@ -108,7 +108,7 @@ def sentences(approval: Approval) -> str:
     said = words(approval.disclosure["whoDecides"], name)
     if not deciders.was_enough(approval):
         return said
-    client = translatable(f"{name} may also answer in the MCP client that asks: an administrator trusts it.")
+    client = translatable(f"{name} can also answer in the MCP client that asks: an administrator trusts it.")
     return f"{said} {client}"
 
 
@@ -121,7 +121,7 @@ def words(rules: dict[str, Any], requester: str) -> str:
         duration, people = _duration(rules["escalateAfterSeconds"]), _people(rules["escalateTo"])
         said.append(translatable(f"After {duration} without an outcome, {people} may decide too."))
     if minutes := rules.get("freshSignInMinutes"):
-        said.append(translatable(f"Whoever approves has to have signed in within {deciders.last_minutes(minutes)}."))
+        said.append(translatable(f"Approval requires a sign-in within {deciders.last_minutes(minutes)}."))
     return " ".join(said)
 
 
@@ -171,8 +171,8 @@ def _stuck(approval: Approval) -> str:
     if able >= quorum:
         return ""
     if able == 0:
-        return gettext_noop("Nobody may decide it as things are, so it will not run.")
-    return translatable(f"It cannot be approved as things are: it needs {quorum} people, and {able} may decide.")
+        return gettext_noop("Nobody can decide now, so it will not run.")
+    return translatable(f"It cannot be approved now: {quorum} people are needed, and only {able} can decide.")
 
 
 def _sign_in(approval: Approval, viewer: Actor) -> str:

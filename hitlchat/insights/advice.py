@@ -34,7 +34,7 @@ LONE_SHARE: Final = 0.8
 COST_MINUTES: Final = 60
 COST_SHARE: Final = 0.5
 
-NOTHING: Final = gettext_noop("Nothing here asks for a change.")
+NOTHING: Final = gettext_noop("Nothing to change.")
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ def of_tools(tools: Sequence[OfTool]) -> Advice:
         if tally.declined >= DECLINED_LEAST and tally.declined >= DECLINED_SHARE * tally.answered:
             fact = _("{tool} was declined {declined} of {answered} times.")
             fact = fact.format(tool=tool.name, declined=tally.declined, answered=tally.answered)
-            return Advice(fact, _("Unpublish it, or have a policy refuse what nobody wants."), tool, "edit")
+            return Advice(fact, _("Unpublish it, or let a policy refuse unwanted calls."), tool, "edit")
         if tally.answered >= ALWAYS_LEAST and tally.approved == tally.answered and not tool.edited:
-            fact = _("{tool} was approved {approved} of {answered} times, as it was asked.")
+            fact = _("{tool} was approved {approved} of {answered} times without changes.")
             fact = fact.format(tool=tool.name, approved=tally.approved, answered=tally.answered)
-            then = _("Consider a condition, so that it asks only where the answer could be no.")
+            then = _("Consider a condition, to ask only when the answer could be no.")
             return Advice(fact, then, tool, "edit")
     return NONE
 
@@ -95,16 +95,16 @@ def of_people(people: Sequence[OfPerson]) -> Advice:
         return NONE
     fact = _("{person} gave {given} of {answered} answers.")
     fact = fact.format(person=people[0].name, given=people[0].answered, answered=answered)
-    return Advice(fact, _("Let more people decide, so that not everything depends on one."))
+    return Advice(fact, _("Let more people decide, so that not everything depends on one person."))
 
 
 def of_times(answers: Answers, tools: Sequence[OfTool]) -> Advice:
     if answers.hurried < HURRIED_LEAST:
         return NONE
     most = max(tools, key=lambda tool: tool.hurried)
-    fact = _("{hurried} yeses came faster than their cards can be read, {most} of them to {tool}.")
+    fact = _("{hurried} approvals were faster than their cards can be read, {most} of them for {tool}.")
     fact = fact.format(hurried=answers.hurried, most=most.hurried, tool=most.name)
-    then = _("If its calls are harmless, ask less often about them; if not, take the time.")
+    then = _("If these calls are harmless, ask less often; if not, take more time.")
     return Advice(fact, then, most, "edit")
 
 
@@ -118,7 +118,7 @@ def of_unasked(tools: Sequence[OfTool]) -> Advice:
         "{tool} is of risk L{level} and ran {count} times without asking.",
         most.unasked,
     ).format(tool=most.name, level=most.risk, count=_grouped(most.unasked))
-    return Advice(fact, _("Consider REQUIRED, so that it asks every time."), most, "edit")
+    return Advice(fact, _("Consider REQUIRED to ask every time."), most, "edit")
 
 
 def of_cost(answers: Answers, tools: Sequence[OfTool]) -> Advice:
@@ -128,7 +128,7 @@ def of_cost(answers: Answers, tools: Sequence[OfTool]) -> Advice:
         return NONE
     fact = _("{count} of {asked} questions are about {tool}.")
     fact = fact.format(count=most.tally.asked, asked=asked, tool=most.name)
-    return Advice(fact, _("A grant covers several calls like each other with one yes."), most, "grants")
+    return Advice(fact, _("A grant covers several similar calls with one approval."), most, "grants")
 
 
 def _grouped(count: int) -> str:

@@ -27,7 +27,7 @@ KEY: Final = {
     "approved": gettext_noop("Approved"),
     "declined": gettext_noop("Declined"),
     "expired": gettext_noop("Expired"),
-    "fast": gettext_noop("Faster than it can be read"),
+    "fast": gettext_noop("Faster than readable"),
 }
 OUTCOMES: Final = ("approved", "declined", "expired")
 RATES: Final = (gettext_noop("Declined of answered"), gettext_noop("Changed of approved"))
@@ -133,8 +133,8 @@ def times(answers: Answers) -> Plot:
     summary = _("Nothing was answered after a recorded display.")
     if answers.median is not None:
         summary = _(
-            "Half of {count} answers came within {seconds} seconds of the first display; "
-            "{hurried} were yeses that came faster than the card can be read."
+            "Half of {count} answers came within {seconds} seconds of the first display; {hurried} "
+            "approvals were faster than the card can be read."
         ).format(count=answers.count, seconds=max(1, answers.median), hurried=answers.hurried)
     bins = answers.bins
     most, bottom = max(1, *(every for every, _ in bins)), BINS_HEIGHT - 26
@@ -155,7 +155,7 @@ def times(answers: Answers) -> Plot:
         summary=summary,
         width=WIDE,
         height=BINS_HEIGHT,
-        columns=(gettext_noop("Time"), gettext_noop("Answers"), "Faster than it can be read"),
+        columns=(gettext_noop("Time"), gettext_noop("Answers"), "Faster than readable"),
         rows=[(_(name), f"{every}", f"{fast}") for name, (every, fast) in zip(BIN_NAMES, bins, strict=True)],
         marks=marks,
         kinds=("fast",),

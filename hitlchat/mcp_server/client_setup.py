@@ -41,8 +41,7 @@ def clients(url: str, token: str) -> tuple[Client, ...]:
 def _claude_code(url: str, bearer: str) -> Client:
     command = f'claude mcp add --transport http {NAME_AT_CLIENT} {url} \\\n  --header "Authorization: {bearer}"'
     about = gettext_noop(
-        "Add --scope user in front of the name to have it in all projects. Calls that have to be approved are asked"
-        " about in a dialog in the terminal."
+        "Add --scope user before the name for all projects. Approval questions appear in a dialog in the terminal."
     )
     snippet = Snippet(gettext_noop("In a terminal"), command)
     return Client("claude-code", "Claude Code", gettext_noop("Can ask"), about, (snippet,))
@@ -55,12 +54,12 @@ def _claude_desktop(url: str, bearer: str) -> Client:
         arguments.append("--allow-http")
     server = {"command": "npx", "args": arguments, "env": {"AUTH_HEADER": bearer}}
     about = gettext_noop(
-        "Its file only knows programs, so mcp-remote (npm, needs Node.js) stands between. Under Settings, Developer,"
-        " Edit Config; then quit and start Claude Desktop again. What it adds as a connector signs in by OAuth, which"
-        " this server does not offer."
+        "Its file supports only programs, so mcp-remote (npm, needs Node.js) connects them. Open Settings, "
+        "Developer, Edit Config; then restart Claude Desktop. Its connectors sign in by OAuth, which this "
+        "server does not offer."
     )
     snippet = Snippet("claude_desktop_config.json", _json({"mcpServers": {NAME_AT_CLIENT: server}}))
-    return Client("claude-desktop", "Claude Desktop", gettext_noop("Not known to ask"), about, (snippet,))
+    return Client("claude-desktop", "Claude Desktop", gettext_noop("May not be able to ask"), about, (snippet,))
 
 
 def _vs_code(url: str, token: str) -> Client:
@@ -68,7 +67,7 @@ def _vs_code(url: str, token: str) -> Client:
     prompt = {"type": "promptString", "id": name, "description": said, "password": True}
     server = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer ${{input:{name}}}"}}
     about = gettext_noop(
-        "The file is often committed, so the token is not in it: VS Code asks for it once, and keeps it for you."
+        "The file is often committed, so it does not contain the token: VS Code asks for it once and stores it."
     )
     file = _json({"servers": {NAME_AT_CLIENT: server}, "inputs": [prompt]})
     snippet = Snippet(".vscode/mcp.json, or MCP: Open User Configuration", file)
@@ -79,9 +78,7 @@ def _vs_code(url: str, token: str) -> Client:
 def _cursor(url: str, bearer: str) -> Client:
     server = {"url": url, "headers": {"Authorization": bearer}}
     snippet = Snippet("~/.cursor/mcp.json", _json({"mcpServers": {NAME_AT_CLIENT: server}}))
-    about = gettext_noop(
-        "In a project, .cursor/mcp.json; do not commit it with the token in it (${env:NAME} may stand for it)."
-    )
+    about = gettext_noop("In a project, .cursor/mcp.json. Do not commit the token; use ${env:NAME} instead.")
     return Client("cursor", "Cursor", gettext_noop("Can ask"), about, (snippet,))
 
 
@@ -91,9 +88,7 @@ def _inspector(url: str, bearer: str) -> Client:
     where = gettext_noop("In a terminal; it prints the address of its page")
     page = Snippet(where, f"{program} --server-url {url} {server}")
     cli = Snippet(gettext_noop("Without a page"), f"{program} --cli {url} {server} \\\n  --method tools/list")
-    about = gettext_noop(
-        "Of the MCP project itself, to look at servers with; needs Node.js 22. With --cli it cannot ask."
-    )
+    about = gettext_noop("The MCP project's tool to inspect servers; needs Node.js 22. With --cli it cannot ask.")
     return Client("inspector", "MCP Inspector", gettext_noop("Can ask on its page"), about, (page, cli))
 
 
@@ -109,7 +104,7 @@ def _curl(url: str, bearer: str) -> Client:
         "Mcp-Method": "tools/list",
     }
     lines = [f"curl {url}", *(f"-H '{name}: {value}'" for name, value in headers.items()), f"-d '{json.dumps(body)}'"]
-    about = gettext_noop("Lists the tools, in the revision of MCP that needs no session.")
+    about = gettext_noop("Lists the tools, with the MCP version that needs no session.")
     snippet = Snippet(gettext_noop("In a terminal"), " \\\n  ".join(lines))
     return Client("curl", "curl", gettext_noop("Cannot ask"), about, (snippet,))
 

@@ -78,7 +78,7 @@ class OnlyAdministrators(Forbidden):
     """Only an administrator says which MCP clients are trusted, whoever owns their tokens."""
 
     def __init__(self) -> None:
-        super().__init__("Only an administrator decides which MCP clients are trusted.")
+        super().__init__("Only an administrator can trust MCP clients.")
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class TokenForm(forms.Form):
     name = forms.CharField(
         max_length=80,
         widget=forms.TextInput(attrs={"placeholder": "Claude on my laptop", "autocomplete": "off"}),
-        help_text="So that you know later which one to revoke.",
+        help_text="To tell your tokens apart.",
     )
     kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect, initial=TokenKind.MCP.value)
     expires = forms.ChoiceField(choices=PERIODS, initial=str(USUAL_DAYS))
@@ -66,12 +66,12 @@ class TokenForm(forms.Form):
         required=False,
         label="Last day",
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-        help_text="It is valid until the end of that day.",
+        help_text="Valid until the end of that day.",
         error_messages={"invalid": "Expected a date such as 2027-01-31."},
     )
     which = forms.ChoiceField(
         required=False,
-        choices=(("all", gettext_noop("All tools, and those to come")), ("some", gettext_noop("Only these"))),
+        choices=(("all", gettext_noop("All tools, now and in future")), ("some", gettext_noop("Only these"))),
         widget=forms.RadioSelect,
         initial="all",
         label="Tools",
@@ -92,13 +92,13 @@ class TokenForm(forms.Form):
         widget=forms.RadioSelect,
         initial=WithoutElicitation.DENY.value,
         empty_value=WithoutElicitation.DENY,
-        label="When a call has to be approved and its client cannot ask you",
+        label="When a call needs approval and its client cannot ask you",
     )
 
     attended_by_person = forms.BooleanField(
         required=False,
         label="Trusted client",
-        help_text="Never for a script, nor for an agent that runs unattended.",
+        help_text="Never for a script or an agent that runs unattended.",
     )
 
     def __init__(self, user: User, data: Any = None, **more: Any) -> None:
@@ -121,7 +121,7 @@ class TokenForm(forms.Form):
             self._check_day(cleaned.get("until"))
         if self.is_for_mcp and cleaned.get("which") == "some" and "tools" not in self.errors:
             if not cleaned["tools"]:
-                self.add_error("tools", _("Choose at least one tool, or let it use all."))
+                self.add_error("tools", _("Choose at least one tool, or allow all."))
             elif "ceiling" not in self.errors:
                 self._check_ceiling(set(cleaned["tools"]), cleaned["ceiling"])
         return cleaned
@@ -158,13 +158,13 @@ class TokenForm(forms.Form):
             which = ", ".join(named.format(tool=tool.name, level=tool.risk_level) for tool in above[:MOST_NAMED])
             if len(above) > MOST_NAMED:
                 which += _(", and {count} more are").format(count=len(above) - MOST_NAMED)
-            problem = _("{tools}, above the ceiling L{level}. Choose a higher one, or untick what is above it.")
+            problem = _("{tools}, above the limit L{level}. Choose a higher limit, or untick the tools above it.")
             self.add_error("tools", problem.format(tools=which, level=ceiling))
 
     def _check_day(self, day: Any) -> None:
         today = timezone.localdate()
         if day is None:
-            self.add_error("until", _("Give the last day on which it is valid."))
+            self.add_error("until", _("Enter the last day on which the token is valid."))
         elif not today <= day <= today + timedelta(days=LONGEST_DAYS):
             problem = _("Expected a day from today to {years} years from now.")
             self.add_error("until", problem.format(years=LONGEST_DAYS // 365))
@@ -218,7 +218,7 @@ def mark(request: HttpRequest, token_id: int) -> HttpResponse:
     if wanted not in ("0", "1"):
         return HttpResponseBadRequest("attended: expected 1 or 0.")
     token = tokens.trust(token_id, Actor(person(request).pk, "session"), trusted=wanted == "1")
-    effect = _("Its client is trusted from now on.") if token.attended else _("Its client is not trusted any more.")
+    effect = _("The client is now trusted.") if token.attended else _("The client is no longer trusted.")
     said = {"name": _name(token), "person": token.user.get_username(), "effect": effect}
     messages.success(request, _("{name} of {person}: {effect}").format(**said))
     return redirect("mcp:tokens")

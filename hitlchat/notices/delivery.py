@@ -54,7 +54,7 @@ LONGEST_PAUSE: Final = timedelta(hours=6)
 GROWTH: Final = 4
 JITTER: Final = 0.2
 GIVEN_UP_AFTER: Final = timedelta(hours=24)
-GONE: Final = gettext_noop("It answered 410 Gone: it wants no more notices.")
+GONE: Final = gettext_noop("The receiver answered 410 Gone: it wants no more notices.")
 # Of keys that webhooks are signed with; the specification asks for 24 to 64 bytes.
 PREFIX: Final = "whsec_"
 SECRET_BYTES: Final = 32
@@ -256,14 +256,14 @@ def sent(message: EmailMessage) -> Result:
         codes = [code for code, _ in refused.recipients.values()]
         return Result(gettext_noop("The mail server refused the address."), final=all(code >= 500 for code in codes))
     except ValueError:
-        return Result(gettext_noop("The address or the subject cannot stand in a mail."), final=True)
+        return Result(gettext_noop("The address or subject is not valid in an e-mail."), final=True)
     except smtplib.SMTPAuthenticationError:
         return Result(gettext_noop("The mail server refused our user name and password."))
     except smtplib.SMTPResponseException as error:
-        return Result(translatable(f"The mail server did not take the mail (code {error.smtp_code})."))
+        return Result(translatable(f"The mail server did not accept the e-mail (code {error.smtp_code})."))
     except (smtplib.SMTPException, OSError) as error:
         logger.warning("A notice could not be mailed: %s", type(error).__name__)
-        return Result(gettext_noop("The mail server could not be reached, or gave no answer in time."))
+        return Result(gettext_noop("The mail server could not be reached or did not answer in time."))
     return Result()
 
 
@@ -293,7 +293,7 @@ async def post(notice: Notice) -> Result:
         async with asyncio.timeout(settings.NOTICE_TIMEOUT_SECONDS):
             return await _exchange(notice, url, keys, mask)
     except TimeoutError:
-        return Result(translatable(f"It gave no whole answer within {settings.NOTICE_TIMEOUT_SECONDS} seconds."))
+        return Result(translatable(f"No complete response within {settings.NOTICE_TIMEOUT_SECONDS} seconds."))
     except guard.NotReachable as error:
         return Result(f"{error}.")
     except httpx2.ConnectError as error:
@@ -301,9 +301,9 @@ async def post(notice: Notice) -> Result:
     except (httpx2.TimeoutException, httpx2.NetworkError):
         return Result(gettext_noop("The connection broke."))
     except httpx2.InvalidURL:
-        return Result(gettext_noop("Its address is none."), final=True)
+        return Result(gettext_noop("The address is not valid."), final=True)
     except (httpx2.ProtocolError, httpx2.UnsupportedProtocol):
-        return Result(gettext_noop("What answers there does not speak HTTP."))
+        return Result(gettext_noop("The receiver does not speak HTTP."))
 
 
 def may_be_private(receiver: Receiver) -> bool:
@@ -328,7 +328,9 @@ async def _exchange(notice: Notice, url: str, keys: Iterable[str], mask: Mask) -
     if 200 <= status < 300:
         return Result(status=status, answer=answer)
     if 300 <= status < 400:
-        return Result(gettext_noop("It answered with a redirect, and none is followed."), status, answer=answer)
+        return Result(
+            gettext_noop("The receiver answered with a redirect, which is not followed."), status, answer=answer
+        )
     if status == 410:
         return Result(GONE, status, final=True, gone=True, answer=answer)
     return Result(f"It answered {status}.", status, answer=answer)

@@ -61,7 +61,7 @@ def ask_for(person: User, address: str, actor: Actor) -> bool:
     now = timezone.now()
     free = Wishes.objects.filter(pk=wishes.pk).exclude(code_sent_at__gt=now - BETWEEN_CODES)
     if not free.update(pending="", code_sent_at=now):
-        words = _("A code was sent just now. Another one can be in {seconds} seconds.")
+        words = _("A code was just sent. You can send another in {seconds} seconds.")
         raise Refused(words.format(seconds=BETWEEN_CODES.seconds))
     body = (
         f"The code is {_code(person, address, 0)}\n\nEnter it in hitlchat under Notices to get notices at this address."
@@ -84,7 +84,7 @@ def confirm(person: User, code: str, actor: Actor) -> Receiver:
     if wishes is None or not any(
         constant_time_compare(given, _code(person, wishes.pending, ago)) for ago in range(CODE_DAYS)
     ):
-        raise Refused("This is not the code that was sent there, or it is older than a day.")
+        raise Refused("This is not the code that was sent, or it is older than a day.")
     with transaction.atomic():
         now = timezone.now()
         row, _created = Receiver.objects.update_or_create(
@@ -125,18 +125,18 @@ def place_in(url: str, *, allow_private: bool) -> str:
         # What sends takes fewer for an address.
         can_be_sent_to = bool(httpx2.URL(url).host)
     except (ValueError, httpx2.InvalidURL):
-        raise Refused("It is no address such as https://hooks.example.com/in.") from None
+        raise Refused("Expected an address such as https://hooks.example.com/in.") from None
     is_spelled = len(url) <= LONGEST_URL and url.isascii() and url.isprintable() and " " not in url
     if not is_spelled or not can_be_sent_to or not host or port == 0:
-        raise Refused("It is no address such as https://hooks.example.com/in.")
+        raise Refused("Expected an address such as https://hooks.example.com/in.")
     if parts.username is not None or parts.fragment:
-        raise Refused("It has a user name, a password or a fragment, which no webhook needs.")
+        raise Refused("Must not contain a user name, a password or a fragment.")
     if parts.scheme != "https" and not (parts.scheme == "http" and allow_private):
-        raise Refused("It does not begin with https://: what is told would travel openly.")
+        raise Refused("Must begin with https://: otherwise notices are sent unencrypted.")
     address = addresses.literal(host.strip("[]"))
     is_nobodys = address is not None and not addresses.is_public(address)
     if is_nobodys and not (allow_private and address is not None and addresses.is_local(address)):
-        raise Refused(f"{host} is no public address, where nobody may send notices.")
+        raise Refused(f"{host} is not a public address, so notices cannot be sent there.")
     return host if port in (None, 443) else f"{host}:{port}"
 
 
@@ -153,7 +153,7 @@ def add(receiver: Receiver, url: str, actor: Actor) -> str:
     with transaction.atomic():
         others = Receiver.objects.filter(person=receiver.person, group=receiver.group).exclude(kind=Kind.EMAIL)
         if others.count() >= MOST_EACH:
-            raise Refused(_("There are {most} webhooks here already, which is the most.").format(most=MOST_EACH))
+            raise Refused(_("There are already {most} webhooks, which is the limit.").format(most=MOST_EACH))
         receiver.save(force_insert=True)
         _note("webhook_added", receiver, actor)
     return key
@@ -183,7 +183,7 @@ def new_key(receiver: Receiver, actor: Actor) -> str:
         rows = Receiver.objects.filter(pk=receiver.pk, secret=receiver.secret)
         until = timezone.now() + FORMER_FOR
         if not rows.update(secret=seal(key, KEY), former_secret=receiver.secret, former_until=until):
-            raise Refused("Its key was changed just now. Reload and look again.")
+            raise Refused("The key was just changed. Reload the page.")
         _note("webhook_key_changed", receiver, actor)
     return key
 
@@ -194,7 +194,7 @@ def test(receiver: Receiver, person: User, actor: Actor) -> Notice:
     Raises: Refused
     """
     if Notice.objects.filter(receiver=receiver, kind=NoticeKind.TEST, state=State.DUE).exists():
-        raise Refused("A test is on its way there already.")
+        raise Refused("A test message is already on its way.")
     notice = Notice(receiver=receiver, kind=NoticeKind.TEST)
     notice.subject, notice.body = tested(notice, person.get_username())
     with transaction.atomic():

@@ -45,7 +45,7 @@ def _levels() -> list[tuple[int, str]]:
 
 class AddressForm(forms.Form):
     address = forms.EmailField(
-        label="Address", max_length=254, help_text="A code is sent there first; it becomes the address of your account."
+        label="Address", max_length=254, help_text="A code is sent there first. It becomes your account's address."
     )
 
 
@@ -56,7 +56,7 @@ class WishesForm(forms.Form):
         required=False,
         max_length=6000,
         widget=forms.TextInput,
-        help_text="Names with commas between; empty: all.",
+        help_text="Comma-separated. Leave empty for all tools.",
     )
     quiet_from = forms.TimeField(
         label="Quiet from", required=False, widget=forms.TimeInput({"type": "time"}, format="%H:%M")
@@ -87,37 +87,37 @@ class WishesForm(forms.Form):
         begins, ends = given.get("quiet_from"), given.get("quiet_until")
         if (begins is None) != (ends is None):
             missing = "quiet_until" if ends is None else "quiet_from"
-            self.add_error(missing, _("Quiet hours have a beginning and an end."))
+            self.add_error(missing, _("Give both the start and the end of quiet hours."))
         elif begins is not None and begins == ends:
-            words = _("They end when they begin: leave both empty for none, or turn notices off.")
+            words = _("Start and end are the same. Leave both empty for no quiet hours, or turn notices off.")
             self.add_error("quiet_until", words)
         return given
 
 
 class WebhookForm(forms.Form):
-    name = forms.CharField(max_length=60, help_text="How you recognise it, such as “on-call channel”.")
+    name = forms.CharField(max_length=60, help_text="For example “on-call channel”.")
     url = forms.CharField(
         label="Address",
         max_length=LONGEST_URL,
         widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "inputmode": "url"}),
-        help_text="Beginning with https://. It is kept sealed, and only its host is shown again.",
+        help_text="Begins with https://. Stored encrypted; only its host is shown again.",
     )
     kind = forms.ChoiceField(
         label="Format",
         choices=[
             (Kind.WEBHOOK, gettext_noop("Signed JSON (Standard Webhooks)")),
-            (Kind.SLACK, gettext_noop("Slack, and what reads its format")),
+            (Kind.SLACK, gettext_noop("Slack, and compatible receivers")),
         ],
     )
     whose = forms.ChoiceField(label="For")
     least_risk = forms.TypedChoiceField(label="From which risk on", choices=_levels, coerce=int, initial=0)
     tells_decided = forms.BooleanField(
-        label="Tell also when a call has been decided or expired", required=False, initial=True
+        label="Also notify when a call is decided or expires", required=False, initial=True
     )
     allow_private = forms.BooleanField(
-        label="It is on this machine or a private network",
+        label="On this machine or a private network",
         required=False,
-        help_text="Lets this webhook go to a private address, also without https.",
+        help_text="Allows a private address, also without https.",
     )
 
     def __init__(self, person: User, data: Any = None) -> None:
@@ -125,7 +125,7 @@ class WebhookForm(forms.Form):
         self._person = person
         whose = self.fields["whose"]
         assert isinstance(whose, forms.ChoiceField)
-        whose.choices = [(MINE, _("Me: what I may decide"))]
+        whose.choices = [(MINE, _("Me: calls I can decide"))]
         if may_administer(person):
             groups = [(f"group-{group.pk}", _("Group {name}").format(name=group.name)) for group in named_groups()]
             whose.choices = [*whose.choices, (EVERYONE, _("The installation: every call that waits")), *groups]
@@ -192,7 +192,7 @@ def email(request: HttpRequest) -> HttpResponse:
 @explained
 def confirm(request: HttpRequest) -> HttpResponse:
     row = receivers.confirm(person(request), request.POST.get("code", "")[:40], actor_of(request))
-    messages.success(request, _("Notices go to {address} from now on.").format(address=row.place))
+    messages.success(request, _("Notices now go to {address}.").format(address=row.place))
     return redirect(PAGE)
 
 
@@ -201,7 +201,7 @@ def email_off(request: HttpRequest) -> HttpResponse:
     row = receivers.address_of(person(request))
     if row is not None:
         receivers.switch(row, actor_of(request), on=False)
-        messages.success(request, _("No more notices by e-mail."))
+        messages.success(request, _("E-mail notices are off."))
     Wishes.objects.filter(person=person(request)).update(pending="")
     return redirect(PAGE)
 
@@ -236,8 +236,8 @@ def wishes(request: HttpRequest) -> HttpResponse:
 def arguments(request: HttpRequest) -> HttpResponse:
     allowed = request.POST.get("arguments") == "yes"
     receivers.allow_arguments(actor_of(request), allowed=allowed)
-    carries = _("Notices carry arguments, without secrets, from now on.")
-    messages.success(request, carries if allowed else _("Notices carry no arguments from now on."))
+    carries = _("Notices now carry arguments, without secrets.")
+    messages.success(request, carries if allowed else _("Notices no longer carry arguments."))
     return redirect(PAGE)
 
 

@@ -23,7 +23,7 @@ from hitlchat.secrets.masking import HIDDEN
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 UNKNOWN: Final = gettext_noop(
-    "Set HITL_PUBLIC_URL to the address under which people reach this server, such as https://hitl.example.com."
+    "Set HITL_PUBLIC_URL to the public address of this server, such as https://hitl.example.com."
 )
 # How many calls are listed in one notice.
 MOST_LISTED: Final = 20

@@ -30,7 +30,7 @@ def fitting(name: str) -> str:
         raise Refused("The name has characters that cannot be seen, or that look like others. Leave them out.")
     # With spaces in between it would still be read as one.
     if fitted.replace(" ", "").casefold().startswith(roles.PREFIX):
-        raise Refused(_("Names that begin with “{prefix}” are kept for roles.").format(prefix=roles.PREFIX))
+        raise Refused(_("Names that begin with “{prefix}” are reserved for roles.").format(prefix=roles.PREFIX))
     return fitted
 
 
@@ -98,16 +98,16 @@ def _locked(group_id: int, actor: Actor, seen: str | None = None) -> Group:
     membership.lock(actor)
     group = roles.named_groups().select_for_update().filter(pk=group_id).first()
     if group is None:
-        raise Refused("There is no such group any more.")
+        raise Refused("The group no longer exists.")
     if seen is not None and group.name != seen:
-        words = _("Nothing was changed: the group is called {name} now. Look again.")
+        words = _("Not saved: the group is now called {name}. Review it again.")
         raise Stale(words.format(name=repr(group.name)))
     return group
 
 
 def _free(name: str, group_id: int | None = None) -> str:
     if Group.objects.filter(name__iexact=name).exclude(pk=group_id or 0).exists():
-        raise Refused("There is a group of this name already.")
+        raise Refused("There is already a group of this name.")
     return name
 
 

@@ -31,7 +31,7 @@ def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
     with transaction.atomic():
         membership.lock(actor)
         if still_open().count() >= MOST_OPEN:
-            raise Refused(f"{MOST_OPEN} invitations are open, which is the most. Revoke some first.")
+            raise Refused(f"{MOST_OPEN} invitations are open, which is the limit. Revoke some first.")
         made = Invitation.objects.create(
             digest=hashed(secret),
             role=role,
@@ -52,7 +52,7 @@ def revoke(invitation_id: int, actor: Actor) -> Invitation:
         membership.lock(actor)
         found = Invitation.objects.select_for_update().filter(pk=invitation_id).first()
         if found is None:
-            raise Refused("This invitation is not open any more: it was used or revoked.")
+            raise Refused("This invitation no longer works: it was used or revoked.")
         note(None, "person.invitation_revoked", actor=actor, data=_facts(found))
         Invitation.objects.filter(pk=found.pk).delete()
     return found
@@ -89,9 +89,9 @@ def redeem(secret: str, username: str, password: str) -> User:
         list(User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk"))
         found = find(secret)
         if found is None or Invitation.objects.filter(pk=found.pk).delete()[0] != 1:
-            raise Refused("This invitation is no longer open.")
+            raise Refused("This invitation no longer works.")
         if name_is_taken(username):
-            raise Refused("Somebody here has this name already.")
+            raise Refused("This name is taken.")
         user = User.objects.create_user(username, password=password)
         roles.give(user, Role(found.role))
         facts = _facts(found) | membership.about(user) | stated.states("person", user.pk)

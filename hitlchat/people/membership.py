@@ -45,7 +45,7 @@ def lock(actor: Actor) -> set[int]:
     rows = User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk")
     administrators = set(rows.values_list("pk", flat=True))
     if actor != CONSOLE and not (actor.means == "session" and actor.user_id in administrators):
-        raise Refused("You are not an administrator any more.")
+        raise Refused("You are no longer an administrator.")
     return administrators
 
 
@@ -65,7 +65,7 @@ def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None)
             raise Refused(_the_last(user))
         before = roles.role_of(user)
         if before == role:
-            raise Refused(f"{user.get_username()} has this role already.")
+            raise Refused(f"{user.get_username()} already has this role.")
         roles.give(user, role)
         void = 0 if role == Role.ADMINISTRATOR else Invitation.objects.filter(invited_by=user).delete()[0]
         is_author = roles.AUTHORING in roles.PERMISSIONS[role]
@@ -87,7 +87,7 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
     with transaction.atomic():
         user, is_the_last = _locked(user_id, actor, seen)
         if not user.is_active:
-            raise Refused(f"{user.get_username()} is deactivated already.")
+            raise Refused(f"{user.get_username()} is already deactivated.")
         if is_the_last:
             raise Refused(_the_last(user))
         user.is_active = False
@@ -109,7 +109,7 @@ def reactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
     with transaction.atomic():
         user, _is_the_last = _locked(user_id, actor, seen)
         if user.is_active:
-            raise Refused(f"{user.get_username()} is active already.")
+            raise Refused(f"{user.get_username()} is already active.")
         # Of a sign-in that was under way while they were deactivated.
         sign_in.end_all(user.pk)
         tokens = _end_tokens(user)
@@ -174,16 +174,18 @@ def _locked(user_id: int, actor: Actor, seen: str | None) -> tuple[User, bool]:
     if user is None:
         raise Refused("There is no such person.")
     if actor.user_id == user.pk:
-        raise Refused("Nobody changes their own role or deactivates themselves. Ask another administrator.")
+        raise Refused("You cannot change your own role or deactivate yourself. Ask another administrator.")
     now = state(user)
     if seen is not None and seen != now:
-        words = _("Nothing was changed: somebody else was faster. {name} is now {state}. Look again.")
+        words = _("Not changed: somebody else was faster. {name} is now {state}. Review it again.")
         raise Stale(words.format(name=user.get_username(), state=now))
     return user, administrators == {user.pk}
 
 
 def _the_last(user: User) -> str:
-    return translatable(f"{user.get_username()} is the only active administrator. Make somebody else one first.")
+    return translatable(
+        f"{user.get_username()} is the only active administrator. Make somebody else an administrator first."
+    )
 
 
 def _end_tokens(user: User) -> dict[int, str]:

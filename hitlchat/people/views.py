@@ -51,7 +51,7 @@ class InvitationForm(forms.Form):
         label="For whom",
         max_length=120,
         required=False,
-        help_text="A name or an e-mail address, so that you know later whom it was for. Nothing is sent.",
+        help_text="A name or an e-mail address, as a note for you. Nothing is sent.",
     )
 
 
@@ -59,9 +59,9 @@ class JoinForm(FirstAdministratorForm):
     def clean_username(self) -> str:
         name = str(self.cleaned_data["username"])
         if not is_plain(name):
-            raise forms.ValidationError("It has characters that cannot be seen, or that look like others.")
+            raise forms.ValidationError("Contains characters that are invisible or look like others.")
         if invitations.name_is_taken(name):
-            raise forms.ValidationError("Somebody here has this name already.")
+            raise forms.ValidationError("This name is taken.")
         return name
 
 
@@ -120,7 +120,7 @@ def role(request: HttpRequest, user_id: int) -> HttpResponse:
     if request.method != "POST":
         return _confirm(request, user_id, "people/role.html", to=to, meaning_then=roles.MEANING[to])
     change = partial(membership.change_role, user_id, to)
-    return _changed(request, user_id, change, _("{name} is {role} from now on.").replace("{role}", _(to.label.lower())))
+    return _changed(request, user_id, change, _("{name} is now {role}.").replace("{role}", _(to.label.lower())))
 
 
 @administrator_only
@@ -174,7 +174,7 @@ def new_group(request: HttpRequest) -> HttpResponse:
     try:
         made = groups.create(request.POST.get("name", ""), actor_of(request))
     except Refused as refused:
-        messages.warning(request, _("No group was made.") + f" {translated(str(refused))}")
+        messages.warning(request, _("No group was created.") + f" {translated(str(refused))}")
         return redirect("people:list")
     return redirect("people:group", made.pk)
 
@@ -248,7 +248,7 @@ def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
     except Refused as refused:
         messages.info(request, str(refused))
     else:
-        messages.success(request, "The invitation is revoked: its link opens nothing any more.")
+        messages.success(request, "The invitation is revoked: its link no longer works.")
     return redirect("people:list")
 
 

@@ -152,7 +152,7 @@ async def _within(work: Work, made: ProjectTool, call: ToolCall) -> ToolResult:
         work.cancel()
         if await _ends(work, GRACE_SECONDS):
             message = translatable(
-                f"It took longer than {seconds:g} s and was stopped there. What it had done by then stands."
+                f"It took longer than {seconds:g} s and was stopped. What it had done by then is not undone."
             )
             return _outcome(work, message)
     # Nothing stops a thread. To say that it failed, while it may be about to succeed, would be untrue.

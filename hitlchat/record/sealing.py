@@ -123,7 +123,7 @@ def last_mark() -> Mark | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
-        raise BadMark(f"{mark_file()} cannot be read; delete it if you know why.") from error
+        raise BadMark(f"{mark_file()} cannot be read. Delete it if you know why.") from error
 
 
 def advance() -> Mark | None:

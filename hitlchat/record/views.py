@@ -89,7 +89,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
 def receipt(request: HttpRequest) -> HttpResponseBase:
     call = uuid_of(request.POST.get("call", "").strip())
     if call is None:
-        problem = _("That is not the id of a call: it stands on the call's page.")
+        problem = _("Not a call id. A call's page shows its id.")
         return _page(request, problem=problem, status=422)
     return _file(request, f"call-{call}.jsonl", lambda to: exporting.receipt(to, call, actor_of(request)))
 

@@ -43,7 +43,7 @@ ENDED = {
 def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
     """Return the state, with the reason where there is one. Nothing but EXPOSED may ever be called."""
     if not tool.listed:
-        return ToolState.GONE, "Its server does not list it any more."
+        return ToolState.GONE, "Its server no longer lists it."
     if tool.problems:
         return ToolState.UNFIT, " ".join(tool.problems)
     if not tool.exposed:
@@ -202,9 +202,7 @@ class Update:
         end_calls(self._ended, self.actor)
 
     def _sentences(self, row: ComposedTool) -> list[str]:
-        found = [
-            translatable(f"It runs on the upstream server {self.server.name}, at {self._address}, as “{row.name}”.")
-        ]
+        found = [translatable(f"Runs on the upstream server {self.server.name}, at {self._address}, as “{row.name}”.")]
         if names := self._secret_names:
             # They are added to the arguments (SR-7).
             found.append(translatable(f"The connection carries secrets that are added here: {', '.join(names)}."))
@@ -213,7 +211,8 @@ class Update:
         level = translatable(f"Its risk is L{row.risk_inherent}.")
         if row.risk_effective != row.risk_inherent:
             level = translatable(
-                f"Its risk is L{row.risk_inherent}; since every call is asked about it counts as L{row.risk_effective}."
+                f"Its risk is L{row.risk_inherent}; because every call needs approval, it counts as L"
+                f"{row.risk_effective}."
             )
         return [storable(each) for each in (*found, level, *row.risk_reasons[:MOST_REASONS])]
 

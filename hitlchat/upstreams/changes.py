@@ -195,7 +195,7 @@ def suspicion(row: ComposedTool) -> Objection | None:
     for found in findings_of(row.warnings):
         if found.severity == "block":
             said = found.sentence
-            sentence = translatable(f"Its texts are suspicious ({said}) Read the warnings, and say that you did.")
+            sentence = translatable(f"Suspicious texts: {said} Read the warnings and tick that you did.")
             return Objection("warnings_read", sentence)
     return None
 
@@ -214,11 +214,11 @@ def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
         elif storable(text) != text:
             yield Objection(field, translatable(f"{words}: it has a character that cannot be kept, such as U+0000."))
     if change.digest is not None and change.digest != row.seen_digest:
-        yield Objection("digest", "It has changed since you looked at it. Look at it once more.")
+        yield Objection("digest", "The tool has changed since you reviewed it. Review it again.")
     elif change.settled is not None and change.settled != _settings_digest(row):
         last = ToolEvent.objects.filter(tool=row, actor__isnull=False).select_related("actor").order_by("pk").last()
         who_changed = last.actor.get_username() if last and last.actor else "Somebody"
-        yield Objection("settled", translatable(f"{who_changed} changed this meanwhile. Look at it once more."))
+        yield Objection("settled", translatable(f"{who_changed} changed this meanwhile. Review it again."))
 
 
 def _settings_digest(row: ComposedTool) -> str:
@@ -268,11 +268,13 @@ def _exposing(row: ComposedTool, change: Change, ceiling: int) -> Iterator[Objec
     if not change.exposes(row):
         return
     if not row.listed:
-        yield Objection("exposed", "Its server does not list it any more.")
+        yield Objection("exposed", "Its server no longer lists it.")
     for problem in row.problems:
         yield Objection("exposed", translatable(f"It cannot be offered: {problem}"))
     if row.held:
-        yield Objection("exposed", "It changed after it was accepted. Look at the difference and accept it first.")
+        yield Objection(
+            "exposed", ("The tool changed after it was accepted. Review the difference and accept it first.")
+        )
     if row.risk_inherent > ceiling:
         sentence = translatable(f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here.")
         yield Objection("exposed", sentence)
@@ -292,4 +294,4 @@ def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[Objec
 
 def _elsewhere(description: str, known: Known) -> Iterator[Objection]:
     for found in aliases.speaking(description, known.tools, known.servers):
-        yield Objection("description", f"{found.sentence} Give it a description of your own.")
+        yield Objection("description", f"{found.sentence} Write your own description.")

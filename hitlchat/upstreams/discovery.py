@@ -218,7 +218,7 @@ def _record(server: UpstreamServer, judgement: Judgement) -> None:
             _see(row, judged, update)
         elif why := judgement.unread.get(row.name):
             row.listed = True
-            row.problems = [storable(translatable(f"What its server lists for it cannot be read: {why}."))]
+            row.problems = [storable(translatable(f"The server's definition of the tool cannot be read: {why}."))]
         elif judgement.is_whole:
             row.listed = False
         update.follow(row, judged.own if judged else None)

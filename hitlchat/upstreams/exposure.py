@@ -38,7 +38,7 @@ from hitlchat.upstreams.models import ComposedTool, Exposure, ExposureMode, Tool
 from hitlchat.upstreams.risk import aliases as rules
 from hitlchat.upstreams.servers import OnlyPeople, require_administrator, require_person
 
-MISSING = Objection("exposed", "There is no such tool any more.")
+MISSING = Objection("exposed", "The tool no longer exists.")
 Wanted = tuple[ComposedTool, str | None]
 """A tool and the alias that somebody wants for it: None for the one that it has, "" for the default."""
 
@@ -82,7 +82,7 @@ def aliases(wanted: list[Wanted]) -> Names:
         if found := rules.objections(alias, (used - own) | defaults):
             problems[row.pk] = [Objection("alias", f"Alias: {each.sentence}") for each in found]
         elif alike[rules.shape(alias)] > 1:
-            sentence = translatable(f"Alias: “{alias}” is, or looks like, what another tool is to be called now.")
+            sentence = translatable(f"Alias: “{alias}” is, or looks like, another tool's new alias.")
             problems[row.pk] = [Objection("alias", sentence)]
         given[row.pk] = alias
     return Names(given, problems)
@@ -145,9 +145,9 @@ def accept(
     with transaction.atomic():
         row = _locked([tool_id]).get(tool_id)
         if row is None or not row.listed:
-            raise NotListed({tool_id: [Objection("exposed", "Its server does not list it any more.")]})
+            raise NotListed({tool_id: [Objection("exposed", "Its server no longer lists it.")]})
         if row.seen_digest != digest:
-            raise Refused({tool_id: [Objection("digest", "It has changed again meanwhile. Look at it once more.")]})
+            raise Refused({tool_id: [Objection("digest", "The tool has changed again. Review it again.")]})
         if not warnings_read and (found := suspicion(row)):
             raise Refused({tool_id: [found]})
         if elsewhere := list(sending_elsewhere(row, known_to(row.server))):

@@ -131,7 +131,7 @@ class NameTaken(BadServer):
     status = 409
 
     def __init__(self, name: str) -> None:
-        super().__init__({"name": f"There is a server named {name!r} already, maybe with other capital letters."})
+        super().__init__({"name": f"There is already a server named {name!r}, maybe with other capital letters."})
 
 
 class NotConfirmed(BadServer):
@@ -140,7 +140,7 @@ class NotConfirmed(BadServer):
     status = 409
 
     def __init__(self, command_line: str) -> None:
-        super().__init__({"command": f"Confirm that this is to be started on the server: {command_line}"})
+        super().__init__({"command": f"Confirm that the server should run: {command_line}"})
         self.command_line = command_line
 
 
@@ -278,7 +278,7 @@ def used(server_id: UUID) -> None:
 def _locked(server_id: UUID) -> UpstreamServer:
     found = UpstreamServer.objects.select_for_update().filter(pk=server_id).first()
     if found is None:
-        raise NotFound("There is no such server any more.")
+        raise NotFound("The server no longer exists.")
     return found
 
 

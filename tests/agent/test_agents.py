@@ -402,7 +402,7 @@ async def test_an_agent_that_used_up_its_tokens_is_stopped(talk: Talk, cast: Cas
     cast.plays(TOP, calls(("thrifty", TASK)), text("Done."))
     cast.plays("thrifty", Reply((*calls(("notify", {})).parts[:-2], spent, DONE)))
     await talk.ask()
-    assert "it has used the 100 tokens that it may use for one task" in cast.told()[0]
+    assert "it has used its 100 tokens for one task" in cast.told()[0]
 
 
 # -- At most once ------------------------------------------------------------------------------------------------------

@@ -29,5 +29,5 @@ async def test_a_packed_answer_is_not_unpacked(read: Read) -> None:
 
 
 async def test_json_that_is_too_deep_is_no_answer(read: Read) -> None:
-    with pytest.raises(ModelTrouble, match="no Chat Completions stream"):
+    with pytest.raises(ModelTrouble, match="did not send a Chat Completions stream"):
         await read(raw(b"data: " + b"[" * 1_000_000 + b"\n\n"))

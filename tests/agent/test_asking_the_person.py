@@ -124,8 +124,8 @@ async def test_switched_off_it_is_offered_no_more_and_what_waits_can_still_be_an
 
 
 BAD: list[tuple[dict[str, Any], dict[str, str]]] = [
-    ({"colour": "green"}, {"colour": "Choose one of them."}),
-    ({}, {"colour": "Choose one of them."}),
+    ({"colour": "green"}, {"colour": "Choose one from the list."}),
+    ({}, {"colour": "Choose one from the list."}),
     ({"colour": "red", "litres": "2"}, {"litres": "Give a number."}),
     ({"colour": "red", "litres": True, "gift": "yes"}, {"litres": "Give a number.", "gift": "Choose yes or no."}),
     ({"colour": "red", "size": 1}, {"size": "There is no such field."}),
@@ -216,7 +216,7 @@ def test_no_grant_can_be_given_with_an_answer(bob: User, asks: Tool) -> None:
 def test_two_questions_cannot_be_answered_together(bob: User, asks: Tool) -> None:
     found = [asked(bob).approval, asked(bob, question="And why?").approval]
     for verdict in ("approve", "decline"):
-        with pytest.raises(batch.NotTogether, match="answer of its own"):
+        with pytest.raises(batch.NotTogether, match="needs its own answer"):
             batch.answer([Item(each.pk, each.digest) for each in found], verdict, signed_in(bob))
     assert all(is_undecided(each.call) for each in found)
 

@@ -137,7 +137,7 @@ def encrypted(password: str, owner: str | None = None) -> bytes:
         (b"%PDF-1.4\nnothing", "It is damaged"),
         pytest.param(attaching.LOOP_PDF, "It is damaged", marks=pytest.mark.slow("more of a kind")),
         pytest.param(attaching.pdf("Half of it")[:400], "It is damaged", marks=pytest.mark.slow("more of a kind")),
-        (attaching.pdf(b""), "holds no text, as a scan does"),
+        (attaching.pdf(b""), "contains no text, like a scan"),
         (encrypted("x"), "is protected by a password"),
         pytest.param(attaching.SLOW_PDF, "takes longer than", marks=pytest.mark.slow("waits for the end of its time")),
     ],
@@ -285,7 +285,7 @@ def test_nobody_fills_the_disk_with_files(conversation: Conversation, settings: 
     one = keeping.add(conversation, "a.txt", b"a")
     Attachment.objects.filter(pk=one.pk).update(size=2**20 - 1)
     keeping.add(conversation, "b.txt", b"b")
-    with pytest.raises(keeping.NoRoomLeft, match="the 1 MiB that you have here"):
+    with pytest.raises(keeping.NoRoomLeft, match="all of your 1 MiB"):
         keeping.add(conversation, "c.txt", b"c")
     assert Attachment.objects.count() == 2
 
@@ -409,7 +409,7 @@ async def test_a_model_that_takes_no_images_is_tried_again_without_them(
     assert "[This image is not sent: the model takes no images.]" in scripted_model.messages[0]["content"]
     assert any("takes no images here" in each for each in await talk.notices())
     await talk.conversation.arefresh_from_db()
-    with pytest.raises(BadFile, match="takes none"):
+    with pytest.raises(BadFile, match="does not accept"):
         await attach(talk, ("b.png", attaching.png()))
     await talk.ask("And now?")
     assert all(isinstance(each["content"], str) for each in scripted_model.messages)
@@ -441,7 +441,7 @@ async def test_other_failures_offer_nothing_about_images(talk: Talk, scripted_mo
 
 def test_without_images_by_the_setting_none_is_taken(conversation: Conversation, settings: Settings) -> None:
     settings.MODEL_IMAGES = 0
-    with pytest.raises(BadFile, match="the model here takes none"):
+    with pytest.raises(BadFile, match="which this model does not accept"):
         keeping.add(conversation, "a.png", attaching.png())
 
 

@@ -222,7 +222,7 @@ async def test_what_the_model_thought_first_is_kept_and_shown_folded(talk: Talk,
     answer = await Message.objects.aget(conversation=talk.conversation, role=Role.ASSISTANT)
     assert (answer.content, answer.reasoning) == ("Yes.", "The person asks whether.")
     page = await in_database(talk.page)()
-    assert "What the model thought first" in page
+    assert "Reasoning" in page
     assert "The person asks whether." in page
 
 

@@ -164,7 +164,7 @@ async def test_without_a_summary_the_person_is_told_and_nothing_is_left_out(
     run = await talk.ask("What do I like?")
     assert run.status == RunStatus.FAILED
     told, failed = await talk.notices()
-    assert told.startswith("The context of the model is full, and its older part could not be summarised.")
+    assert told.startswith("The model's context is full, and its older part could not be summarized.")
     assert why in told
     assert "longer than the model can read" in failed
     assert await summaries(talk) == []
@@ -178,7 +178,7 @@ async def test_where_it_only_seems_full_it_is_sent_whole_without_a_summary(
     scripted_model.enqueue(status(500, {"message": "oops"}), text("Tea."))
     assert (await talk.ask("What do I like?")).status == RunStatus.DONE
     assert "I like tea." in read(scripted_model.requests[-1])
-    assert "could not be summarised" in (await talk.notices())[0]
+    assert "could not be summarized" in (await talk.notices())[0]
 
 
 async def test_what_is_too_long_by_itself_is_refused_honestly(talk: Talk, scripted_model: ScriptedModel) -> None:

@@ -191,7 +191,7 @@ async def test_deleting_withdraws_what_waits_ends_the_run_and_keeps_the_record(
     assert (await talk.run()).status == RunStatus.STOPPED
     with pytest.raises(NotFound):
         await in_database(runs.start)(talk.conversation, "And now?")
-    with pytest.raises(Exception, match="outcome already: withdrawn"):
+    with pytest.raises(Exception, match="already has its outcome: withdrawn"):
         await talk.approve(approval)
     await in_database(past)(talk.conversation)
     assert not await Conversation.objects.filter(pk=talk.conversation.pk).aexists()
@@ -224,7 +224,7 @@ def test_what_is_gone_or_somebody_elses_cannot_be_brought_back(bob: User, charli
     with pytest.raises(NotFound):
         conversations.restore(charlie, made.pk)
     past(made)
-    with pytest.raises(NotFound, match="too late"):
+    with pytest.raises(NotFound, match="Too late"):
         conversations.restore(bob, made.pk)
 
 

@@ -343,7 +343,7 @@ MISSHAPEN: Final[dict[str, Json]] = {
 
 @each_row("case", MISSHAPEN.values(), ids=MISSHAPEN)
 async def test_a_call_of_a_shape_that_nobody_knows_is_told_truly(read: Read, case: Json) -> None:
-    with pytest.raises(ModelTrouble, match="sent something that is no Chat Completions stream"):
+    with pytest.raises(ModelTrouble, match="did not send a Chat Completions stream"):
         await read(stream(delta(tool_calls=[case]), END))
 
 
@@ -668,7 +668,7 @@ async def test_a_refusal_of_one_tool_says_which_and_where_to_take_it_out(
     run = await talk.ask()
     assert [tool["function"]["name"] for tool in scripted_model.requests[-1]["tools"]] == ["look", "odd"]
     assert PLACES["dots"] in run.error
-    assert "It is about the tool “odd”. Without it the conversation goes on: take it out" in run.error
+    assert "The cause is the tool “odd”. To continue, remove it" in run.error
 
 
 def test_a_refusal_that_is_about_no_tool_names_none() -> None:
@@ -711,10 +711,10 @@ async def test_while_a_server_is_waited_for_pages_say_why_and_the_run_can_be_sto
     rows = Run.objects.filter(pk=run.pk).exclude(retrying="")
     await stored(rows.exists, "the run says that it waits")
     shown = await in_database(fragments.run)(talk.conversation.pk)
-    assert "a limit or quota is used up (429)" in shown
-    assert "Asking once more in a moment." in shown
+    assert "a used-up limit or quota (429)" in shown
+    assert "Retrying in a moment." in shown
     await talk.stop()
-    assert "Asking once more" not in await in_database(fragments.run)(talk.conversation.pk)
+    assert "Retrying in a moment" not in await in_database(fragments.run)(talk.conversation.pk)
 
 
 async def test_what_was_stored_says_nothing_of_a_retry_that_is_over(talk: Talk, scripted_model: ScriptedModel) -> None:

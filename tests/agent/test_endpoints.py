@@ -115,7 +115,7 @@ def test_a_key_is_sealed_at_rest_and_a_reference_stays_as_it_is(alice: User, mon
     assert row.key == "${SHOP_KEY}"
     assert routes.to(row).api_key == "sk-of-the-environment"
     monkeypatch.delenv("SHOP_KEY")
-    with pytest.raises(model_client.ModelTrouble, match="“shop” cannot be used: the environment variable SHOP_KEY"):
+    with pytest.raises(model_client.ModelTrouble, match="“shop” is not usable: the environment variable SHOP_KEY"):
         routes.to(row)
 
 
@@ -195,7 +195,7 @@ GONE = {
     "removed": "The model endpoint “here” of this conversation was removed. Choose another model",
     "disabled": "The model endpoint “here” of this conversation is disabled. Choose another model",
     "without the model": "The model endpoint “here” does not offer “other” any more. Choose another model",
-    "without its key": "The key of the model endpoint “here” cannot be used",
+    "without its key": "The key of the model endpoint “here” is not usable",
 }
 
 

@@ -136,9 +136,9 @@ async def test_while_they_are_few_the_model_is_told_of_all(
 
 async def test_the_page_says_that_not_all_tools_are_told_of(talk: Talk, catalog: None, settings: Settings) -> None:
     shown = await in_database(_page)(talk)
-    assert "Of the 6 tools the model is told of those that your words point to." in shown
+    assert "The model sees the most relevant of 6 tools" in shown
     settings.MODEL_TOOLS = 6
-    assert "the model is told of those" not in await in_database(_page)(talk)
+    assert "The model sees the most relevant" not in await in_database(_page)(talk)
 
 
 def _page(talk: Talk) -> str:

@@ -443,7 +443,7 @@ async def test_what_a_model_does_not_support_it_is_asked_without_from_then_on(
 
 # -- Trouble -----------------------------------------------------------------------------------------------------------
 
-NO_STREAM: Final = "sent something that is no stream of the Responses API"
+NO_STREAM: Final = "did not send a Responses API stream"
 TOO_LONG: Final = {"code": "context_length_exceeded", "message": "Your input exceeds the context window of this model."}
 EARLY: Final = "ended its answer before it was complete"
 
@@ -469,7 +469,7 @@ TROUBLES: Final[dict[str, tuple[Reply, str]]] = {
         status(404, {"message": "Not Found"}),
         "does not know “scripted” or this address, or has no Responses API",
     ),
-    "quota": (status(429, {"message": "slow down"}), "limit or quota is used up (429). Wait"),
+    "quota": (status(429, {"message": "slow down"}), "used-up limit or quota (429). Wait"),
     "failure": (status(500, {"message": "oops"}), "The model server failed (500). Try again in a moment."),
     "refused": (status(400, {"message": "bad tool"}), "refused the request (400). It says: “bad tool”."),
     "too long": (status(400, TOO_LONG), "longer than the model can read. Start a new conversation."),
@@ -550,10 +550,10 @@ async def test_a_stream_that_stalls_is_given_up_and_what_it_wrote_stays(
 ) -> None:
     settings.MODEL_ANSWER_SECONDS = 1
     scripted_model.enqueue(Reply((*unfinished("Half of").parts, Gate())), hang())
-    assert "did not end its answer within 1 seconds" in (await talk.ask("First")).error
+    assert "did not finish its answer within 1 seconds" in (await talk.ask("First")).error
     (written,) = await talk.messages(Role.ASSISTANT)
     assert (written.content, written.state) == ("Half of", MessageState.CUT)
-    assert "did not end its answer" in (await talk.ask("Second")).error
+    assert "did not finish its answer" in (await talk.ask("Second")).error
 
 
 async def test_a_run_that_failed_is_counted_and_tried_again(talk: Talk, scripted_model: ResponsesApi) -> None:

@@ -42,7 +42,7 @@ def test_an_agent_is_added_changed_and_removed_on_record(alices: Program) -> Non
     assert (made.status_code, found["tools"], found["endpoint"], found["riskLevel"]) == (201, ["echo"], None, 2)
     assert found["promptTemplate"] == "Have the agent {toolName} work on “{args.task}”"
     tool = Tool.objects.get(name="worker")
-    assert (tool.source, tool.published, tool.facts) == ("agent", True, ["It may call echo."])
+    assert (tool.source, tool.published, tool.facts) == ("agent", True, ["It can call echo."])
     changed = described(alices.patch("/agents/worker", {"maxTurns": 5, "endpoint": "environment"}))
     assert (changed["maxTurns"], changed["endpoint"], changed["tools"]) == (5, "environment", ["echo"])
     assert changed["definitionHash"] != found["definitionHash"]

@@ -38,7 +38,7 @@ def test_a_yes_whose_answer_does_not_fit_names_the_field_and_decides_nothing(bob
     at = "modifiedArguments.answer"
     rows: list[tuple[dict[str, object] | None, str, str]] = [
         (None, at, "a yes needs an “answer”"),
-        ({"answer": {"colour": "green"}}, f"{at}.colour", "Choose one of them."),
+        ({"answer": {"colour": "green"}}, f"{at}.colour", "Choose one from the list."),
         ({"question": "Else?", "answer": {"colour": "red"}}, at, "cannot change the question"),
     ]
     for modified, place, words in rows:

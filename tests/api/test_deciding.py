@@ -79,5 +79,5 @@ def test_an_approval_is_taken_back_until_its_call_starts(
     assert bobs.post(f"/approvals/{back.pk}/take-back").json()["callStatus"] == "withdrawn"
     performed(ran.call_id)
     late = problem(bobs.post(f"/approvals/{ran.pk}/take-back"), 409)
-    assert "started already" in late["detail"]
+    assert "has started" in late["detail"]
     assert late["approval"]["callStatus"] == "succeeded"

@@ -48,7 +48,7 @@ def test_a_made_up_call_is_judged_and_nothing_is_left_of_it(bobs: Program, make_
             {
                 "policy": "condition",
                 "verdict": "allow",
-                "reason": 'Not asked because the condition “args["text"] == "no"” does not hold.',
+                "reason": 'Not asked because the condition “args["text"] == "no"” is false.',
                 "source": "tool",
                 "metadata": {},
             },

@@ -49,7 +49,7 @@ def test_an_answer_closes_it_and_its_values_wait_sealed_for_the_process_that_exe
 
 def test_what_does_not_fit_is_told_at_its_field(bobs: Program, question: UpstreamQuestion) -> None:
     told = problem(bobs.post(f"/questions/{question.pk}/answer", {"content": {"colour": "green", "size": 1}}), 422)
-    assert told["errors"] == {"content.size": "There is no such field.", "content.colour": "Choose one of them."}
+    assert told["errors"] == {"content.size": "There is no such field.", "content.colour": "Choose one from the list."}
     for body in [{"content": []}, {"content": None}, {"value": {}}, [1], {"content": {"colour": None}}]:
         problem(bobs.post(f"/questions/{question.pk}/answer", body), 422)
     question.refresh_from_db()

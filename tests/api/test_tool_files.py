@@ -41,7 +41,7 @@ def test_a_dry_run_says_what_would_happen_and_does_nothing(alices: Program, make
         ("a_2", "rename", "DISABLED"), ("b", "new", "REQUIRED"),
     ]  # fmt: skip
     assert said["tools"][1]["raisedFrom"] == "DISABLED"
-    assert said["tools"][1]["can"] == ["It can read and change the data it keeps (store)."]
+    assert said["tools"][1]["can"] == ["Can read and change its own stored data."]
     assert Tool.objects.count() == 1
     alices.post("/tools-import", body | {"dryRun": False})
     assert Tool.objects.count() == 3

@@ -251,7 +251,8 @@ def test_every_refusal_is_said_in_plain_words(run: Run, bob: User, charlie: User
     decide.decline(found.pk, signed_in(bob))
     told = refused(run, "approve", found.pk, "--as", "bob", *right)
     assert told == (
-        "This call has its outcome already: declined. Your answer did not count. Declined. Declined by bob, signed in."
+        "This call already has its outcome: declined. Your answer was not recorded. "
+        "Declined. Declined by bob, signed in."
     )
     critical = approval(ask(bob, recording("melt", risk_level=5)))
     told = refused(run, "approve", critical.pk, "--as", "bob", "--digest", critical.digest)

@@ -84,8 +84,8 @@ def test_what_was_reviewed_is_what_is_approved(page: Client, approval: Approval,
     assert becomes.endswith("Pay 50 to ann")
     assert "<mark>5</mark>" in review
     assert "<mark>50</mark>" in review
-    assert "The other 3 arguments stay as asked." in review
-    assert "Asked because this tool asks every time." in review
+    assert "The other 3 arguments stay as requested." in review
+    assert "This tool always needs approval." in review
     answer = yes_to(review)
     assert page.post(f"/approvals/{approval.pk}/decide", answer).status_code == 302
     decision = Decision.objects.get()
@@ -201,7 +201,7 @@ def test_what_a_call_left_out_has_fields_all_the_same(page: Client, forms: Appro
     assert not {"None", "True", "['", "anyOf"} & set(re.findall(r"None|True|\['|anyOf", shown))
     for label in ("integer or null, optional", "date or null, optional", "array or null, optional"):
         assert label in re.sub(r"<[^>]*>", "", shown)
-    assert "Nothing is different" in step(page, forms, **typed_in(shown))
+    assert "You changed nothing" in step(page, forms, **typed_in(shown))
     for text in ('{"q": "hi"}', '{"q": "hi", "limit": 3, "mood": "cold"}'):
         assert 'name="arg-limit"' in step(page, forms, "fields", json=text)
 
@@ -264,7 +264,7 @@ def test_null_stays_null_where_it_is_more_than_left_out(page: Client, make_tool:
     Tool.objects.update(input_schema=NULLS)
     for text in (None, ""):
         found = asked(bob, {"needed": None, "text": text, "kind": None, "any": None, "other": None})
-        assert "Nothing is different" in step(page, found, **typed_in(form_of(page, found)))
+        assert "You changed nothing" in step(page, found, **typed_in(form_of(page, found)))
         now = {"needed": 1, "text": text, "kind": "a", "any": None, "other": 2}
         assert edited(page, found, needed="1", kind='"a"', other="2") == now
 
@@ -305,8 +305,8 @@ def test_json_that_cannot_be_the_arguments_is_refused_in_words(
 
 def test_from_fields_to_json_and_back_nothing_is_lost(page: Client, approval: Approval) -> None:
     as_json = step(page, approval, "json", **fields(amount="7", how='{"a": [1.0]}'))
-    assert "As fields instead" in as_json
-    assert "As fields instead" in step(page, approval, json="{")
+    assert "Edit as fields" in as_json
+    assert "Edit as fields" in step(page, approval, json="{")
     text = as_json[as_json.index("<textarea") :].partition(">")[2].partition("</textarea>")[0]
     assert '"amount": 7' in text
     assert "1.0" in text
@@ -330,13 +330,13 @@ def test_what_cannot_be_seen_in_a_field_is_json_with_its_codes(
 
 def test_the_difference_shows_what_is_hidden_long_or_none(page: Client, approval: Approval) -> None:
     same = step(page, approval, **fields())
-    assert "Nothing is different" in same
+    assert "You changed nothing" in same
     assert "Approve with changes" not in same
     turned = step(page, approval, **fields(to="ann\u202e"))
     assert '<span class="esc">U+202E</span>' in turned
     assert "\u202e" not in turned
     long = step(page, approval, **fields(to="x" * 5000 + "END"))
-    assert "Show all of yours (5003 characters)" in long
+    assert "Show your whole value (5003 characters)" in long
     assert "END" in long
 
 
@@ -346,14 +346,14 @@ def test_a_text_that_becomes_a_number_is_told_apart(page: Client, make_tool: Mak
     assert "n" in step(page, found, json='{"x": {"n": 5}}')
     Tool.objects.update(input_schema={"type": "object", "properties": {"x": {}}})
     shown = step(page, asked(bob, {"x": "5"}), json='{"x": 5}')
-    assert "It was a text, and is a number now." in shown
+    assert "It was a text and is now a number." in shown
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-10")
 def test_the_rule_that_covers_the_changed_call_is_read_before_the_yes(page: Client, approval: Approval) -> None:
     Tool.objects.filter(name="pay").update(hitl_mode="CONDITIONAL", condition='args["amount"] > 10')
     shown = step(page, approval, **fields(amount="50"))
-    assert "What the rules say of it: Asked because the condition" in shown
+    assert "Policy check: Asked because the condition" in shown
 
 
 @pytest.mark.guarantee("gate:truth")
@@ -363,7 +363,7 @@ def test_once_it_is_settled_nothing_can_be_changed(page: Client, approval: Appro
     assert "be changed any more" in step(page, approval, **fields(amount="50"))
     late = page.post(f"/approvals/{approval.pk}/decide", yes_to(review))
     assert late.status_code == 409
-    assert b"did not count" in late.content
+    assert b"was not recorded" in late.content
     assert Decision.objects.get().verdict == "decline"
 
 
@@ -395,5 +395,5 @@ def test_an_approval_is_taken_back_on_its_page_until_the_call_starts(page: Clien
     assert b"This call was withdrawn" in page.get(f"/approvals/{approval.pk}").content
     late = page.post(f"/approvals/{approval.pk}/take-back")
     assert late.status_code == 409
-    assert b"nothing to take back" in late.content
+    assert b"nothing to withdraw" in late.content
     assert page.get(f"/approvals/{approval.pk}/take-back").status_code == 405

@@ -43,7 +43,7 @@ def offered(text: str) -> str:
 def test_the_scope_is_read_in_words_before_the_click_and_the_click_gives_exactly_that(
     bob: User, page: Client, approval: Approval
 ) -> None:
-    assert "Approve this, and run refund without asking for the next 5 calls in this conversation, until " in form(
+    assert "Approve, and run refund without asking for the next 5 calls in this conversation, until " in form(
         page, approval
     )
     typed = {
@@ -55,7 +55,7 @@ def test_the_scope_is_read_in_words_before_the_click_and_the_click_gives_exactly
     }
     text = form(page, approval, part="offer", **typed)
     assert (
-        "Approve this, and run refund without asking with exactly these arguments for the next 2 calls in this "
+        "Approve, and run refund without asking with exactly these arguments for the next 2 calls in this "
         "conversation, while args[&#x27;amount&#x27;] &lt; 5 holds."
     ) in text
     assert not Decision.objects.exists()
@@ -92,9 +92,13 @@ def test_why_no_grant_can_be_given_stands_on_the_card_and_in_the_form(page: Clie
     members(others, "dora")
     rule(tool, alice, decided_by=DecidedBy.REQUESTER, escalate_to=others, escalate_after_seconds=60)
     for asked_of, on_card, in_form in (
-        (recording("plain"), "no grant can cover it", "This tool asks every time"),
-        (conditional(name="wipe", risk_level=5), "Calls of risk L5 are asked about each time", ""),
-        (tool, "has rules of its own about who decides: no grant can cover it", "no grant stands in for them"),
+        (recording("plain"), "can\u2019t be allowed in advance", "This tool asks every time"),
+        (conditional(name="wipe", risk_level=5), "Calls of risk L5 need approval every time", ""),
+        (
+            tool,
+            "has its own rules about who decides, so it can\u2019t be allowed in advance",
+            "so no grant applies",
+        ),
     ):
         found = approval_of(ask(bob, asked_of))
         assert on_card in page.get(f"/approvals/{found.pk}").content.decode()

@@ -147,16 +147,16 @@ def test_a_call_is_shown_with_its_card_who_decided_how_fast_and_what_was_changed
     shown = of(page, call)
     for words in (
         asked.digest,
-        "Asked because this tool asks every time.",
+        "This tool always needs approval.",
         "Approved by <bdi>bob</bdi></b>, signed in",
-        "5.0 s after it was asked.",
-        "Answered 2 s after it was shown; reading it takes about ",
-        "Not all of its folded text was opened.",
+        "5.0 s after the question.",
+        "Answered in 2 s (about ",
+        "Not all folded text was opened.",
         "<mark>there</mark>",
         "<mark>you</mark>",
         Decision.objects.get().digest,
         "Approved with changed arguments.",
-        "Ended: it succeeded.",
+        "Succeeded.",
         f'href="/approvals/{asked.pk}"',
     ):
         assert words in shown
@@ -185,10 +185,10 @@ def test_each_time_that_it_was_asked_is_shown_as_it_was(page: Client, bob: User)
     call.status = "approved"
     staleness.ask(call, staleness.Look(call.round, shown_as("pays 9 EUR")))
     shown = of(page, call)
-    assert "As it was shown the first time" in shown
+    assert "First shown" in shown
     assert "pays 1 EUR" in shown
     assert "pays <mark>9</mark> EUR" in shown
-    assert "Asked about again: What it would do has changed since you approved it." in shown
+    assert "Asked about again: The effect changed after you approved." in shown
 
 
 def shown_as(words: str) -> Shown:
@@ -202,9 +202,9 @@ def test_an_event_without_words_is_told_by_its_name_and_a_record_that_was_altere
     AuditEvent.objects.create(name="approval.first_shown", call=fresh(asked.call), actor=bob, means="session")
     before = of(page, asked.call)
     assert "Approval: first shown." in before
-    assert "is not what was shown" not in before
+    assert "is not the one that was shown" not in before
     Approval.objects.filter(pk=asked.pk).update(disclosure=asked.disclosure | {"reason": "Harmless."})
-    assert "is not what was shown" in of(page, asked.call)
+    assert "is not the one that was shown" in of(page, asked.call)
 
 
 @pytest.mark.guarantee("gate:only-people")

@@ -82,12 +82,12 @@ def test_other_pages_look_and_are_told_only_what_they_do_not_show(page: Client, 
 
 def test_the_piece_says_why_nothing_was_added(page: Client, approval: Approval) -> None:
     for moment in ("", "soon", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z"):
-        assert "no usable deadline" in press(page, approval, deadline=moment).content.decode()
+        assert "no valid deadline" in press(page, approval, deadline=moment).content.decode()
         assert deadline(approval) == shown_on(approval)
     ToolCall.objects.update(deadline=shown_on(approval) + MORE)
     approval.refresh_from_db()
     piece = press(page, Approval.objects.select_related("call").get()).content.decode()
-    assert "Five minutes can be added in the last minute" in piece
+    assert "Five minutes can be added only in the last minute" in piece
 
 
 @pytest.mark.guarantee("SR-27")

@@ -69,7 +69,7 @@ def test_an_answer_leads_back_to_the_page_and_a_second_one_is_told_that_it_did_n
     assert answer(page, approval, verdict="decline", reason="not today").status_code == 302
     assert b"has been answered" in page.get(f"/approvals/{approval.pk}").content
     late = answer(page, approval, verdict="approve")
-    assert (late.status_code, b"did not count" in late.content) == (409, True)
+    assert (late.status_code, b"was not recorded" in late.content) == (409, True)
     decision = Decision.objects.get()
     assert (decision.means, decision.reason) == ("session", "not today")
 
@@ -157,8 +157,8 @@ def test_a_settled_call_is_shown_as_it_was_asked_and_as_it_was_changed(
     for words in (
         '"text": "private words"',
         '"text": "other words"',
-        "Arguments as they were changed and approved",
-        "Asked because this tool asks every time.",
+        "Arguments as changed and approved",
+        "This tool always needs approval.",
         approval.digest,
         str(approval.call.created_at.year),
         'href="/approvals/"',
@@ -174,7 +174,7 @@ def test_after_the_answer_it_is_said_how_an_mcp_client_learns_of_it(
     for each, is_told in ((approval, False), (over_mcp, True)):
         decide.decline(each.pk, signed_in(bob))
         shown = page.get(f"/approvals/{each.pk}").content.decode()
-        assert ("The client learns of it by itself" in shown) == is_told
+        assert ("The client is notified." in shown) == is_told
 
 
 def test_the_outcomes_of_several_answers_are_a_warning_only_if_one_did_not_count() -> None:

@@ -66,10 +66,10 @@ def test_everyone_signed_in_sees_the_rules_and_what_they_say_is_text(
 
 
 def test_what_can_run_unasked_is_for_those_who_answer_for_it(rules: None, alice: User, bob: User, of: Any) -> None:
-    assert "What can run unasked" in text_of(of(alice))
-    assert "What can run unasked" not in text_of(of(bob))
+    assert "What can run without asking" in text_of(of(alice))
+    assert "What can run without asking" not in text_of(of(bob))
     bob.user_permissions.add(Permission.objects.get(codename="decide_for_others"))
-    assert "What can run unasked" in text_of(of(bob))
+    assert "What can run without asking" in text_of(of(bob))
 
 
 @pytest.mark.guarantee("gate:truth")
@@ -78,8 +78,8 @@ def test_the_page_does_not_hide_that_grants_let_calls_run_unasked_too(
 ) -> None:
     make_tool("echo", hitl_mode="CONDITIONAL")
     page = text_of(of(alice))
-    assert "Nothing: every call of a published tool is asked about or refused, except what a" in page
-    assert '<a href="/grants/">grant</a> covers.' in page
+    assert "Nothing: every call of a published tool asks or is refused, unless a" in page
+    assert '<a href="/grants/">grant</a> covers' in page
 
 
 def test_the_form_begins_with_the_example_of_the_tool_and_administrators_name_people(
@@ -96,11 +96,11 @@ def test_the_form_begins_with_the_example_of_the_tool_and_administrators_name_pe
 def test_a_made_up_call_tells_every_rule_and_leaves_nothing(rules: None, alice: User, of: Any) -> None:
     before = AuditEvent.objects.count()
     page = of(alice).post("/policies/simulate", made_up()).content.decode()
-    assert "It would run without asking." in page
+    assert "Would run without asking." in page
     assert "Not asked because a rule lets calls of this tool run." in page
     alice.groups.add(Group.objects.get(name="finance"))
     page = of(alice).post("/policies/simulate", made_up(), headers={"HX-Request": "true"}).content.decode()
-    assert "It would be refused." in page
+    assert "Would be refused." in page
     assert "<h1>" not in page
     assert (ToolCall.objects.count(), AuditEvent.objects.count()) == (0, before)
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_simulated_is_said_at_its_field(
         ({"arguments": "{"}, "not valid JSON"),
         ({"arguments": '{"text": 1}'}, "text"),
         ({"arguments": "[]"}, "must be a JSON object"),
-        ({"person": "nobody"}, "There is nobody of this name here."),
+        ({"person": "nobody"}, "Nobody has this name."),
         ({"tool": "nothing"}, "Select a valid choice"),
         ({"kind": "web"}, "Select a valid choice"),
     ]:
@@ -126,7 +126,7 @@ def test_others_simulate_for_themselves_and_published_tools_only(rules: None, al
     alice.groups.add(Group.objects.get(name="finance"))
     assert 'name="person"' not in text_of(of(bob))
     # Whoever is named, it is about bob.
-    assert "It would run without asking." in of(bob).post("/policies/simulate", made_up()).content.decode()
+    assert "Would run without asking." in of(bob).post("/policies/simulate", made_up()).content.decode()
     for fields in ({"tool": "draft"}, {"kind": "studio"}):
         assert of(bob).post("/policies/simulate", made_up(**fields)).status_code == 422
 
@@ -142,7 +142,7 @@ def test_a_simulated_call_says_who_may_answer(rules: None, alice: User, make_too
 
     assert "alice decides." in told("plain", "chat")
     assert "or through a client at which an administrator says they sit" in told("plain", "mcp")
-    assert "a signed-in person must decide" in told("grave", "mcp")
+    assert "the client&#x27;s answer is not enough" in told("grave", "mcp")
     assert "Set at the tool" in told("grave", "mcp")
     assert "decides" not in told("look", "mcp").partition('class="outcome"')[2]
 

@@ -58,10 +58,12 @@ def test_what_does_not_fit_comes_back_with_its_errors_and_what_was_typed(
     client.force_login(bob)
     address = reverse("reply", args=[asked.pk])
     form = client.post(address, sent(asked, f0="green", f1="<many>"), headers=OVER_HTMX).content.decode()
-    assert ("2 fields do not fit" in form, "Choose one of them." in form, "Give a number." in form) == (True,) * 3
+    assert ("2 fields are not valid" in form, "Choose one from the list." in form, "Give a number." in form) == (
+        True,
+    ) * 3
     assert 'value="&lt;many&gt;"' in form
     page = client.post(address, sent(asked, f0="red"))
-    assert (page.status_code, b"one field does not fit" in page.content) == (422, True)
+    assert (page.status_code, b"one field is not valid" in page.content) == (422, True)
     assert not Decision.objects.exists()
 
 
@@ -77,7 +79,7 @@ def test_an_answer_that_fits_is_taken_once(client: Client, bob: User, settings: 
         approval.call.refresh_from_db()
         assert approval.call.arguments["answer"] == {"colour": "blue", "litres": 2.5}
         again = client.post(address, values | {"f0": "red"}, headers=OVER_HTMX).content.decode()
-        assert "Your answer did not count." in again
+        assert "Your answer was not recorded." in again
         assert approval.decisions.get().edited_arguments == approval.call.arguments
 
 

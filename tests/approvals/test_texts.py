@@ -37,7 +37,7 @@ def test_an_administrator_saves_words_and_sees_what_a_model_reads(page: Client, 
     typed = {"declined": "No {toolName}.", "expired": "", "confirm_lowering": "on"}
     for path, owner in (("/texts", None), ("/tools/echo/texts", tool)):
         shown = page.post(path, typed, follow=True).content.decode()
-        for words in ("Models read these words from now on.", "No {toolName}.", "message&quot;: &quot;No "):
+        for words in ("Models read these texts from now on.", "No {toolName}.", "message&quot;: &quot;No "):
             assert words in shown
         assert "It was not executed" in shown
         assert results.own_words(owner) == {"declined": "No {toolName}."}
@@ -47,7 +47,7 @@ def test_a_wrong_placeholder_is_told_at_its_field_and_what_was_typed_stays(page:
     answer = page.post("/texts", {"declined": "Fine.", "expired": "Dear {name}"})
     shown = answer.content.decode()
     assert answer.status_code == 422
-    assert "Nothing was saved." in shown
+    assert "Not saved." in shown
     assert "{name} is unknown here; known are {toolName}, {args}." in shown
     assert "Dear {name}" in shown
     assert results.own_words(None) == {}

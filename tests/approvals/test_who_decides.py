@@ -97,14 +97,14 @@ def test_the_page_of_the_second_says_who_was_first_and_the_first_waits_for_the_s
     who = f"/approvals/{approval_of(call).pk}/who"
     assert of(alice).get(who, {"seen": "may.0.."}, headers=HTMX).status_code == 204
     first = answer(dora, call, headers=HTMX).content.decode()
-    assert "Take back your yes" in first
+    assert "Withdraw your approval" in first
     assert "data-approve" not in first
     assert of(dora).get("/waiting").content == b"0"
     anew = of(alice).get(who, {"seen": "may.0.."}, headers=HTMX).content.decode()
     assert "1 of 2 approved, by <bdi>dora</bdi>" in anew
     assert anew.count("hx-swap-oob") == 1
     again = answer(dora, call)
-    assert (again.status_code, "You approved this already: 1 of 2" in again.content.decode()) == (409, True)
+    assert (again.status_code, "You already approved this: 1 of 2" in again.content.decode()) == (409, True)
     taken = of(dora).post(f"/approvals/{approval_of(call).pk}/take-back", headers=HTMX).content.decode()
     assert "0 of 2 approved" in taken
     assert "data-approve" in taken
@@ -164,7 +164,7 @@ def test_an_administrator_says_who_decides(alice: User, bob: User, finance: Grou
     client, address = of(alice), "/tools/echo/rules"
     before = client.get(address).content.decode()
     assert "The person it is called for decides." in before
-    assert "Asked about and not started: 1 of its calls." in before
+    assert "Calls not started yet: 1." in before
     sent = filled(decided_by="group", group=finance.pk, quorum="2", not_the_requester="on")
     after = client.post(address, sent, follow=True).content.decode()
     assert "2 different people of the group “finance” have to approve. Never the person it is called for." in after
@@ -216,5 +216,5 @@ def test_a_group_that_decides_is_deleted_with_a_warning_and_what_waits_is_withdr
     assert AuditEvent.objects.get(name="tool.rules_changed", data__contains="deleted").data["weaker"]
     assert status(call) == Status.WITHDRAWN
     later = ask(bob, tool)
-    assert "Nobody may decide it as things are" in page(bob, later)
+    assert "Nobody can decide now" in page(bob, later)
     assert Decision.objects.count() == 0

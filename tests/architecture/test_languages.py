@@ -37,7 +37,7 @@ def test_the_catalogs_have_every_text_of_the_program(subtests: pytest.Subtests) 
         templates = [each.id for each in texts if each.context == messages.CONTEXT]
         assert [each for each in templates if "}{" in str(each).replace("{{", "").replace("}}", "")] == []
     with subtests.test(msg="labels and messages of Python are found without a mark"):
-        assert {"Only these tools", "Names with commas between; empty: all.", "Not reachable"} <= ids
+        assert {"Only these tools", "Comma-separated. Leave empty for all tools.", "Not reachable"} <= ids
         assert "Your password is changed. You are signed out everywhere else." in ids
     with subtests.test(msg="every sentence of the record can be shown in another language"):
         known = {each.id for each in texts if each.context in (messages.CONTEXT, messages.PART)}

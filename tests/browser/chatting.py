@@ -153,7 +153,7 @@ def look_through(card: Locator, button: Locator | None = None) -> None:
     until(seen, "all of it has been in view")
 
 
-UNSEEN: Final = re.compile("in view yet|not seen yet")
+UNSEEN: Final = re.compile("Scroll through the whole card|Scroll to see")
 # Brings the next stretch of the card to view, from its end the first one again, and waits until that was painted.
 NEXT_PART: Final = """async card => {
   const places = [card.closest(".modal-body"), card.closest(".log"), document.scrollingElement];

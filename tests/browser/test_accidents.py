@@ -85,7 +85,7 @@ def test_approve_says_what_was_not_in_view_and_leads_there(chat: Chat, ask: Ask,
     ask(("many", LONG))
     card = chat.asked()
     button = approve_button(card)
-    expect(card.locator(".why-not").last).to_contain_text("not seen yet")
+    expect(card.locator(".why-not").last).to_contain_text("Scroll to see")
     expect(button).to_have_attribute("aria-disabled", "true")
     button.click(force=True)
     expect(chat.cards).to_have_count(1)

@@ -65,7 +65,7 @@ def test_in_a_narrow_window_what_stands_above_the_cards_is_seen_first(chat: Chat
     chat.say()
     chat.asked(3)
     assert chat.page.locator("#asks").evaluate("element => element.scrollTop") == 0
-    together = chat.modal.get_by_text("Answer these 3 calls of echo together")
+    together = chat.modal.get_by_text("Answer these 3 echo calls together")
     assert looking.in_view(together)
     assert chat.cards.locator(".nth").all_inner_texts() == ["1 of 3", "2 of 3", "3 of 3"]
     expect(chat.modal.get_by_role("article", name="2 of 3 Say")).to_have_count(1)
@@ -155,7 +155,7 @@ def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Sh
     # The next card has the focus by itself: nobody has chosen it.
     page.keyboard.press("Control+Enter")
     choose(page)
-    reason = chat.cards.first.get_by_label("Decline with a reason, which")
+    reason = chat.cards.first.get_by_label("Decline with a reason that")
     chat.cards.first.get_by_label("Decline with a reason", exact=True).press("Enter")
     reason.focus()
     page.keyboard.type("are")

@@ -69,7 +69,7 @@ def test_a_question_is_answered_in_the_chat_by_its_form_and_by_no_key(
     page.keyboard.type("a aa")
     card.get_by_label("How much").fill("much")
     reply(card)
-    expect(card.get_by_role("alert")).to_have_text("Nothing was answered: 2 fields do not fit.")
+    expect(card.get_by_role("alert")).to_have_text("Not sent: 2 fields are not valid.")
     expect(card.get_by_text("Give a number.")).to_be_visible()
     expect(card.get_by_label("Why")).to_have_value("a aa")
     settle(page)

@@ -50,8 +50,8 @@ def test_a_picture_is_seen_wherever_its_call_is(visit: Visit, server: Server, mo
     chat.log.locator("details.call > summary").click()
     is_shown(chat.log.get_by_role("img"))
     looking.check(page)
-    chat.log.get_by_role("link", name="Its history").click()
-    is_shown(page.get_by_role("img", name="A picture that honest_picture gave"))
+    chat.log.get_by_role("link", name="Full history").click()
+    is_shown(page.get_by_role("img", name="An image from honest_picture"))
     looking.check(page)
 
 

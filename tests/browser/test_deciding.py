@@ -37,7 +37,7 @@ def begin_edit(card: Locator) -> Locator:
 
 
 def see_changes(edit: Locator) -> None:
-    press(edit.get_by_role("button", name="See the changes"))
+    press(edit.get_by_role("button", name="Review changes"))
     expect(edit.get_by_role("heading", name="Your changes")).to_be_focused()
     settle(edit.page)
 
@@ -60,7 +60,7 @@ def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     expect(approve_button(card)).to_have_count(0)
     check(chat.page)
     json.fill('{"note": 5, "data": {"a": 1}}')
-    press(edit.get_by_role("button", name="See the changes"))
+    press(edit.get_by_role("button", name="Review changes"))
     expect(edit.get_by_role("alert")).to_contain_text("note: 5 is not a text.")
     expect(json).to_be_focused()
     settle(chat.page)
@@ -68,7 +68,7 @@ def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     see_changes(edit)
     expect(edit.locator(".becomes")).to_contain_text("Keep the note Call Ann at six")
     expect(edit.locator(".version mark")).to_have_text(["fiveU+202E", "six"])
-    expect(edit).to_contain_text("The other 2 arguments stay as asked.")
+    expect(edit).to_contain_text("The other 2 arguments stay as requested.")
     check(chat.page)
     # Another call of the turn is decided elsewhere: the list is drawn again, and nothing here is lost.
     decline(other.asked(2).page.locator("dialog [data-ask]").nth(1))
@@ -102,7 +102,7 @@ def test_what_is_being_typed_outlasts_the_answer_to_another_call(
     expect(field).to_have_value("one and a half")
     settle(chat.page)
     model.enqueue(text("Done."))
-    chat.cards.first.get_by_role("button", name="Drop the changes").click()
+    chat.cards.first.get_by_role("button", name="Discard changes").click()
     settle(chat.page)
     approve(chat.cards.first)
     chat.said("Done.")
@@ -125,7 +125,7 @@ def test_by_keyboard_alone_arguments_are_changed_and_approved(
     page.keyboard.press("ControlOrMeta+A")
     page.keyboard.type("hello")
     settle(page)
-    tab_to(page, card.get_by_role("button", name="See the changes"))
+    tab_to(page, card.get_by_role("button", name="Review changes"))
     page.keyboard.press("Enter")
     expect(card.get_by_role("heading", name="Your changes")).to_be_focused()
     settle(page)
@@ -144,8 +144,8 @@ def test_a_critical_call_is_approved_with_changes_only_once_all_of_them_was_unfo
     edit.get_by_label("note").fill("long " * 200)
     see_changes(edit)
     expect(approve_changed(edit)).to_be_disabled()
-    edit.get_by_text("Show all of yours").click()
-    expect(edit.locator(".why-not")).to_have_text("Confirm first that you reviewed it.")
+    edit.get_by_text("Show your whole value").click()
+    expect(edit.locator(".why-not")).to_have_text("Tick the box above first.")
     edit.get_by_label("I reviewed the tool and every argument, with my changes.").check()
     expect(approve_changed(edit)).to_be_enabled()
     model.enqueue(text("Wiped."))
@@ -198,7 +198,7 @@ def test_own_words_are_counted_against_the_limit(chat: Chat, ask: Ask, model: Sh
     ask(("echo", {"text": "one"}))
     card = chat.cards.first
     card.locator("summary[aria-label='Decline with a reason']").click()
-    words = card.get_by_label("Decline with a reason, which")
+    words = card.get_by_label("Decline with a reason that")
     words.fill("x" * 600)
     assert len(words.input_value()) in (500, 600)
     words.fill("x" * 12)
@@ -215,7 +215,7 @@ def test_calls_of_one_tool_are_answered_together_and_each_outcome_is_told(
     ask(*(("echo", {"text": word}) for word in ("one", "two", "three")), ("note", {"note": "four"}))
     batch = chat.modal.locator("[data-batch]")
     expect(batch).to_have_count(1)
-    batch.get_by_text("Answer these 3 calls of echo together").click()
+    batch.get_by_text("Answer these 3 echo calls together").click()
     expect(batch.locator("li")).to_have_count(3)
     expect(batch.locator("li").nth(1)).to_contain_text("Say two")
     check(chat.page)

@@ -123,7 +123,7 @@ def apply(drawer: Locator, server: str = "") -> None:
 
 def agree(drawer: Locator, server: str = "") -> None:
     """To less human oversight."""
-    drawer.get_by_label("Yes, less oversight than before").check()
+    drawer.get_by_label("I understand that fewer calls will be reviewed").check()
     apply(drawer, server)
 
 
@@ -167,13 +167,13 @@ def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_quest
     looking.check(page)
     assert house.catalog["story_add"] == "REQUIRED"
     apply(drawer, "story")
-    expect(drawer.get_by_label("Yes, less oversight than before")).to_be_focused()
+    expect(drawer.get_by_label("I understand that fewer calls will be reviewed")).to_be_focused()
     # Anything else is another question.
     ask_mode(drawer, "add", "Policies")
     expect(question).to_have_count(0)
     apply(drawer, "story")
-    expect(form(drawer, "story").locator("[data-answer]")).to_contain_text("and then is left to policies")
-    drawer.get_by_label("Yes, less oversight than before").check()
+    expect(form(drawer, "story").locator("[data-answer]")).to_contain_text("and will leave it to policies")
+    drawer.get_by_label("I understand that fewer calls will be reviewed").check()
     apply(drawer, "story")
     told(drawer, "story", "1 change applied.")
     assert house.catalog["story_add"] == "CONDITIONAL"
@@ -192,13 +192,13 @@ def test_a_name_that_is_taken_is_told_while_it_is_typed_and_kept_from_being_appl
     for name in ("echo", "fail"):
         line(drawer, name).get_by_label("Alias").fill("same_name")
     for name in ("echo", "fail"):
-        expect(under(drawer, name, "alias")).to_contain_text("what another tool is to be called now")
+        expect(under(drawer, name, "alias")).to_contain_text("another tool's new alias")
     line(drawer, "fail").get_by_label("Alias").fill("approve")
     expect(under(drawer, "fail", "alias")).to_contain_text("the product keeps for itself")
     expect(line(drawer, "fail").get_by_label("Alias")).to_have_attribute("aria-invalid", "true")
     expect(under(drawer, "echo", "alias")).to_be_empty()
     apply(drawer, "names")
-    expect(drawer.get_by_role("alert")).to_contain_text("Nothing was applied: 1 tool needs another look.")
+    expect(drawer.get_by_role("alert")).to_contain_text("Nothing was applied: review 1 tool again.")
     looking.check(page)
     expect(line(drawer, "echo").get_by_label("Alias")).to_have_value("same_name")
     assert "same_name" not in house.catalog
@@ -224,7 +224,7 @@ def test_all_tools_of_a_server_are_selected_and_approval_is_required_for_all(pag
     ask_mode(drawer, "echo", "Policies")
     tick(drawer, "die").uncheck()
     apply(drawer, "bulk")
-    drawer.get_by_label("Yes, less oversight than before").check()
+    drawer.get_by_label("I understand that fewer calls will be reviewed").check()
     apply(drawer, "bulk")
     told(drawer, "bulk", f"{many - 1} changes applied.")
     assert (house.catalog["bulk_add"], house.catalog["bulk_echo"]) == ("DISABLED", "CONDITIONAL")
@@ -235,7 +235,7 @@ def test_all_tools_of_a_server_are_selected_and_approval_is_required_for_all(pag
     assert {mode for name, mode in house.catalog.items() if name.startswith("bulk_")} == {"REQUIRED"}
     expect(line(drawer, "add").get_by_role("radio", name="Ask")).to_be_checked()
     drawer.get_by_role("button", name="Require approval for all exposed").click()
-    expect(drawer.get_by_text("All exposed tools ask every time already.")).to_be_visible()
+    expect(drawer.get_by_text("All exposed tools already ask every time.")).to_be_visible()
     expect(form(drawer, "bulk").locator("[data-send]")).to_be_disabled()
 
 
@@ -255,7 +255,7 @@ def test_a_ceiling_takes_tools_out_and_gives_them_back(page: Page, house: Shopfu
     told(drawer, "", "1 change applied.")
     expect(tick(drawer, "add")).to_be_disabled()
     expect(line(drawer, "add").locator(".why-not")).to_have_text(
-        "Above your limit of L1: stays out", use_inner_text=True
+        "Above your limit of L1: not offered", use_inner_text=True
     )
     expect(line(drawer, "echo").locator(".why-not")).to_have_text("Above your limit of L1: withheld")
     assert "limit_echo" not in house.catalog
@@ -267,7 +267,7 @@ def test_a_ceiling_takes_tools_out_and_gives_them_back(page: Page, house: Shopfu
     drawer.get_by_text("Both", exact=True).click()
     apply(drawer)
     # What never asks would come back.
-    expect(form(drawer).locator("[data-answer]")).to_contain_text("echo on limit: is exposed again and never asks")
+    expect(form(drawer).locator("[data-answer]")).to_contain_text("echo on limit: will be exposed again and never ask")
     assert "limit_echo" not in house.catalog
     agree(drawer)
     told(drawer, "", "1 change applied.")
@@ -285,10 +285,10 @@ def test_a_tool_that_changed_under_the_page_is_shown_as_it_is_now_and_chosen_aga
     assert house.alice.post("/servers/s/shop/reconnect").status_code in {200, 302}
     until(lambda: "the whole town" in house.alice.get("/servers/tools/of/shop").text, "it was listed anew", seconds=30)
     apply(drawer, "shop")
-    expect(drawer.get_by_role("alert")).to_contain_text("It has changed since you looked at it.")
+    expect(drawer.get_by_role("alert")).to_contain_text("The tool has changed since you reviewed it.")
     expect(line(drawer, "echo", "shop").locator(".desc")).to_have_text("Say it to the whole town.")
     whole = line(drawer, "echo", "shop").locator('[data-problem=""]')
-    expect(whole).to_contain_text("Your changes of it were taken back")
+    expect(whole).to_contain_text("Your changes to it were undone")
     expect(tick(drawer, "echo", "shop")).not_to_be_checked()
     expect(form(drawer, "shop").locator("[data-send]")).to_be_disabled()
     tick(drawer, "echo", "shop").check()
@@ -324,13 +324,13 @@ def test_a_late_answer_does_not_hide_that_changes_were_taken_back(page: Page, ho
     until(lambda: page.title() and held, "the look is on its way")
     apply(drawer, "shop")
     whole = line(drawer, "fail", "shop").locator('[data-problem=""]')
-    expect(drawer.get_by_role("alert")).to_contain_text("It has changed since you looked at it.")
-    expect(whole).to_contain_text("Your changes of it were taken back")
+    expect(drawer.get_by_role("alert")).to_contain_text("The tool has changed since you reviewed it.")
+    expect(whole).to_contain_text("Your changes to it were undone")
     for route in held:
         route.continue_()
     line(drawer, "fail", "shop").locator(".more > summary").click()
     expect(line(drawer, "fail", "shop").locator("pre").first).to_be_visible()
-    expect(whole).to_contain_text("Your changes of it were taken back")
+    expect(whole).to_contain_text("Your changes to it were undone")
     expect(tick(drawer, "fail", "shop")).not_to_be_checked()
 
 
@@ -375,7 +375,7 @@ def test_whoever_is_signed_out_meanwhile_is_told_and_loses_nothing(page: Page, h
     page.context.clear_cookies()
     visit.watch(page).expect("403|Response Status Error Code")
     apply(drawer, "unsaved")
-    told(drawer, "unsaved", "You are not signed in any more")
+    told(drawer, "unsaved", "You are signed out")
     told(drawer, "unsaved", "your changes are kept here")
     expect(tick(drawer, "echo", "unsaved")).to_be_checked()
     expect(form(drawer, "unsaved").locator("[data-send]")).to_be_enabled()

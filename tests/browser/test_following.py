@@ -97,7 +97,7 @@ def test_what_was_written_while_the_assistant_works_outlives_a_reload(chat: Chat
     model.enqueue(text("Thinking", gate, "."))
     chat.say()
     chat.said("Thinking")
-    expect(chat.page.get_by_text("What you send now waits until this is finished.")).to_be_visible()
+    expect(chat.page.get_by_text("Messages you send now are queued until this run finishes.")).to_be_visible()
     chat.composer.fill("Meanwhile")
     chat.page.reload()
     expect(chat.composer).to_have_value("Meanwhile")

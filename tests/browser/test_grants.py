@@ -35,8 +35,8 @@ def no_grants(house: House) -> None:
 
 def begin_grant(card: Locator) -> Locator:
     card.get_by_text("More", exact=True).click()
-    card.get_by_role("button", name="Approve, and stop asking for a while").click()
-    expect(card.get_by_role("heading", name="Approve, and stop asking for a while")).to_be_focused()
+    card.get_by_role("button", name="Approve and don\u2019t ask again for a while").click()
+    expect(card.get_by_role("heading", name="Approve and don\u2019t ask again for a while")).to_be_focused()
     settle(card.page)
     return card.locator("[data-edit]")
 
@@ -58,9 +58,9 @@ def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     expect(step.get_by_role("button", name="Approve")).to_have_count(0)
     step.get_by_label("Only in this conversation").check()
     step.get_by_label("How many calls").select_option("2")
-    step.get_by_label("Only while this holds").fill('len(args["note"]) < 20')
+    step.get_by_label("Only if").fill('len(args["note"]) < 20')
     expect(words).to_have_text(
-        "Approve this, and run remind without asking for the next 2 calls in this conversation, "
+        "Approve, and run remind without asking for the next 2 calls in this conversation, "
         'while len(args["note"]) < 20 holds.'
     )
     settle(page)

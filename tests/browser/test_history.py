@@ -45,10 +45,10 @@ def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     assert {row["outcome"] for row in rows} == {"declined"}
     page.get_by_role("link", name="history of this").click()
     card = page.get_by_label("The call as it was shown")
-    expect(card).to_contain_text("Asked because this tool asks every time.")
+    expect(card).to_contain_text("This tool always needs approval.")
     expect(card).to_contain_text(rows[0]["consentDigest"])
     expect(page.get_by_text("Declined by bob, signed in")).to_be_visible()
-    expect(page.get_by_text("It was declined, and not executed.")).to_be_visible()
+    expect(page.get_by_text("The call was declined and did not run.")).to_be_visible()
     check(page)
 
 

@@ -111,7 +111,7 @@ def test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewe
     expect(approve).to_be_enabled()
     card.locator("[data-reviewed]").uncheck()
     expect(approve).to_be_disabled()
-    expect(card.locator(".why-not")).to_have_text("Confirm first that you reviewed it.")
+    expect(card.locator(".why-not")).to_have_text("Tick the box above first.")
     expect(decline_button(card)).to_be_enabled()
     end(chat)
 
@@ -121,7 +121,7 @@ def test_a_critical_call_without_anything_folded_asks_for_the_review_alone(chat:
     card = ask(chat, model, "wipe", note="short")
     approve = approve_button(card)
     expect(approve).to_be_disabled()
-    expect(card.locator(".why-not")).to_have_text("Confirm first that you reviewed it.")
+    expect(card.locator(".why-not")).to_have_text("Tick the box above first.")
     card.locator("[data-reviewed]").check()
     look_through(card)
     expect(approve).to_be_enabled()

@@ -86,7 +86,7 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
     bob.keyboard.press("Enter")
     # Not the rest of the list: what is next is what was chosen.
     expect(bob.locator("#tool-head")).to_be_focused()
-    expect(bob.get_by_text("It takes no arguments.")).to_be_visible()
+    expect(bob.get_by_text("No arguments.")).to_be_visible()
 
     call = bob.get_by_role("button", name="Call", exact=True)
     for how in ("Decline", "Accept"):
@@ -114,7 +114,7 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
     looking.check(bob)
 
     with bob.expect_popup() as opened:
-        bench.calls.first.get_by_role("link", name="Its record").press("Enter")
+        bench.calls.first.get_by_role("link", name="Record: who").press("Enter")
     expect(opened.value.get_by_text("hitlchat-inspector").first).to_be_visible()
     opened.value.close()
     bench.end()

@@ -82,11 +82,11 @@ def test_a_changed_tool_is_withheld_compared_and_accepted(alice: Page, server: S
     alice.locator("#tools").get_by_role("link", name="echo", exact=True).click()
 
     changed = alice.locator("#changed")
-    expect(changed.get_by_role("heading", name="Its server changed it")).to_be_visible()
+    expect(changed.get_by_role("heading", name="Changed by its server")).to_be_visible()
     expect(changed.locator("del").first).to_be_visible()
     expect(changed.locator("ins .esc")).to_have_text("U+200B")
     expect(changed).to_contain_text("<b>Ignore</b>")
-    expect(changed).to_contain_text("from now on every call is asked about")
+    expect(changed).to_contain_text("every call needs approval from now on")
     looking.check(alice)
 
     alice.get_by_label("I have read the warnings").check()
@@ -130,10 +130,10 @@ def test_the_gallery_is_searched_narrowed_and_started_from(alice: Page, server: 
 
     alice.get_by_label("Where it runs").select_option("local")
     expect(alice.get_by_text("MCP_ALLOW_STDIO=1 allows it").first).to_be_visible()
-    expect(alice.get_by_role("link", name=re.compile("^Start from this"))).to_have_count(0)
+    expect(alice.get_by_role("link", name=re.compile("^Use this"))).to_have_count(0)
     alice.reload()
     expect(alice.get_by_label("Where it runs")).to_have_value("local")
     alice.get_by_label("Where it runs").select_option("remote")
-    alice.get_by_role("link", name=re.compile("^Start from this ?: Linear$")).click()
+    alice.get_by_role("link", name=re.compile("^Use this ?: Linear$")).click()
     expect(alice.get_by_label("Address", exact=True)).to_have_value("https://mcp.linear.app/mcp")
     expect(alice.get_by_label("Name", exact=True).first).to_have_value("linear")

@@ -75,7 +75,7 @@ def test_once_a_run_is_stopped_tried_or_answered_again_and_what_waited_is_sent_o
     chat.page.get_by_role("button", name="Try again").press("Enter")
     chat.said("There was a tree.")
     expect(chat.composer).to_be_focused()
-    chat.page.get_by_role("button", name="Answer again").last.press("Enter")
+    chat.page.get_by_role("button", name="Regenerate").last.press("Enter")
     chat.said("There was a bird.")
     expect(chat.composer).to_be_focused()
 

@@ -173,7 +173,7 @@ def test_the_head_leads_back_a_reason_reaches_the_model_and_stop_withdraws_also_
     chat.page.get_by_role("button", name="Waiting for your answer").click()
     card = chat.asked()
     card.locator("summary[aria-label='Decline with a reason']").click()
-    card.get_by_label("Decline with a reason, which").fill("Wrong customer <b>")
+    card.get_by_label("Decline with a reason that").fill("Wrong customer <b>")
     model.enqueue(text("Understood."))
     press(card.get_by_role("button", name="Decline with this reason"))
     chat.said("Understood.")

@@ -46,7 +46,7 @@ def test_a_webhook_is_added_tried_and_told_of_a_call_and_of_its_end(
     alice.get_by_role("link", name="Add webhook").click()
     alice.get_by_label("Name").fill("On call")
     alice.get_by_label("Address").fill(inbound.url)
-    alice.get_by_label("It is on this machine").check()
+    alice.get_by_label("On this machine").check()
     looking.check(alice)
     alice.get_by_label("Address").press("Enter")
     expect(alice.locator("#secret")).to_contain_text("whsec_")
@@ -59,7 +59,7 @@ def test_a_webhook_is_added_tried_and_told_of_a_call_and_of_its_end(
 
     alice.get_by_label("Quiet from").fill("22:00")
     alice.get_by_role("button", name="Save").click()
-    expect(alice.get_by_text("Quiet hours have a beginning and an end.")).to_be_visible()
+    expect(alice.get_by_text("Give both the start and the end of quiet hours.")).to_be_visible()
     looking.check(alice)
     alice.get_by_label("Quiet from").fill("")
     alice.get_by_role("button", name="Save").click()

@@ -49,7 +49,7 @@ def test_a_yes_given_while_the_server_is_away_is_delivered_when_it_is_back_and_r
     expect(chat.modal.locator("[data-offline]")).to_contain_text("Reconnecting")
     looking.check(chat.page)
     approve(card)
-    expect(card.get_by_role("status")).to_contain_text("Your answer (approve) is kept")
+    expect(card.get_by_role("status")).to_contain_text("Your answer (approve) will be sent")
     house.server.start()
     expect(chat.modal).to_be_hidden()
     chat.said("Counted.")

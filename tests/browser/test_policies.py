@@ -34,7 +34,7 @@ def test_the_rules_are_read_and_a_call_is_simulated_by_keyboard(ruled: Server, v
     page.get_by_label("Tool", exact=True).select_option("wipe")
     expect(page.get_by_label("Arguments")).to_have_value('{\n  "note": ""\n}')
     page.get_by_role("button", name="Simulate").press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("It would be refused. Nothing is wiped from here.")
+    expect(page.get_by_role("status")).to_contain_text("Would be refused. Nothing is wiped from here.")
     looking.check(page)
 
     page.get_by_label("Arguments").fill('{"note": 5}')
@@ -45,8 +45,8 @@ def test_the_rules_are_read_and_a_call_is_simulated_by_keyboard(ruled: Server, v
 
     member = visit(ruled, ruled.sign_in("bob"))
     member.goto(f"{ruled.url}/policies")
-    expect(member.get_by_role("heading", name="What can run unasked")).to_have_count(0)
+    expect(member.get_by_role("heading", name="What can run without asking")).to_have_count(0)
     member.get_by_label("Tool", exact=True).select_option("look")
     member.get_by_role("button", name="Simulate").press("Enter")
-    expect(member.get_by_role("status")).to_contain_text("It would run without asking.")
+    expect(member.get_by_role("status")).to_contain_text("Would run without asking.")
     looking.check(member)

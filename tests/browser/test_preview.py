@@ -89,8 +89,8 @@ def test_text_table_and_failure_stand_on_their_cards_and_all_of_a_table_is_unfol
     ask(chat, shop, "refund", "cancel", "send")
     shown = [card.locator(".effect") for card in chat.cards.all()]
     for effect in shown:
-        expect(effect.get_by_role("heading")).to_contain_text("The author\u2019s preview of the effect")
-        expect(effect.get_by_role("heading")).to_contain_text("Made by the tool\u2019s own preview code")
+        expect(effect.get_by_role("heading")).to_contain_text("What it would change")
+        expect(effect.get_by_role("heading")).to_contain_text("Reported by the tool, not verified")
     expect(shown[0].locator(".value")).to_have_text(BEFORE)
     expect(shown[1].get_by_role("columnheader").first).to_have_text("item")
     expect(shown[2]).to_contain_text("The preview failed: Line 4: there is no order 4711")
@@ -118,7 +118,7 @@ def test_a_call_that_would_do_something_else_by_now_asks_again_in_every_tab(
     shop.says(refund={"value": NOW})
     approve(card)
     for one in (chat, other):
-        expect(one.modal.get_by_text("What it would do has changed since you approved it.")).to_be_visible()
+        expect(one.modal.get_by_text("The effect changed after you approved.")).to_be_visible()
         expect(one.cards.locator("mark")).to_have_text(["0.00", "129.00", "100.00", "229.00"])
         expect(one.modal).to_be_visible()
         expect(one.call("waiting")).to_have_count(1)
@@ -131,10 +131,10 @@ def test_a_call_that_would_do_something_else_by_now_asks_again_in_every_tab(
         one.said("Refunded.")
     line = chat.call("succeeded")
     line.locator("summary").click()
-    expect(line).to_contain_text("It was asked about again, since its preview was another one by then.")
+    expect(line).to_contain_text("It was asked about again, because its preview had changed.")
     call = shop.bob.calls(chat.conversation)[0]["id"]
     chat.page.goto(f"{shop.server.url}/history/{call}")
-    expect(chat.page.get_by_role("heading", name="The author\u2019s preview of the effect").first).to_be_visible()
+    expect(chat.page.get_by_role("heading", name="What it would change").first).to_be_visible()
     looking.check(chat.page)
 
 
@@ -149,7 +149,7 @@ def test_asking_again_brings_the_modal_back_also_to_who_put_the_first_card_off(c
     (pending,) = shop.bob.pending()
     assert shop.bob.post(f"/api/approvals/{pending['id']}/approve").status_code == 200
     expect(chat.modal).to_be_visible()
-    expect(chat.cards).to_contain_text("What it would do has changed since you approved it.")
+    expect(chat.cards).to_contain_text("The effect changed after you approved.")
     looking.check(chat.page)
     chat.page.keyboard.press("Escape")
     chat.call("waiting").get_by_role("button", name="Answer").click()
@@ -168,7 +168,7 @@ def test_clicks_on_the_new_card_count_only_after_a_moment(chat: Chat, shop: Shop
     chat.page.mouse.move(1, 1)
     for _ in range(6):
         chat.page.mouse.click(box["x"] + 20, box["y"] + 10)
-    expect(chat.cards).to_contain_text("What it would do has changed")
+    expect(chat.cards).to_contain_text("The effect changed")
     assert shop.bob.calls(chat.conversation)[0]["status"] == "waiting"
     looking.check(chat.page)
     stop(chat)
@@ -183,7 +183,7 @@ def test_on_the_approvals_own_page_it_asks_again_in_its_place(page: Page, chat: 
     shop.says(refund={"error": "the order desk is closed"})
     settle(page)
     approve(page.locator("[data-ask]"))
-    expect(page.get_by_text("could not be looked at again after you approved it")).to_be_visible()
+    expect(page.get_by_text("could not be checked again after you approved")).to_be_visible()
     expect(page.get_by_text("The preview failed: the order desk is closed")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_have_text("A call needs your answer")
     looking.check(page)

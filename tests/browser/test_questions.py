@@ -84,13 +84,13 @@ def test_the_question_stands_in_the_call_like_no_card_of_ours_and_what_is_answer
     expect(chat.modal).to_be_hidden()
     expect(question.locator("blockquote")).to_have_text("Approve: which paint shall it be?")
     expect(question.get_by_role("button", name=re.compile("Approve|Decline"))).to_have_count(0)
-    assert question.get_by_role("button").all_inner_texts() == ["Don't answer", "Send answer"]
+    assert question.get_by_role("button").all_inner_texts() == ["Don\u2019t answer", "Send answer"]
     expect(question.locator(".ask, [data-ask], [data-approve]")).to_have_count(0)
     looking.check(chat.page)
     question.get_by_role("radio", name="blue").check()
     question.get_by_label("litres").fill("12")
     press(question.get_by_role("button", name="Send answer"))
-    expect(question.get_by_role("alert")).to_have_text("Nothing was sent: one answer does not fit.")
+    expect(question.get_by_role("alert")).to_have_text("Not sent: one answer is not valid.")
     expect(question.get_by_text("Give a number of at most 9.")).to_be_visible()
     expect(question.get_by_role("radio", name="blue")).to_be_checked()
     question.get_by_label("litres").fill("3")
@@ -118,7 +118,7 @@ def test_impatient_presses_send_nothing_and_a_press_of_its_own_does(
     before = len(shop.counter.log)
     page, question = waiting(place, shop, model, visit)
     stop_clock(page)
-    for name in ("Send answer", "Don't answer"):
+    for name in ("Send answer", "Don\u2019t answer"):
         button = question.get_by_role("button", name=name)
         for begin_after, press_at in (
             (0, page.mouse.click),
@@ -136,7 +136,7 @@ def test_impatient_presses_send_nothing_and_a_press_of_its_own_does(
     expect(question.get_by_text("Wait two seconds, then tap once.")).to_be_visible()
     page.mouse.move(1, 1)
     page.clock.run_for(2000)
-    no = middle(question.get_by_role("button", name="Don't answer"))
+    no = middle(question.get_by_role("button", name="Don\u2019t answer"))
     (page.mouse.click if by == "mouse" else page.touchscreen.tap)(*no)
     until(lambda: shop.counter.log[before:] == ["answered decline"], "the server has the answer")
     assert len(page.evaluate("window.answers")) == 1
@@ -148,7 +148,7 @@ def test_a_key_that_comes_as_typing_sends_nothing_and_the_question_says_so(
     before = len(shop.counter.log)
     page, question = waiting("its own page", shop, model, visit)
     stop_clock(page)
-    question.get_by_role("button", name="Don't answer").focus()
+    question.get_by_role("button", name="Don\u2019t answer").focus()
     page.keyboard.press("x")
     page.clock.run_for(900)
     page.keyboard.press("Enter")
@@ -200,7 +200,7 @@ def test_what_does_not_fit_is_told_although_the_page_was_drawn_anew_while_the_an
     expect(chat.page.locator("[data-before]")).to_have_count(0)
     answers.pop().continue_()
     expect(question.get_by_text("Give a number of at most 9.")).to_be_visible()
-    press(question.get_by_role("button", name="Don't answer"))
+    press(question.get_by_role("button", name="Don\u2019t answer"))
     chat.said("Done.")
 
 
@@ -228,7 +228,7 @@ def test_it_is_in_every_tab_survives_a_reload_and_what_is_typed_survives_what_co
     expect(question.get_by_label("litres")).to_have_value("7")
     second.page.reload()
     expect(other.get_by_role("button", name="Send answer")).to_be_visible()
-    press(other.get_by_role("button", name="Don't answer"))
+    press(other.get_by_role("button", name="Don\u2019t answer"))
     for one in (chat, second):
         one.said("Done.")
         expect(one.log.locator(".call.going")).to_have_count(0)
@@ -244,7 +244,9 @@ def test_a_password_is_never_asked_for_and_the_person_is_told_that_a_server_want
     chat.said("Done.")
     line = chat.call("succeeded")
     line.locator("summary").click()
-    expect(line.locator(".question")).to_contain_text("Declined by itself. It asked for a secret (“password”).")
+    expect(line.locator(".question")).to_contain_text(
+        "Declined automatically. The server asked for a secret (“password”)."
+    )
 
 
 @pytest.mark.slow("another story of questions")
@@ -273,8 +275,8 @@ def test_from_elsewhere_one_finds_the_question_by_its_page(
     begin(chat, model, "paint")
     page = visit(shop.server, shop.bob)
     page.goto(f"{shop.server.url}/")
-    page.get_by_role("link", name="Servers ask you").click()
-    expect(page.get_by_role("heading", name="Questions of servers")).to_be_visible()
+    page.get_by_role("link", name="Server questions").click()
+    expect(page.get_by_role("heading", name="Server questions")).to_be_visible()
     looking.check(page)
     page.get_by_role("radio", name="red").check()
     press(page.get_by_role("button", name="Send answer"))

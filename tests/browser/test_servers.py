@@ -67,11 +67,11 @@ def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
 
     fill_in(alice, NOBODY)
     alice.get_by_role("button", name="Test connection").click()
-    expect(alice.locator("#trial")).to_contain_text("It did not work.")
+    expect(alice.locator("#trial")).to_contain_text("The connection failed.")
     fill_in(alice, upstream.url)
     expect(alice.locator("#risk")).to_contain_text("It runs on this machine.")
     alice.get_by_role("button", name="Test connection").click()
-    expect(alice.locator("#trial")).to_contain_text("It works.")
+    expect(alice.locator("#trial")).to_contain_text("The connection works.")
     expect(alice.locator("#trial")).to_contain_text("echo")
     looking.check(alice)
 
@@ -111,7 +111,7 @@ def test_the_page_follows_the_server_without_taking_the_focus_or_what_was_typed(
     documentation.fill("https://docs.exa")
     upstream.kill()
     alice.get_by_role("button", name="Test connection").press("Enter")
-    expect(alice.locator("#trial-saved")).to_contain_text("It did not work.")
+    expect(alice.locator("#trial-saved")).to_contain_text("The connection failed.")
     documentation.focus()
     alice.keyboard.press("End")
     expect(alice.locator("#standing")).not_to_contain_text("Connected", timeout=45_000)
@@ -145,7 +145,7 @@ def test_a_secret_is_filled_in_by_a_button_hidden_while_typed_and_never_sent_bac
     alice.get_by_label("Name", exact=True).first.fill("honest")
     alice.get_by_role("button", name="Save and connect").click()
     expect(alice.locator("#standing")).to_contain_text("Connected")
-    expect(alice.get_by_placeholder("Kept; type a new one to replace it")).to_be_visible()
+    expect(alice.get_by_placeholder("Stored; type a new one to replace it")).to_be_visible()
     assert KEY not in alice.content()
 
 

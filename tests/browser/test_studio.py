@@ -70,7 +70,7 @@ def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_ch
     expect(studio.locator(".ace_text-input")).to_be_focused()
 
     write_code(studio, MENDED)
-    expect(studio.locator("[data-finding-count]")).to_have_text("Nothing wrong")
+    expect(studio.locator("[data-finding-count]")).to_have_text("No problems")
     expect(studio.locator("[data-code] .found-line")).to_have_count(0)
     choose(studio, "Ask")
     studio.get_by_label("Approval prompt").fill("Greet {args.name}")
@@ -83,11 +83,11 @@ def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_ch
     pane = run_test(studio)
     approve(pane.locator("[data-ask]"))
     expect(pane.locator(".out")).to_have_text("Hello, Ann")
-    expect(standing).to_contain_text("it can be published")
-    pane.get_by_text("Keep this as a test to run again").click()
+    expect(standing).to_contain_text("you can publish the tool")
+    pane.get_by_text("Save as a test").click()
     looking.check(studio)
     pane.get_by_role("button", name="Publish version 1").click()
-    expect(standing).to_contain_text("agents may call it")
+    expect(standing).to_contain_text("agents can call it")
     expect(studio.locator("#arg-name")).to_have_value("Ann")
 
     page = visit(server, house.bob)
@@ -129,7 +129,7 @@ def test_lowering_the_mode_asks_whether_oversight_is_to_be_reduced(studio: Page,
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator(".problem", has_text="asked about less often than now")).to_be_visible()
     looking.check(studio)
-    studio.get_by_label("Yes, less oversight than before").check()
+    studio.get_by_label("I understand that fewer calls will be reviewed").check()
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator("[data-saved]")).to_be_visible()
     expect(studio.get_by_label("Never ask")).to_be_checked()
@@ -154,7 +154,7 @@ def test_another_condition_alone_is_confirmed_where_the_page_says_so(
     expect(studio.locator("#condition_error, [id$=condition_error]")).to_contain_text("Confirm it below")
     expect(box).to_be_visible()
     looking.check(studio)
-    studio.get_by_label("Yes, less oversight than before").check()
+    studio.get_by_label("I understand that fewer calls will be reviewed").check()
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator("[data-saved]")).to_be_visible()
     expect(box).to_be_hidden()
@@ -177,9 +177,9 @@ def test_arguments_that_do_not_fit_are_refused_a_run_is_kept_as_a_test_and_a_too
     studio.goto(f"{server.url}/studio/tools/look")
     studio.locator("#arg-text").fill("again and again")
     pane = run_test(studio)
-    pane.get_by_text("Keep this as a test to run again").click()
-    pane.get_by_label("Name of the test").fill("says it back")
-    pane.get_by_role("button", name="Keep the test").click()
+    pane.get_by_text("Save as a test").click()
+    pane.get_by_label("Test name").fill("says it back")
+    pane.get_by_role("button", name="Save test").click()
     expect(studio).to_have_url(re.compile("/studio/tools/look/cases"))
     expect(studio.get_by_role("main")).to_contain_text("says it back")
 
@@ -257,7 +257,7 @@ def test_the_tool_is_written_tested_and_published_without_a_mouse(studio: Page, 
     expect(publish).to_be_visible()
     tab_to(studio, publish)
     studio.keyboard.press("Space")
-    expect(studio.locator("#standing")).to_contain_text("agents may call it")
+    expect(studio.locator("#standing")).to_contain_text("agents can call it")
 
 
 def skip_to_content(page: Page) -> None:

@@ -67,7 +67,7 @@ def test_deciding_in_one_ends_it_in_the_other_and_of_opposite_decisions_one_coun
     expect(chat.call("succeeded")).to_have_count(2)
     decline(second.cards.first)
     let_through(True)
-    expect(second.flash).to_contain_text("Your answer did not count.")
+    expect(second.flash).to_contain_text("Your answer was not recorded.")
     expect(second.modal).to_be_hidden()
     expect(second.call("succeeded")).to_have_count(2)
     call = house.calls(chat.conversation)[-1]

@@ -26,7 +26,7 @@ def test_the_example_follows_what_is_typed_and_a_wrong_placeholder_is_told_at_on
     field.fill("Dear {name}")
     expect(page.locator("#example-declined .problem")).to_contain_text("{name} is unknown here")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("Nothing was saved.")
+    expect(page.get_by_role("alert")).to_contain_text("Not saved.")
     expect(field).to_have_value("Dear {name}")
     check(page)
     field.fill("Leave {toolName} alone.")
@@ -39,7 +39,7 @@ def test_the_example_follows_what_is_typed_and_a_wrong_placeholder_is_told_at_on
 
 def save_after_reading(page: Page) -> None:
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("Have models read other words?")
+    expect(page.get_by_role("alert")).to_contain_text("Change what models read?")
     expect(page.get_by_label("Yes, I have read them")).to_be_focused()
     page.get_by_label("Yes, I have read them").check()
     page.get_by_role("button", name="Save").click()

@@ -33,7 +33,7 @@ def make_approver(alice: Page, server: Server, name: str) -> None:
     alice.get_by_label("Approver").check()
     alice.get_by_role("button", name="Change role").click()
     alice.get_by_role("button", name=f"Make {name} approver").click()
-    expect(alice.get_by_text(f"{name} is approver from now on.")).to_be_visible()
+    expect(alice.get_by_text(f"{name} is now approver.")).to_be_visible()
 
 
 def set_rules(alice: Page, server: Server) -> None:
@@ -48,7 +48,7 @@ def set_rules(alice: Page, server: Server) -> None:
     looking.check(alice)
     alice.get_by_label("How many have to approve").fill("2")
     alice.get_by_role("button", name="Save").click()
-    expect(alice.get_by_text("It counts from now on.")).to_be_visible()
+    expect(alice.get_by_text("Saved. The rules apply from now on.")).to_be_visible()
     expect(alice.get_by_text("2 different approvers have to approve.")).to_be_visible()
     looking.check(alice)
 
@@ -84,7 +84,7 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     for page in (alice, charlie):
         open_call(page, place)
     approve(alice.locator("[data-ask]"))
-    expect(alice.get_by_role("button", name="Take back your yes")).to_be_visible()
+    expect(alice.get_by_role("button", name="Withdraw your approval")).to_be_visible()
     looking.check(alice)
     # The others see it by themselves: on the card of the one it is for, and on the page of the second.
     for page in (chat.page, charlie):
@@ -111,7 +111,7 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
 def make_group(alice: Page, server: Server, name: str, member: str) -> None:
     alice.goto(f"{server.url}/people/")
     alice.get_by_label("Name of a new group").fill(name)
-    alice.get_by_role("button", name="Make group").click()
+    alice.get_by_role("button", name="Create group").click()
     alice.get_by_label("Person to add").select_option(member)
     alice.get_by_role("button", name="Add").click()
     expect(alice.get_by_role("button", name=f"Remove {member}")).to_be_visible()
@@ -128,9 +128,9 @@ def test_after_a_while_a_second_group_may_answer_too(place: Server, script: Shar
     alice.get_by_label("Others who may decide too").select_option(label="Night watch")
     alice.get_by_label("After how many seconds").fill("3")
     alice.get_by_role("button", name="Save").click()
-    alice.get_by_label("Yes, fewer or other people may decide").check()
+    alice.get_by_label("I understand that fewer or other people will decide").check()
     alice.get_by_role("button", name="Save").click()
-    expect(alice.get_by_text("It counts from now on.")).to_be_visible()
+    expect(alice.get_by_text("Saved. The rules apply from now on.")).to_be_visible()
     bob = place.sign_in("bob")
     chat = Chat(visit(place, bob), place, bob.begin("")).open()
     charlie.goto(f"{place.url}/approvals/")

@@ -35,7 +35,7 @@ def test_it_is_chosen_at_its_top_and_said_there(client: Client, made: Conversati
     assert "This conversation asks: As the tools say. Choose" in page.content.decode()
     answer = client.post(f"/chat/{made.pk}/change", {"asks": "every"}, follow=True)
     assert "This conversation asks: About every call. Choose" in answer.content.decode()
-    assert "For what it asks about by itself no grant counts." in words(answer)
+    assert "Grants do not cover calls that this conversation itself asks about." in words(answer)
     client.post(f"/chat/{made.pk}/change", {"asks": "tools"})
     assert strictness.of(made.pk) == "tools"
 
@@ -49,7 +49,7 @@ def test_a_word_that_there_is_not_changes_nothing_and_is_said(client: Client, ma
 def test_a_stored_word_that_is_not_known_is_said_to_ask_about_every_call(client: Client, made: Conversation) -> None:
     Strictness.objects.create(conversation_id=made.pk, asks="sometimes")
     page = client.get(f"/chat/{made.pk}")
-    assert "What is stored here is not known, so that every call is asked about." in words(page)
+    assert "The stored setting is not valid, so every call needs approval." in words(page)
     assert "This conversation asks: About every call. Choose" in page.content.decode()
 
 
@@ -64,7 +64,7 @@ def test_a_grant_that_does_not_count_here_is_said_not_to(client: Client, bob: Us
     assert "refund runs without asking: 5 of 5 left" in words(client.get(f"/chat/{made.pk}"))
     stricter.change(made.pk, "risky", signed_in(bob))
     page = words(client.get(f"/chat/{made.pk}"))
-    assert "The grant for refund does not count here" in page
+    assert "The grant for refund does not apply here" in page
     assert "refund runs without asking" not in page
 
 
@@ -73,6 +73,6 @@ def test_a_change_to_less_is_shown_to_administrators_as_such(client: Client, ali
     client.post(f"/chat/{made.pk}/change", {"asks": "tools"})
     client.force_login(alice)
     page = words(client.get("/history/changes?area=conversations"))
-    assert page.count("What a conversation asks about by itself was changed") == 2
+    assert page.count("The calls that a conversation asks about were changed") == 2
     assert page.count("asks less") == 1
     assert "Calls that this conversation asked about by itself can run unseen." in page

@@ -48,13 +48,13 @@ async def test_one_file_or_several_are_said_and_shown(talk: Talk, tab: Tab, scri
 async def test_a_frame_with_other_attachments_is_none_of_ours(tab: Tab) -> None:
     for attachments in ["x", ["x"], [1], 1, {"a": 1}, None, [[]]]:
         await tab.send(type="say", content="Read", attachments=attachments)
-        await tab.until("The page sent no usable")
+        await tab.until("The page sent no valid")
         assert not await Message.objects.aexists()
 
 
 async def test_a_file_that_is_gone_is_told_and_the_text_stays_in_the_box(tab: Tab) -> None:
     await tab.send(type="say", content="Read", attachments=str(uuid4()))
-    assert "data-clear-composer" not in await tab.until("no longer there")
+    assert "data-clear-composer" not in await tab.until("no longer exists")
     assert not await Message.objects.aexists()
 
 
@@ -161,7 +161,7 @@ def test_files_that_are_gone_begin_no_run_and_lose_no_words(bobs_client: Client,
     theirs = Conversation.objects.create(owner=bob)
     form = {"conversation": str(theirs.pk), "content": "Read it", "attachments": [str(uuid4())]}
     page = bobs_client.post("/chat/new", form, follow=True).content.decode()
-    assert "no longer there" in page
+    assert "no longer exists" in page
     assert "Read it" in page
     assert not Run.objects.exists()
 

@@ -101,11 +101,11 @@ async def test_a_message_during_a_run_waits_and_can_be_taken_back(tab: Tab, wait
     assert "And &lt;b&gt;another&lt;/b&gt; thing" in await tab.until("Take back")
     row = await QueuedMessage.objects.aget()
     await tab.send(type="send-queued")
-    await tab.until("Nothing was sent")
+    await tab.until("Not sent")
     await tab.send(type="unqueue", message=str(row.pk))
     assert "And &lt;b&gt;another&lt;/b&gt; thing" in await tab.until("data-refill-composer")
     await tab.send(type="unqueue", message=str(row.pk))
-    await tab.until("sent already")
+    await tab.until("already sent")
     assert len(await talk.messages(Role.USER)) == 1
 
 
@@ -124,7 +124,7 @@ async def test_a_summary_is_read_undone_and_used_again(tab: Tab, talk: Talk, scr
     await tab.send(type="undo-summary", message=str(row.pk))
     await tab.until("This summary is not used")
     await tab.send(type="redo-summary", message=str(row.pk))
-    await tab.until("Undo: have it read the messages")
+    await tab.until("Undo: read the messages instead")
     (said, *_) = await talk.messages(Role.USER)
     await tab.send(type="undo-summary", message=str(said.pk))
     await tab.until("There is no such summary.")
@@ -136,7 +136,7 @@ async def test_when_too_many_messages_wait_the_next_one_stays_in_the_composer(
     for number in range(MOST):
         await QueuedMessage.objects.acreate(conversation=talk.conversation, content=f"{number}")
     await tab.send(type="say", content="One more")
-    assert "Your text is kept." in await tab.until("Take one back")
+    assert "Your text is still here." in await tab.until("Take one back")
     assert "data-clear-composer" not in tab.seen[-1]
     assert await QueuedMessage.objects.acount() == MOST
 
@@ -148,7 +148,7 @@ async def test_the_second_answer_is_told_that_it_came_too_late(
     scripted_model.enqueue(text("I did not send it."))
     await tab.send(**decision(waiting, verdict="decline"))
     await tab.send(**decision(waiting))
-    assert "already answered: declined. Your answer did not count." in await tab.until("did not count")
+    assert "already answered: declined. Your answer was not recorded." in await tab.until("was not recorded")
     await tab.until("I did not send it.")
 
 
@@ -181,7 +181,7 @@ async def test_only_the_exact_word_is_a_yes_and_what_is_refused_leaves_no_mark_i
     before = await AuditEvent.objects.acount()
     for verdict in NOT_YES.values():
         await tab.send(**decision(waiting, verdict=verdict))
-        await tab.until("no usable “verdict”. Nothing was decided.")
+        await tab.until("no valid “verdict”. Nothing was decided.")
         await still_waits(waiting, recorder)
     both = json.dumps(decision(waiting, verdict="decline"))
     await tab.send_raw(both.replace('"verdict": "decline"', '"verdict": "decline", "verdict": "approve"'))
@@ -194,12 +194,12 @@ async def test_only_the_exact_word_is_a_yes_and_what_is_refused_leaves_no_mark_i
 async def test_a_yes_to_something_else_is_no_yes(tab: Tab, waiting: Approval, recorder: Recorder) -> None:
     for digest in ["0" * 64, "", None, ...]:
         await tab.send(**decision(waiting, digest=digest))
-        assert "not the one that was shown" in await tab.until('id="flash"') or "no usable “digest”" in tab.seen[-1]
+        assert "not the one that was shown" in await tab.until('id="flash"') or "no valid “digest”" in tab.seen[-1]
         await still_waits(waiting, recorder)
     for approval in ["", "1", "null", "../../", "0193f1e5-6a2b-7c3d-8e4f-5a6b7c8d9e0f", 7, None, ...]:
         await tab.send(**decision(waiting, approval=approval))
         await tab.until('id="flash"')
-        assert "no usable “approval”" in tab.seen[-1] or "There is no approval with this id" in tab.seen[-1]
+        assert "no valid “approval”" in tab.seen[-1] or "There is no approval with this id" in tab.seen[-1]
         await still_waits(waiting, recorder)
 
 

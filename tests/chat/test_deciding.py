@@ -56,7 +56,7 @@ async def test_what_was_changed_runs_and_the_model_is_told(
     assert recorder.entered == [("send", {"text": "hello", "n": 3})]
     assert json.loads(scripted_model.told[0])["arguments"] == {"text": "hello", "n": 3}
     assert any("The arguments were changed first." in fragment for fragment in tab.seen)
-    assert any("Arguments as they were asked" in fragment for fragment in tab.seen)
+    assert any("Arguments as requested" in fragment for fragment in tab.seen)
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
@@ -68,8 +68,8 @@ async def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
         ({"edited": '{"text": 5}'}, "is not a text"),
         ({"edited": '{"text": "a", "tool": "b"}'}, "tool"),
         ({"edited": "{"}, "not valid JSON"),
-        ({"edited": {"text": "hello"}}, "no usable “edited”"),
-        ({"shown": 5}, "no usable “shown”"),
+        ({"edited": {"text": "hello"}}, "no valid “edited”"),
+        ({"shown": 5}, "no valid “shown”"),
         ({"digest": "0" * 64}, "not the one that was shown"),
     ]
     for changed, told in rows:
@@ -125,7 +125,7 @@ async def test_a_call_that_started_is_not_taken_back_and_the_page_says_so(
     await talk.approve(waiting[0])
     await recorder.entry("send")
     await tab.send(type="take-back", call=str(waiting[0].call_id))
-    await tab.until("Too late to take it back: the call started already.")
+    await tab.until("Too late to withdraw: the call has started.")
     scripted_model.enqueue(text("Done."))
     await talk.decline(waiting[1])
     recorder.let_go("send")
@@ -140,7 +140,7 @@ async def test_while_an_approved_call_has_not_started_its_line_offers_to_take_it
     approval = await Approval.objects.aget(call=call)
     await in_database(decide.approve)(approval.pk, signed_in(bob))
     line = await in_database(fragments.call)(conversation.pk, call.pk)
-    assert "It starts in a moment." in line
+    assert "Starting soon." in line
     assert 'value="take-back"' in line
     await in_database(decide.take_back)(call.pk, signed_in(bob))
     line = await in_database(fragments.call)(conversation.pk, call.pk)

@@ -46,7 +46,7 @@ def test_conversations_are_found_by_title_and_by_nobody_else(bob: User, charlie:
 def test_what_finds_nothing_says_so(bob: User, client: Client) -> None:
     client.force_login(bob)
     for words in ["zzz nothing", '"', "%", "x" * 500]:
-        assert "Nothing has all of these words." in client.get("/find", {"q": words}).content.decode()
+        assert "Nothing contains all of these words." in client.get("/find", {"q": words}).content.decode()
 
 
 def test_it_is_for_those_who_are_signed_in(client: Client) -> None:

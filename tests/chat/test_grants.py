@@ -82,9 +82,9 @@ async def test_revoked_on_the_page_it_asks_again(
 async def test_a_grant_that_is_none_decides_nothing(tab: Tab, waiting: Approval, recorder: Recorder) -> None:
     rows: list[tuple[dict[str, Any], str]] = [
         ({"grant": "{}"}, "Expected an object with exactly"),
-        ({"grant": {"calls": 5}}, "no usable “grant”"),
+        ({"grant": {"calls": 5}}, "no valid “grant”"),
         ({"grant": Scope().as_json}, "needs a bound"),
-        ({"edited": "{}", "shown": ""}, "as it was asked"),
+        ({"edited": "{}", "shown": ""}, "only as requested"),
         ({"digest": "0" * 64}, "not the one that was shown"),
     ]
     for changed, told in rows:

@@ -53,7 +53,7 @@ async def test_what_a_german_page_decides_is_told_models_and_stored_in_english(
     assert "The user declined this call." in str(scripted_model.requests[-1])
     events = str(await in_database(lambda: list(AuditEvent.objects.values_list("data", flat=True)))())
     for stored_text in (events, str(approval.disclosure)):
-        assert "Asked because" in stored_text
+        assert "always needs approval" in stored_text
         assert "Angefragt" not in stored_text
 
 

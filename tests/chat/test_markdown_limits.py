@@ -32,7 +32,7 @@ def test_what_would_take_too_long_is_plain_and_says_so() -> None:
         html = render(text)
         assert escape(text[:100].replace("\r", "")[:5]) in html
         assert html.startswith('<pre tabindex="0">')
-        assert "Shown as plain text: laying it out would take too long." in html
+        assert "Shown as plain text: formatting it would take too long." in html
 
 
 TABLE = "|a" * 2400 + "\n" + "|-" * 2400 + "\n" + "a\n" * 7000

@@ -77,12 +77,12 @@ def test_one_is_added_and_its_key_is_on_no_page(admin: Client) -> None:
         KEY,
     )
     pages = [answer, admin.get("/models/"), admin.get("/models/at/shop")]
-    assert "A key is stored. Left empty, it stays." in words(answer)
+    assert "A key is stored. Leave empty to keep it." in words(answer)
     assert [page for page in pages if KEY in page.content.decode()] == []
 
 
 def test_the_api_that_it_is_asked_by_is_chosen_and_shown(admin: Client) -> None:
-    assert "It is asked by" in words(admin.get("/models/new"))
+    assert "API to use" in words(admin.get("/models/new"))
     admin.post("/models/new", TYPED | {"api": "responses"})
     assert ModelEndpoint.objects.get().api == "responses"
     assert "https://models.example/v1 · Responses API" in words(admin.get("/models/"))
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_said_at_its_field_without_the_key(admin: Client) -> No
     assert answer.status_code == 422
     assert "Expected an address such as https://api.example.com/v1." in words(answer)
     assert "Expected both prices, or none." in words(answer)
-    assert "Type the key once more: no page has it." in words(answer)
+    assert "Enter the key again: pages never show it." in words(answer)
     assert KEY not in answer.content.decode()
     assert not ModelEndpoint.objects.exists()
 
@@ -110,7 +110,7 @@ def test_a_key_that_is_left_empty_stays_until_it_is_forgotten(admin: Client, sho
 
 def test_one_that_conversations_begin_with_is_neither_removed_nor_disabled(admin: Client, shop: ModelEndpoint) -> None:
     admin.post("/models/at/shop/begin")
-    said = "New conversations begin with it: choose another one for that first."
+    said = "It is the default for new conversations: choose another default first."
     assert said in words(admin.post("/models/at/shop/remove"))
     assert said in words(
         admin.post("/models/at/shop", {name: each for name, each in TYPED.items() if name != "enabled"})

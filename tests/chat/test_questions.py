@@ -96,7 +96,7 @@ async def test_stopping_the_run_stops_what_executes_and_nobody_stops_the_call_of
     await soon(lambda: there.log == ["began"], "it has begun")
     other = await in_database(_call_of)(alice)
     await tab.send(type="stop-call", call=str(other.pk))
-    await tab.until("There is no call with this id for you to stop.")
+    await tab.until("There is no call with this id that you can stop.")
     await tab.send(type="stop")
     await talk.settled(Status.UNKNOWN)
     await soon(lambda: there.log == ["began", "cancelled"], "the server has heard of it")
@@ -113,9 +113,9 @@ async def test_the_person_finds_a_question_of_another_conversation_beside_the_pa
     await tab.until("Send answer")
     elsewhere = await in_database(bobs_client.get)("/chat/threads?seen=")
     here = await in_database(bobs_client.get)(f"/chat/threads?current={talk.conversation.pk}&seen=")
-    assert b"Servers ask you" in elsewhere.content
-    assert b"Servers ask you" not in here.content
-    assert re.search(r"<h3>Waiting for you</h3>.*questions of servers: </span>1", here.content.decode(), re.DOTALL)
+    assert b"asks-you" in elsewhere.content
+    assert b"asks-you" not in here.content
+    assert re.search(r"<h3>Waiting for you</h3>.*server questions: </span>1", here.content.decode(), re.DOTALL)
     await answer(bob, await open_question(bob), colour="red")
     await tab.until("Done.")
     assert not await in_database(questions.open_for(bob.pk).exists)()

@@ -52,7 +52,7 @@ def test_its_owner_sees_what_colleagues_will_see_and_shares_it(
 ) -> None:
     page = f"/chat/{theirs.pk}/share"
     before = owner.get(page).content.decode()
-    assert "Share by a link" in before
+    assert "Create link" in before
     assert "Shown &lt;b&gt;words&lt;/b&gt;" in before
     assert "Hidden words" not in before
     assert owner.post(page, {"shared": "1"}).status_code == 302

@@ -82,7 +82,7 @@ def test_a_set_is_made_changed_and_removed_on_its_pages(admin: Client, orders: T
     admin.post(page, {"name": "Office", "description": "Of all", "tools": ["look"]})
     found = ToolSet.objects.get(name="Office")
     assert (found.description, found.tools) == ("Of all", ["look"])
-    assert "may use no tool until their owners choose again" in words(admin.get("/tool-sets/at/Office/remove"))
+    assert "can use no tools until their owners choose again" in words(admin.get("/tool-sets/at/Office/remove"))
     answer = admin.post("/tool-sets/at/Office/remove", follow=True)
     assert "Office was removed." in words(answer)
     assert admin.get("/tool-sets/at/Office").status_code == 404
@@ -104,17 +104,17 @@ def test_what_a_set_cannot_be_is_said_and_nothing_is_saved(admin: Client, orders
 
 def test_a_tool_that_is_not_there_now_can_be_kept_or_left_out(admin: Client, orders: ToolSet) -> None:
     ToolSet.objects.update(tools=["gone", "refund"])
-    assert "Not there now" in words(admin.get("/tool-sets/at/Orders"))
+    assert "Not available now" in words(admin.get("/tool-sets/at/Orders"))
     assert admin.post("/tool-sets/at/Orders", {"name": "Orders", "tools": ["gone"]}).status_code == 302
     assert ToolSet.objects.get().tools == ["gone"]
 
 
 def test_new_conversations_begin_with_the_one_that_is_chosen(admin: Client, orders: ToolSet) -> None:
     answer = admin.post("/tool-sets/begin", {"name": "Orders"}, follow=True)
-    assert "New conversations begin with it from now on." in words(answer)
+    assert "New conversations use it from now on." in words(answer)
     assert tool_sets.default() == orders
     answer = admin.post("/tool-sets/at/Orders/remove")
-    assert (answer.status_code, "choose another one for that first" in words(answer)) == (422, True)
+    assert (answer.status_code, "choose another default first" in words(answer)) == (422, True)
     admin.post("/tool-sets/begin", {"name": ""})
     assert tool_sets.default() is None
 
@@ -166,7 +166,7 @@ def test_a_set_that_was_removed_is_said_on_both_pages_and_stays_until_another_is
     bobs: Client, alice: User, made: Conversation, orders: ToolSet
 ) -> None:
     conversations.change(made, tool_set="Orders")
-    assert "It may use the 1 tool of “Orders”." in words(bobs.get(f"/chat/{made.pk}"))
+    assert "It can use the 1 tool of “Orders”." in words(bobs.get(f"/chat/{made.pk}"))
     tool_sets.remove(orders.pk, signed_in(alice))
     assert "The tool set “Orders” of this conversation was removed" in words(bobs.get(f"/chat/{made.pk}"))
     assert "Orders (removed)" in words(bobs.get(f"/chat/{made.pk}/uses"))
@@ -182,9 +182,9 @@ def test_what_it_asks_about_is_offered_from_what_its_preset_has(
     for page in (f"/chat/{made.pk}", f"/chat/{made.pk}/uses"):
         found = bobs.get(page).content.decode()
         assert ('value="every"' in found, 'value="tools"' in found) == (True, False)
-    assert "It began with the preset “Order desk”" in words(bobs.get(f"/chat/{made.pk}/uses"))
+    assert "It started with the preset “Order desk”" in words(bobs.get(f"/chat/{made.pk}/uses"))
     answer = bobs.post(f"/chat/{made.pk}/change", {"asks": "tools"}, follow=True)
-    assert "It began with a preset that has it ask “risky” at least." in words(answer)
+    assert "It started with a preset that asks “risky” at least." in words(answer)
     assert bobs.post(f"/chat/{made.pk}/uses", USES | {"asks": "tools"}).status_code == 422
     assert strictness.of(made.pk) == "risky"
 
@@ -234,7 +234,7 @@ def test_what_a_preset_cannot_be_is_said_at_its_field(admin: Client, orders: Too
 def test_published_presets_are_cards_where_a_conversation_begins(
     admin: Client, bobs: Client, bob: User, orders: ToolSet
 ) -> None:
-    assert "Begin with" not in words(bobs.get("/"))
+    assert "Start with" not in words(bobs.get("/"))
     admin.post("/presets/new", DESK)
     admin.post("/presets/new", {"name": "Draft", "asks": "tools"})
     shown = words(bobs.get("/"))

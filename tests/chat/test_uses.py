@@ -36,7 +36,7 @@ def held(made: Conversation) -> list[Any]:
 def test_it_is_saved_for_this_conversation_alone(client: Client, bob: User, made: Conversation) -> None:
     assert f"/chat/{made.pk}/uses" in client.get(f"/chat/{made.pk}").content.decode()
     answer = client.post(f"/chat/{made.pk}/uses", TYPED, follow=True)
-    assert "Saved. It holds from the next answer on." in words(answer)
+    assert "Saved. Applies from the next answer." in words(answer)
     assert held(made) == ["Be brief.", 0.5, 300, 5]
     assert conversations.create(bob).instructions == ""
     client.post(f"/chat/{made.pk}/uses", dict.fromkeys(TYPED, ""))
@@ -45,7 +45,7 @@ def test_it_is_saved_for_this_conversation_alone(client: Client, bob: User, made
 
 def test_new_conversations_begin_so_where_that_is_ticked(client: Client, bob: User, made: Conversation) -> None:
     answer = client.post(f"/chat/{made.pk}/uses", TYPED | {"begin_so": "on"}, follow=True)
-    assert "new conversations begin so" in words(answer)
+    assert "to new conversations" in words(answer)
     client.post("/chat/new", {})
     new = Conversation.objects.exclude(pk=made.pk).get()
     assert held(new) == held(made)
@@ -70,10 +70,10 @@ def test_what_does_not_fit_is_said_at_its_field_and_nothing_is_saved(client: Cli
 
 def test_it_says_what_holds_where_a_field_is_empty(client: Client, made: Conversation, settings: Settings) -> None:
     page = words(client.get(f"/chat/{made.pk}/uses"))
-    assert "no temperature, as many tokens of an answer as the model server gives, 18 turns of a run" in page
+    assert "no temperature, no limit on answer tokens, 18 turns per run" in page
     settings.MODEL_TEMPERATURE, settings.MODEL_MAX_TOKENS, settings.MODEL_TURNS = 0.7, 4000, 30
     page = words(client.get(f"/chat/{made.pk}/uses"))
-    assert "temperature 0.7, 4,000 tokens of an answer, 30 turns of a run" in page
+    assert "temperature 0.7, 4,000 tokens per answer, 30 turns per run" in page
 
 
 def test_what_it_asks_about_is_chosen_here_too_and_is_no_default(client: Client, bob: User, made: Conversation) -> None:

@@ -65,7 +65,7 @@ def test_a_call_that_would_do_something_else_does_not_run_and_asks_again(
     assert shown["preview"]["text"] == NOW.text
     assert shown["again"] == {
         "round": 2,
-        "why": "What it would do has changed since you approved it.",
+        "why": "The effect changed after you approved.",
         "before": {"text": BEFORE.text, "table": None, "error": None, "cut": []},
     }
 
@@ -138,7 +138,7 @@ def test_a_second_look_that_takes_too_long_asks_again(
     previews[:] = [BEFORE, hangs]
     call = approved(bob, tool)
     assert not run(call)
-    assert approval_of(call).disclosure["preview"]["error"] == "It took longer than 5 seconds."
+    assert approval_of(call).disclosure["preview"]["error"] == "The preview took longer than 5 seconds."
     assert entered == []
 
 

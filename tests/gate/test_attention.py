@@ -110,7 +110,7 @@ def test_how_an_answer_came_about_is_on_the_decision_and_its_event(bob: User, wa
     assert (data["opened"], data["hurried"]) == (True, False)
     assert data["shownForMs"] == attention.shown_for_ms(decision)
     assert data["shownForMs"] >= 60_000
-    assert attention.words(decision, approval.disclosure) == "Answered 60 s after it was shown."
+    assert attention.words(decision, approval.disclosure) == "Answered in 60 s."
 
 
 @pytest.mark.guarantee("SR-42")
@@ -121,8 +121,8 @@ def test_a_yes_faster_than_it_can_be_read_is_marked_in_plain_words(bob: User, wa
     decision = decided(waiting)
     assert decision.hurried
     assert event(waiting, "call.approved").data["hurried"] is True
-    assert "after it was shown; reading it takes about " in attention.words(decision, approval.disclosure)
-    assert attention.words(decision, approval.disclosure).endswith("Not all of its folded text was opened.")
+    assert "(about " in attention.words(decision, approval.disclosure)
+    assert attention.words(decision, approval.disclosure).endswith("Not all folded text was opened.")
 
 
 def test_a_fast_no_is_not_marked(bob: User, waiting: ToolCall) -> None:
@@ -138,7 +138,7 @@ def test_an_answer_without_a_recorded_display_counts_and_says_so(bob: User, char
     decision = decided(waiting)
     assert (decision.first_shown_at, decision.opened, decision.hurried) == (None, None, False)
     assert event(waiting, "call.approved").data["shownForMs"] is None
-    assert attention.words(decision, approval.disclosure) == "hitlchat has no record of showing it before the answer."
+    assert attention.words(decision, approval.disclosure) == "Not shown by hitlchat before the answer."
 
 
 def test_an_answer_counts_also_where_displays_cannot_be_recorded(bob: User, waiting: ToolCall) -> None:

@@ -120,7 +120,7 @@ def test_what_is_asked_about_again_is_not_answered_together(verdict: Any, bob: U
     say_yes(bob, calls[0])
     previews[:] = [Preview(text="Refunds 9 EUR")]
     assert not run(calls[0])
-    with pytest.raises(NotTogether, match="asked about again"):
+    with pytest.raises(NotTogether, match="asks again"):
         batch.answer([item(call) for call in calls], verdict, signed_in(bob))
     assert [status(call) for call in calls] == [Status.WAITING] * 3
     rows = list(Approval.objects.select_related("call").order_by("pk"))

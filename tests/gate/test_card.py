@@ -70,7 +70,7 @@ def test_of_many_facts_the_first_are_in_sight_and_the_others_counted(bob: User) 
     assert [fact.plain for fact in shown.facts] == many[:3]
     assert [fact.plain for fact in shown.more_facts] == [*many[3:6], "Fact 6U+200B."]
     assert "4 more about the tool" in rendered(call).text
-    assert "Contains a character that cannot be seen, shown here as U+ and a code." in shown.warnings
+    assert "Contains an invisible character, shown as U+ and a code." in shown.warnings
     assert approval_of(call).disclosure["facts"] == [*many[:6], "Fact 6\u200b."]
 
 
@@ -286,7 +286,7 @@ def test_forty_thousand_hidden_characters_make_a_small_card(bob: User, free: Too
     call = ask(bob, free, {"a": "\u200b" * 40_000})
     html = render_to_string("approvals/_card.html", {"card": card.card(approval_of(call)), "over": "ws"})
     assert len(html) < 20_000
-    assert "40,000 characters that cannot be seen" in html
+    assert "40,000 invisible characters" in html
 
 
 @each_row("became", ["succeeded", "failed", "unknown", "executing"])

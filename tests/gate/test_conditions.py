@@ -51,9 +51,9 @@ WRONG = {
     'open("x")': "It would fail: ",
     'args["text"] > 3': "It would fail: TypeError: ",
     'args["amount"].startswith("1")': "It would fail: AttributeError: ",
-    'args["text"]': 'It has to give True or False, and gives "12".',
-    'len(args["text"])': "It has to give True or False, and gives 2.",
-    "None": "It has to give True or False, and gives null.",
+    'args["text"]': 'Expected True or False, not "12".',
+    'len(args["text"])': "Expected True or False, not 2.",
+    "None": "Expected True or False, not null.",
 }
 
 

@@ -37,7 +37,7 @@ def words(html: str) -> str:
 
 def test_the_preview_is_labelled_as_the_tools_own_words(bob: User, previews: list[Any]) -> None:
     _, html = shown(bob, previews, Preview(text="Refunds 129.00 EUR"))
-    label = "The author\u2019s preview of the effect Made by the tool\u2019s own preview code"
+    label = "What it would change Reported by the tool, not verified"
     assert f"{label} Refunds 129.00 EUR" in words(html)
 
 
@@ -218,7 +218,7 @@ def test_the_card_that_asks_again_says_why_and_is_another_card(bob: User, previe
     assert (first.key, second.key) == (first.id, f"{first.id}-2")
     html = render_to_string("approvals/_card.html", {"card": second, "over": "ws"})
     assert f'id="ask-{second.key}"' in html
-    assert "What it would do has changed since you approved it." in words(html)
+    assert "The effect changed after you approved." in words(html)
     assert re.findall("<mark>(.*?)</mark>", html) == ["1", "9"]
     assert second.effect is None
 

@@ -62,7 +62,7 @@ def test_what_was_shown_and_its_digest_stay_and_the_yes_counts(bob: User, waitin
 
 def test_before_the_last_minute_nothing_is_added(bob: User, waiting: ToolCall) -> None:
     deadline = left(waiting, 90)
-    with pytest.raises(editing.NotNow, match="in the last minute of a question, and not before"):
+    with pytest.raises(editing.NotNow, match="only in the last minute of a question"):
         extend(bob, waiting)
     assert fresh(waiting).deadline == deadline
 

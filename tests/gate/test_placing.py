@@ -194,7 +194,7 @@ async def test_pages_and_rest_say_that_it_waits(bob: User, echo: Tool, taken: li
     approval = await crossing(lambda: fresh(call).approval.pk)()
     for path in (f"/approvals/{approval}", f"/history/{call.pk}"):
         answer = await crossing(client.get)(path)
-        assert "It waits for a free worker." in answer.content.decode(), path
+        assert "Waiting for a free worker." in answer.content.decode(), path
     said = (await crossing(client.get)(f"/api/calls/{call.pk}")).json()
     assert (said["status"], said["queuedSince"] is not None) == ("approved", True)
     free(taken)

@@ -110,7 +110,7 @@ def test_a_preview_that_hangs_is_left_alone_after_some_seconds(bob: User, previe
             await asyncio.sleep(0)
         return Preview(text="never")
 
-    assert shown(bob, previews, hangs)["error"] == "It took longer than 5 seconds."
+    assert shown(bob, previews, hangs)["error"] == "The preview took longer than 5 seconds."
 
 
 def test_whoever_stops_asking_stops_the_preview(bob: User, previews: list[Any]) -> None:

@@ -296,7 +296,7 @@ def test_no_grant_counts_in_a_stricter_conversation_and_none_can_be_given_there(
     make(bob, "every")
     call = ask(bob, tool, conversation_id=HERE)
     assert (call.status, again(grant).used) == (Status.WAITING, 0)
-    with pytest.raises(BadGrant, match="This conversation asks about such calls by itself"):
+    with pytest.raises(BadGrant, match="This conversation itself asks about such calls"):
         say_yes(bob, call, grant=Scope(calls=1))
     make(bob, "tools")
     # What was asked there stays a question to which only a plain yes is an answer.

@@ -68,7 +68,7 @@ def test_whoever_is_too_late_is_told_that_the_call_started(bob: User, tool: Tool
 def test_of_a_call_that_ran_it_is_said_how_it_ended(bob: User, tool: Tool, entered: list[ToolCall]) -> None:
     call = approved(bob, tool)
     assert run(call)
-    with pytest.raises(TooLate, match="How it ended: succeeded"):
+    with pytest.raises(TooLate, match="Outcome: succeeded"):
         take_back(call.pk, signed_in(bob))
 
 

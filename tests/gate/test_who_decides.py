@@ -418,9 +418,9 @@ def test_a_group_that_shrank_below_the_quorum_is_said_on_the_card(
     call = ask(bob, tool)
     assert who.stance_of(approval_of(call), signed_in(fay)).stuck == ""
     finance.user_set.remove(_gus)
-    assert "needs 2 people, and 1 may decide" in who.stance_of(approval_of(call), signed_in(fay)).stuck
+    assert "2 people are needed, and only 1 can decide" in who.stance_of(approval_of(call), signed_in(fay)).stuck
     finance.user_set.clear()
-    assert "Nobody may decide it" in who.stance_of(approval_of(call), signed_in(bob)).stuck
+    assert "Nobody can decide" in who.stance_of(approval_of(call), signed_in(bob)).stuck
 
 
 def test_the_rules_are_part_of_what_is_consented_to(alice: User, bob: User, dora: User, tool: Tool) -> None:
@@ -460,7 +460,7 @@ def test_how_fresh_a_sign_in_has_to_be_is_said_in_plain_words(
 ) -> None:
     settings.HITL_FRESH_SIGN_IN_MINUTES = minutes
     call = ask(bob, recording("wipe", risk_level=5))
-    assert who.sentences(approval_of(call)).endswith(f"signed in within {told}")
+    assert who.sentences(approval_of(call)).endswith(f"sign-in within {told}")
     with pytest.raises(SignInAgain, match=f"within {told}$"):
         decide.approve(approval_of(call).pk, Actor(bob.pk, "session"))
 

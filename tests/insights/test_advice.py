@@ -38,7 +38,7 @@ def test_what_is_always_approved_as_asked_could_have_a_condition(subtests: pytes
             found = advice.of_tools([tool("other", yes=3), tool(yes=yes, no=no, edited=edited)])
             assert (found != NONE) == says
             if says:
-                assert found.fact == "refund was approved 20 of 20 times, as it was asked."
+                assert found.fact == "refund was approved 20 of 20 times without changes."
                 assert "condition" in found.then
 
 
@@ -70,7 +70,7 @@ def test_many_hurried_yeses_name_the_tool(subtests: pytest.Subtests) -> None:
         with subtests.test(count=count):
             found = advice.of_times(hurried(count), [tool(hurried=1), tool("send", hurried=count - 1)])
             assert (found != NONE) == says
-            assert not says or found.fact == "3 yeses came faster than their cards can be read, 2 of them to send."
+            assert not says or found.fact == "3 approvals were faster than their cards can be read, 2 of them for send."
 
 
 def test_what_is_risky_and_runs_unasked_should_be_required(subtests: pytest.Subtests) -> None:
@@ -114,7 +114,7 @@ def test_of_nothing_nothing_is_said_but_that() -> None:
         advice.of_cost(Answers(Counter()), []),
     ]
     assert said == [NONE] * 6
-    assert NONE.fact == "Nothing here asks for a change."
+    assert NONE.fact == "Nothing to change."
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_the_card_and_rest_say_whether_the_client_may_pass_on_the_answer(
     client.force_login(bob)
     card = client.get(f"/approvals/{approval_of(call).pk}").content.decode()
     told = client.get(f"/api/approvals/{approval_of(call).pk}").json()["whoDecides"]
-    said = "bob may also answer in the MCP client that asks"
+    said = "bob can also answer in the MCP client that asks"
     assert (said in card, said in told) == (marked, marked)
 
 
@@ -197,7 +197,7 @@ def test_an_administrator_marks_and_unmarks_on_the_page_and_both_are_on_record(
         token.refresh_from_db()
         assert token.attended is (said == "1")
     page = client.get("/mcp-access/tokens").content.decode()
-    assert "Its client is not trusted any more." in page
+    assert "The client is no longer trusted." in page
     assert marks() == [
         ("token.marked_attended", "session", alice.pk, True),
         ("token.unmarked_attended", "session", alice.pk, False),

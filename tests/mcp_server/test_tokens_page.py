@@ -91,13 +91,13 @@ MISTAKES: list[tuple[dict[str, Any], str, str]] = [
     ({"name": ""}, "name", "This field is required."),
     ({"name": "x" * 81}, "name", "at most 80 characters"),
     ({"kind": "root"}, "kind", "root is not one of"),
-    ({"expires": "date"}, "until", "Give the last day"),
+    ({"expires": "date"}, "until", "Enter the last day"),
     ({"expires": "date", "until": "soon"}, "until", "Expected a date such as"),
     ({"expires": "date", "until": "2020-01-01"}, "until", "Expected a day from today to 10 years from now."),
     ({"expires": "date", "until": "9999-12-31"}, "until", "Expected a day from today to 10 years from now."),
     ({"which": "some"}, "tools", "Choose at least one tool"),
     ({"which": "some", "tools": ["gone"]}, "tools", "gone is no longer offered"),
-    ({"which": "some", "tools": ["refund"], "ceiling": "0"}, "tools", "refund is L2, above the ceiling L0."),
+    ({"which": "some", "tools": ["refund"], "ceiling": "0"}, "tools", "refund is L2, above the limit L0."),
     ({"ceiling": "6"}, "ceiling", "6 is not one of"),
     ({"without_elicitation": "allow"}, "without_elicitation", "allow is not one of"),
 ]
@@ -118,7 +118,7 @@ def test_the_list_tells_of_each_token_what_it_can_use_now(page: Client, bob: Use
     tokens.make_mcp(bob, "all", ceiling=4)
     shown = page.get(URL).content.decode()
     assert "1 tool: <code>refund</code>" in shown
-    assert "Chosen, and not to be used now: <code>gone</code>" in shown
+    assert "Chosen, but not available now: <code>gone</code>" in shown
     assert "0 tools, up to" in shown
     assert "(1 now)" in shown
 

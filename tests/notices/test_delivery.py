@@ -114,7 +114,7 @@ def test_a_redirect_is_not_followed(alice: User, inbound: Inbound, other: Inboun
     inbound.status, inbound.headers = 307, {"Location": other.url}
     receiver, _ = webhook(alice, inbound)
     notice = tried_out(receiver, alice)
-    assert (notice.status, notice.trouble) == (307, "It answered with a redirect, and none is followed.")
+    assert (notice.status, notice.trouble) == (307, "The receiver answered with a redirect, which is not followed.")
     assert other.got == []
 
 
@@ -124,7 +124,7 @@ def test_410_switches_a_webhook_off_and_says_why(alice: User, bob: User, inbound
     ask(bob, recording())
     look()
     receiver.refresh_from_db()
-    assert (receiver.enabled, receiver.off_why) == (False, "It answered 410 Gone: it wants no more notices.")
+    assert (receiver.enabled, receiver.off_why) == (False, "The receiver answered 410 Gone: it wants no more notices.")
     assert AuditEvent.objects.filter(name="notice.webhook_gone").count() == 1
     ask(bob, recording("another"))
     look()
@@ -134,7 +134,7 @@ def test_410_switches_a_webhook_off_and_says_why(alice: User, bob: User, inbound
 def test_nothing_is_sent_to_private_addresses_unless_an_administrator_said_so(alice: User, inbound: Inbound) -> None:
     """What an address itself says is refused at once; where a name leads to, when it is sent."""
     for host in ("[::1]", "169.254.169.254"):
-        with pytest.raises(Refused, match="is no public address"):
+        with pytest.raises(Refused, match="is not a public address"):
             webhook(alice, f"https://{host}:{inbound.port}/in", allow_private=False)
     receiver, _ = webhook(alice, f"https://localhost:{inbound.port}/in", allow_private=False)
     notice = tried_out(receiver, alice)
@@ -194,7 +194,7 @@ def test_receivers_that_hang_delay_neither_others_nor_answers(
     assert len(inbound.got) == 1
     assert all(len(each.got) == delivery.MOST_PER_PLACE for each in silent)
     failed = Notice.objects.exclude(trouble="")
-    assert {each.trouble for each in failed} == {"It gave no whole answer within 1 seconds."}
+    assert {each.trouble for each in failed} == {"No complete response within 1 seconds."}
     say_yes(bob, call)
 
 

@@ -69,8 +69,8 @@ def asked_and_told(bob: User, name: str) -> ToolCall:
     [
         ({"RCPT": "550 no such user at 10.0.0.7"}, "The mail server refused the address.", State.GIVEN_UP),
         ({"RCPT": "450 later"}, "The mail server refused the address.", State.DUE),
-        ({"DATA": "554 relay 10.0.0.7 says no"}, "The mail server did not take the mail (code 554).", State.DUE),
-        ({"EHLO": ""}, "The mail server could not be reached, or gave no answer in time.", State.DUE),
+        ({"DATA": "554 relay 10.0.0.7 says no"}, "The mail server did not accept the e-mail (code 554).", State.DUE),
+        ({"EHLO": ""}, "The mail server could not be reached or did not answer in time.", State.DUE),
     ],
 )
 def test_a_mail_server_that_refuses_is_told_in_words_and_tried_again(

@@ -60,8 +60,8 @@ def test_a_revoked_one_opens_nothing(client: Client, alice: User, link: str) -> 
     client.force_login(alice)
     address = f"/people/invitations/{Invitation.objects.get().pk}/revoke"
     assert "for Dora?" in client.get(address).content.decode()
-    assert "opens nothing any more" in client.post(address, follow=True).content.decode()
-    assert "not open any more" in client.post(address, follow=True).content.decode()
+    assert "no longer works" in client.post(address, follow=True).content.decode()
+    assert "no longer works" in client.post(address, follow=True).content.decode()
     assert Client().post(link, NEW).status_code == 410
     assert AuditEvent.objects.filter(name="person.invitation_revoked").count() == 1
 
@@ -71,9 +71,9 @@ def test_the_link_stays_open_after_what_does_not_fit_and_for_whoever_is_signed_i
 ) -> None:
     for changed, said in [
         ({"password": "short"}, "too short"),
-        ({"username": "ALICE"}, "has this name already"),
+        ({"username": "ALICE"}, "This name is taken"),
         ({"username": "a b"}, "Enter a valid username"),
-        ({"username": "al\u0456ce"}, "cannot be seen, or that look like others"),
+        ({"username": "al\u0456ce"}, "are invisible or look like others"),
     ]:
         with subtests.test(changed=changed):
             answer = client.post(link, NEW | changed)
@@ -108,8 +108,8 @@ def test_an_operator_without_a_browser_invites_lists_and_changes_people(alice: U
     for arguments, said in (
         (("role", "nobody", "member"), "nobody named"),
         (("deactivate", "alice"), "only active administrator"),
-        (("reactivate", "bob"), "active already"),
-        (("role", "bob", "member"), "has this role already"),
+        (("reactivate", "bob"), "already active"),
+        (("role", "bob", "member"), "already has this role"),
     ):
         with pytest.raises(CommandError, match=said):
             told(*arguments)

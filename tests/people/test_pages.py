@@ -75,7 +75,7 @@ def test_a_role_is_changed_by_a_second_press_and_not_by_looking(admin: Client, b
     assert "Then Author" in text(asked)
     assert roles.role_of(bob) == Role.MEMBER
     answer = admin.post(f"/people/{bob.pk}/role", {"role": "author", "seen": "member, active"}, follow=True)
-    assert "bob is author from now on." in text(answer)
+    assert "bob is now author." in text(answer)
     assert "are withdrawn" in text(admin.get(f"/people/{bob.pk}/role?role=approver"))
     assert "are withdrawn" not in text(admin.get(f"/people/{bob.pk}/role?role=administrator"))
     assert roles.role_of(bob) == Role.AUTHOR
@@ -85,7 +85,7 @@ def test_a_page_that_shows_what_is_no_longer_so_changes_nothing(admin: Client, b
     for path in ("role", "deactivate", "reactivate"):
         for seen in ({"seen": "author, active"}, {}):
             answer = admin.post(f"/people/{bob.pk}/{path}", {"role": "approver", **seen})
-            assert (answer.status_code, "Nothing was changed" in text(answer)) == (409, True), path
+            assert (answer.status_code, "Review it again." in text(answer)) == (409, True), path
     assert not AuditEvent.objects.exists()
 
 
@@ -93,7 +93,7 @@ def test_oneself_one_cannot_change(admin: Client, alice: User) -> None:
     assert "This is you." in text(admin.get(f"/people/{alice.pk}"))
     assert admin.get(f"/people/{alice.pk}/deactivate").status_code == 302
     answer = admin.post(f"/people/{alice.pk}/deactivate", {"seen": "administrator, active"})
-    assert "Nobody changes their own role" in text(answer)
+    assert "You cannot change your own role" in text(answer)
     alice.refresh_from_db()
     assert alice.is_active
 
@@ -152,10 +152,10 @@ def test_a_name_that_does_not_fit_makes_no_group(subtests: pytest.Subtests, admi
     for name, said in [
         ("", "1 to 80"),
         ("x" * 81, "1 to 80"),
-        ("Role:author", "kept for roles"),
-        ("role :author", "kept for roles"),
-        (" R o le\u00a0: author", "kept for roles"),
-        ("finance", "of this name already"),
+        ("Role:author", "reserved for roles"),
+        ("role :author", "reserved for roles"),
+        (" R o le\u00a0: author", "reserved for roles"),
+        ("finance", "already a group of this name"),
         ("fin\u202eance", "cannot be seen"),
         ("fin\u0430nce", "look like others"),
     ]:

@@ -52,7 +52,7 @@ def test_of_two_administrators_who_turn_on_each_other_one_is_left(way: str, alic
         return lambda: membership.deactivate(other.pk, signed_in(one), "administrator, active")
 
     told = at_once(turn(alice, mira), turn(mira, alice))
-    assert sorted(told) == ["You are not an administrator any more.", "done"]
+    assert sorted(told) == ["You are no longer an administrator.", "done"]
     assert User.objects.filter(is_superuser=True, is_active=True).count() == 1
 
 
@@ -77,7 +77,7 @@ def test_the_second_of_them_waits_for_the_first_and_then_finds_that_they_may_not
         assert thread.is_alive()
         roles.give(mira, Role.MEMBER)
     thread.join(SECONDS)
-    assert told == ["You are not an administrator any more."]
+    assert told == ["You are no longer an administrator."]
     assert connection.vendor == "postgresql"
 
 
@@ -85,7 +85,7 @@ def test_of_those_who_use_one_link_at_once_one_joins(alice: User) -> None:
     _, secret = invitations.invite(Role.AUTHOR, "", signed_in(alice))
     names = ("dora", "emil", "finn")
     told = at_once(*[lambda name=name: invitations.redeem(secret, name, PASSWORD) for name in names])
-    assert sorted(told) == ["This invitation is no longer open."] * 2 + ["done"]
+    assert sorted(told) == ["This invitation no longer works."] * 2 + ["done"]
     assert User.objects.filter(username__in=names).count() == 1
 
 
@@ -95,5 +95,5 @@ def test_of_two_who_choose_the_same_name_one_gets_it_and_the_other_may_choose_ag
         lambda secret=secret, name=name: invitations.redeem(secret, name, PASSWORD)
         for secret, name in zip(secrets, ("Dora", "dora"), strict=True)
     ])  # fmt: skip
-    assert sorted(told) == ["Somebody here has this name already.", "done"]
+    assert sorted(told) == ["This name is taken.", "done"]
     assert sum(invitations.find(secret) is not None for secret in secrets) == 1

@@ -43,7 +43,7 @@ def test_a_page_says_everything_about_a_function(author: Client, offer: Offer) -
     page = author.get("/studio/project/refund").content.decode()
     assert "published: agents may call it" in page
     assert "tests.project_tools.test_pages.refund" in page
-    assert "Asks unless the condition below" in page
+    assert "Asks when the condition below" in page
     assert "&lt;b&gt;money&lt;/b&gt;" in page
     assert 'data-level="3"' in page
     assert "<form" not in page.partition("<main")[2]
@@ -67,7 +67,7 @@ def test_a_function_whose_name_is_taken_is_shown_as_not_offered(
     tool(risk=3)(refund)
     offer()
     page = author.get("/studio/project/refund").content.decode()
-    assert "<b>Not offered.</b> Another tool has the name refund: Tool Studio, version 1" in page
+    assert "<b>Not offered.</b> Another tool is called refund: Tool Studio, version 1" in page
 
 
 def test_a_page_says_when_another_version_is_in_force(author: Client, offer: Offer) -> None:
@@ -76,7 +76,7 @@ def test_a_page_says_when_another_version_is_in_force(author: Client, offer: Off
     Tool.objects.update(definition_hash="e" * 64)
     assert "Another version is in force" in author.get("/studio/project/refund").content.decode()
     Tool.objects.all().delete()
-    assert "not been put into the catalog yet" in author.get("/studio/project/refund").content.decode()
+    assert "is not in the catalog yet" in author.get("/studio/project/refund").content.decode()
 
 
 def test_the_list_has_all_of_them_and_says_how_to_get_the_first(author: Client, offer: Offer) -> None:

@@ -59,7 +59,7 @@ async def test_an_async_function_is_stopped_and_has_failed(bob: User, offer: Off
 
     await in_db(offer)()
     call = await becomes(await begin(bob, "slow"), Status.FAILED)
-    assert call.error["message"].startswith("It took longer than 0.1 s and was stopped there.")
+    assert call.error["message"].startswith("It took longer than 0.1 s and was stopped.")
     assert reached == ["begun"]
 
 

@@ -60,7 +60,7 @@ def test_it_is_for_administrators_alone(client: Client, bob: User) -> None:
 
 
 def test_verifying_tells_how_far_it_is_and_what_was_found_goes_on_record(admin: Client, story: ToolCall) -> None:
-    assert "Not verified on this page yet." in text_of(admin)
+    assert "Not verified yet." in text_of(admin)
     answer = admin.post("/record/verify", headers={"Accept": LINES})
     lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
     assert lines == [{"done": 1, "of": 2}, {"done": 2, "of": 2}, {"whole": True}]
@@ -101,9 +101,9 @@ def test_days_at_the_ends_of_time_are_refused_or_answered(
 
 def test_it_says_loudly_that_events_wait_too_long_for_their_seal(admin: Client) -> None:
     happen(1)
-    assert "Events have waited for their seal" not in text_of(admin)
+    assert "Events have waited " not in text_of(admin)
     with time_machine.travel(AuditEvent.objects.earliest("id").at + timedelta(seconds=40), tick=False):
-        assert "Events have waited for their seal for 40 s." in text_of(admin)
+        assert "Events have waited 40 s to be sealed." in text_of(admin)
         # What another test had it look for counts for some seconds more.
         until(lambda: admin.get("/readyz").json()["record"]["overdue"], "the server says that its record is overdue")
         assert round(admin.get("/readyz").json()["record"]["oldestUnsealedSeconds"]) == 40

@@ -38,30 +38,30 @@ def test_what_is_off_is_not_granted(raw: Any) -> None:
 
 def test_a_person_reads_what_the_tool_can_do() -> None:
     assert parse(FULL).sentences() == [
-        "It can reach a.example and b.example:8443.",
-        "It can read and change the data it keeps (store).",
-        "It can read the clock.",
+        "Can reach a.example and b.example:8443.",
+        "Can read and change its own stored data.",
+        "Can read the clock.",
     ]
-    assert parse({"destructive": True}).sentences() == ["It can destroy what cannot be brought back."]
+    assert parse({"destructive": True}).sentences() == ["Can permanently delete data."]
 
 
 @each_row(
     "raw, sentence",
     [
         ({"fetch": {"mode": "public", "methods": ["get"]}},
-         "It can read from any public host on the internet, over https."),
+         "Can read from any public host on the internet, over https."),
         ({"fetch": {"mode": "open", "hosts": ["http://intranet"]}},
-         "It can reach any public host on the internet, at any port, and http://intranet."),
-        ({"files": {"mode": "read", "folder": "notes"}}, "It can read the files in the folder notes."),
+         "Can reach any public host on the internet, at any port, and http://intranet."),
+        ({"files": {"mode": "read", "folder": "notes"}}, "Can read the files in the folder notes."),
         ({"files": {"mode": "write", "folder": "notes"}},
-         "It can read, write and delete the files in the folder notes."),
+         "Can read, write and delete the files in the folder notes."),
         ({"email": {"to": ["@example.com", "a@b.example"]}},
-         "It can send e-mail to anyone at example.com and a@b.example."),
-        ({"email": {"to": ["*"]}}, "It can send e-mail to anyone."),
-        ({"webhook": {"targets": ["B_URL", "A_URL"]}}, "It can send data to the address kept in A_URL and B_URL."),
-        ({"secrets": True}, "It can read its secrets."),
-        ({"random": True}, "It can use chance."),
-        ({"sleep": True}, "It can wait for some seconds."),
+         "Can send e-mail to anyone at example.com and a@b.example."),
+        ({"email": {"to": ["*"]}}, "Can send e-mail to anyone."),
+        ({"webhook": {"targets": ["B_URL", "A_URL"]}}, "Can send data to the address stored in A_URL and B_URL."),
+        ({"secrets": True}, "Can read its secrets."),
+        ({"random": True}, "Can use random numbers."),
+        ({"sleep": True}, "Can wait for some seconds."),
     ],
     ids=str,
 )  # fmt: skip

@@ -129,7 +129,7 @@ def test_a_name_is_given_once_and_a_tool_has_fifty_at_most(half: Tool) -> None:
     with pytest.raises(AuthoringError, match="at most 50"):
         cases.add(half, Case("one more", {}))
     TestCase.objects.filter(name="case 49").delete()
-    with pytest.raises(AuthoringError, match="named 'case 1' already"):
+    with pytest.raises(AuthoringError, match="already a test named 'case 1'"):
         cases.add(half, Case("case 1", {}))
 
 
@@ -146,7 +146,7 @@ def test_the_page_adds_runs_and_deletes(author: Client, make_tool: MakeTool) -> 
     assert author.post(f"{PAGE}/run")["Location"] == PAGE
     page = text(author.get(PAGE))
     assert "1 of 2 passed" in page
-    assert "The result is another." in page
+    assert "The result differs." in page
     wrong = TestCase.objects.get(name="wrong")
     assert author.post(f"{PAGE}/{wrong.pk}/delete")["Location"] == PAGE
     assert "1 of 1 passed" in text(author.get(PAGE))

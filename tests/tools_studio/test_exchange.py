@@ -127,7 +127,7 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     "an empty list": (file(), "tools: It is empty"),
     "tools as an object": (file(tools={}), "tools: Expected a list"),
     "too many tools": (file(*[{}] * 201), "tools: At most 200, not 201"),
-    "an unknown key": (file({}, evil=1), "evil: It is not known here"),
+    "an unknown key": (file({}, evil=1), "evil: Unknown."),
     "a tool that is none": (file(tools=[1]), "tools[0]: Expected an object"),
     "a tool with nothing": (file(tools=[{}]), "tools[0].name: It is missing"),
 }  # fmt: skip
@@ -139,7 +139,7 @@ def test_a_file_that_is_none_is_refused_with_the_reason(content: str | bytes, sa
 
 
 TOOLS: dict[str, tuple[dict[str, Any], str]] = {
-    "an unknown key": ({"published": True}, "tools[0].published: It is not known here."),
+    "an unknown key": ({"published": True}, "tools[0].published: Unknown."),
     "a number for code": ({"code": 1}, "tools[0].code: Expected a text."),
     "a text for capabilities": ({"capabilities": "all"}, "tools[0].capabilities: Expected an object."),
     "an unknown capability": ({"capabilities": {"root": True}}, "tools[0].capabilities: root: unknown capability"),
@@ -153,19 +153,19 @@ TOOLS: dict[str, tuple[dict[str, Any], str]] = {
     "a tag of another type": ({"tags": [1]}, "tools[0].tags[0]: Expected a text."),
     "an unknown category": ({"category": "Evil"}, "tools[0].category: Expected one of"),
     "a path for a name": ({"name": "../../etc/passwd"}, "tools[0].name: Use 1 to 64 letters"),
-    "a name with NUL": ({"name": "a\x00b"}, "tools[0].name: It contains a character that cannot be kept"),
+    "a name with NUL": ({"name": "a\x00b"}, "tools[0].name: Contains a character that cannot be stored"),
     "an empty name": ({"name": ""}, "tools[0].name: Use 1 to 64 letters"),
     "a name without end": ({"name": "a" * 100_000}, "tools[0].name: Use 1 to 64 letters"),
     "a name with a line end": ({"name": "echo\n"}, "tools[0].name: Use 1 to 64 letters"),
     "a group with a path": ({"group": "../tools"}, "tools[0].group: Use 1 to 64 letters"),
-    "a lone surrogate": ({"code": "\ud800"}, "tools[0].code: It contains a character that cannot be kept"),
+    "a lone surrogate": ({"code": "\ud800"}, "tools[0].code: Contains a character that cannot be stored"),
     "a lone surrogate in a key": ({"example": {"\udfff": 1}}, "tools[0].example: A key contains a character"),
     "code that does not parse": ({"code": "def run(:"}, "tools[0].code: Line 2: expected complete Python"),
     "code without run": ({"code": "x = 1"}, "tools[0].code"),
     "a prompt with a wrong field": ({"promptTemplate": "{args.nope}"}, "tools[0].promptTemplate"),
     "a secret that is told": (
         {"variables": [{"name": "KEY", "secret": True, "value": "abcdefgh"}]},
-        "tools[0].variables[0].value: A secret has no place in a file",
+        "tools[0].variables[0].value: A file must not contain secrets",
     ),
     "a variable of hitlchat itself": (
         {"variables": [{"name": "KEY", "secret": True, "value": "${SECRET_KEY}"}]},
@@ -176,7 +176,7 @@ TOOLS: dict[str, tuple[dict[str, Any], str]] = {
     "too many variables": ({"variables": [{"name": "A"}] * 21}, "tools[0].variables: At most 20, not 21."),
     "a test without a name": ({"testCases": [{"name": ""}]}, "tools[0].testCases[0].name: It is empty."),
     "a test twice": (
-        {"testCases": [{"name": "a"}] * 2}, "tools[0].testCases[1].name: There is a test named 'a' already.",
+        {"testCases": [{"name": "a"}] * 2}, "tools[0].testCases[1].name: There is already a test named 'a'.",
     ),
     "a test that expects nothing known": (
         {"testCases": [{"name": "a", "expectation": "works"}]}, "tools[0].testCases[0].expectation: Expected one of",
@@ -320,7 +320,7 @@ def test_a_replaced_tool_keeps_its_secrets_and_its_tests(alice: User, make_tool:
     cases.add(tool, Case("mine", {}))
     fields = {"code": ECHO + "#\n", "variables": [{"name": "KEY", "secret": True}], "testCases": [{"name": "theirs"}]}
     (step,) = importing.plan(exchange.read(file(fields)), "replace").steps
-    assert any("keeps the secrets that are stored here: KEY" in note for note in step.notes)
+    assert any("keeps the stored secrets KEY" in note for note in step.notes)
     imported(file(fields), alice, "replace")
     kept = spec.stored_variables(Script.objects.get())
     assert kept["KEY"].fingerprint
@@ -355,7 +355,7 @@ def test_tests_that_would_be_too_many_together_keep_all_of_it_out(alice: User, m
     for n in range(30):
         cases.add(tool, Case(f"mine {n}", {}))
     wanted = [{"name": f"theirs {n}"} for n in range(30)]
-    with pytest.raises(BadFile, match=r"tools\[1\].*over 50 tests"):
+    with pytest.raises(BadFile, match=r"tools\[1\].*more than 50 tests"):
         imported(file({"name": "other"}, {"name": "tool_0", "title": "New", "testCases": wanted}), alice, "replace")
     assert (Tool.objects.count(), TestCase.objects.count(), Tool.objects.get().title) == (1, 30, "")
 
@@ -367,7 +367,7 @@ def test_a_file_that_was_changed_after_its_export_is_told_apart(alice: User, mak
     changed["tools"][0]["code"] += "# slipped in\n"
     notes = [importing.plan(exchange.read_document(each), "rename").steps[0].notes for each in (document, changed)]
     assert notes[0] == ()
-    assert any("changed after its export" in note for note in notes[1])
+    assert any("Changed after its export" in note for note in notes[1])
 
 
 def test_an_import_that_is_no_longer_what_was_shown_does_nothing(alice: User, make_tool: MakeTool) -> None:

@@ -64,7 +64,7 @@ def test_the_plan_has_what_is_written_first_and_what_is_the_same_folded(author: 
     ]})  # fmt: skip
     plan = author.post(IMPORT, {"text": content, "on_conflict": "leave"})
     assert [step.name for step in plan.context["plan"].shown] == ["new", "other"]
-    assert "1 tool is the same as here" in text(plan)
+    assert "1 tool is unchanged" in text(plan)
 
 
 def test_an_export_of_nothing_or_of_what_is_not_there_is_refused(author: Client, make_tool: MakeTool) -> None:
@@ -85,13 +85,13 @@ def test_an_import_shows_first_what_it_would_do(author: Client, make_tool: MakeT
     page = author.post(IMPORT, {"file": uploaded(content), "on_conflict": "replace"})
     said = text(page)
     assert "1 new, 1 replaced" in said
-    assert "Replaces the one here" in said
+    assert "Replaces the existing tool" in said
     assert "# &lt;b&gt;new&lt;/b&gt;" in said
-    assert "It can read and change the data it keeps (store)." in said
+    assert "Can read and change its own stored data." in said
     assert "The file says “Never ask”" in said
     assert Tool.objects.count() == 1
     done = author.post(IMPORT, hidden(page))
-    assert "1 new, 1 replaced. None was published" in text(done)
+    assert "1 new, 1 replaced. None are published" in text(done)
     assert {tool.name: (tool.published, tool.hitl_mode) for tool in Tool.objects.all()} == {
         "old": (False, "REQUIRED"), "new": (False, "REQUIRED"),
     }  # fmt: skip
@@ -121,7 +121,7 @@ def test_what_was_shown_is_what_is_done_or_nothing(author: Client, make_tool: Ma
 @each_row(
     "content, said",
     [
-        (b"", "Choose a file, or paste"),
+        (b"", "Choose a file or paste"),
         (b"{", "The file is not JSON"),
         ("{}".encode("utf-16"), "not UTF-8 text"),
         (b" " * (10 * 2**20), "The file is larger than 1.5 MiB, the most that is accepted"),
@@ -179,5 +179,5 @@ def test_a_document_is_shown_with_its_sections_and_no_markup_of_its_own() -> Non
 def test_what_is_pasted_and_too_large_for_a_form_is_refused_in_words(author: Client) -> None:
     page = author.post(IMPORT, {"text": file({"name": "a", "code": "#" * (3 * 2**20)})})
     assert page.status_code == 400
-    assert "too large for a form" in text(page)
+    assert "larger than 2 MiB" in text(page)
     assert not Tool.objects.exists()

@@ -70,7 +70,7 @@ def test_a_condition_that_was_saved_before_is_no_hindrance(author: Client, make_
 def test_another_condition_alone_is_confirmed_in_a_box_that_says_so(author: Client, conditional: Tool) -> None:
     shown = author.get("/studio/tools/echo").content.decode()
     assert 'data-condition="True"' in shown
-    assert ("Where it is true the call asks" in shown, "Asks unless" in shown) == (True, False)
+    assert ("If it is true, the call needs approval" in shown, "Asks unless" in shown) == (True, False)
     page = save(author, **DECIDES, condition="False").content.decode()
     assert "Confirm it below" in page
     box = page[page.index("data-lower") :].partition("</label>")[0]
@@ -99,7 +99,7 @@ def test_a_secret_is_kept_and_never_shown_again(author: Client, make_tool: MakeT
     assert save(author, **rows(("SHOP_KEY", "secret", "open sesame"), ("CITY", "plain", "Oslo"))).status_code == 302
     page = author.get("/studio/tools/echo").content.decode()
     assert "open sesame" not in page
-    assert "Kept; type a new one to replace it" in page
+    assert "Stored; type a new one to replace it" in page
     assert 'value="Oslo"' in page
     assert save(author, **rows(("SHOP_KEY", "secret", ""), ("CITY", "plain", "Rome"))).status_code == 302
     resolved = resolve(spec.stored_variables(tool.script).values())
@@ -120,7 +120,7 @@ def test_a_secret_that_was_typed_comes_back_sealed_with_an_error(author: Client,
     assert page.status_code == 422
     shown = page.content.decode()
     assert "open sesame" not in shown
-    assert "is no name for a variable" in shown
+    assert "is not a valid variable name" in shown
     assert 'value="no name"' in shown
     again = rows(("SHOP_KEY", "secret", "")) | {"variable-sealed": [page.context["form"].rows[0].sealed]}
     assert save(author, **again).status_code == 302

@@ -219,7 +219,7 @@ def test_what_is_only_doubtful_is_shown_and_does_not_count_as_wrong(
     page = author.post("/studio/inspect", {"name": "t", "code": code}).content.decode()
     assert "data-doubt" in page
     assert "data-finding" not in page
-    assert "nothing wrong, but look at this" in page
+    assert "No problems found, but check this" in page
     tried(make_tool("echo", code=code, published=False), alice, x=1.5)
     author.post("/studio/tools/echo/publish", {"published": "yes"})
     assert Tool.objects.get().published
@@ -281,13 +281,13 @@ def test_saving_a_published_tool_says_that_it_left_the_catalog_and_what_was_with
     author: Client, make_tool: MakeTool
 ) -> None:
     make_tool("echo")
-    assert "takes it out of the catalog" in author.get("/studio/tools/echo").content.decode()
+    assert "takes the tool out of the catalog" in author.get("/studio/tools/echo").content.decode()
     author.post("/studio/tools/echo/test", {"arg-text": "hi"})
     shown = author.post("/studio/tools/echo", FORM | {"code": ECHO + "# other\n"}, follow=True).content.decode()
-    assert "Agents can no longer call it until a test has passed and it is published again." in shown
-    assert "1 call that was open was withdrawn." in shown
+    assert "Agents can call the tool again once a test has passed and you publish it." in shown
+    assert "1 open call was withdrawn." in shown
     shown = author.post("/studio/tools/echo", FORM | {"code": ECHO + "# one more\n"}, follow=True).content.decode()
-    assert "Agents can no longer call it" not in shown
+    assert "Agents can call the tool again once" not in shown
 
 
 # -- Beginning a tool ------------------------------------------------------------------------------------------------

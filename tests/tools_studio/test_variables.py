@@ -101,7 +101,7 @@ def test_the_operator_may_name_what_tools_may_refer_to() -> None:
 @each_row(
     "variable, said",
     [
-        (Value("shop key", "x", secret=False), "no name"),
+        (Value("shop key", "x", secret=False), "not a valid variable name"),
         (Value("SHOP_KEY", "short"), "at least 6 characters"),
         (Value("NOTE", "x" * 4001, secret=False), "4,000"),
         (Value("NOTE", "a\x00b", secret=False), "U+0000"),

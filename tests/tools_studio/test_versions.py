@@ -119,7 +119,7 @@ def test_restoring_a_version_that_asked_less_often_asks_first(make_tool: MakeToo
     page = author.post(f"{PAGE}/1/restore")
     assert page.status_code == 422
     assert "Reduce human oversight?" in text(page)
-    assert "asks less than the tool does now" in text(author.get(f"{PAGE}/1..2"))
+    assert "asks less often than the tool does now" in text(author.get(f"{PAGE}/1..2"))
     assert Tool.objects.get().hitl_mode == "REQUIRED"
     assert author.post(f"{PAGE}/1/restore", {"confirm_lowering": "on"}).status_code == 302
     assert Tool.objects.get().hitl_mode == "DISABLED"

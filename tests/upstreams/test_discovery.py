@@ -117,7 +117,7 @@ def test_a_known_tool_whose_entry_cannot_be_read_is_not_offered_until_it_can(
     take_in(server, Listing((listed("other"),), unread=(Unread("echo", "inputSchema: Field required"),)))
     found = row(server)
     assert (found.state, published(), status(call)) == (ToolState.UNFIT, set(), Status.WITHDRAWN)
-    assert found.reason == "What its server lists for it cannot be read: inputSchema: Field required."
+    assert found.reason == "The server's definition of the tool cannot be read: inputSchema: Field required."
     take_in(server, ECHO)
     assert (row(server).state, published()) == (ToolState.EXPOSED, {"shop_echo"})
 

@@ -59,7 +59,7 @@ def test_what_of_a_list_could_not_be_read_is_named(alice: User, shop: UpstreamSe
     take_in(shop, Listing((listed("echo"),), cut="the server's pages run in a circle", unread=unread))
     page = of(alice).get(DRAWER).content.decode()
     assert (
-        "Its list is incomplete: the server&#x27;s pages run in a circle; entries that cannot be read: broken" in page
+        "The list is incomplete: the server&#x27;s pages run in a circle; entries that cannot be read: broken" in page
     )
     assert "other" in lines(of(alice).get(LINES).content.decode())
 
@@ -104,7 +104,7 @@ def test_the_words_of_a_ceiling_say_what_it_would_keep_out(alice: User, shop: Up
     expose(alice, shop)
     assert {each.risk_inherent for each in ComposedTool.objects.all()} == {5}
     page = seen(alice)
-    assert "2 tools above it stay out, 1 selected now among them." in page
+    assert "2 tools above it stay out, including 1 selected now." in page
     assert '<p data-ceiling-words="5">Every level may be exposed.</p>' in page
 
 
@@ -117,7 +117,7 @@ def test_what_a_ceiling_keeps_out_is_counted_apart_from_what_changed(
     exposure.change("both", 1, signed_in(alice))
     page = seen(alice)
     assert numbers(page) == "0 of 2 exposed 0 ask every time 2 ticked but above L1"
-    assert "Nothing now: 2 are ticked but above L1." in page
+    assert "None now: 2 are ticked but above L1." in page
     assert "of 2 selected, 2 of them above L1" in page
     take_in(shop, listing(echo="Something else.", other="Say something else instead."))
     assert "1 ticked but above L1 1 changed, withheld" in numbers(seen(alice))
@@ -126,7 +126,7 @@ def test_what_a_ceiling_keeps_out_is_counted_apart_from_what_changed(
 def test_a_server_that_was_never_reached_counts_nothing(alice: User) -> None:
     somewhere(alice)
     page = seen(alice)
-    assert "not reached so far" in page
+    assert "not reached yet" in page
     assert "0 of 0" not in page
 
 
@@ -168,7 +168,7 @@ def test_a_tool_that_cannot_be_exposed_says_why(alice: User, shop: UpstreamServe
 def test_suspicious_texts_stand_beside_the_tool_with_their_place(alice: User, shop: UpstreamServer) -> None:
     take_in(shop, listing(echo=POISONED))
     page = seen(alice, LINES)
-    assert "Its texts are suspicious" in page
+    assert "Suspicious texts" in page
     assert "<code>/description</code>" in page
     assert "&lt;IMPORTANT&gt;" in page
     assert "I read the warnings" in page
@@ -192,7 +192,7 @@ def test_more_than_a_hundred_tools_come_in_pieces(alice: User) -> None:
     assert (lines(first)[0], len(lines(first))) == ("tool_000", 100)
     assert "4 of 104 are not shown" in first
     assert "Apply, and select 3 more" in first
-    assert "1 of them has suspicious texts" in first
+    assert "1 has suspicious texts" in first
     assert len(lines(seen(alice, LINES, **{"from": 100}))) == 4
     assert len(lines(seen(alice, LINES, most=104))) == 104
 
@@ -219,7 +219,7 @@ def test_tools_are_found_by_any_of_their_words_and_narrowed_to_what_needs_a_look
     for words, fit in finds.items():
         assert lines(seen(alice, f"{DRAWER}/list", find=words, server="shop")) == fit, words
     assert lines(seen(alice, f"{DRAWER}/list", show="exposed")) == ["echo", "lenient"]
-    assert "No tool fits" in seen(alice, f"{DRAWER}/list", find="nowhere to be found")
+    assert "No tool matches" in seen(alice, f"{DRAWER}/list", find="nowhere to be found")
 
 
 @pytest.mark.servers("the SQL differs between the databases")
@@ -243,5 +243,5 @@ def test_a_server_that_is_away_says_that_its_tools_are_in_no_catalog(alice: User
     expose(alice, shop)
     servers.enable(shop.pk, enabled=False, actor=signed_in(alice))
     page = seen(alice, server="shop")
-    assert "Its tools are in no catalog until it answers, and it is disabled." in page
+    assert "Its tools are not in the catalog: the server is disabled." in page
     assert "<span>away</span>" in page

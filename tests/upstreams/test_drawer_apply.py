@@ -75,13 +75,13 @@ def test_what_changed_since_the_page_was_made_is_refused(alice: User, shop: Upst
     seen = wish(row(shop), exposed=True)
     take_in(shop, listing(echo="Something else altogether.", other="Say something else instead."))
     answer = refused(alice, seen, wish(row(shop, "other"), exposed=True))
-    assert "It has changed since you looked at it." in answer
+    assert "The tool has changed since you reviewed it." in answer
     assert f'data-stamp="{stamp(row(shop))}"' in answer
-    assert "Your changes of it were taken back." in answer
+    assert "Your changes to it were undone." in answer
     gone = wish(row(shop, "other"), exposed=True)
     take_in(shop, listing(echo="Something else altogether."))
     ComposedTool.objects.filter(name="other").delete()
-    assert "1 tool is not there any more" in refused(alice, gone)
+    assert "1 tool no longer exists" in refused(alice, gone)
 
 
 def test_lowering_oversight_is_asked_about_and_a_yes_counts_for_exactly_that(alice: User, shop: UpstreamServer) -> None:
@@ -89,8 +89,8 @@ def test_lowering_oversight_is_asked_about_and_a_yes_counts_for_exactly_that(ali
     expose(alice, shop, "other")
     never, policies = wish(row(shop), hitl_mode="DISABLED"), wish(row(shop), hitl_mode="CONDITIONAL")
     question = asked(alice, never, confirmed="0" * 64)
-    assert "asks every time now, and then never asks" in question
-    assert "L5 tools among them" in question
+    assert "asked every time and will never ask" in question
+    assert "These include L5 tools" in question
     yes = confirms(question)
     # Not for more tools, nor for another rule.
     more = asked(alice, never, wish(row(shop, "other"), hitl_mode="DISABLED"), confirmed=yes)
@@ -104,10 +104,10 @@ def test_exposing_what_never_asks_and_changing_its_rule_are_asked_about_too(alic
     new = asked(alice, wish(row(shop), exposed=True, hitl_mode="CONDITIONAL", condition="True"))
     send(alice, wish(row(shop), exposed=True, hitl_mode="CONDITIONAL", condition="True"), confirmed=confirms(new))
     rule = asked(alice, wish(row(shop), condition="False"))
-    assert "is left to policies with another condition" in rule
+    assert "will ask under another condition" in rule
     send(alice, wish(row(shop), condition="False"), confirmed=confirms(rule))
     send(alice, wish(row(shop), exposed=False))
-    assert "is exposed again and is left to policies" in asked(alice, wish(row(shop), exposed=True))
+    assert "will be exposed again and leave it to policies" in asked(alice, wish(row(shop), exposed=True))
 
 
 def test_a_tool_above_the_ceiling_is_refused_until_that_is_raised(alice: User, shop: UpstreamServer) -> None:
@@ -128,14 +128,14 @@ def test_a_higher_ceiling_asks_about_what_comes_back_and_does_not_ask_every_time
     before = everything()
     question = offer(alice, "both", 5, "both", 1)
     assert "<b>echo</b>" in question
-    assert "is exposed again and never asks" in question
+    assert "will be exposed again and never ask" in question
     assert "<b>other</b>" not in question
     assert '<option value="5" selected>' in question
     # Nor is the yes one for another rule.
     exposure.apply([Change(row(shop).pk, hitl_mode="CONDITIONAL")], signed_in(alice))
     before = everything()
     other = offer(alice, "both", 5, "both", 1, confirmed=confirms(question))
-    assert "is exposed again and is left to policies" in other
+    assert "will be exposed again and leave it to policies" in other
     assert everything() == before
     assert applied(offer(alice, "both", 5, "both", 1, confirmed=confirms(other))) == 1
     assert row(shop).state == ToolState.EXPOSED
@@ -148,8 +148,8 @@ def test_settings_that_somebody_else_changed_meanwhile_are_not_overwritten(alice
         exposure.apply([first], signed_in(alice))
         assert "alice changed this meanwhile." in refused(alice, stale)
     answer = refused(alice, stale, wish(row(shop, "other"), exposed=True))
-    assert "alice changed this meanwhile. Look at it once more." in answer
-    assert "1 tool needs another look" in answer
+    assert "alice changed this meanwhile. Review it again." in answer
+    assert "review 1 tool again" in answer
     assert f'data-stamp="{stamp(row(shop))}"' in answer
     assert applied(send(alice, wish(row(shop), exposed=True, alias="tell"))) == 1
 
@@ -160,7 +160,7 @@ def test_one_bad_change_keeps_all_from_being_made_and_each_reason_stands_with_it
     echo, other = row(shop), row(shop, "other")
     bad = {"alias": "has spaces", "condition": "args.text ==", "prompt_template": "{args.nothing}"}
     answer = refused(alice, wish(echo, exposed=True), wish(other, exposed=True, hitl_mode="CONDITIONAL", **bad))
-    assert "1 tool needs another look" in answer
+    assert "review 1 tool again" in answer
     assert f'data-problem-for="{other.pk}"' in answer
     assert f'data-problem-for="{echo.pk}"' not in answer
     for field in bad:
@@ -185,7 +185,7 @@ def test_a_look_at_what_is_typed_finds_what_applying_it_would_and_changes_nothin
     make_tool("refund_order")
     before = everything()
     pair = [wish(row(shop, name), exposed=True, alias="same") for name in ("echo", "other")]
-    assert send(alice, *pair, path=CHECK).count("what another tool is to be called now") == 2
+    assert send(alice, *pair, path=CHECK).count("new alias") == 2
     alike = send(alice, wish(row(shop), exposed=True, alias="Refund-0rder"), path=CHECK)
     assert "looks like “refund_order”, the name of another tool" in alike
     fine = send(alice, wish(row(shop), exposed=True, alias="say"), path=CHECK)
@@ -214,7 +214,7 @@ def test_what_no_page_of_ours_sends_is_a_bad_request(
 def test_a_form_changes_no_tools_of_another_server(alice: User, shop: UpstreamServer) -> None:
     take_in(somewhere(alice, name="other"), listing(strange="s"))
     strange = ComposedTool.objects.get(name="strange")
-    assert "1 tool is not there any more" in refused(alice, wish(strange, exposed=True))
+    assert "1 tool no longer exists" in refused(alice, wish(strange, exposed=True))
 
 
 def test_lines_that_nobody_filled_in_are_no_changes(alice: User, shop: UpstreamServer) -> None:
@@ -233,7 +233,7 @@ def test_lines_that_nobody_filled_in_are_no_changes(alice: User, shop: UpstreamS
 def test_a_form_is_sent_and_shown_again_without_scripts(alice: User, shop: UpstreamServer) -> None:
     bad = of(alice).post(FORM, wish(row(shop), exposed=True, alias="has spaces")).content.decode()
     assert "<h1>Servers</h1>" in bad
-    assert "Nothing was applied: 1 tool needs another look." in bad
+    assert "Nothing was applied: review 1 tool again." in bad
     assert 'value="has spaces"' in bad
     assert '<dialog class="drawer"' in bad
     good = of(alice).post(FORM, wish(row(shop), exposed=True, alias="say"))
@@ -249,7 +249,7 @@ def test_all_exposed_tools_ask_every_time_after_one_press(alice: User, shop: Ups
     expose(alice, shop, "other", hitl_mode="CONDITIONAL", condition="True")
     assert "2 tools ask every time now." in send(alice, path=f"{DRAWER}/require")
     assert set(Tool.objects.filter(composed__isnull=False).values_list("hitl_mode", flat=True)) == {"REQUIRED"}
-    assert "All exposed tools ask every time already." in send(alice, path=f"{DRAWER}/require")
+    assert "All exposed tools already ask every time." in send(alice, path=f"{DRAWER}/require")
 
 
 def test_the_rest_is_selected_and_deselected_as_far_as_it_is_what_was_seen(alice: User, shop: UpstreamServer) -> None:

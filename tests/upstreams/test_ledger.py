@@ -130,8 +130,8 @@ def test_a_changed_tool_is_shown_side_by_side(admin: Client, alice: User, bob: U
     assert "/inputSchema/properties/bcc" in page
     assert "/inputSchema/properties/text/description" in page
     assert status(call) == Status.WITHDRAWN
-    assert "1 that had not started was withdrawn when it changed" in page
-    assert "new" in page[page.index("What accepting it would mean") :]
+    assert "1 that had not started was withdrawn when the tool changed" in page
+    assert "new" in page[page.index("If you accept") :]
     assert row(server).seen_digest[:12] in page
 
 
@@ -141,7 +141,7 @@ def test_what_makes_a_tool_riskier_is_said(admin: Client, alice: User) -> None:
     before = expose(alice, server).risk_level
     take_in(server, Listing((listed("echo", "Delete the orders.", annotations={"destructiveHint": True}),)))
     assert row(server).risk_inherent > before
-    assert "It would be riskier." in read(admin, server)
+    assert "The tool would be riskier." in read(admin, server)
 
 
 def test_what_was_accepted_is_in_the_catalog_again_and_in_a_history_that_outlives_its_server(
@@ -156,7 +156,7 @@ def test_what_was_accepted_is_in_the_catalog_again_and_in_a_history_that_outlive
     assert (found.state, found.pinned_digest, found.accepted_by) == (ToolState.EXPOSED, found.seen_digest, alice)
     page = read(admin, server)
     assert "The new definition is accepted, and the tool is exposed with it. Approval: ask every time." in page
-    assert "Accepted as it is now What changed" in page
+    assert "Accepted the current definition What changed" in page
     # Each event is compared with what was accepted before.
     events = {event.name: event for event in ToolEvent.objects.filter(tool=row(server))}
     for name in ("tool.changed", "tool.accepted"):
@@ -164,7 +164,7 @@ def test_what_was_accepted_is_in_the_catalog_again_and_in_a_history_that_outlive
         assert "<del>" in html
         assert "<ins>twice</ins>" in html
     first = words(admin.get(f"/servers/history/{events['tool.exposed'].pk}").content.decode())
-    assert "Nothing had been accepted of this tool before." in first
+    assert "No definition of this tool had been accepted before." in first
     assert SAYS_IT_BACK in first
     # The history stays when the server is gone.
     servers.delete(server.pk, signed_in(alice))
@@ -182,7 +182,7 @@ def test_a_suspicious_change_is_accepted_only_by_someone_who_read_the_warnings(
     assert "I have read the warnings" in read(admin, server)
     answer = accept(admin, server)
     assert answer.status_code == 409
-    assert "Read the warnings, and say that you did." in words(answer.content.decode())
+    assert "Read the warnings and tick that you did." in words(answer.content.decode())
     assert accept(admin, server, warnings_read="on").status_code == 302
     assert row(server).state == ToolState.EXPOSED
 
@@ -192,10 +192,10 @@ def test_a_tool_that_asked_less_asks_every_time_once_its_change_is_accepted(
 ) -> None:
     tool = expose(alice, server, hitl_mode="CONDITIONAL", condition='args["text"] == "x"')
     take_in(server, listing(echo=TWICE))
-    assert "from now on every call is asked about, unless you say otherwise" in read(admin, server)
+    assert "every call needs approval from now on, unless you choose otherwise" in read(admin, server)
     accept(admin, server)
     assert Tool.objects.get(pk=tool.pk).hitl_mode == "REQUIRED"
-    assert "HITL mode" in read(admin, server)
+    assert "Approval" in read(admin, server)
     assert [event.name for event in ToolEvent.objects.filter(tool=row(server))][-3:] == [
         *("tool.accepted", "tool.configured", "tool.returned"),
     ]
@@ -220,7 +220,7 @@ def test_a_program_accepts_nothing_whatever_it_says(alice: User, server: Upstrea
     found = row(server)
     with pytest.raises(OnlyPeople):
         exposure.accept(found.pk, found.seen_digest, Actor(alice.pk, "system"), keep_mode=True, warnings_read=True)
-    with pytest.raises(Refused, match="suspicious"):
+    with pytest.raises(Refused, match="Suspicious texts"):
         exposure.accept(found.pk, found.seen_digest, signed_in(alice))
 
 
@@ -228,7 +228,7 @@ def test_what_changed_back_has_to_be_looked_at_all_the_same(admin: Client, alice
     expose(alice, server)
     take_in(server, listing(echo=TWICE))
     take_in(server, listing(echo=SAYS_IT_BACK))
-    assert "It changed, and changed back" in read(admin, server)
+    assert "Changed and changed back" in read(admin, server)
     accept(admin, server)
     assert row(server).state == ToolState.EXPOSED
 
@@ -238,7 +238,7 @@ def test_a_tool_is_no_longer_exposed_if_somebody_says_so(admin: Client, alice: U
     take_in(server, listing(echo=TWICE))
     assert admin.post(address(row(server), "/stop")).status_code == 302
     assert (row(server).state, Tool.objects.get(pk=tool.pk).published) == (ToolState.HIDDEN, False)
-    assert "It is not exposed any more." in read(admin, server)
+    assert "The tool is no longer exposed." in read(admin, server)
 
 
 def test_a_definition_of_any_size_makes_a_page_of_a_bounded_one(
@@ -251,7 +251,7 @@ def test_a_definition_of_any_size_makes_a_page_of_a_bounded_one(
     html = shown(admin, server)
     # A text that was not cut in either place would make it 390,000.
     assert len(html) < 350_000
-    assert "too many to lay side by side" in words(html)
+    assert "too many to compare here" in words(html)
 
 
 def test_the_history_tells_who_did_what_with_the_settings_before_and_after(
@@ -263,7 +263,7 @@ def test_the_history_tells_who_did_what_with_the_settings_before_and_after(
     page = read(admin, server)
     page = page[page.rindex("History") :]
     assert page.index("its server changed its definition") < page.index("Settings changed") < page.index("Exposed")
-    assert "hitlchat, by itself" in page
+    assert "hitlchat, automatically" in page
     assert "alice, in the browser" in page
     assert "shop_echo → , now say" in page
     assert "Ask every time → , now Never ask" in page

@@ -277,10 +277,10 @@ def test_a_server_is_switched_off_and_on_again(alice: User) -> None:
     server = somewhere(alice)
     client = of(alice)
     page = client.post("/servers/s/shop/enable", {"enabled": "no"}, follow=True).content.decode()
-    assert "It is disabled, and its tools have left the catalog." in page
+    assert "The server is disabled, and its tools have left the catalog." in page
     assert not UpstreamServer.objects.get(pk=server.pk).enabled
     page = client.post("/servers/s/shop/enable", {"enabled": "yes"}, follow=True).content.decode()
-    assert "It is being connected." in page
+    assert "Connecting." in page
     assert UpstreamServer.objects.get(pk=server.pk).enabled
 
 
@@ -309,7 +309,7 @@ def test_deleting_asks_first_and_says_what_follows(alice: User) -> None:
     expose(alice, server)
     client = of(alice)
     page = client.get("/servers/s/shop/delete").content.decode()
-    assert "1 tool of it is exposed and leaves the catalog at once." in page
+    assert "1 exposed tool leaves the catalog at once." in page
     assert UpstreamServer.objects.exists()
     page = client.post("/servers/s/shop/delete", follow=True).content.decode()
     assert "shop is deleted, with its tools." in page
@@ -326,7 +326,7 @@ def test_calls_that_wait_are_named_before_and_withdrawn_with_the_server(alice: U
     client = of(alice)
     page = client.get("/servers/s/shop").content.decode()
     assert "1 call of its tools waits for an answer." in page
-    assert "changing how it is reached withdraws it" in page
+    assert "changing the connection withdraws it" in page
     assert b"1 call</b> of its tools has not started yet" in client.get("/servers/s/shop/delete").content
     page = client.post("/servers/s/shop/enable", {"enabled": "no"}, follow=True).content.decode()
     assert "1 call was withdrawn." in page
@@ -338,5 +338,5 @@ def test_what_was_done_is_told_once(alice: User) -> None:
     somewhere(alice)
     client = of(alice)
     client.post("/servers/s/shop/enable", {"enabled": "no"})
-    assert b"It is disabled" in client.get("/servers/s/shop").content
-    assert b"It is disabled, and" not in client.get("/servers/s/shop").content
+    assert b"The server is disabled" in client.get("/servers/s/shop").content
+    assert b"The server is disabled, and" not in client.get("/servers/s/shop").content

@@ -139,7 +139,7 @@ def test_an_option_with_its_value_on_one_line_is_pointed_out(alice: User, allow_
 def test_a_name_that_is_taken_is_refused_at_its_field(alice: User) -> None:
     somewhere(alice)
     page = save(alice, **HTTP | {"name": "Shop"}).content.decode()
-    assert re.search(r'id="id_name_error"[^>]*>There is a server named', page)
+    assert re.search(r'id="id_name_error"[^>]*>There is already a server named', page)
 
 
 def test_a_typed_secret_survives_a_mistake_elsewhere_without_being_in_the_page(alice: User) -> None:
@@ -162,7 +162,7 @@ def test_a_stored_secret_is_kept_when_nothing_is_typed_and_replaced_when_somethi
     client = of(alice)
     page = client.get("/servers/s/shop").content.decode()
     assert KEY not in page
-    assert "Kept; type a new one to replace it" in page
+    assert "Stored; type a new one to replace it" in page
     client.post("/servers/s/shop", HTTP | header("X-Key") | {"enabled": "on"})
     assert endpoint.spec_of(UpstreamServer.objects.get(pk=server.pk)).headers == {"X-Key": KEY}
     client.post("/servers/s/shop", HTTP | header("X-Key", "sk-another-secret") | {"enabled": "on"})
@@ -304,7 +304,7 @@ def test_saving_says_that_another_address_takes_the_tools_out_of_the_catalog(ali
     list_tools(server, echo="Say the text back.")
     tool = expose(alice, server, hitl_mode=HitlMode.REQUIRED)
     page = of(alice).post("/servers/s/shop", HTTP | {"url": "https://other.example/mcp", "enabled": "on"}, follow=True)
-    assert b"It leads elsewhere now, so its tools have left the catalog." in page.content
+    assert b"The address is different now, so the tools have left the catalog." in page.content
     assert ComposedTool.objects.get(tool=tool).state == ToolState.GONE
 
 

@@ -66,14 +66,14 @@ def test_a_page_that_is_not_there_says_what_the_path_often_is(alice: User) -> No
         url = f"http://127.0.0.1:{nothing.server_port}/"
         page = save(alice, "/servers/test", **HTTP | {"url": url}).content.decode()
         nothing.shutdown()
-    assert "It did not work." in page
+    assert "The connection failed." in page
     assert "is often <code>/mcp</code>" in page
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_connection_is_tested_before_anything_is_saved(alice: User, shop: Shop) -> None:
     page = save(alice, "/servers/test", **HTTP | {"name": "", "url": shop.program.url}).content.decode()
-    assert "It works." in page
+    assert "The connection works." in page
     assert "1 tool:" in page
     assert "<code>echo</code>" in page
     assert not UpstreamServer.objects.exists()
@@ -84,7 +84,7 @@ def test_a_test_of_a_saved_server_leaves_its_row_alone(alice: User, shop: Shop) 
     server = somewhere(alice)
     UpstreamServer.objects.filter(pk=server.pk).update(url=shop.program.url)
     before = UpstreamServer.objects.values().get()
-    assert "It works." in save(alice, "/servers/test", of="shop", saved="1").content.decode()
+    assert "The connection works." in save(alice, "/servers/test", of="shop", saved="1").content.decode()
     assert UpstreamServer.objects.values().get() == before
     assert before["state"] == ServerState.NEW
 
@@ -92,13 +92,13 @@ def test_a_test_of_a_saved_server_leaves_its_row_alone(alice: User, shop: Shop) 
 def test_a_test_that_fails_says_why_without_the_secret(alice: User) -> None:
     given = HTTP | {"url": "http://127.0.0.1:9/mcp"} | header("Authorization", f"Bearer {KEY}")
     page = save(alice, "/servers/test", **given).content.decode()
-    assert "It did not work." in page
+    assert "The connection failed." in page
     assert KEY not in page
 
 
 def test_a_test_of_what_is_mistyped_names_the_fields(alice: User) -> None:
     page = save(alice, "/servers/test", **HTTP | {"url": "shop"}).content.decode()
-    assert "Not tried." in page
+    assert "Not tested." in page
     assert "<b>Address:</b>" in page
 
 
@@ -107,10 +107,10 @@ def test_a_program_is_started_for_a_test_only_with_a_yes(alice: User, allow_stdi
     program = shop_in(tmp_path)
     given = STDIO | {"command": sys.executable, "args": form.lines(program.arguments)}
     page = save(alice, "/servers/test", **given).content.decode()
-    assert "The test would start this program on this machine" in page
+    assert "The test starts this program once on this machine" in page
     assert not program.log.exists()
     command_line = shlex.join([sys.executable, *program.arguments])
-    assert "It works." in save(alice, "/servers/test", **given, confirmed=command_line).content.decode()
+    assert "The connection works." in save(alice, "/servers/test", **given, confirmed=command_line).content.decode()
     assert program.log.exists()
     assert not UpstreamServer.objects.exists()
 

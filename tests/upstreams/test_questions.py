@@ -87,7 +87,7 @@ async def test_the_person_is_asked_and_what_they_say_goes_back_to_the_server(
     call = await called(bob, tools["enter"])
     (question,) = await in_db(asked)(call)
     assert (question.state, question.answered_by_id, question.schema) == (QuestionState.DECLINED, None, {})
-    assert question.note.startswith("It asked for a secret (“password”).")
+    assert question.note.startswith("The server asked for a secret (“password”).")
     assert call.result["result"] == "cancel"
     assert "call.question_declined" in await in_db(events)(call)
     assert there.log == [f"answered {said}", "answered decline", "answered cancel"]
@@ -128,7 +128,7 @@ async def test_nobody_else_no_program_and_nothing_that_does_not_fit_answers_it(
         await answer(bob, question, colour="green", litres=12, gift="yes", more=1)
     assert refused.value.errors == {
         "more": "There is no such field.",
-        "colour": "Choose one of them.",
+        "colour": "Choose one from the list.",
         "litres": "Give a number of at most 9.",
         "gift": "Choose yes or no.",
     }

@@ -34,14 +34,14 @@ FAILS: list[tuple[dict[str, Any], str, str]] = [
     ({"type": "string", "minLength": 3}, "ab", "Write at least 3 characters."),
     ({"type": "string", "maxLength": 3}, "abcd", "Write at most 3 characters, not 4."),
     (TEXT, "x" * 10_001, "Write at most 10,000 characters, not 10,001."),
-    (TEXT, "a\x00", "It contains a character that cannot be kept, such as U+0000."),
+    (TEXT, "a\x00", "Contains a character that cannot be stored, such as U+0000."),
     ({"type": "integer"}, "1.5", "Give a whole number."),
     ({"type": "integer"}, "9" * 400, "Give a number between -9007199254740991 and 9007199254740991."),
     ({"type": "number"}, "nan", "Give a number."),
     ({"type": "number"}, "1e999", "Give a number."),
     ({"type": "number", "maximum": 2}, "3", "Give a number of at most 2."),
     ({"type": "boolean"}, "maybe", "Choose yes or no."),
-    (CHOICE, "Red", "Choose one of them."),
+    (CHOICE, "Red", "Choose one from the list."),
     ({"type": "string", "format": "email"}, "ann@shop", "Write an e-mail address, such as ann@shop.example."),
     ({"type": "string", "format": "uri"}, "shop", "Write a whole address, such as https://shop.example/page."),
     ({"type": "string", "format": "date"}, "31.1.2027", "Write a date as year, month and day, such as 2027-01-31."),
@@ -50,7 +50,7 @@ FAILS: list[tuple[dict[str, Any], str, str]] = [
         "2027-01-31T18:00",
         "Write date, time and zone, such as 2027-01-31T18:00:00Z.",
     ),
-    ({"type": "string", "pattern": "^[a-z]+$"}, "ABC", "It does not have the form that is asked for."),
+    ({"type": "string", "pattern": "^[a-z]+$"}, "ABC", "Not in the expected format."),
 ]
 
 
@@ -73,12 +73,12 @@ def test_what_is_left_out_is_left_out_and_what_is_required_is_missed() -> None:
     schema = form(a=TEXT, b=TEXT, c=MANY, d=CHOICE) | {"required": ["a", "d"]}
     with pytest.raises(BadAnswer) as refused:
         read(fields_of(schema), [[""], [""], [], []])
-    assert refused.value.errors == {"a": "Fill this in.", "d": "Choose one of them."}
+    assert refused.value.errors == {"a": "Fill this in.", "d": "Choose one from the list."}
     assert read(fields_of(schema), [["x"], [""], [], ["r"]]) == {"a": "x", "d": "r"}
 
 
 def test_of_several_not_too_many_and_none_that_is_not_there(subtests: pytest.Subtests) -> None:
-    for chosen, said in [(["r", "g", "b"], "Choose at most 2."), (["r", "x"], "Choose one of them.")]:
+    for chosen, said in [(["r", "g", "b"], "Choose at most 2."), (["r", "x"], "Choose one from the list.")]:
         with subtests.test(chosen=chosen):
             fields = fields_of(form(it=MANY))
             assert read(fields, [["r", "b"]]) == {"it": ["r", "b"]}

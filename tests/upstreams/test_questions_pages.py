@@ -51,8 +51,8 @@ def test_an_answer_that_fits_is_sent_and_its_values_are_not_shown(bobs: Client, 
 
 def test_every_fault_is_told_at_its_field_and_what_was_typed_is_kept(bobs: Client, question: UpstreamQuestion) -> None:
     told = post(bobs, question, f1="20", colour="red")
-    assert "Nothing was sent: 2 answers do not fit." in told
-    assert "Choose one of them." in told
+    assert "Not sent: 2 answers are not valid." in told
+    assert "Choose one from the list." in told
     assert "Give a number of at most 9." in told
     assert 'value="20"' in told
     assert "hx-preserve" not in told
@@ -107,13 +107,13 @@ def test_looking_changes_nothing(bobs: Client, question: UpstreamQuestion) -> No
 
 
 def test_every_page_leads_to_what_waits(bobs: Client, question: UpstreamQuestion) -> None:
-    assert b"Servers ask you" in bobs.get("/").content
+    assert b"Server questions" in bobs.get("/").content
     post(bobs, question, "decline")
-    assert b"Servers ask you" not in bobs.get("/").content
+    assert b"Server questions" not in bobs.get("/").content
 
 
 def test_without_fields_it_only_asks_whether_to_go_on(bobs: Client, bob: User) -> None:
     question = question_of(executing_elsewhere(bob), schema={"type": "object", "properties": {}})
     shown = bobs.get(reverse("servers:question", args=[question.pk])).content.decode()
-    assert "there is nothing to fill in" in shown
+    assert "only asks whether to continue" in shown
     assert "Answered by bob. The values are not kept." in post(bobs, question)

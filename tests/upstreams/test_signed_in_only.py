@@ -48,11 +48,11 @@ def test_the_drawer_asks_before_it_is_turned_off_and_the_history_tells_of_both(
     send(alice, wish(echo(), exposed=True))
     assert applied(send(alice, wish(echo(), signed_in_only=True))) == 1
     question = send(alice, wish(echo(), signed_in_only=False))
-    assert "a signed-in person must decide now, and then the word of an MCP client is enough" in question
+    assert "needed a signed-in person and will accept an MCP client\u2019s answer" in question
     assert stands()
     # Its yes is none to something else besides.
     both = send(alice, wish(echo(), signed_in_only=False, hitl_mode="DISABLED"), confirmed=confirms(question))
-    assert "besides, it asks every time now, and then never asks" in both
+    assert "and asked every time and will never ask" in both
     assert stands()
     send(alice, wish(echo(), signed_in_only=False), confirmed=confirms(question))
     assert not stands()

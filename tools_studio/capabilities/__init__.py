@@ -127,16 +127,16 @@ class Capabilities:
     def sentences(self) -> list[str]:
         """Return one sentence for each power, the strongest first, for the person who decides."""
         sentences = [
-            gettext_noop("It can destroy what cannot be brought back.") if self.destructive else "",
+            gettext_noop("Can permanently delete data.") if self.destructive else "",
             _email_words(self.email) if self.email else "",
-            translatable(f"It can send data to the address kept in {listed(self.webhook)}.") if self.webhook else "",
+            translatable(f"Can send data to the address stored in {listed(self.webhook)}.") if self.webhook else "",
             _fetch_words(self.fetch) if self.fetch else "",
             _files_words(self.files) if self.files else "",
-            gettext_noop("It can read its secrets.") if self.secrets else "",
-            gettext_noop("It can read and change the data it keeps (store).") if self.store else "",
-            gettext_noop("It can read the clock.") if self.now else "",
-            gettext_noop("It can use chance.") if self.random else "",
-            gettext_noop("It can wait for some seconds.") if self.sleep else "",
+            gettext_noop("Can read its secrets.") if self.secrets else "",
+            gettext_noop("Can read and change its own stored data.") if self.store else "",
+            gettext_noop("Can read the clock.") if self.now else "",
+            gettext_noop("Can use random numbers.") if self.random else "",
+            gettext_noop("Can wait for some seconds.") if self.sleep else "",
         ]
         return [each for each in sentences if each]
 
@@ -345,20 +345,20 @@ def _fetch_words(fetch: Fetch) -> str:
         hosts = translatable(f"any public host on the internet, at any port, and {listed(fetch.hosts)}")
     else:
         hosts = gettext_noop("any public host on the internet, at any port")
-    return translatable(f"It can read from {hosts}.") if fetch.only_reads else translatable(f"It can reach {hosts}.")
+    return translatable(f"Can read from {hosts}.") if fetch.only_reads else translatable(f"Can reach {hosts}.")
 
 
 def _files_words(files: Files) -> str:
     if files.mode == "write":
-        return translatable(f"It can read, write and delete the files in the folder {files.folder}.")
-    return translatable(f"It can read the files in the folder {files.folder}.")
+        return translatable(f"Can read, write and delete the files in the folder {files.folder}.")
+    return translatable(f"Can read the files in the folder {files.folder}.")
 
 
 def _email_words(recipients: tuple[str, ...]) -> str:
     if "*" in recipients:
-        return gettext_noop("It can send e-mail to anyone.")
+        return gettext_noop("Can send e-mail to anyone.")
     named = tuple(f"anyone at {each[1:]}" if each[0] == "@" else each for each in recipients)
-    return translatable(f"It can send e-mail to {listed(named)}.")
+    return translatable(f"Can send e-mail to {listed(named)}.")
 
 
 def _declared(node: ast.stmt, names: Collection[str], closed: Collection[str], prefix: str = "") -> Iterator[ast.stmt]:

@@ -20,13 +20,13 @@ from tools_studio.pages.page import author_only, side
 from tools_studio.spec import SOURCE
 
 CONFLICTS = (
-    ("leave", gettext_noop("Leave alone"), gettext_noop("The tool that is here stays as it is.")),
+    ("leave", gettext_noop("Skip"), gettext_noop("The existing tool stays as it is.")),
     (
         "replace",
         gettext_noop("Replace"),
-        gettext_noop("As a new version; it never asks less often than the one here, and becomes a draft."),
+        gettext_noop("As a new version; it never asks less often than the existing tool, and becomes a draft."),
     ),
-    ("rename", gettext_noop("Add beside it"), gettext_noop("Under a name with a number, such as NAME_2.")),
+    ("rename", gettext_noop("Add beside it"), gettext_noop("With a number after the name, such as NAME_2.")),
 )
 
 
@@ -68,7 +68,7 @@ def import_page(request: HttpRequest) -> HttpResponse:
     file = request.FILES.get("file")
     content: bytes | str = request.POST.get("text", "").strip() if file is None else file.read()
     if not content:
-        return _form(request, 422, problem=gettext_noop("Choose a file, or paste the content of one."))
+        return _form(request, 422, problem=gettext_noop("Choose a file or paste its content."))
     entries: list[exchange.Entry] = []
     try:
         entries = exchange.read(content)

@@ -99,15 +99,17 @@ class PowersForm(forms.Form):
     store = _switch("Store", "Keeps small values between calls. All tools of the group share them.")
     files_mode = forms.ChoiceField(choices=FILES_MODES, required=False, label="Files", widget=forms.RadioSelect)
     files_folder = forms.CharField(
-        required=False, label="Folder", help_text="Tools that name the same folder share it. Empty: the tool's name."
+        required=False,
+        label="Folder",
+        help_text=("Tools that name the same folder share it. Leave empty to use the tool's name."),
     )
-    secrets = _switch("Secrets", "Lets the code read its secrets. fetch(auth=…) and webhook(…) work without it.")
+    secrets = _switch("Secrets", "Lets the code read its secrets. fetch(auth=…) and webhook(…) work without this.")
     now = _switch("Clock", "Reads the date and the time.")
-    random = _switch("Chance", "Uses random numbers that nobody can foresee.")
+    random = _switch("Random numbers", "Uses unpredictable random numbers.")
     sleep = _switch("Waiting", "Pauses for some seconds, such as between two tries.")
     destructive = _switch(
-        "Destroys what cannot be brought back",
-        "Not a power but a warning: the level becomes L5, and whoever approves has to confirm a review.",
+        "Permanently deletes data",
+        "A warning rather than a capability: the level becomes L5, and approvers must confirm their review.",
     )
 
     def clean(self) -> dict[str, Any]:
@@ -183,17 +185,17 @@ def _number(typed: object, default: float) -> object:
 class ToolForm(PowersForm):
     """`example` are the arguments to keep with the draft, as far as its signature takes them."""
 
-    name = forms.CharField(max_length=64, help_text="Letters, digits, _ and -: the model calls it by this name.")
+    name = forms.CharField(max_length=64, help_text="Letters, digits, _ and -. Models call the tool by this name.")
     title = forms.CharField(max_length=gate_spec.LONGEST["title"], required=False, help_text="For people, in lists.")
     description = forms.CharField(
         required=False,
         max_length=LONGEST_DESCRIPTION,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="What the model is told. Empty: the docstring of run().",
+        help_text="Models read this. Leave empty to use the docstring of run().",
     )
     category = forms.ChoiceField(choices=Category.choices, initial=Category.CUSTOM)
     tags = forms.CharField(
-        required=False, help_text=f"At most {MOST_TAGS}, with commas between them, such as invoices, finance."
+        required=False, help_text=f"At most {MOST_TAGS}, comma-separated, such as invoices, finance."
     )
     group = forms.CharField(max_length=64, initial="tools", help_text="Tools of one group share one store.")
     code = forms.CharField(
@@ -212,30 +214,30 @@ class ToolForm(PowersForm):
     )
     # Only a place for errors: the rows are read as they were posted.
     variables = forms.CharField(required=False)
-    hitl_mode = forms.ChoiceField(label="HITL mode", choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
+    hitl_mode = forms.ChoiceField(label="Approval", choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
     condition = forms.CharField(
         required=False,
         max_length=gate_spec.LONGEST["condition"],
         label="Ask when",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": 'float(args["amount"]) > 100', "class": "mono"}),
-        help_text="A Python expression over args and caller. Where it is true the call asks, else it need not.",
+        help_text="A Python expression over args and caller. If it is true, the call needs approval.",
     )
     prompt_template = forms.CharField(
         required=False,
         max_length=gate_spec.LONGEST["prompt_template"],
         label="Approval prompt",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": DEFAULT_PROMPT}),
-        help_text="With {toolName}, {args} or {args.NAME} filled in.",
+        help_text="{toolName}, {args} and {args.NAME} are replaced.",
     )
     deadline_seconds = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=LONGEST_DEADLINE,
         label="Seconds to answer",
-        help_text="Empty: the default.",
+        help_text="Leave empty for the default.",
     )
     signed_in_only = forms.BooleanField(required=False, label="A signed-in person must decide")
-    lower_anyway = forms.BooleanField(required=False, label="Yes, less oversight than before")
+    lower_anyway = forms.BooleanField(required=False, label="I understand that fewer calls will be reviewed")
     # The version that the page was made from: a newer one is not overwritten unseen.
     made_from = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 

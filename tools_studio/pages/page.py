@@ -119,7 +119,7 @@ def stage_of(tool: Tool) -> Stage:
         why_not = " ".join([*missing.values(), _("The tool stays a draft until then.")])
     state = "published" if tool.published else "draft" if why_not else "ready"
     if script.revoked:
-        state, why_not = "revoked", _("A revoked tool must not run.")
+        state, why_not = "revoked", _("A revoked tool cannot run.")
     return Stage(state, why_not, passed, missing)
 
 
@@ -239,7 +239,7 @@ def _selects(wanted: Filters) -> list[dict[str, Any]]:
     every = (
         ("category", gettext_noop("Category"), gettext_noop("Any category"), Category.choices),
         ("tag", gettext_noop("Tag"), gettext_noop("Any tag"), [(tag, tag) for tag in tags]),
-        ("mode", gettext_noop("HITL mode"), gettext_noop("Any mode"), HitlMode.choices),
+        ("mode", gettext_noop("Approval"), gettext_noop("Any mode"), HitlMode.choices),
         ("state", gettext_noop("State"), gettext_noop("Any state"), STATES),
         ("risk", gettext_noop("Risk"), gettext_noop("Any risk"), risks),
     )

@@ -146,7 +146,7 @@ def _outcome(call: ToolCall, expectation: str) -> Any:
     if expectation == Expectation.FAILS:
         return str((call.error or {}).get("message", "")) or (call.reason if call.status == Status.REJECTED else "")
     if call.status != Status.SUCCEEDED:
-        raise AuthoringError({"expected": "That test run gave no result that could be expected."})
+        raise AuthoringError({"expected": "That test run has no result to expect."})
     return call.result if expectation == Expectation.EQUALS else ""
 
 

@@ -72,7 +72,7 @@ def add(conversation: Conversation, name: str, data: bytes) -> Attachment:
     kind = kinds.kind_of(data, name)
     if kind.family == kinds.IMAGE and not routes.takes_images(conversation):
         raise BadFile(
-            _("“%(name)s” is an image, and the model here takes none. Attach text or a PDF.") % {"name": name}
+            _("“%(name)s” is an image, which this model does not accept. Attach text or a PDF.") % {"name": name}
         )
     row = Attachment(conversation=conversation, name=name, media_type=kind.media_type, size=len(data))
     # What the model may read.
@@ -95,10 +95,10 @@ def _require_room(conversation: Conversation, size: int) -> None:
     """Let pass what its person may still keep here. Raises: TooManyUnsent, NoRoomLeft."""
     theirs = Attachment.objects.filter(conversation__owner=conversation.owner_id)
     if theirs.filter(UNSENT).count() >= MOST_UNSENT:
-        sentence = _("%(most)s files wait to be sent. Send or remove some of them first.")
+        sentence = _("%(most)s files wait to be sent. Send or remove some first.")
         raise TooManyUnsent(sentence % {"most": MOST_UNSENT})
     if size + (theirs.aggregate(sum=Sum("size"))["sum"] or 0) > settings.ATTACHMENT_PERSON_MIB * 2**20:
-        sentence = _("Your files take up the %(most)s MiB that you have here. Delete conversations with files first.")
+        sentence = _("Your files use all of your %(most)s MiB. Delete conversations with files first.")
         raise NoRoomLeft(sentence % {"most": settings.ATTACHMENT_PERSON_MIB})
 
 
@@ -141,7 +141,7 @@ def claim(held: Conversation, ids: Sequence[UUID], *, of: Message | None = None)
         sentence = _("Expected up to %(most)s files with a message; these are %(count)s.")
         raise BadAttachments(sentence % {"most": settings.ATTACHMENT_FILES, "count": len(ids)})
     if len(set(ids)) < len(ids) or rows.keys() != set(ids):
-        raise BadAttachments(_("An attachment is no longer there, or was sent already. Attach the file again."))
+        raise BadAttachments(_("An attachment no longer exists, or was already sent. Attach the file again."))
     if sum(row.size for row in rows.values()) > settings.ATTACHMENT_MESSAGE_MIB * 2**20:
         sentence = _("Expected up to %(most)s MiB of files with a message.")
         raise BadAttachments(sentence % {"most": settings.ATTACHMENT_MESSAGE_MIB})
@@ -162,7 +162,7 @@ def bind(rows: Sequence[Attachment], message: Message) -> list[Attachment]:
 def remove(row: Attachment) -> None:
     """Remove an attachment that was not sent. Raises: Sent."""
     if unsent().filter(pk=row.pk).delete()[0] == 0:
-        raise Sent(_("“%(name)s” was sent with a message, and stays with it.") % {"name": row.name})
+        raise Sent(_("“%(name)s” was sent with a message and stays with it.") % {"name": row.name})
     # Of a draft: what is written beside it may still be sent.
     Conversation.objects.filter(UNBEGUN, pk=row.conversation_id).update(updated_at=Now())
     forget([row.digest])

@@ -150,7 +150,7 @@ def _image(data: bytes, name: str) -> Kind | None:
             width, height = size(data)
         except (ValueError, struct.error, IndexError):
             expected = _("a whole %(kind)s image") % {"kind": LABELS[media_type]}
-            raise _other(name, expected, _("damaged, or only begins like one")) from None
+            raise _other(name, expected, _("damaged or not really one")) from None
         if not 0 < width * height <= MOST_PIXELS:
             raise BadFile(
                 _("“%(name)s” has %(width)s by %(height)s pixels. Expected an image of up to %(most)s in all.")

@@ -82,7 +82,7 @@ def extract(data: bytes, name: str, limits: Limits) -> Extract:
         raise BadPdf(_("“%(name)s” is protected by a password. Attach a copy without one.") % {"name": name})
     text = storable(found["text"])
     if not text.strip():
-        sentence = _("“%(name)s” holds no text, as a scan does. Attach its pages as images, or their text.")
+        sentence = _("“%(name)s” contains no text, like a scan. Attach its pages as images, or their text.")
         raise BadPdf(sentence % {"name": name})
     return Extract(text, found["pages"], found["read"])
 

@@ -51,7 +51,7 @@ class TooManyStreams(Problem):
 def require_room(user_id: int) -> None:
     """Require that this person may open one more stream. Raises: TooManyStreams"""
     if _open[user_id] >= settings.STREAMS_PER_PERSON:
-        raise TooManyStreams(f"You have {settings.STREAMS_PER_PERSON} streams open already. Close one of them first.")
+        raise TooManyStreams(f"You already have {settings.STREAMS_PER_PERSON} open streams. Close one first.")
 
 
 def stream(conversation_id: UUID, credential: Credential, telling: Telling) -> event_stream.EventStream:

@@ -94,7 +94,7 @@ def refusal(error: Exception) -> str:
     """Return why an answer did not count; of one that came too late also who decided, and how."""
     if isinstance(error, decide.AlreadySettled):
         settled = Approval.objects.select_related("call").get(call=error.call)
-        return f"{error} Your answer did not count. {showing.sentence(settled)}"
+        return f"{error} Your answer was not recorded. {showing.sentence(settled)}"
     return f"{one_line(str(error))} Nothing was decided."
 
 

@@ -283,7 +283,7 @@ def _again(card: Card, *, full: bool) -> Iterator[Fact]:
 
 def _arguments(card: Card, *, full: bool) -> Iterator[Fact]:
     if not card.rows:
-        yield ours("Arguments", "It takes no arguments.")
+        yield ours("Arguments", "No arguments.")
     for row in card.rows if not full else (*card.rows, *card.more_rows):
         word = f" ({one_line(row.type)})" if row.type else ""
         yield from _value(row, f"Argument {_named(row.name)}{word}", full=full)

@@ -104,9 +104,9 @@ class Filters(forms.Form):
     levels = ((str(level), word) for level, word in enumerate(RISK_LABELS))
     risk = _one_of(levels, label=gettext_noop("Risk"), numbered=True)
     rule = forms.CharField(
-        max_length=64, required=False, label=_("Rule"), help_text=_("The fingerprint that a call shows.")
+        max_length=64, required=False, label=_("Rule"), help_text=_("The definition hash shown with a call.")
     )
-    hurried = forms.BooleanField(required=False, label=_("Answered faster than it can be read"))
+    hurried = forms.BooleanField(required=False, label=_("Answered faster than readable"))
 
     def __init__(self, query: Mapping[str, Any]) -> None:
         super().__init__(query)
@@ -118,10 +118,10 @@ class Filters(forms.Form):
         given: dict[str, Any] = super().clean() or {}
         for name in NAMES:
             if storable(str(given.get(name, ""))) != given.get(name, ""):
-                self.add_error(name, _("It has a character that no name has."))
+                self.add_error(name, _("Contains a character that names cannot have."))
         since, until = given.get("since"), given.get("until")
         if since and until and until <= since:
-            self.add_error("until", _("Expected a day that is not before “From”."))
+            self.add_error("until", _("Expected a day not before “From”."))
         return given
 
     @property

@@ -42,11 +42,11 @@ from hitlchat.gate.who import how
 MOST_TOOLS: Final = 500
 CHANGES_AT_ONCE: Final = 50
 LONGEST_ID: Final = 19
-UNCLEAR: Final = gettext_noop("Nothing was done: expected to be told one of done, failed and again.")
+UNCLEAR: Final = gettext_noop("Nothing was done. Choose done, failed or run again.")
 MOST_EVENTS: Final = 200
 # Sentences about events, by their names. One without a full stop goes on with the reason, where there is one.
 WORDS: Final = {
-    "call.waiting": gettext_noop("Put before people"),
+    "call.waiting": gettext_noop("Asked"),
     "call.allowed": gettext_noop("Let run without asking"),
     "call.refused": gettext_noop("Refused by a policy"),
     "call.rejected": gettext_noop("Rejected, and nobody was asked"),
@@ -55,25 +55,25 @@ WORDS: Final = {
     "call.shown": gettext_noop("First shown."),
     "call.expired": gettext_noop("Expired: nobody answered in time."),
     "call.withdrawn": gettext_noop("Withdrawn"),
-    "call.queued": gettext_noop("All workers were taken: it waits for a free one."),
+    "call.queued": gettext_noop("All workers were busy: the call waits for a free one."),
     "call.executing": gettext_noop("Started."),
-    "call.succeeded": gettext_noop("Ended: it succeeded."),
-    "call.failed": gettext_noop("Ended: it failed."),
-    "call.unknown": gettext_noop("Lost sight of, so that it may or may not have happened"),
+    "call.succeeded": gettext_noop("Succeeded."),
+    "call.failed": gettext_noop("Failed."),
+    "call.unknown": gettext_noop("Lost: it may or may not have happened"),
     "call.counted": gettext_noop("Approved: {given} of {needed} people."),
-    "call.yes_taken_back": gettext_noop("An approval was taken back."),
-    "call.stop_requested": gettext_noop("Told to stop."),
+    "call.yes_taken_back": gettext_noop("An approval was withdrawn."),
+    "call.stop_requested": gettext_noop("Stop requested."),
     "call.extended": gettext_noop("Given more time to answer."),
-    "call.question_asked": gettext_noop("Its server asked a question."),
-    "call.question_answered": gettext_noop("The question of its server was answered."),
-    "call.question_declined": gettext_noop("The question of its server was declined"),
-    "call.question_expired": gettext_noop("The question of its server expired: nobody answered in time."),
-    "call.question_withdrawn": gettext_noop("The question of its server was withdrawn."),
+    "call.question_asked": gettext_noop("The server asked a question."),
+    "call.question_answered": gettext_noop("The server question was answered."),
+    "call.question_declined": gettext_noop("The server question was declined"),
+    "call.question_expired": gettext_noop("The server question expired: nobody answered in time."),
+    "call.question_withdrawn": gettext_noop("The server question was withdrawn."),
     "call.run_again": gettext_noop("Run again, as call {call}."),
-    "record.exported": gettext_noop("A receipt of it was exported."),
+    "record.exported": gettext_noop("A receipt was exported."),
     "grant.given": gettext_noop("A grant was given with the approval."),
     "grant.used": gettext_noop("Ran on a grant."),
-    "grant.given_back": gettext_noop("Its use of a grant was given back, since it was asked about after all."),
+    "grant.given_back": gettext_noop("The use of a grant was returned, because the call was asked about after all."),
     "grant.used_up": gettext_noop("The grant was used up with it."),
 }
 # Other sentences about those whose data has something under a name.
@@ -191,21 +191,19 @@ def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
             case ["done" | "failed" as outcome]:
                 unknown.mark(call_id, outcome, actor_of(request), remark=remark)
                 marked = _("Marked as done.") if outcome == "done" else _("Marked as failed.")
-                messages.success(request, marked + " " + _("That is on record, with your name."))
+                messages.success(request, marked + " " + _("Recorded with your name."))
                 return redirect("history-call", call_id)
             case ["again"]:
                 user = person(request)
                 old = get_object_or_404(finding.one(user, call_id))
                 new = unknown.again(old, actor_of(request), user.get_username(), remark=remark)
-                asks = _("It asks again: answer it like any other.")
+                asks = _("The call asks again: answer it like any other.")
                 submitted = _("Submitted again as a new call.")
                 messages.success(request, asks if new.status == Status.WAITING else submitted)
                 return redirect("history-call", new.pk)
     except AlreadySettled as late:
         word = _(Status(late.call.status).label)
-        late_words = _("Its outcome is not unknown any more: {status}. Nothing was changed.").format(
-            status=word.lower()
-        )
+        late_words = _("The outcome is known by now: {status}. Nothing was changed.").format(status=word.lower())
         return _page(request, call_id, problem=late_words, typed=remark, status=409)
     except unknown.NotAgain as error:
         return _page(request, call_id, problem=str(error), typed=remark, status=409)

@@ -179,12 +179,10 @@ class Line:
     def alone(self) -> str:
         """Return why it cannot be answered together with others, as far as a line knows; empty if it may be."""
         if self.risk >= batch.TOO_RISKY:
-            return gettext("From L{level} up each call is answered by itself.").format(level=batch.TOO_RISKY)
+            return gettext("From L{level} up, each call is answered individually.").format(level=batch.TOO_RISKY)
         if self.asks:
-            return gettext("Each question has an answer of its own.")
-        return (
-            gettext("A call that is asked about again is answered by itself.") if self.approval.call.round > 1 else ""
-        )
+            return gettext("Each question needs its own answer.")
+        return gettext("A call that asks again is answered individually.") if self.approval.call.round > 1 else ""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from hitlchat.gate.status import Status
 MOST: Final = 5
 # Looked for among so many: the last of this person's own, and of everyone's. More is for the history to find.
 LOOKED_AT: Final = 50
-UNCLEAR: Final = gettext_noop("Nothing was decided: the page sent no clear answer. Select the calls again.")
+UNCLEAR: Final = gettext_noop("Nothing was decided: the page sent no valid answer. Select the calls again.")
 # Answered with yes, and not over.
 MOVING: Final = frozenset({Status.APPROVED, Status.EXECUTING})
 
@@ -98,7 +98,7 @@ def _listed(request: HttpRequest) -> dict[str, Any]:
     if len(groups) == 1 and len(groups[0].cards) == len(rows):
         return {"group": groups[0], "gone": gone}
     if len(rows) < 2 and gone:
-        return {"note": _("The others of these calls no longer wait. Answer what is left by itself.")}
+        return {"note": _("The other calls no longer wait. Answer the remaining one individually.")}
     words = _("These calls cannot be answered together: only calls of one tool below L{level} can.")
     return {"note": words.format(level=batch.TOO_RISKY)}
 

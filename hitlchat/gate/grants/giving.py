@@ -150,14 +150,14 @@ def why_not(approval: Approval, actor: Actor) -> str | None:
     if call.caller_id != actor.user_id:
         return gettext_noop("Only the person whose calls a grant would cover can give it.")
     if call.oversight_digest:
-        return gettext_noop("This tool has rules of its own about who decides: no grant stands in for them.")
+        return gettext_noop("This tool has its own rules about who decides, so no grant applies.")
     if tool is None:
         return gettext_noop("The tool was deleted.")
     if tool.hitl_mode == HitlMode.REQUIRED:
-        return gettext_noop("This tool asks every time: no grant changes that.")
+        return gettext_noop("This tool asks every time, so no grant applies.")
     risk = max(tool.risk_level, call.risk_level, int(approval.disclosure.get("risk", HIGHEST_RISK)))
     if risk >= HIGHEST_RISK:
-        return translatable(f"Calls of risk L{HIGHEST_RISK} are always asked about.")
+        return translatable(f"Calls of risk L{HIGHEST_RISK} always need approval.")
     return _asked_by_others(call, risk) or _changed(call)
 
 
@@ -299,10 +299,10 @@ def _fence(grant: Grant, why: str, actor: Actor) -> None:
 def _asked_by_others(call: ToolCall, risk: int) -> str | None:
     """Return why a grant could not cover the call, though its tool lets it."""
     if strictness.about(call.conversation_id, risk):
-        return gettext_noop("This conversation asks about such calls by itself: no grant counts in it.")
+        return gettext_noop("This conversation itself asks about such calls, so no grant applies.")
     if call.grantable:
         return None
-    return gettext_noop("A rule of this installation asked, or a condition that gave no answer: no grant covers that.")
+    return gettext_noop("A rule of this installation asked, or a condition failed: no grant covers that.")
 
 
 def _changed(call: ToolCall) -> str | None:

@@ -107,7 +107,7 @@ def checked(scope: Scope, now: datetime, *, has_conversation: bool) -> Scope:
 def offer(tool_name: str, scope: Scope, say: Say = str) -> str:
     """Return what the click would do. `scope` is a checked one."""
     bounds = _bounds(scope, part("in this conversation"))
-    return say(translatable(f"Approve this, and run {tool_name} without asking {bounds}."))
+    return say(translatable(f"Approve, and run {tool_name} without asking {bounds}."))
 
 
 def sentence(grant: Grant, say: Say = str) -> str:

@@ -28,7 +28,7 @@ MEANS: Final[dict[str, str]] = {
     "session": gettext_noop("Signed in"),
     "token": gettext_noop("With an approver token"),
     "console": gettext_noop("At the console"),
-    "elicitation": gettext_noop("By an MCP client's word"),
+    "elicitation": gettext_noop("By an MCP client's answer"),
 }
 
 ORDER = ("-created_at", "-id")

@@ -20,7 +20,7 @@ LABELS: Final[dict[str, str]] = {
 }
 # Not what became of it, but how it came to run.
 UNASKED: Final = "unasked"
-CHOICES: Final[dict[str, str]] = {**LABELS, UNASKED: gettext_noop("Ran without being asked")}
+CHOICES: Final[dict[str, str]] = {**LABELS, UNASKED: gettext_noop("Ran without asking")}
 # Without an approval, only what was allowed comes to these.
 NOT_RUN: Final = (Status.REJECTED, Status.REFUSED, Status.WITHDRAWN)
 RUNS_UNASKED: Final = (Status.ALLOWED, Status.EXECUTING, Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN)

@@ -113,7 +113,7 @@ def find(question_id: UUID, actor: Actor) -> UpstreamQuestion:
         raise OnlyPeople("Only a person may answer a server's question: sign in, or use an approver token.")
     found = asked_of(actor.user_id).filter(pk=question_id).first()
     if found is None:
-        raise NoSuchQuestion("There is no question with this id for you to answer.")
+        raise NoSuchQuestion("There is no question with this id that you can answer.")
     return found
 
 
@@ -281,7 +281,7 @@ def _stored(call: ToolCall, question: Question) -> UpstreamQuestion:
 
 def _store_unasked(call: ToolCall, server: str, why: str) -> None:
     """Store it without the server's words: they may be about someone else's call."""
-    store(_row(call, server, translatable(f"Nobody was asked, since {why}.")))
+    store(_row(call, server, translatable(f"Nobody was asked because {why}.")))
 
 
 def _row(call: ToolCall, server: str, why: str) -> UpstreamQuestion:

@@ -225,9 +225,9 @@ def obstacle(question: Question, earlier: list[str]) -> str:
     except canonical.NotJson:
         return "Nobody was asked, since its form cannot be read."
     except (Unusable, NoLink) as error:
-        return translatable(f"Nobody was asked, since {error}.")
+        return translatable(f"Nobody was asked because {error}.")
     if name := secret_field(question.message, fields, question.schema):
         return translatable(
-            f"It asked for a secret (“{name[:LONGEST_NAMED]}”). Never give passwords, keys or tokens to a question."
+            f"The server asked for a secret (“{name[:LONGEST_NAMED]}”). Never enter passwords, keys or tokens."
         )
     return ""

@@ -72,11 +72,11 @@ class Entry:
         if wanted := [name for each in (*draft.headers, *draft.env) for name in references.names(each.value or "")]:
             listed = " and ".join(wanted)
             setup.append(
-                translatable(f"Set {listed} in the environment of this server, or type the value in when you connect.")
+                translatable(f"Set {listed} in this server's environment, or enter the value when you connect.")
             )
         if given["auth"] == "oauth":
             maker = given["maker"]
-            setup.append(translatable(f"Save it, then sign in at {maker} when the page of the server asks for it."))
+            setup.append(translatable(f"Save the server, then sign in at {maker} when its page asks for it."))
         if launcher := _WORDS["launchers"].get(draft.command):
             setup.append(launcher)
         return cls(**about, tags=tuple(given["tags"]), setup=tuple(setup), draft=draft)

@@ -60,14 +60,14 @@ class Bounds:
             parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            raise NotPossible(f"{what} is no usable address.") from None
+            raise NotPossible(f"{what} is not a valid address.") from None
         if len(url) > LONGEST_URL or not parts.hostname or port == 0 or not url.isascii() or not url.isprintable():
-            raise NotPossible(f"{what} is no usable address.")
+            raise NotPossible(f"{what} is not a valid address.")
         if parts.username is not None or parts.password is not None or parts.fragment:
-            raise NotPossible(f"{what} contains a user name, a password or a fragment, which it must not.")
+            raise NotPossible(f"{what} must not contain a user name, a password or a fragment.")
         where = reach(parts.hostname)
         if parts.scheme != "https" and not (parts.scheme == "http" and where == "local" and self.here):
-            raise NotPossible(f"{what} does not begin with https://: what is secret would travel openly.")
+            raise NotPossible(f"{what} must begin with https://: otherwise secrets are sent unencrypted.")
         if (where == "local" and not self.here) or (where == "private" and not self.allow_private):
             raise NotPossible(f"{what} leads to {parts.hostname}, where nobody may ask on this server's behalf.")
         return url

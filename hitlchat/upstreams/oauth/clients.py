@@ -50,7 +50,7 @@ def unseal(token: str, kind: str, server_id: UUID, place: str) -> Any:
             "It was sealed with another SECRET_KEY: name that one in SECRET_KEY_FALLBACKS, or sign in again."
         ) from error
     if bound != [kind, str(server_id), place]:
-        raise Unreadable("What is kept of it is for another server or another address: sign in again.")
+        raise Unreadable("The stored sign-in is for another server or address: sign in again.")
     return secret
 
 
@@ -129,8 +129,8 @@ async def registered(authority: Authority, redirect_uri: str, document: str, bou
         return Client(document, "", "none", Registration.DOCUMENT.value)
     if authority.metadata.registration_endpoint is None:
         raise NoClient(
-            f"{authority.host} does not register clients by itself. Register this installation there, and enter the "
-            "client ID that you get."
+            f"{authority.host} does not register clients automatically. Register this installation there "
+            "and enter the client ID."
         )
     wanted = wanted_metadata(redirect_uri, authority.methods)
     wanted.scope = " ".join(authority.scopes) or None

@@ -213,10 +213,10 @@ def _check(server: UpstreamServer, asking: Asking) -> None:
     if server.transport == Transport.STDIO:
         raise NotPossible("A program on this machine is given what it needs by env: nobody signs in to it.")
     if any(each.name.lower() == "authorization" for each in server_draft.read_values(server.headers)):
-        raise NotPossible("The server has an Authorization header of its own: remove it first.")
+        raise NotPossible("The server has its own Authorization header: remove it first.")
     parts = urlsplit(asking.redirect_uri)
     if parts.scheme != "https" and reach(parts.hostname or "") != "local":
-        raise NotPossible("Open hitlchat with https://, or at localhost: the answer must not come back openly.")
+        raise NotPossible("Open hitlchat with https://, or at localhost: the answer must not be sent unencrypted.")
 
 
 async def _prepared(

@@ -289,7 +289,7 @@ class Holder:
             raise
         except NotPossible as error:
             logger.warning("The sign-in at an upstream server could not be renewed: %s", error)
-            await in_db(_spoil)(present.row, translatable(f"It could not be renewed. {error}"))
+            await in_db(_spoil)(present.row, translatable(f"The sign-in could not be renewed. {error}"))
             self._present = None
             raise NoToken(f"the sign-in could not be renewed: {error}", 401) from error
         # Some give no new refresh token: the old one stays good.

@@ -41,8 +41,8 @@ REST = ("select", "deselect")
 MOST_REFUSED = 50
 # What a page that was opened long ago may have loaded piece by piece.
 MOST_AT_ONCE = 1000
-_TAKEN_BACK = gettext_noop("Your changes of it were taken back.")
-_CHANGED = gettext_noop("The tools that are not shown have changed since you looked. Look at them once more.")
+_TAKEN_BACK = gettext_noop("Your changes to it were undone.")
+_CHANGED = gettext_noop("The tools that are not shown have changed since you looked. Review them again.")
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ def require(request: HtmxRequest) -> HttpResponse:
         words = str(refused)
     else:
         words = ngettext("{many} tool asks every time now.", "{many} tools ask every time now.", many)
-        words = words.format(many=many) if many else _("All exposed tools ask every time already.")
+        words = words.format(many=many) if many else _("All exposed tools already ask every time.")
     if not _is_on_page(request):
         messages.success(request, words)
         return redirect("servers:drawer")

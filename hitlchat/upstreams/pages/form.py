@@ -91,58 +91,60 @@ class ServerForm(forms.Form):
     """`entry`: the id of what it was prefilled from in the gallery; what that vouches for is looked up there."""
 
     name = forms.CharField(
-        max_length=64, help_text="Letters, digits, dots, _ and -. Its tools are named after it: name_tool."
+        max_length=64, help_text="Letters, digits, dots, _ and -. It prefixes the names of its tools: name_tool."
     )
     transport = forms.ChoiceField(choices=TRANSPORTS, widget=forms.RadioSelect, label="Transport")
     url = forms.CharField(
         required=False,
         label="Address",
         widget=forms.TextInput(attrs={"placeholder": "https://example.com/mcp", "inputmode": "url", "class": "mono"}),
-        help_text="Of its MCP endpoint. A secret belongs in a header, or behind the ? as ${NAME}.",
+        help_text="Address of the MCP endpoint. Put secrets in a header, or in the query as ${NAME}.",
     )
     # Only places for errors: the rows are read as they were posted.
     headers = forms.CharField(required=False)
     env = forms.CharField(required=False)
     allow_private = forms.BooleanField(
         required=False,
-        label="Its name may lead to a private address",
-        help_text="For a name of your own network. Addresses such as 10.0.0.5 and localhost need no permission.",
+        label="The host name may lead to a private address",
+        help_text="For a host name in your own network. Addresses such as 10.0.0.5 and localhost need no permission.",
     )
     command = forms.CharField(
         required=False,
         label="Program",
         widget=forms.TextInput(attrs={"placeholder": "npx", "class": "mono"}),
-        help_text="Its name or whole path. No shell is involved.",
+        help_text="Name or full path. No shell is used.",
     )
     args = forms.CharField(
         required=False,
         strip=False,
         label="Arguments",
         widget=forms.Textarea(attrs={"rows": 3, "class": "mono grows", "spellcheck": "false"}),
-        help_text="One on each line, exactly as the program gets it. Double quotes, as in JSON, for one that is empty "
-        "or has line breaks. ${NAME} may stand in them.",
+        help_text="One per line, exactly as the program gets them. Use double quotes, as in JSON, for empty ones and "
+        "ones with line breaks. ${NAME} is replaced.",
     )
     docs_url = forms.CharField(
         required=False,
         label="Documentation",
         widget=forms.TextInput(attrs={"placeholder": "https://…", "inputmode": "url"}),
-        help_text="Where it says what its tools do. A server without any counts as riskier.",
+        help_text="Documentation of the tools. A server without any counts as riskier.",
     )
     docs_lacking = forms.BooleanField(
-        required=False, label="Somebody has read it, and it says too little", help_text="That counts as riskier, too."
+        required=False,
+        label=("Somebody has read it and found it insufficient"),
+        help_text="That counts as riskier, too.",
     )
     call_seconds = forms.IntegerField(
         label="Seconds for a call",
         min_value=1,
         max_value=LONGEST_CALL_SECONDS,
-        help_text="After so long without an answer a call ends, and its outcome is unknown.",
+        help_text="A call without an answer ends after this time, and its outcome is unknown.",
     )
     older_protocol = forms.BooleanField(
         required=False,
-        label="Speak the older protocol with it (2025-11-25 and before)",
+        label="Use the older protocol (2025-11-25 and before)",
         help_text="For a server whose newest revision is broken.",
     )
-    enabled = forms.BooleanField(required=False, label="Enabled: stay connected to it")
+    enabled = forms.BooleanField(required=False, label="Enabled: stay connected")
     entry = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
     # When the page was made: what somebody saved since is not overwritten unseen.
     made_from = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
@@ -238,8 +240,8 @@ class ServerForm(forms.Form):
         self.add_error(
             None,
             translatable(
-                f"Somebody else changed this server at {localtime(saved_at):%H:%M:%S}, while its page was open here."
-                " What you typed is below; saving it again replaces the other change."
+                f"Somebody else changed this server at {localtime(saved_at):%H:%M:%S}, while you had its "
+                "page open. Your entries are below; saving again replaces the other change."
             ),
         )
 

@@ -44,7 +44,7 @@ WORDS = {
     "tool.withheld": gettext_noop("Withheld"),
     "tool.unfit": gettext_noop("Withheld: it cannot be offered as it is"),
     "tool.gone": gettext_noop("Gone from its server's list"),
-    "tool.accepted": gettext_noop("Accepted as it is now"),
+    "tool.accepted": gettext_noop("Accepted the current definition"),
     "tool.configured": gettext_noop("Settings changed"),
     "tool.pinned_anew": gettext_noop("Fingerprint renewed by newer rules: the same definition"),
     "tool.deleted": gettext_noop("Its server was removed"),
@@ -81,7 +81,7 @@ def line_of(event: ToolEvent) -> dict[str, Any]:
         "event": event,
         "words": WORDS.get(event.name, event.name),
         "link": _LINKS.get(event.name, ""),
-        "who": event.actor.get_username() if event.actor else _("hitlchat, by itself"),
+        "who": event.actor.get_username() if event.actor else _("hitlchat, automatically"),
         "means": means if event.actor else "",
         # Not where the words give it.
         "reason": "" if event.name in {"tool.changed", "tool.gone"} else str(event.data.get("reason", "")),
@@ -257,7 +257,7 @@ def stop(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
         exposure.apply([Change(row.pk, exposed=False)], actor_of(request))
     except Refused as error:
         return _shown(request, _row(name, tool_id), [each.sentence for each in error.problems[row.pk]])
-    messages.success(request, _("It is not exposed any more. Its settings are kept, for the day when it is again."))
+    messages.success(request, _("The tool is no longer exposed. Its settings are kept in case you expose it again."))
     return redirect("servers:tool", name, tool_id)
 
 

@@ -106,11 +106,11 @@ def _outcome(question: UpstreamQuestion) -> str:
             return translatable(f"{who} did not answer it, and the server was told so.")
         case QuestionState.DECLINED:
             why = question.note
-            return translatable(f"Declined by itself. {why}")
+            return translatable(f"Declined automatically. {why}")
         case QuestionState.EXPIRED:
             return gettext_noop("Nobody answered in time, and the server was told so.")
         case QuestionState.GONE | QuestionState.OPEN:
-            return question.note or gettext_noop("It was taken back: nobody waits for the answer any more.")
+            return question.note or gettext_noop("Withdrawn: nobody waits for the answer any more.")
 
 
 def _cut(text: str) -> str:

@@ -241,7 +241,7 @@ def _create(request: HttpRequest, form: ServerForm) -> UpstreamServer:
     made = servers.create(form.draft(), actor_of(request), confirmed=confirmed_in(request))
     sentence = _("{server} is saved. It is disabled: nothing connects to it.")
     if made.enabled:
-        sentence = _("{server} is saved, and is being connected. Nothing of it is exposed until you expose it.")
+        sentence = _("{server} is saved and connecting. Its tools are not exposed until you expose them.")
     messages.success(request, sentence.format(server=made.name))
     return made
 
@@ -264,12 +264,12 @@ def _changed(before: UpstreamServer, after: UpstreamServer) -> str:
     if after.revision == before.revision:
         return _("Saved.")
     if not after.enabled:
-        return _("Saved. It is disabled: its tools have left the catalog.")
+        return _("Saved. The server is disabled: its tools have left the catalog.")
     if endpoint.connection_of(before).identity() == endpoint.connection_of(after).identity():
-        return _("Saved. It is being connected with these settings; its tools are back once it is.")
+        return _("Saved. Connecting with these settings; the tools return once it is connected.")
     return _(
-        "Saved. It leads elsewhere now, so its tools have left the catalog. What was exposed is withheld when it comes"
-        " back, until you accept it once more."
+        "Saved. The address is different now, so the tools have left the catalog. Exposed tools are "
+        "withheld when they return, until you accept them again."
     )
 
 
@@ -294,7 +294,7 @@ def enable(request: HttpRequest, name: str) -> HttpResponse:
         before = summary.open_calls(found)
         changed = servers.enable(found.pk, enabled, actor_of(request))
         withdrawn = before.not_started - summary.open_calls(changed).not_started
-    sentence = _("It is being connected.") if enabled else _("It is disabled, and its tools have left the catalog.")
+    sentence = _("Connecting.") if enabled else _("The server is disabled, and its tools have left the catalog.")
     messages.success(request, sentence + summary.withdrawn_calls(withdrawn))
     return redirect("servers:server", name)
 

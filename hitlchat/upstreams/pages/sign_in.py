@@ -48,7 +48,7 @@ def _state_of(server: UpstreamServer) -> dict[str, Any] | None:
         return {"state": "none", "row": found}
     why, who = found.problem, found.signed_in_by
     if found.origin != origin_of(server.url):
-        why = _("It was for {origin}, and the server has another address now.").format(origin=found.origin)
+        why = _("The sign-in was for {origin}, and the server now has another address.").format(origin=found.origin)
     return {
         "state": "broken" if why else "fine",
         "row": found,
@@ -69,26 +69,26 @@ class ClientForm(forms.Form):
         label="Client ID",
         required=False,
         max_length=clients.LONGEST,
-        help_text="Empty: this installation registers itself, where that is possible.",
+        help_text="Leave empty to let this installation register itself, if possible.",
     )
     client_secret = forms.CharField(
         label="Client secret",
         required=False,
         max_length=clients.LONGEST,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="Only if you were given one. It is kept sealed and never shown again; empty, the one there is stays.",
+        help_text="Only if you have one. Stored encrypted and never shown again; leave empty to keep the stored one.",
     )
     scopes = forms.CharField(
         label="Rights to ask for (scopes)",
         required=False,
         max_length=4000,
-        help_text="With spaces between. Empty: those that the server asks for.",
+        help_text="Separated by spaces. Leave empty for those that the server asks for.",
     )
     issuer = forms.CharField(
         label="Issuer",
         required=False,
         max_length=2000,
-        help_text="The address of the authorization server. Empty: the one that the server names.",
+        help_text="Address of the authorization server. Leave empty to use the one the server names.",
     )
 
     def typed(self, *, seen: bool) -> Typed:
@@ -154,7 +154,7 @@ def forget(request: HttpRequest, name: str) -> HttpResponse:
     except LookupError as error:
         messages.warning(request, str(error))
     else:
-        words = _("Signed out of {server}: its tokens are gone from here.").format(server=server.name)
+        words = _("Signed out of {server}: its tokens are deleted here.").format(server=server.name)
         messages.add_message(request, messages.WARNING if trouble else messages.SUCCESS, f"{words} {trouble}".strip())
     return redirect("servers:server", name)
 

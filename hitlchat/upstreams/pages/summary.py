@@ -156,7 +156,7 @@ def connection_of(server: UpstreamServer) -> Connection:
     state = ServerState(server.state)
     is_silent = server.reported_at is None or timezone.now() - server.reported_at > SILENT_FOR
     if state == ServerState.UP and is_silent:
-        silence = gettext_noop("No process has reported on it for a while.")
+        silence = gettext_noop("No process has reported on the server for a while.")
         return Connection(gettext_noop("No news"), "unknown", "alert", silence)
     look, icon = _LOOKS[state]
     reason = "" if state in {ServerState.UP, ServerState.DISABLED} else server.reason

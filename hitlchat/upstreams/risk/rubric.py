@@ -45,13 +45,10 @@ _LONGEST_READ = 20_000
 _FOR_GOOD = re.compile(
     r"\b(?:irreversibl[ey]|permanently|(?:cannot|can't|can\s+not)\s+be\s+(?:undone|reversed|recovered))\b"
 )
-UNPROVEN = gettext_noop("Nobody but the server could say that it changes nothing.")
-UNPROVEN_READER = gettext_noop(
-    "Nobody but the server could say that it changes nothing. It says that it only reads, but that is the server's own "
-    "word."
-)
+UNPROVEN = gettext_noop("Only the server itself could say that it changes nothing.")
+UNPROVEN_READER = gettext_noop("Only the server itself says that it only reads.")
 CREDIT = gettext_noop("Every call needs approval: one level lower.")
-NO_CREDIT = gettext_noop("Every call needs approval, but its texts are suspicious: not lower for that.")
+NO_CREDIT = gettext_noop("Every call needs approval, but the texts are suspicious: not lowered.")
 OF_SERVER, OF_TOOL = gettext_noop("Server: "), gettext_noop("Tool: ")
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -140,18 +137,18 @@ def worst(floors: Iterator[Floor]) -> Floor | None:
 
 _REACH: dict[Reach, Signal] = {
     "local": Signal(0, "It runs on this machine."),
-    "private": Signal(1, "It is on a private network, where other machines are within its reach."),
+    "private": Signal(1, "It is on a private network and can reach other machines there."),
     "public": Signal(0, "It is on the public internet."),
 }
 _AUTH: dict[Auth, Signal] = {
-    "oauth": Signal(0, "It asks for sign-in by standard OAuth."),
+    "oauth": Signal(0, "It uses standard OAuth sign-in."),
     "key": Signal(1, "It is used with a long-lived key or token."),
-    "none": Signal(2, "It asks for no sign-in: anyone can use it, and what answers has proved nothing."),
-    "own-oauth": Signal(2, "It asks for sign-in in a way of its own."),
+    "none": Signal(2, "It needs no sign-in: anyone can use it, and nothing proves its identity."),
+    "own-oauth": Signal(2, "It uses a sign-in of its own."),
 }
 _TRUST: dict[Trust, Signal] = {
-    "vendor": Signal(0, "It is in the gallery, and comes from the vendor itself."),
-    "community": Signal(1, "It is in the gallery, and is kept by a community."),
+    "vendor": Signal(0, "It is in the gallery, from the vendor itself."),
+    "community": Signal(1, "It is in the gallery, maintained by a community."),
     "known-host": Signal(1, "Its address was typed in; the host is one of the gallery's."),
     "unknown": Signal(2, "Nobody vouches for it: it is not in the gallery."),
 }
@@ -206,7 +203,7 @@ def assess_server(server: ServerFacts) -> Assessment:
     if not server.documented:
         gaps.append(gettext_noop("There is no link to its documentation."))
     if not server.adequate:
-        gaps.append(gettext_noop("Its documentation was found wanting."))
+        gaps.append(gettext_noop("Its documentation was found insufficient."))
     if server.idle_days is not None and server.idle_days >= IDLE_DAYS:
         gaps.append(translatable(f"It has not been used for {server.idle_days:,} days."))
     signals += [Signal(1 if index < _MOST_FOR_SERVER else 0, reason) for index, reason in enumerate(gaps)]
@@ -216,11 +213,11 @@ def assess_server(server: ServerFacts) -> Assessment:
 def _server_floors(server: ServerFacts) -> Iterator[Floor]:
     unguarded = server.remote and server.auth == "none"
     if unguarded and server.writes:
-        yield Floor("no-auth-write", 5, "It is remote, asks for no sign-in, and offers tools that change things.")
+        yield Floor("no-auth-write", 5, "It is remote, needs no sign-in, and offers tools that change things.")
     if unguarded and server.trust not in {"vendor", "community", "known-host"}:
-        yield Floor("no-auth-unknown", 5, "It is remote, asks for no sign-in, and nobody vouches for its host.")
+        yield Floor("no-auth-unknown", 5, "It is remote, needs no sign-in, and nobody vouches for its host.")
     if scope := next(filter(is_privileged, server.scopes), None):
-        yield Floor("privileged-scope", 5, f"It holds the right “{scope}”, which reaches far beyond a single task.")
+        yield Floor("privileged-scope", 5, f"It has the right “{scope}”, which reaches far beyond a single task.")
 
 
 def words(name: str) -> list[str]:
@@ -283,13 +280,13 @@ def says_it_writes(tool: Offered) -> bool:
 def _actions(tool: Offered, server: ServerFacts) -> Iterator[Signal]:
     yield Signal(1, UNPROVEN_READER if _only_reads(tool) else UNPROVEN)
     if _claimed(tool, "destructiveHint"):
-        yield Signal(2, "The server says that it can destroy what is there.")
+        yield Signal(2, "The server says that it can destroy data.")
     if _claimed(tool, "openWorldHint"):
-        yield Signal(1, "The server says that it reaches out to an open world.")
+        yield Signal(1, "The server says that it interacts with the outside world.")
     if any(_does(name, _SENDING) for name in _names(tool)):
-        yield Signal(1, "By its name it sends data to others.")
+        yield Signal(1, "Its name says that it sends data to others.")
     if server.remote and any(_does(name, _ADMINISTERING) for name in _names(tool)):
-        yield Signal(2, "By its name it manages rights or accounts on a remote server.")
+        yield Signal(2, "Its name says that it manages rights or accounts on a remote server.")
     elif server.remote and says_it_writes(tool):
         yield Signal(1, "It changes things on a remote server.")
     if odd := next((key for key in HINTS if not isinstance(_hint(tool, key), bool | None)), None):
@@ -314,14 +311,14 @@ def _gaps(tool: Offered) -> Iterator[Signal]:
 def _tool_floors(tool: Offered) -> Iterator[Floor]:
     names = _names(tool)
     if verb := next(filter(None, map(irreversible, names)), None):
-        yield Floor("irreversible-name", 5, f"By its name it does what cannot be undone (“{verb}”).")
+        yield Floor("irreversible-name", 5, f"Its name says that it does something that cannot be undone (“{verb}”).")
     if _claimed(tool, "destructiveHint"):
-        yield Floor("destructive", 5, "The server says that it can destroy what is there.")
+        yield Floor("destructive", 5, "The server says that it can destroy data.")
     text = " ".join([*names, tool.description or ""])[:_LONGEST_READ].lower()
     if match := _FOR_GOOD.search(text):
-        yield Floor("says-irreversible", 5, f"It says that what it does is for good (“{match[0]}”).")
+        yield Floor("says-irreversible", 5, f"It says that its effect is permanent (“{match[0]}”).")
     if word := next(filter(None, map(executes, names)), None):
-        yield Floor("executes", 4, f"By its name it runs commands or code (“{word}”).")
+        yield Floor("executes", 4, f"Its name says that it runs commands or code (“{word}”).")
     if not (tool.description or "").strip():
         yield Floor("undocumented", 4, "It does not say what it does.")
 

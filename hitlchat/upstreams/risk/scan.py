@@ -303,7 +303,7 @@ def unseen(text: str) -> Iterator[Match]:
 def _rest(text: str) -> Iterator[Match]:
     first = next((index for index, char in enumerate(text) if _hidden(char)), None)
     if first is not None:
-        yield Match("hidden-characters", "warn", "Has characters that cannot be seen.", first, first + 1)
+        yield Match("hidden-characters", "warn", "Has invisible characters.", first, first + 1)
         return
     plain = "".join(" " if unicodedata.category(char) == "Zs" else char for char in text)
     seen = see(plain)
@@ -378,9 +378,7 @@ def _signals(raw: str, is_name: bool) -> tuple[Match, ...]:
     spaced = fold(words(raw)).text
     found += [Match(phrase.id, phrase.severity, phrase.sentence, 0, len(raw)) for phrase, _, _ in phrases_in(spaced)]
     if spaced.strip() in COVETOUS:
-        found.append(
-            Match("covetous-argument", "warn", "By its name it asks the model for what it was told.", 0, len(raw))
-        )
+        found.append(Match("covetous-argument", "warn", "Its name asks the model for its instructions.", 0, len(raw)))
     return tuple(found)
 
 

@@ -26,8 +26,8 @@ function updateApprove(card) {
 function unseen(parts) {
   if (!parts.length) return "";
   const values = parts.filter((part) => part.matches(".args > dd, .change")).length;
-  if (!values) return _("Not all of it has been in view yet.");
-  return _n("{count} argument not seen yet.", "{count} arguments not seen yet.", values);
+  if (!values) return _("Scroll through the whole card first.");
+  return _n("Scroll to see {count} more argument.", "Scroll to see {count} more arguments.", values);
 }
 
 /** With the arguments changed there is a second one, with a tick of its own. @param {Element} card @param {HTMLButtonElement} button */
@@ -41,7 +41,7 @@ function updateButton(card, button) {
   button.disabled = closed > 0 || !reviewed;
   if (!why.hasAttribute("data-folded")) why.setAttribute("data-folded", closed ? why.textContent ?? "" : "");
   const folded = why.getAttribute("data-folded") || _("Unfold everything first.");
-  const words = closed ? folded : reviewed ? unseen(missing(button)) || hint(card) : _("Confirm first that you reviewed it.");
+  const words = closed ? folded : reviewed ? unseen(missing(button)) || hint(card) : _("Tick the box above first.");
   write(why, words);
 }
 

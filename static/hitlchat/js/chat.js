@@ -216,7 +216,7 @@ function updateComposer() {
   if (!note) return;
   const usual = note.getAttribute("data-usual") ?? note.textContent ?? "";
   note.setAttribute("data-usual", usual);
-  const words = busy ? _("What you send now waits until this is finished.") : usual;
+  const words = busy ? _("Messages you send now are queued until this run finishes.") : usual;
   if (note.textContent !== words) note.textContent = words;
   showWayBack(waiting());
 }
@@ -261,7 +261,7 @@ function keep(event) {
   foot?.querySelector("[data-unsure]")?.remove();
   if (connected || !form || !foot || foot.querySelector("[data-kept]")) return;
   const verdict = new FormData(form).get("verdict") === "approve" ? _("approve") : _("decline");
-  const kept = _("Your answer ({verdict}) is kept, and sent when the connection is back.", { verdict });
+  const kept = _("Your answer ({verdict}) will be sent when the connection is back.", { verdict });
   foot.append(note(hasGivenUp ? _("Nothing was sent. Reload the page, then answer again.") : kept, "data-kept"));
 }
 
@@ -270,8 +270,8 @@ function sayUnsure(event) {
   for (const message of /** @type {CustomEvent<string[]>} */ (event).detail) {
     const { type, approval } = JSON.parse(message);
     const foot = approval && asks.querySelector(`[data-item^="${CSS.escape(approval)}:"] > .ask-foot`);
-    const said = _("Your answer may not have arrived. If this card is still here when the connection is back, answer again.");
-    const others = _("What you sent last may not have arrived. Look whether it did when the connection is back, and send it again if not.");
+    const said = _("Your answer may not have arrived. If the card is still here when the connection is back, answer again.");
+    const others = _("Your last message may not have arrived. When the connection is back, check, and send it again if needed.");
     if (type === "decide" && foot) {
       foot.querySelector("[data-unsure]")?.remove();
       foot.append(note(said, "data-unsure"));
@@ -294,7 +294,7 @@ function note(words, mark) {
 /** It would fail again and again: no other connection is made. */
 function giveUp() {
   hasGivenUp = true;
-  const words = _("The connection fails each time right after it was made, so this page has stopped trying. Reload the page. If that does not help, tell whoever runs this server.");
+  const words = _("The connection keeps failing, so this page has stopped trying. Reload the page. If that does not help, tell whoever runs this server.");
   for (const bar of document.querySelectorAll("[data-offline] > span:last-child")) bar.textContent = words;
 }
 

@@ -4,7 +4,7 @@
 import { changes, fill, keep, narrow, restore, say, show } from "./drawer_forms.js";
 import { _, _n } from "./texts.js";
 
-const SIGNED_OUT = _("You are not signed in any more: do that in another tab.");
+const SIGNED_OUT = _("You are signed out. Sign in again in another tab.");
 const KEPT = _("Nothing was applied, and your changes are kept here.");
 const FAILURES = {
   "htmx:sendError": _("The server cannot be reached."),
@@ -57,7 +57,7 @@ function leave(drawer) {
   const many = changes(drawer);
   if (!many || !(question instanceof HTMLDialogElement)) return close(drawer);
   const text = question.querySelector("[data-leave-text]");
-  if (text) text.textContent = _n("{count} change would be lost. Nothing of it was applied.", "{count} changes would be lost. Nothing of it was applied.", many);
+  if (text) text.textContent = _n("{count} change is not applied and would be lost.", "{count} changes are not applied and would be lost.", many);
   return question.open ? undefined : question.showModal();
 }
 

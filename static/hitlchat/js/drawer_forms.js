@@ -189,7 +189,7 @@ export function restore(drawer) {
     const fresh = /** @type {HTMLElement | null} */ (drawer.querySelector(`#${line.id}`));
     const place = fresh?.querySelector('[data-problem=""]');
     if (place && fresh?.dataset.stamp !== line.dataset.stamp) {
-      place.textContent = _("It has changed since you chose. Your changes of it were taken back.");
+      place.textContent = _("The tool has changed since. Your changes to it were undone.");
     } else if (fresh) fresh.replaceWith(line);
     else drawer.querySelector(`[data-server="${CSS.escape(server)}"] .tools`)?.prepend(line);
     // The early look at it starts again.

@@ -4,7 +4,7 @@
 import { fill, forget, slot } from "./inbox_chosen.js";
 import { _ } from "./texts.js";
 
-const OTHER_TOOL = _("Only calls of the same tool, as those that are selected.");
+const OTHER_TOOL = _("Select only calls of the same tool.");
 const MOST = 50;
 
 const main = /** @type {HTMLElement} */ (document.querySelector("[data-inbox]"));
@@ -43,7 +43,7 @@ function show() {
   bar.hidden = !chosen.length;
   count.textContent = _("{many} selected", { many: chosen.length });
   review.disabled = chosen.length < 2 || chosen.length > MOST;
-  review.textContent = chosen.length > 1 ? _("List these {many} to answer", { many: chosen.length }) : _("Select one more to answer together");
+  review.textContent = chosen.length > 1 ? _("Review {many}", { many: chosen.length }) : _("Select one more to answer together");
 }
 
 /** The list came anew: what has gone is selected no more. */

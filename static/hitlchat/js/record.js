@@ -44,7 +44,7 @@ form?.addEventListener("submit", async (event) => {
   try {
     const last = await verify(form);
     if (last.whole !== undefined) window.location.assign(form.dataset.verify ?? "");
-    else if (last.error === undefined) words.textContent = _("It broke off. Try again.");
+    else if (last.error === undefined) words.textContent = _("The verification was interrupted. Try again.");
   } catch {
     words.textContent = _("The server did not answer. Try again.");
   }

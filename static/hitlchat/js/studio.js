@@ -33,7 +33,7 @@ function inspectSoon() {
 function countWords() {
   const wrong = document.querySelectorAll("#inspection [data-finding]").length;
   const doubtful = document.querySelectorAll("#inspection [data-doubt]").length;
-  const words = wrong === 0 ? _("Nothing wrong") : _n("{count} finding", "{count} findings", wrong);
+  const words = wrong === 0 ? _("No problems") : _n("{count} finding", "{count} findings", wrong);
   return doubtful === 0 ? words : `${words}, ${_n("{count} warning", "{count} warnings", doubtful)}`;
 }
 
@@ -46,7 +46,7 @@ function showCount() {
   const link = document.createElement("a");
   link.href = "#inspection";
   link.textContent = words;
-  said.replaceChildren(words === _("Nothing wrong") ? words : link);
+  said.replaceChildren(words === _("No problems") ? words : link);
 }
 
 /** Put what the check found into the editor's margin and behind its lines, and say how much it is. */

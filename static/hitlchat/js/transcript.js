@@ -106,7 +106,7 @@ function rescue(gone) {
     words.textContent = textarea.value;
     document.querySelector("#composer-signal")?.append(words);
     const told = document.createElement("p");
-    told.textContent = _("The message that you were editing was changed elsewhere. Your words are in the box below.");
+    told.textContent = _("The message you were editing was changed elsewhere. Your text is in the box below.");
     document.querySelector("#flash")?.replaceChildren(told);
   }
 }

@@ -49,7 +49,7 @@ async def test_the_parts_of_a_call_say_what_is_asked_and_what_became_of_it(
     call = await ToolCall.objects.select_related("approval").aget()
     assert request["approvalId"] == f"{message['id']}::{call.pk}"
     assert (request["toolCallId"], request["signature"]) == (str(call.pk), call.approval.digest)
-    assert request["reason"] == "Asked because this tool asks every time."
+    assert request["reason"] == "This tool always needs approval."
     assert "isAutomatic" not in request
     described = request["approvalDescriptor"]
     assert (described["id"], described["mayDecide"], described["riskLevel"]) == (str(call.approval.pk), True, 2)
@@ -370,10 +370,10 @@ async def test_what_rules_answer_is_automatic_and_what_never_asks_is_not_asked_a
     told = await (await bobs.say("Send it")).rest()
     automatic, asked_about = [chunk for chunk in told if chunk["type"] == "tool-approval-request"]
     assert (automatic["isAutomatic"], "isAutomatic" in asked_about) == (True, False)
-    assert asked_about["reason"] == 'Asked because the condition “args["text"] == "ho"” holds.'
+    assert asked_about["reason"] == 'Asked because the condition “args["text"] == "ho"” is true.'
     (answer,) = [chunk for chunk in told if chunk["type"] == "tool-approval-response"]
     assert (answer["approvalId"], answer["approved"]) == (automatic["approvalId"], True)
-    assert "does not hold" in answer["reason"]
+    assert "is false" in answer["reason"]
     assert [each[0] for each in sorted(recorder.entered)] == ["look", "send"]
     (wrong,) = [chunk for chunk in told if chunk["type"] == "tool-input-error"]
     assert wrong["errorText"]

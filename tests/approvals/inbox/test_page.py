@@ -214,7 +214,7 @@ def test_calls_are_answered_together_only_as_they_were_listed_each_by_itself(
     assert html.count('class="args"') == 2
     late = decide.decline(two.pk, signed_in(bob))
     answer = page.post("/approvals/together", {"verdict": "approve", "items": items}, headers=HTMX).content.decode()
-    assert "Not every answer counted" in answer
+    assert "Not all answers were recorded" in answer
     assert late.call.status == Status.DECLINED
     assert [each.verdict for each in one.decisions.all()] == ["approve"]
 
@@ -227,7 +227,7 @@ def test_what_cannot_be_together_is_not_listed_and_no_answer_to_it_counts(
     html = shown(page)
     box = html.split(f'id="pick-{risky.pk}"')[1].partition(">")[0]
     assert "disabled" in box
-    assert "From L4 up each call is answered by itself." in box
+    assert "From L4 up, each call is answered individually." in box
     for some in ([one], [one, theirs], []):
         listing = page.get(
             "/approvals/together", {"call": [str(each.pk) for each in some] or "nonsense"}, headers=HTMX
@@ -261,7 +261,7 @@ def test_a_long_list_is_cut_and_says_how_many_more_there_are(
         asked(bob, f"number {number}")
     with django_assert_max_num_queries(len(few)):
         html = shown(page)
-    assert "And 2 more" in html
+    assert "2 more appear" in html
     assert len(listed(html)) == lines.MOST
 
 
@@ -276,7 +276,7 @@ def test_beyond_a_thousand_it_is_said_that_there_are_more(page: Client, bob: Use
     assert page.get("/waiting").content == b"1,000+"
     html = shown(page)
     assert "<span data-number>1,000+</span>" in html
-    assert "And 950+ more" in html
+    assert "950+ more appear" in html
     html = shown(page, "?kind=mcp")
     assert "the filter hides 1,000+" in html
 

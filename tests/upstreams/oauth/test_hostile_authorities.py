@@ -97,7 +97,7 @@ def test_a_compressed_answer_is_refused(server: UpstreamServer, guarded: Guarded
         ({"issuer": "https://other.example"}, "another one than the server named"),
         ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
         ({"code_challenge_methods_supported": None}, "PKCE"),
-        ({"token_endpoint": "http://169.254.169.254/token"}, "The token endpoint does not begin with https://"),
+        ({"token_endpoint": "http://169.254.169.254/token"}, "The token endpoint must begin with https://"),
         ({"token_endpoint": "https://user@evil.example/"}, "a user name"),
         ({"registration_endpoint": "http://evil.example/"}, "The registration endpoint"),
         ({"revocation_endpoint": "http://evil.example/"}, "The revocation endpoint"),
@@ -135,7 +135,7 @@ def test_an_authority_that_registers_nobody_asks_for_a_client_id(
 ) -> None:
     says(guarded, registration_endpoint=None)
     page = begin(browser)
-    refused(page, "does not register clients by itself")
+    refused(page, "does not register clients automatically")
     where = f"http://{HOST}/servers/callback/{server.pk}"
     assert where in page.content.decode()
     secret = "a secret from their console"
@@ -154,7 +154,7 @@ def test_an_authority_that_registers_nobody_asks_for_a_client_id(
     # It is remembered, with its secret, until someone empties the field.
     assert query(link(begin(browser)))["client_id"] == "ours"
     assert sign_in(browser, client_id="ours", scopes="notes.read", changed="1").status_code == 302
-    refused(begin(browser, changed="1"), "does not register clients by itself")
+    refused(begin(browser, changed="1"), "does not register clients automatically")
 
 
 def test_an_issuer_that_the_server_does_not_name_is_refused(
@@ -179,12 +179,12 @@ def test_a_client_secret_goes_to_the_issuer_it_is_for_alone(
 def test_a_server_with_a_header_of_its_own_is_not_signed_in_to(alice: User, guarded: Guarded, browser: Client) -> None:
     key = Value("authorization", "Bearer something long")
     servers.create(ServerDraft("keyed", url=guarded.mcp, headers=(key,)), signed_in(alice))
-    refused(begin(browser, "keyed"), "Authorization header of its own")
+    refused(begin(browser, "keyed"), "its own Authorization header")
 
 
 def test_nobody_signs_in_over_an_open_connection(alice: User, browser: Client) -> None:
     servers.create(ServerDraft("open", url="http://open.example/mcp"), signed_in(alice))
-    refused(begin(browser, "open"), "does not begin with https://")
+    refused(begin(browser, "open"), "must begin with https://")
 
 
 def test_an_answer_is_not_to_come_back_openly(server: UpstreamServer, browser: Client, settings: Settings) -> None:

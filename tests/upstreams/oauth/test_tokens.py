@@ -83,7 +83,7 @@ def test_a_test_of_the_connection_renews_it_too(server: UpstreamServer, guarded:
     sign_in(browser)
     guarded.end_access()
     page = browser.post("/servers/test", {"saved": "1", "of": "guarded"}, headers={"host": journeys.HOST})
-    assert "It works." in page.content.decode()
+    assert "The connection works." in page.content.decode()
     assert guarded.refreshes == 1
 
 

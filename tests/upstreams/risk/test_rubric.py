@@ -74,7 +74,7 @@ TOOLS: dict[str, tuple[Offered, ServerFacts, int, int, str | None]] = {
     "destructive and idempotent": (
         replace(TOOL, annotations={"destructiveHint": True, "idempotentHint": True}), SAFE, 3, 5, "destructive"
     ),
-    "an open world": (replace(TOOL, annotations={"openWorldHint": True}), SAFE, 2, 3, None),
+    "the outside world": (replace(TOOL, annotations={"openWorldHint": True}), SAFE, 2, 3, None),
     "writes here": (replace(TOOL, name="create_file"), SAFE, 1, 2, None),
     "writes elsewhere": (replace(TOOL, name="create_file"), REMOTE, 2, 3, None),
     "says that it writes elsewhere": (replace(TOOL, annotations={"readOnlyHint": False}), REMOTE, 2, 3, None),
@@ -234,4 +234,4 @@ def test_a_reason_that_gives_a_point_and_sets_the_level_is_told_once() -> None:
     tool = Offered("shop_item", description="Says what is in the shop.", annotations={"destructiveHint": True})
     reasons = assess_tool(tool, SAFE).reasons
     assert len(reasons) == len(set(reasons))
-    assert reasons[0] == "The server says that it can destroy what is there."
+    assert reasons[0] == "The server says that it can destroy data."
