@@ -90,7 +90,7 @@ def test_the_preview_of_writing_says_what_is_there_and_writes_nothing(desk: Worl
 
 def test_lines_are_added_at_the_end(desk: World) -> None:
     assert result(desk.look("append_to_file", path="log.txt", text="one")) == {
-        "File": "log.txt", "Now": "does not exist", "Then": "1 lines more at the end",
+        "File": "log.txt", "Now": "does not exist", "Then": "1 more line at the end",
     }  # fmt: skip
     assert result(desk.call("append_to_file", path="log.txt", text="one"))["bytes"] == 4
     assert result(desk.call("append_to_file", path="log.txt", text="two\n"))["bytes"] == 8

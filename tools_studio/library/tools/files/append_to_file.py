@@ -6,7 +6,8 @@ from hitl import files
 def preview(path: str, text: str) -> dict[str, str]:
     info = files.info(path)
     now = f"{info['size']:,} bytes" if info else "does not exist"
-    return {"File": path, "Now": now, "Then": f"{len(text.splitlines())} lines more at the end"}
+    count = len(text.splitlines())
+    return {"File": path, "Now": now, "Then": f"{count} more {'line' if count == 1 else 'lines'} at the end"}
 
 
 def run(path: str, text: str) -> dict[str, Any]:
