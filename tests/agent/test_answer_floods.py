@@ -61,7 +61,7 @@ KINDS: Final[dict[str, Kind]] = {
     "an error": (400, {}, lambda: _poured(b"", b"x" * MIB), "refused the request (400)"),
     "a gzip bomb": (200, STREAM | {"Content-Encoding": "gzip"}, lambda: iter([_packed()]), "packs its answers"),
     "an error as a gzip bomb": (500, {"Content-Encoding": "gzip"}, lambda: iter([_packed()]), "packs its answers"),
-    "a drip": (200, STREAM, _dripped, "did not end its answer within 5 seconds"),
+    "a drip": (200, STREAM, _dripped, "did not finish its answer within 5 seconds"),
 }
 
 
