@@ -24,7 +24,7 @@ def test_it_is_chosen_at_the_top_and_a_granted_call_waits_again(chat: Chat, mode
     page.get_by_label("This conversation asks: As the tools say. Choose").click()
     page.get_by_role("button", name="About every call", exact=True).click()
     expect(page.get_by_label("This conversation asks: About every call. Choose")).to_be_visible()
-    expect(page.get_by_text("The grant for remind does not count here")).to_be_visible()
+    expect(page.get_by_text("The grant for remind does not apply here")).to_be_visible()
     check(page)
     model.enqueue(calls(("remind", {"note": "two"})), text("Told two."))
     chat.say()

@@ -352,7 +352,7 @@ def test_what_is_not_applied_is_kept_while_searching_and_asked_about_before_it_i
     expect(drawer.get_by_label("Find tools")).to_have_value("")
     page.keyboard.press("Escape")
     question = page.get_by_role("dialog", name="Close without applying?")
-    expect(question).to_contain_text("1 change would be lost.")
+    expect(question).to_contain_text("1 change is not applied and would be lost.")
     looking.check(page)
     page.keyboard.press("Escape")
     expect(question).to_be_hidden()

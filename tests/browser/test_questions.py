@@ -261,7 +261,7 @@ def test_an_address_is_shown_whole_and_opened_by_the_persons_own_click_only(
     assert [link.get_attribute(name) for name in ("target", "rel")] == ["_blank", "noopener noreferrer"]
     looking.check(chat.page)
     press(question.get_by_role("button", name="Send answer"))
-    expect(question.get_by_role("alert")).to_contain_text("Nothing was sent")
+    expect(question.get_by_role("alert")).to_contain_text("Not sent")
     question.get_by_role("checkbox").check()
     press(question.get_by_role("button", name="Send answer"))
     chat.said("Done.")
@@ -275,7 +275,7 @@ def test_from_elsewhere_one_finds_the_question_by_its_page(
     begin(chat, model, "paint")
     page = visit(shop.server, shop.bob)
     page.goto(f"{shop.server.url}/")
-    page.get_by_role("link", name="Server questions").click()
+    page.get_by_role("link", name="Server questions questions:").click()
     expect(page.get_by_role("heading", name="Server questions")).to_be_visible()
     looking.check(page)
     page.get_by_role("radio", name="red").check()

@@ -188,6 +188,8 @@ def test_nobody_else_sees_a_session_and_whoever_comes_by_get_changes_nothing(
     other = Inspecting(url, "charlie")
     for path in ("", "/live", "/tools/refund"):
         assert other.web.get(inspecting.path + path).status_code == 404
+    # A page whose session has ended looks no more.
+    assert other.web.get(f"{inspecting.path}/live", headers={"HX-Request": "true"}).status_code == 286
     for path in ("/end", "/ping", "/tools/refund/call"):
         assert other.post(inspecting.path + path, json="{}").status_code == 404
     assert inspecting.path not in other.web.get(BASE).text
