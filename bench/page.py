@@ -1,11 +1,12 @@
 """The websocket of a conversation's page, as its browser would hold it, and what a person does there."""
 
+import asyncio
 import json
 import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -19,7 +20,8 @@ SECONDS = 60.0
 @dataclass
 class Page:
     connection: ClientConnection
-    frames: list[str] = field(default_factory=list)
+    # The newest frame since the page last sent something, and when it came: one frame may hold all that is awaited.
+    newest: tuple[str, float] = ("", 0.0)
 
     async def say(self, content: str) -> None:
         await self._send(type="say", content=content)
@@ -31,13 +33,13 @@ class Page:
 
     async def until(self, words: str) -> tuple[str, float]:
         """The first frame that holds `words`, and when it came."""
-        async for frame in self.connection:
-            came = time.time()
-            if words in str(frame):
-                return str(frame), came
-        raise AssertionError(f"the page was closed before it showed {words!r}")
+        async with asyncio.timeout(SECONDS):
+            while words not in self.newest[0]:
+                self.newest = str(await self.connection.recv()), time.time()
+        return self.newest
 
     async def _send(self, **frame: str) -> None:
+        self.newest = "", 0.0
         await self.connection.send(json.dumps(frame))
 
 
