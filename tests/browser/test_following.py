@@ -176,3 +176,18 @@ def test_a_long_conversation_comes_whole_and_in_order_and_its_card_is_answered(
     # The page was drawn anew, piece by piece, before that.
     answers = chat.log.locator("#turns > li .prose > p:first-child").filter(has_text="Answer")
     expect(answers).to_have_text([f"Answer {seq}." for seq in range(1, 41)])
+
+
+def test_a_card_stays_in_view_when_its_call_comes_into_the_transcript_after_it(
+    long_chat: Chat, model: SharedModel
+) -> None:
+    model.enqueue(calls(("echo", {"text": "hi"})), text("Sent."))
+    long_chat.say("Send it")
+    card = long_chat.asked()
+    before = top(card)
+    # Two frames of the socket may come in either order.
+    late = "turns => turns.append(...[1, 2, 3].map(() => turns.lastElementChild.cloneNode(true)))"
+    long_chat.log.locator("#turns").evaluate(late)
+    until(lambda: abs(top(card) - before) < 20, "the card is back where it was")
+    long_chat.approve(card)
+    long_chat.said("Sent.")

@@ -88,9 +88,17 @@ function present() {
   }
 }
 
-/** As far down as it goes without the first of them leaving at the top. */
-function goToCards() {
-  log.scrollTop += dialog.getBoundingClientRect().top - log.getBoundingClientRect().top - NEAR_END / 4;
+/** Where the cards stood in the transcript's window after the last scroll, in px from its top. */
+let cardsAt = 0;
+
+function whereCardsAre() {
+  return dialog.getBoundingClientRect().top - log.getBoundingClientRect().top;
+}
+
+/** Scroll until the cards stand at `at`, or as far down as it goes: the first of them must not leave at the top. */
+function goToCards(at = NEAR_END / 4) {
+  log.scrollTop += whereCardsAre() - at;
+  noteScroll();
 }
 
 function offerPlace() {
@@ -367,11 +375,17 @@ function goToEnd() {
   follows = true;
   newBelow.hidden = true;
   log.scrollTop = log.scrollHeight;
+  noteScroll();
+}
+
+function noteScroll() {
+  lastTop = log.scrollTop;
+  cardsAt = whereCardsAre();
 }
 
 log.addEventListener("scroll", () => {
   const isUp = log.scrollTop < lastTop;
-  lastTop = log.scrollTop;
+  noteScroll();
   if (isAtEnd()) {
     follows = true;
     newBelow.hidden = true;
@@ -386,8 +400,9 @@ new MutationObserver((changes) => {
   // What changes within a card is no news of the transcript, and must not move what is being read.
   if (changes.every((change) => dialog.contains(change.target))) return;
   if (goToCall()) return;
-  if (follows && dialog.matches("[open]:not(:modal)")) return;
-  if (follows) goToEnd();
+  // Text that comes in above a card must not push it from under the eyes, or the pointer.
+  if (follows && dialog.matches("[open]:not(:modal)")) goToCards(cardsAt);
+  else if (follows) goToEnd();
   else if (newBelow.hidden) newBelow.hidden = theEnd() === endThen;
 }).observe(log, { childList: true, subtree: true, characterData: true });
 newBelow.querySelector("button")?.addEventListener("click", () => {
