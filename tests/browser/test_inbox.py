@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import approve_button, decline, press, rest_hands, tab_to
+from tests.browser.chatting import approve_button, decline, middle, press, rest_hands, tab_to
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.browser.inbox import Asking, Inbox
 from tests.waiting import until
@@ -34,6 +34,12 @@ window.Notification = class extends EventTarget {
   close() { this.closed = true; }
 };
 """
+
+# Nothing lies above the line, neither at its upper edge nor at its lower one.
+IS_WHOLE = """line => {
+  const { left, top, bottom } = line.getBoundingClientRect();
+  return [top + 3, bottom - 3].every(y => line.contains(document.elementFromPoint(left + 60, y)));
+}"""
 
 
 @pytest.fixture
@@ -140,6 +146,28 @@ def test_by_keyboard_alone_from_the_arrival_to_the_decision(inbox: Inbox, house:
     expect(page.get_by_text("Single keys are off.")).to_be_visible()
 
 
+def test_ten_calls_take_two_keys_each_while_buttons_and_lines_stay_in_place(inbox: Inbox, ask: Asking) -> None:
+    page, pressed, places = inbox.page, 0, set()
+    # So low that the lines do not all fit.
+    page.set_viewport_size({"width": 1280, "height": 560})
+    inbox.open()
+    ask(*(("echo", {"text": f"word {number}"}) for number in range(11)))
+    expect(inbox.lines).to_have_count(11)
+    for left in range(10, 0, -1):
+        page.keyboard.press("j")
+        chosen = page.locator(".pick:has([aria-current])")
+        button = approve_button(inbox.shows(f"Say word {10 - left}"))
+        assert chosen.evaluate(IS_WHOLE)
+        places.add(middle(button))
+        rest_hands(page)
+        page.keyboard.press("a")
+        pressed += 2
+        expect(inbox.lines).to_have_count(left)
+        rest_hands(page)
+    assert pressed == 20
+    assert len(places) == 1
+
+
 def test_several_calls_are_answered_together_once_they_are_listed(inbox: Inbox, ask: Asking) -> None:
     page = inbox.page
     inbox.open()
@@ -166,8 +194,13 @@ def test_several_calls_are_answered_together_once_they_are_listed(inbox: Inbox, 
     expect(together.locator("ol")).not_to_contain_text("two")
     looking.check(page)
     expect(together).not_to_have_attribute("data-fresh", "")
+    expect(together.locator("code").filter(visible=True)).not_to_have_text(re.compile("^[0-9a-f]{12}$"))
+    together.get_by_text("Consent digests").click()
+    expect(together.get_by_text(re.compile("^[0-9a-f]{12}$"))).to_have_count(2)
     press(together.get_by_role("button", name=re.compile("^Decline these 2")))
     expect(page.locator("#card-slot")).to_contain_text("All answers were recorded.")
+    expect(page.locator("[data-told]")).to_have_text("All answers were recorded.")
+    expect(inbox.line("two").get_by_role("link").first).to_be_focused()
     expect(inbox.lines).to_have_count(4)
     expect(inbox.line("two")).to_be_visible()
     expect(inbox.selected).to_be_hidden()

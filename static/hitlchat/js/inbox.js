@@ -4,7 +4,7 @@
 import "./cards.js";
 import "./inbox_keys.js";
 import "./inbox_notices.js";
-import { keepSelection } from "./inbox_select.js";
+import { afterSelected, clearSelection, keepSelection } from "./inbox_select.js";
 import { cardTitle, chosen, forget, lineOf, lines, nextOf, pick, showChosen, slot } from "./inbox_chosen.js";
 
 const list = /** @type {HTMLElement} */ (document.querySelector("#waiting"));
@@ -81,11 +81,13 @@ list.addEventListener("click", (event) => {
 /** After an answer given here nothing is chosen, so that no key answers the next call; what became of this one is read out, and stands below. */
 slot.addEventListener("htmx:afterSwap", (event) => {
   const request = /** @type {CustomEvent} */ (event).detail?.requestConfig;
-  const answered = request?.verb === "post" && /\/decide$/.test(request.path);
-  if (!answered || slot.querySelector("[data-ask], [role=alert]")) return;
+  const answered = request?.verb === "post" && /\/(decide|together)$/.test(request.path);
+  if (!answered || slot.querySelector("[data-ask]")) return;
+  if (slot.querySelector("[role=alert]")) return cardTitle.focus({ preventScroll: true });
   const told = document.querySelector("[data-told]");
-  if (told) told.textContent = slot.querySelector("[role=status] > .row")?.textContent ?? "";
-  const next = nextOf(chosen(), stood)?.querySelector("a");
+  if (told) told.textContent = slot.querySelector("[role=status] > :is(.row, .strong)")?.textContent ?? "";
+  const next = (chosen() ? nextOf(chosen(), stood) : afterSelected())?.querySelector("a");
+  if (!chosen()) clearSelection();
   forget();
   asked = "";
   if (next instanceof HTMLElement && next.checkVisibility()) next.focus({ preventScroll: true });

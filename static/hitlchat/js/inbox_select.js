@@ -53,6 +53,14 @@ export function keepSelection() {
   show();
 }
 
+/** The first line behind the selected ones that is not selected, else the last one before them. @returns {HTMLElement | undefined} */
+export function afterSelected() {
+  const [first] = chosenBoxes();
+  const rest = boxes().filter((box) => !selected.has(line(box).dataset.line ?? ""));
+  const next = rest.find((box) => first && first.compareDocumentPosition(box) & Node.DOCUMENT_POSITION_FOLLOWING) ?? rest.at(-1);
+  return next && line(next);
+}
+
 /** Whether there was anything. */
 export function clearSelection() {
   const any = selected.size > 0;
