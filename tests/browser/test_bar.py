@@ -65,7 +65,7 @@ def test_a_wide_window_has_every_page_in_its_bar_and_a_narrower_one_the_lesser_o
 def test_more_is_opened_and_left_by_keyboard_and_by_a_click_elsewhere(author: Page, house: House) -> None:
     author.set_viewport_size(NARROW)
     author.goto(f"{house.server.url}/history/")
-    summary, menu = author.get_by_role("navigation", name="Main").locator("summary"), author.locator("[data-nav-more]")
+    summary, menu = author.get_by_role("navigation", name="Main").locator("summary"), author.locator(".nav-more")
     summary.press("Enter")
     expect(menu).to_have_attribute("open", "")
     assert not looking.violations(author)

@@ -1,7 +1,7 @@
 // @ts-check
 /** The bar: how many calls wait for the person, on the link to them and in the title of the tab; and its menu. */
 
-import { leaveAsMenu } from "./menu.js";
+import "./menu.js";
 import { listen, look } from "./news.js";
 import "./find.js";
 import "./notices.js";
@@ -30,6 +30,3 @@ document.body.addEventListener("htmx:afterRequest", (event) => {
   if (/** @type {CustomEvent} */ (event).detail?.requestConfig?.verb === "post") look();
 });
 listen(badge.dataset.approvalsCount ?? "");
-
-const more = document.querySelector("[data-nav-more]");
-if (more instanceof HTMLDetailsElement) leaveAsMenu(more);

@@ -1,19 +1,23 @@
 // @ts-check
 /** What menus and single keys have in common, wherever they stand. */
 
-/** A menu is left by a click elsewhere, by going on with Tab, and by Escape. @param {HTMLDetailsElement} menu */
-export function leaveAsMenu(menu) {
-  document.addEventListener("click", (event) => event.target instanceof Node && !menu.contains(event.target) && (menu.open = false));
-  menu.addEventListener("focusout", (event) => {
-    if (event.relatedTarget instanceof Node && !menu.contains(event.relatedTarget)) menu.open = false;
-  });
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
-    event.stopPropagation();
-    menu.open = false;
-    menu.querySelector("summary")?.focus();
-  });
+/** Menus of the page that are open; those of a card are the card's. */
+const OPEN = "details[open]:is(.menu, .side-menu, .nav-more):not(.ask details)";
+
+/** A menu is left by a press elsewhere, and by going on with Tab. @param {Event} event */
+function leaveOthers(event) {
+  for (const menu of document.querySelectorAll(OPEN)) if (event.target instanceof Node && !menu.contains(event.target)) menu.removeAttribute("open");
 }
+
+// A finger on what does nothing by itself makes no click in every browser.
+for (const kind of ["pointerdown", "click", "focusin"]) document.addEventListener(kind, leaveOthers);
+document.addEventListener("keydown", (event) => {
+  const menu = event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog:modal") && document.querySelector(OPEN);
+  if (!menu) return;
+  event.preventDefault();
+  menu.removeAttribute("open");
+  menu.querySelector("summary")?.focus();
+});
 
 /** Does a key that is pressed there write? @param {EventTarget | null} target */
 export function isWriting(target) {

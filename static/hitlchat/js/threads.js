@@ -1,8 +1,6 @@
 // @ts-check
 /** The list of conversations: its search, the menu of a conversation, and the moment in which a deleted one comes back. */
 
-import { leaveAsMenu } from "./menu.js";
-
 const UNDO_MS = 10_000;
 
 for (const form of document.querySelectorAll("[data-threads]")) {
@@ -42,19 +40,13 @@ document.body.addEventListener("inbox-news", (event) => {
   if (came.length + gone.length) document.querySelectorAll(".threads").forEach((list) => list.dispatchEvent(new Event("stale")));
 });
 
-for (const menu of document.querySelectorAll("[data-menu]")) {
-  if (!(menu instanceof HTMLDetailsElement)) continue;
-  leaveAsMenu(menu);
-  // Where titles are, a double click renames.
-  document.querySelector(".chat-head")?.addEventListener("dblclick", (event) => {
-    if (!(event.target instanceof Element) || event.target.id !== "title") return;
-    menu.open = true;
-    const field = menu.querySelector("input[name=title]");
-    if (field instanceof HTMLInputElement) field.select();
-  });
-}
-
-for (const menu of document.querySelectorAll("details.side-menu")) if (menu instanceof HTMLDetailsElement) leaveAsMenu(menu);
+// Where titles are, a double click renames.
+document.querySelector(".chat-head")?.addEventListener("dblclick", (event) => {
+  const field = document.querySelector(".chat-head input[name=title]");
+  if (!(event.target instanceof Element) || event.target.id !== "title" || !(field instanceof HTMLInputElement)) return;
+  field.closest("details")?.setAttribute("open", "");
+  field.select();
+});
 
 const undo = document.querySelector("[data-undo]");
 if (undo) {
