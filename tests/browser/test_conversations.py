@@ -120,19 +120,56 @@ def test_in_a_narrow_window_one_menu_closes_the_other_and_escape_each(visit: Vis
     side.click()
     expect(search).to_be_visible()
     page.get_by_label("This conversation", exact=True).click()
-    expect(page.get_by_role("button", name="Rename")).to_be_visible()
+    expect(rename).to_be_visible()
     expect(search).to_be_hidden()
+    # Wherever the focus is: a finger leaves none on what it opens in every browser.
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Escape")
+    expect(rename).to_be_hidden()
+    expect(page.get_by_label("This conversation", exact=True)).to_be_focused()
+    for elsewhere in (page.locator(".log"), page.get_by_role("navigation", name="Main").locator("a").last):
+        side.click()
+        elsewhere.dispatch_event("pointerdown")
+        expect(search).to_be_hidden()
+
+
+def test_a_phone_begins_with_the_last_conversations_and_their_search_and_has_them_in_each(
+    visit: Visit, house: House
+) -> None:
+    page = visit(house.server, house.bob, viewport=NARROW, has_touch=True)
+    url = f"/chat/{house.bob.post('/api/conversations', {'title': 'Olives for Ann'}).json()['id']}"
+    page.goto(house.server.url)
+    last, search = page.locator(f".threads a[href='{url}']").filter(visible=True), page.get_by_role("searchbox")
+    assert looking.in_view(last)
+    assert looking.in_view(page.get_by_label("Message"))
+    search.fill("no such words")
+    expect(page.get_by_text("No conversation contains all of these words.")).to_be_visible()
+    search.fill("olives")
+    last.click()
+    expect(page.locator("#title")).to_have_text("Olives for Ann")
+    # No key is pressed on a phone.
+    expect(page.get_by_text("Enter to send")).to_be_hidden()
+    page.locator(".side-menu > summary").click()
+    expect(last).to_be_visible()
 
 
 @pytest.mark.slow("another story of conversations")
-def test_in_a_narrow_window_the_note_below_a_message_has_a_line_of_its_own(visit: Visit, house: House) -> None:
+def test_in_a_narrow_window_the_note_below_a_message_has_a_line_of_its_own(
+    visit: Visit, house: House, model: SharedModel
+) -> None:
     page = visit(house.server, house.bob, viewport=NARROW)
-    Chat(page, house.server, house.bob.begin("")).open()
+    chat = Chat(page, house.server, house.bob.begin("")).open()
+    model.enqueue(calls(("echo", {"text": "one"})))
+    chat.say()
+    chat.asked()
+    page.get_by_role("button", name="Decide later").click()
+    expect(page.locator("[data-composer-note]")).to_contain_text("queued until this run finishes")
     note, send = page.locator("[data-composer-note]").bounding_box(), page.get_by_label("Send").bounding_box()
     assert note is not None
     assert send is not None
     assert note["y"] >= send["y"] + send["height"]
     assert note["width"] > NARROW["width"] / 2
+    chat.stop()
 
 
 @pytest.mark.parametrize("size", ["wide", pytest.param("narrow", marks=pytest.mark.slow("another width"))])
