@@ -22,7 +22,19 @@ from hitlchat.base.durations import about
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import escaped
 from hitlchat.chat.grid import Grid, grid
-from hitlchat.gate import attention, batch, contents, decide, deciders, placing, question, results, stopping, who
+from hitlchat.gate import (
+    attention,
+    batch,
+    contents,
+    decide,
+    deciders,
+    disclosure,
+    placing,
+    question,
+    results,
+    stopping,
+    who,
+)
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.grants import giving, scope
@@ -317,7 +329,7 @@ def _calls(which: Q) -> dict[UUID | None, list[CallView]]:
     rows: QuerySet[ToolCall] = ToolCall.objects.filter(which).select_related("approval")
     found: dict[UUID | None, list[CallView]] = {}
     more = ("approval__decisions__person", "approval__grants", "questions__answered_by")
-    listed = list(rows.prefetch_related(*more).order_by("position", "created_at"))
+    listed = list(disclosure.with_words(rows).prefetch_related(*more).order_by("position", "created_at"))
     agents = _agents([row.pk for row in listed if row.source == AGENT])
     for row in listed:
         found.setdefault(row.turn_id, []).append(_call(row, agents.get(row.pk)))
@@ -330,15 +342,15 @@ def _agents(call_ids: list[UUID]) -> dict[UUID, AgentView]:
     if not begun:
         return {}
     rows = ToolCall.objects.filter(conversation_id__in=begun.values()).select_related("approval")
-    listed = list(rows.order_by("created_at", "position"))
+    listed = list(disclosure.with_words(rows).order_by("created_at", "position"))
     # As deep as agents may call agents.
     below = _agents([row.pk for row in listed if row.source == AGENT])
     steps: dict[UUID | None, list[StepView]] = {}
     for row in listed:
         approval: Approval | None = getattr(row, "approval", None)
-        summary = approval.prompt if approval else _summary(row.arguments)
         card_key = key(approval.pk, row.round) if approval and row.status == Status.WAITING else ""
-        steps.setdefault(row.conversation_id, []).append(StepView(row, summary, card_key, below.get(row.pk)))
+        step = StepView(row, disclosure.sentence(row), card_key, below.get(row.pk))
+        steps.setdefault(row.conversation_id, []).append(step)
     return {
         call_id: AgentView(where, steps.get(where, [])[:MOST_STEPS], len(steps.get(where, [])) > MOST_STEPS)
         for call_id, where in begun.items()
@@ -357,7 +369,7 @@ def _call(row: ToolCall, agent: AgentView | None) -> CallView:
         asked = _beginning(canonical.pretty(before, indent=2), SHOWN_OF_ARGUMENTS) if is_changed else ""
     return CallView(
         call=row,
-        summary=approval.prompt if approval else _summary(row.arguments),
+        summary=disclosure.sentence(row),
         result=text[:SHOWN_OF_RESULT],
         grid=None if contents.has_text_beside(row) or not text else grid(contents.structured(row)),
         size=len(text),
@@ -449,10 +461,3 @@ def _why_unknown(row: ToolCall) -> str:
     why = str(event.data.get("reason", "")) if event else ""
     sentence = f"{why[:1].upper()}{why[1:].rstrip('.')}." if why else "The server stopped while this was executing."
     return _(sentence)
-
-
-def _summary(arguments: dict[str, Any]) -> str:
-    text = ", ".join(
-        f"{name} {value if isinstance(value, str) else canonical.pretty(value)}" for name, value in arguments.items()
-    )
-    return text if len(text) <= 160 else text[:159] + "…"

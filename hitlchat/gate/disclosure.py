@@ -4,16 +4,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Prefetch, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database
 from hitlchat.base.schema_words import type_word
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import deciders, oversight
+from hitlchat.gate import deciders, oversight, prompt
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import DEFAULT_PROMPT, Approval, Tool, ToolCall, delegation
-from hitlchat.gate.prompt import pieces, render
+from hitlchat.gate.models import Approval, Tool, ToolCall, delegation
 from hitlchat.gate.status import Status
 
 Disclosure = dict[str, Any]
@@ -41,6 +41,18 @@ def shown_risk(approval: Approval) -> int:
     if "disclosure" in approval.get_deferred_fields():
         return approval.call.risk_level
     return int(approval.disclosure["risk"])
+
+
+def sentence(call: ToolCall) -> str:
+    """Return `call` in one line, wherever it is listed: as it was asked last, or as it would be if nobody was asked."""
+    if hasattr(call, "approval"):
+        return call.approval.prompt
+    return _sentence(call.tool or Tool(), call.tool_name, call.arguments)
+
+
+def with_words(calls: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+    """Return `calls` with the words of their tools, which `sentence` reads."""
+    return calls.prefetch_related(Prefetch("tool", Tool.objects.only("title", "origin", "prompt_template")))
 
 
 def deadline_of(tool: Tool, at_most: int | None = None) -> datetime:
@@ -133,11 +145,17 @@ def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | N
 
 
 def _question(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    template = tool.prompt_template or DEFAULT_PROMPT
-    return {
-        "prompt": render(template, tool.name, arguments),
-        "promptPieces": [[*piece] for piece in pieces(template, tool.name, arguments)],
-    }
+    if template := tool.prompt_template:
+        pieces = prompt.pieces(template, tool.name, arguments)
+    else:
+        pieces = prompt.usual(tool.name, tool.title, tool.origin, arguments)
+    return {"prompt": _sentence(tool, tool.name, arguments), "promptPieces": [[*piece] for piece in pieces]}
+
+
+def _sentence(tool: Tool, name: str, arguments: dict[str, Any]) -> str:
+    if tool.prompt_template:
+        return prompt.render(tool.prompt_template, name, arguments)
+    return prompt.plain(prompt.usual(name, tool.title, tool.origin, arguments))
 
 
 def _ran_before(call: ToolCall) -> str:

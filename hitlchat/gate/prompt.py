@@ -1,8 +1,11 @@
-"""The question in one plain sentence, made from the tool's prompt template."""
+"""A call in one plain sentence, which is also the question about it: made from the tool's prompt template if it has
+one, else from its title, its server and the arguments.
+"""
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
 
 from hitlchat.base import canonical
 
@@ -12,6 +15,12 @@ _NO_QUOTES = str.maketrans("“”„", '"""')
 LONGEST_VALUE = 200
 LONGEST_PIECE = 60
 NOT_GIVEN = "(not given)"
+# What follows the name of its server in the origin of a tool.
+ON_SERVER: Final = " (MCP server)"
+# Without a template. What is left out stands in the boxes of the card.
+LONGEST_TITLE: Final = 80
+MOST_ARGUMENTS: Final = 3
+_BETWEEN_WORDS: Final = re.compile(r"[_-]+|(?<=[a-z])(?=[A-Z])")
 
 # A stretch of the sentence, and whether it was filled in: then it is shown in a box of its own.
 Piece = tuple[str, bool]
@@ -53,6 +62,29 @@ def pieces(template: str, tool_name: str, arguments: dict[str, Any]) -> list[Pie
     return [piece for piece in found if piece != ("", False)]
 
 
+def usual(tool_name: str, title: str, origin: str, arguments: dict[str, Any]) -> list[Piece]:
+    """The sentence of a tool without a template: "Draw a chart on mail: title x". Its title may be a stranger's."""
+    server = origin.removesuffix(ON_SERVER) if origin.endswith(ON_SERVER) else ""
+    words = _cut(" ".join(title.split()), LONGEST_TITLE).rstrip(" .:!?")
+    if not words:
+        words = _BETWEEN_WORDS.sub(" ", tool_name.removeprefix(f"{server}_")).strip() or tool_name
+    found = [(words[:1].upper() + words[1:], False)]
+    if server:
+        found += [(" on ", False), (server, True)]
+    for number, (name, value) in enumerate(islice(arguments.items(), MOST_ARGUMENTS)):
+        shown = _cut(name.replace("\n", " ⏎ "), LONGEST_PIECE)
+        found += [(", " if number else ": ", False), (shown, not _SIMPLE.match(shown)), (" ", False)]
+        found.append((_cut(_text(value).replace("\n", " ⏎ "), LONGEST_PIECE), True))
+    if (more := len(arguments) - MOST_ARGUMENTS) > 0:
+        found.append((f" and {more:,} more", False))
+    return found
+
+
+def plain(sentence: Sequence[Piece]) -> str:
+    """Return the sentence as text; what was filled in stands in quotation marks if it could go on with it."""
+    return "".join(_quoted(text) if is_value and not _SIMPLE.match(text) else text for text, is_value in sentence)
+
+
 def check(template: str, properties: dict[str, Any]) -> None:
     """BadTemplate when a {…} in `template` is no known placeholder or names no argument."""
     for found in re.findall(r"\{[^{}]*\}", template):
@@ -84,10 +116,14 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical.pretty(value)
 
 
-def _quoted(text: str, *, inside: bool) -> str:
+def _quoted(text: str, *, inside: bool = False) -> str:
     """`text` between quotation marks, which it cannot close itself; `inside` marks that are there already."""
     text = _short(text.translate(_NO_QUOTES))
     return text if inside else f"“{text}”"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _short(text: str) -> str:

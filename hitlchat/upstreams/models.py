@@ -19,6 +19,7 @@ from hitlchat.base.append_only import AppendOnly
 from hitlchat.base.canonical import JSONTextField
 from hitlchat.base.database import only
 from hitlchat.gate.models import Tool, ToolCall, new_id
+from hitlchat.gate.prompt import ON_SERVER
 from hitlchat.outbound.addresses import origin_of
 
 
@@ -211,7 +212,7 @@ class UpstreamServer(models.Model):
     @property
     def origin(self) -> str:
         """Return where its tools come from, in words, for the approval card."""
-        return f"{self.name} (MCP server)"
+        return f"{self.name}{ON_SERVER}"
 
 
 class ToolState(models.TextChoices):

@@ -15,10 +15,10 @@ from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.approvals.history import listing
 from hitlchat.approvals.history.views import WORDS
 from hitlchat.base.durations import span
-from hitlchat.gate import decide, staleness
+from hitlchat.gate import decide, disclosure, staleness
 from hitlchat.gate.attention import SHOWN
 from hitlchat.gate.deciders import COUNTED, TAKEN_BACK
-from hitlchat.gate.models import Approval, AuditEvent, Decision, ToolCall
+from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.preview import Shown
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
@@ -61,8 +61,19 @@ def test_asked_or_not_every_call_is_a_line_with_who_and_what_and_filters_are_tak
         assert words in shown
     assert "faster than it can be read" in shown
     assert "not asked" in shown
-    assert f"{'x' * 100}" in shown
-    assert "x" * 200 not in shown
+    assert f"Free: text “{'x' * 60}…”" in shown
+
+
+def test_a_call_reads_the_same_whether_it_asked_or_not(subtests: pytest.Subtests, bob: User) -> None:
+    with_title = {"title": "Draw a chart", "origin": "mail (MCP server)"}
+    for number, words in enumerate([with_title, {"prompt_template": "Draw {args.text}"}]):
+        tool = recording(f"draw{number}", **words)
+        asked = ask(bob, tool, {"text": "two words"})
+        Tool.objects.filter(pk=tool.pk).update(hitl_mode="DISABLED")
+        unasked = ask(bob, tool, {"text": "two words"})
+        with subtests.test(words=words):
+            assert [hasattr(call, "approval") for call in (asked, unasked)] == [True, False]
+            assert disclosure.sentence(unasked) == disclosure.sentence(asked)
 
 
 def test_a_filter_that_is_not_understood_finds_nothing_and_says_what_is_expected(

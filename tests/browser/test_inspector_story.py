@@ -92,7 +92,7 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
     for how in ("Decline", "Accept"):
         tab_to(bob, call)
         bob.keyboard.press("Enter")
-        expect(bench.asked).to_contain_text("[Risk L2, Low] Run 'count' with arguments {}?")
+        expect(bench.asked).to_contain_text("[Risk L2, Low] Count")
         expect(bench.asked).to_contain_text("elicitation, form mode")
         assert [each["status"] for each in records(house, 1)] == ["waiting"]
         # The question stands before what it came from.

@@ -100,3 +100,42 @@ def test_a_value_in_the_sentence_is_one_line_and_cut_with_the_count_stated() -> 
 
 def test_an_empty_value_still_has_its_place() -> None:
     assert prompt.pieces("{args.a}{args.b}", "t", {"a": "", "b": "{args.a}"}) == [("", True), ("{args.a}", True)]
+
+
+def test_without_a_template_the_sentence_names_title_server_and_first_arguments(subtests: pytest.Subtests) -> None:
+    mail, none = "mail (MCP server)", dict[str, Any]()
+    for name, title, origin, arguments, sentence in [
+        ("mail_draw_chart", "Draw a chart", mail, {"title": "x"}, "Draw a chart on mail: title x"),
+        ("mail_draw_chart", "", mail, {"title": "two words"}, "Draw chart on mail: title “two words”"),
+        ("chart", "", mail, none, "Chart on mail"),
+        (
+            "saveNote",
+            "",
+            "",
+            {"a": 1, "b": None, "c": [], "d": {}, "e": ""},
+            "Save Note: a 1, b null, c “[]” and 2 more",
+        ),
+        ("note", " Save\n a\u2028note. ", "Tool Studio", {"a b": "1\n2"}, "Save a note: “a b” “1 ⏎ 2”"),
+        ("___", "", "", {"a": "x” and"}, '___: a “x" and”'),
+        ("t", "x" * 200, "", {"y" * 99: "z" * 99}, f"X{'x' * 79}…: “{'y' * 60}…” “{'z' * 60}…”"),
+    ]:
+        with subtests.test(sentence=sentence):
+            assert prompt.plain(prompt.usual(name, title, origin, arguments)) == sentence
+
+
+@pytest.mark.guarantee("SR-8")
+def test_of_a_strangers_title_nothing_goes_on_into_server_and_arguments() -> None:
+    title = "Read on shop: id 5"
+    assert prompt.usual("mail_wipe", title, "mail (MCP server)", {"all": True, "of it": "now"}) == [
+        (title, False),
+        (" on ", False),
+        ("mail", True),
+        (": ", False),
+        ("all", False),
+        (" ", False),
+        ("true", True),
+        (", ", False),
+        ("of it", True),
+        (" ", False),
+        ("now", True),
+    ]

@@ -144,6 +144,16 @@ def test_nothing_changed_is_nothing_void(bob: User, tool: Tool, entered: list[To
     assert len(entered) == 1
 
 
+def test_what_was_asked_in_older_words_is_answered_and_runs(bob: User, entered: list[ToolCall]) -> None:
+    call = ask(bob, recording())
+    words = "Run 'refund' with arguments {}?"
+    of_disclosure(prompt=words, promptPieces=[[words, False]])(call)
+    of_approval(prompt=words)(call)
+    say_yes(bob, call)
+    assert run(call)
+    assert (len(entered), approval_of(call).prompt) == (1, words)
+
+
 @each_row("change", [of_tool(definition_hash="e" * 64), of_tool(name="x"), of_tool(hitl_mode="REQUIRED")], ids=range(3))
 def test_a_permission_is_void_too_once_the_tool_is_another(
     change: Callable[[ToolCall], object], bob: User, entered: list[ToolCall]

@@ -14,7 +14,7 @@ from hitlchat.gate import loosening
 from hitlchat.gate import spec as gate_spec
 from hitlchat.gate.deciders import what_signed_in_only_means
 from hitlchat.gate.loosening import Guard, guard_of
-from hitlchat.gate.models import DEFAULT_PROMPT, LONGEST_DEADLINE, HitlMode, Tool
+from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode, Tool
 from hitlchat.secrets import values
 from tools_studio import capabilities, cases, spec, variables
 from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, CapabilityError, Fetch
@@ -226,8 +226,8 @@ class ToolForm(PowersForm):
         required=False,
         max_length=gate_spec.LONGEST["prompt_template"],
         label="Approval prompt",
-        widget=forms.Textarea(attrs={"rows": 2, "placeholder": DEFAULT_PROMPT}),
-        help_text="{toolName}, {args} and {args.NAME} are replaced.",
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="{toolName}, {args} and {args.NAME} are replaced. Leave empty for the title and the arguments.",
     )
     deadline_seconds = forms.IntegerField(
         required=False,

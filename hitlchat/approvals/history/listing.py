@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from django import forms
 from django.contrib.auth.models import User
-from django.db.models import QuerySet, TextField
-from django.db.models.functions import Cast, Substr
+from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_noop
@@ -18,13 +17,12 @@ from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.base import moments
 from hitlchat.base.canonical import storable
 from hitlchat.base.durations import span
-from hitlchat.gate import question
+from hitlchat.gate import disclosure, question
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.history import finding
 from hitlchat.gate.history.finding import MEANS, Wanted
 from hitlchat.gate.history.row import (
     CHOICES,
-    approval_of,
     decisions_of,
     label_of,
     needed,
@@ -45,8 +43,7 @@ PAGE: Final = 50
 # So many calls with unknown outcome stand first; of the rest it is said how many they are, up to a number.
 FIRST: Final = 5
 MOST_COUNTED: Final = 1000
-BEGINNING: Final = 160
-LARGE: Final = ("arguments", "result", "error", "output")
+LARGE: Final = ("result", "error", "output")
 UNKNOWN: Final = Wanted(outcome=Status.UNKNOWN.value)
 EXPECTED_MOMENT: Final = _("Expected a day such as 2026-11-22, or a moment with its time zone.")
 NAMES: Final = ("tool", "person", "decider", "rule")
@@ -184,17 +181,14 @@ def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
     again = {call_id: str(data["as"]) for call_id, data in events}
     found = []
     for call in calls:
-        approval, answers, seconds = approval_of(call), decisions_of(call), seconds_to_decide(call)
-        # How the arguments begin, if nobody was asked.
-        text: str = getattr(call, "beginning", "") or ""
+        answers, seconds = decisions_of(call), seconds_to_decide(call)
         is_lost, is_own = call.pk in lost, call.caller_id == user.pk
         line = {
             "call": call,
             "outcome": outcome_of(call),
             "label": label_of(call),
             "unasked": ran_unasked(call),
-            "sentence": approval.prompt if approval else "",
-            "beginning": f"{text[:BEGINNING]}…" if len(text) > BEGINNING else "" if text == "{}" else text,
+            "sentence": disclosure.sentence(call),
             "answers": answers,
             "is_question": question.is_one(call),
             "hurried": any(each.hurried for each in answers),
@@ -208,6 +202,5 @@ def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
 
 
 def _rows() -> QuerySet[ToolCall]:
-    """Return what a line needs, and no more: arguments, results and disclosures may be large."""
-    beginning = Substr(Cast("arguments", TextField()), 1, BEGINNING + 1)
-    return needed(ToolCall.objects.all()).annotate(beginning=beginning).defer(*LARGE)
+    """Return what a line needs, and no more: results and disclosures may be large."""
+    return disclosure.with_words(needed(ToolCall.objects.all())).defer(*LARGE)

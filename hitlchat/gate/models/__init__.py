@@ -5,7 +5,6 @@ from hitlchat.gate.models.calls import Approval, Attachment, CallerKind, Decisio
 from hitlchat.gate.models.delegation import Delegation
 from hitlchat.gate.models.ids import new_id
 from hitlchat.gate.models.tools import (
-    DEFAULT_PROMPT,
     LONGEST_DEADLINE,
     NAME_PATTERN,
     TOOL_NAME,
@@ -21,7 +20,6 @@ from hitlchat.gate.models.tools import (
 )
 
 __all__ = [
-    "DEFAULT_PROMPT",
     "LONGEST_DEADLINE",
     "NAME_PATTERN",
     "TOOL_NAME",

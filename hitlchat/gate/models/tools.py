@@ -15,7 +15,6 @@ TOOL_NAME = RegexValidator(
 )
 # In seconds: how long a question may be open at most, from when it was asked.
 LONGEST_DEADLINE = 30 * 86400
-DEFAULT_PROMPT = "Run '{toolName}' with arguments {args}?"
 
 
 class HitlMode(models.TextChoices):

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from hitlchat.accounts.access import HtmxRequest
 from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor, actor_of
-from hitlchat.gate.models import DEFAULT_PROMPT, HitlMode
+from hitlchat.gate.models import HitlMode
 from hitlchat.upstreams import exposure
 from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Objection, Refused
 from hitlchat.upstreams.exposure import BadExposure
@@ -362,7 +362,6 @@ def _filter(query: dict[str, str]) -> dict[str, Any]:
 
 def _words() -> dict[str, Any]:
     return {
-        "default_prompt": DEFAULT_PROMPT,
         "signed_in_only_help": deciders.what_signed_in_only_means(),
         "usual_seconds": settings.HITL_TIMEOUT_SECONDS,
     }
