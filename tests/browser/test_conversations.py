@@ -25,7 +25,7 @@ def choose(page: Page, entry: str) -> None:
 
 
 def rename(page: Page, title: str) -> None:
-    page.get_by_label("This conversation", exact=True).click()
+    choose(page, "Rename…")
     page.get_by_label("Title").fill(title)
     page.get_by_label("Title").press("Enter")
     expect(page.locator("#title")).to_have_text(title)
@@ -92,6 +92,7 @@ def test_a_double_click_on_the_title_renames_and_escape_leaves_it(chat: Chat, mo
     expect(page.get_by_label("Title")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_label("Title")).to_be_hidden()
+    expect(page.get_by_label("This conversation", exact=True)).to_be_focused()
     expect(page.locator("#title")).to_have_text("Hello there")
 
 

@@ -54,10 +54,10 @@ def test_the_title_of_the_model_is_on_every_open_page_at_once(own: Servers, visi
         expect(page.locator("#title")).to_have_text("Parcel of order 4711")
         expect(page).to_have_title("Parcel of order 4711 · hitlchat")
         expect(page.locator(".side .threads a[aria-current]")).to_have_text("Parcel of order 4711")
-    chat.page.get_by_label("This conversation", exact=True).click()
+    chat.page.locator("#title").dblclick()
     expect(chat.page.get_by_label("Title")).to_have_value("Parcel of order 4711")
     chat.page.get_by_label("Title").fill("My own")
-    chat.page.get_by_role("button", name="Rename").click()
+    chat.page.get_by_label("Title").press("Enter")
     expect(other.locator("#title")).to_have_text("My own")
     model.close()
 

@@ -256,7 +256,7 @@ function refreshThreads() {
   if (told && told !== now) document.querySelectorAll(".threads").forEach((list) => list.dispatchEvent(new Event("stale")));
   told = now;
   nameWindow(waiting().filter(isMine).length);
-  const field = page.querySelector("[data-menu] input[name=title]");
+  const field = page.querySelector("[data-rename] input[name=title]");
   const title = document.querySelector("#title")?.textContent?.trim() ?? "";
   if (!(field instanceof HTMLInputElement) || field.value !== field.defaultValue || !title) return;
   field.value = field.defaultValue = title;

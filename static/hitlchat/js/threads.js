@@ -40,13 +40,30 @@ document.body.addEventListener("inbox-news", (event) => {
   if (came.length + gone.length) document.querySelectorAll(".threads").forEach((list) => list.dispatchEvent(new Event("stale")));
 });
 
-// Where titles are, a double click renames.
-document.querySelector(".chat-head")?.addEventListener("dblclick", (event) => {
-  const field = document.querySelector(".chat-head input[name=title]");
-  if (!(event.target instanceof Element) || event.target.id !== "title" || !(field instanceof HTMLInputElement)) return;
-  field.closest("details")?.setAttribute("open", "");
-  field.select();
-});
+// A title is edited where it stands.
+const rename = document.querySelector("form[data-rename]");
+if (rename instanceof HTMLFormElement) {
+  const field = /** @type {HTMLInputElement} */ (rename.elements.namedItem("title"));
+  const menu = document.querySelector("[data-begin-rename]");
+  const begin = () => {
+    rename.hidden = false;
+    field.focus();
+    field.select();
+  };
+  document.querySelector(".chat-head")?.addEventListener("dblclick", (event) => {
+    if (event.target instanceof Element && event.target.id === "title") begin();
+  });
+  menu?.addEventListener("click", begin);
+  field.addEventListener("blur", () => {
+    // Another window, or a way back.
+    if (!document.hasFocus()) return;
+    rename.hidden = true;
+    rename.reset();
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") menu?.closest("details")?.querySelector("summary")?.focus();
+  });
+}
 
 const undo = document.querySelector("[data-undo]");
 if (undo) {
