@@ -9,7 +9,7 @@ from uuid import UUID
 from hitlchat.agent.models import Conversation, Message, Role
 from hitlchat.base import canonical
 from hitlchat.base.visible import escaped
-from hitlchat.gate import contents, question
+from hitlchat.gate import contents, disclosure, question
 from hitlchat.gate.models import ToolCall, Verdict
 from hitlchat.gate.status import Status
 
@@ -38,7 +38,8 @@ def as_markdown(conversation: Conversation) -> Iterator[str]:
 def _calls(turns: list[UUID]) -> dict[UUID | None, list[ToolCall]]:
     found: dict[UUID | None, list[ToolCall]] = {}
     rows = ToolCall.objects.filter(turn_id__in=turns).select_related("approval")
-    for row in rows.prefetch_related("approval__decisions__person").order_by("position", "created_at"):
+    rows = disclosure.with_words(rows).prefetch_related("approval__decisions__person")
+    for row in rows.order_by("position", "created_at"):
         found.setdefault(row.turn_id, []).append(row)
     return found
 
@@ -48,9 +49,7 @@ def _message(message: Message, calls: list[ToolCall]) -> str:
     text = f"\n{_quoted(message.content.rstrip())}\n" if message.content.strip() else ""
     attached = ""
     for each in message.attachments.all():
-        # As code, so that nothing in a name counts as Markdown.
-        name = _line(escaped(each.name)).replace("`", "'")
-        attached += f"- `{name}` ({each.media_type}, {each.size:,} bytes)\n"
+        attached += f"- {_as_code(each.name)} ({each.media_type}, {each.size:,} bytes)\n"
     return head + text + (f"\nAttached:\n\n{attached}" if attached else "") + "".join(map(_call, calls))
 
 
@@ -62,7 +61,8 @@ def _call(call: ToolCall) -> str:
     elif call.error:
         shown.append(("Error", str(call.error.get("message", ""))))
     blocks = "".join(f"\n{name}:\n\n{_fenced(text)}\n" for name, text in shown)
-    return f"\n### Call of {call.tool_name}: {Status(call.status).label.lower()}\n{answers}{blocks}"
+    line = _as_code(disclosure.sentence(call))
+    return f"\n### Call of {call.tool_name}: {Status(call.status).label.lower()}\n\n{line}\n{answers}{blocks}"
 
 
 def _answers(call: ToolCall) -> Iterator[str]:
@@ -99,6 +99,11 @@ def _quoted(text: str) -> str:
             line = ENDLESS.sub(r"\\<", line)  # noqa: PLW2901
         lines.append(f"> {line}".rstrip())
     return "\n".join(lines)
+
+
+def _as_code(text: str) -> str:
+    """Return a text of others on one line in which nothing counts as Markdown."""
+    return "`" + _line(escaped(text)).replace("`", "'") + "`"
 
 
 def _line(text: str) -> str:

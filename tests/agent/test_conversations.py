@@ -274,7 +274,7 @@ def test_the_file_has_every_message_in_order_and_each_call_with_what_came_of_it(
     whole = "".join(export.as_markdown(made))
     assert whole.startswith("# A *title*\n")
     assert whole.index("## You") < whole.index("Say ```hi```") < whole.index("## Assistant") < whole.index("I call it.")
-    assert "### Call of echo: succeeded" in whole
+    assert "### Call of echo: succeeded\n\n`Echo: text “'hi'”`\n" in whole
     assert "Result:\n\n````\n```\nhi\n```\n````\n" in whole
 
 
