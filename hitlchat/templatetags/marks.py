@@ -1,13 +1,12 @@
 """Small marks used on every page: icons, and text with its hidden characters made visible."""
 
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final, Literal
 
 from django import template
 from django.conf import settings
-from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
@@ -39,6 +38,8 @@ STATUS_ICONS = {
     Status.REJECTED: "alert",
     Status.UNKNOWN: "ask",
 }
+
+CLOCKS: Final = {"minutes": "H:i", "seconds": "H:i:s"}
 
 
 @register.simple_tag
@@ -95,11 +96,17 @@ def risk_chip(level: int, extra: str = "") -> SafeString:
 
 
 @register.filter
-def until(moment: datetime) -> str:
-    """A deadline by the server's clock, with its zone, for pages where no script counts down."""
-    local = timezone.localtime(moment)
-    day = "" if local.date() == timezone.localdate() else f"{date_format(local, 'j M Y')}, "
-    return gettext("until {moment}").format(moment=f"{day}{local:%H:%M:%S %Z}")
+def when(moment: datetime, precision: Literal["minutes", "seconds"] = "minutes") -> SafeString:
+    """A moment in UTC, which static/hitlchat/js/times.js rewrites in the reader's zone: the only time on a page."""
+    utc = moment.astimezone(UTC)
+    words = {name: f"{date_format(utc, f'j M Y, {time}')} UTC" for name, time in CLOCKS.items()}
+    return format_html(
+        '<time datetime="{}"{} title="{}">{}</time>',
+        f"{utc:%Y-%m-%dT%H:%M:%SZ}",
+        SafeString(" data-seconds" if precision == "seconds" else ""),
+        words["seconds"],
+        words[precision],
+    )
 
 
 @register.simple_tag

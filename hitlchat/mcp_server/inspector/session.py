@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -79,7 +80,7 @@ class Line:
     """One message. `milliseconds`: since the request that it answers; `number` grows by more than one at times."""
 
     number: int
-    clock: str
+    at: datetime
     sent: bool
     kind: str
     title: str
@@ -251,8 +252,7 @@ class Session:
         self._add(kind, method if kind == "notification" else f"{method} #{id}", shown(body), sent=sent, since=since)
 
     def _add(self, kind: str, title: str, text: str, *, sent: bool = False, since: float | None = None) -> None:
-        clock = timezone.localtime().isoformat(timespec="milliseconds")[11:23]
-        self.lines.append(Line(self._next(), clock, sent, kind, title[:200], cut(text), since))
+        self.lines.append(Line(self._next(), timezone.now(), sent, kind, title[:200], cut(text), since))
 
     def _mark(self, part: str) -> None:
         self.changed[part] = self._next()

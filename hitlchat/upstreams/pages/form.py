@@ -17,10 +17,9 @@ from typing import Any, Literal
 from django import forms
 from django.conf import settings
 from django.http import HttpRequest, QueryDict
-from django.utils.timezone import localtime
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.access import person
-from hitlchat.base.sentences import translatable
 from hitlchat.secrets import references, values
 from hitlchat.secrets.values import Row, Value
 from hitlchat.upstreams import endpoint, gallery, server_draft
@@ -239,9 +238,9 @@ class ServerForm(forms.Form):
         self.data = data
         self.add_error(
             None,
-            translatable(
-                f"Somebody else changed this server at {localtime(saved_at):%H:%M:%S}, while you had its "
-                "page open. Your entries are below; saving again replaces the other change."
+            gettext_noop(
+                "Somebody else changed this server while you had its page open. Your entries are below; saving again "
+                "replaces the other change."
             ),
         )
 

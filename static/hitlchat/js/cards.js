@@ -2,7 +2,6 @@
 /** Behaviour of what is answered, wherever it stands: countdown, what must be opened and confirmed before approving. */
 
 import "./attention.js";
-import "./times.js";
 import { ASKS, begin, hint, meet, missing, onSeen, show } from "./guard.js";
 import { _, _n } from "./texts.js";
 

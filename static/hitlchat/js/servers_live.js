@@ -1,7 +1,6 @@
 // @ts-check
 /** What is unfolded in a part of the page stays so when that part comes anew, and its times are those of the reader. */
 
-import "./times.js";
 
 /** @type {Set<string>} */
 const unfolded = new Set();

@@ -1,12 +1,13 @@
 // @ts-check
-/** Times are stored in the server's zone and read in the person's: the time alone where it is of today, and nothing else is wanted. */
+/** Times come in UTC, by the filter `when`, and are read in the person's zone; the title holds the whole instant with its zone. */
 
-/** @param {Date} moment @param {boolean} dated @param {boolean} seconds */
-function inWords(moment, dated, seconds) {
+/** @param {Date} moment @param {boolean} seconds */
+function inWords(moment, seconds) {
+  const now = new Date();
   /** @type {Intl.DateTimeFormatOptions} */
-  const time = { hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }) };
-  const ofToday = !dated && moment.toDateString() === new Date().toDateString();
-  return ofToday ? moment.toLocaleTimeString([], time) : moment.toLocaleString([], { day: "numeric", month: "short", year: "numeric", ...time });
+  const day = moment.toDateString() !== now.toDateString() ? { day: "numeric", month: "short" } : {};
+  const year = moment.getFullYear() !== now.getFullYear() ? "numeric" : undefined;
+  return moment.toLocaleString([], { ...day, year, hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined });
 }
 
 function localTimes() {
@@ -14,9 +15,14 @@ function localTimes() {
     const moment = new Date(element.getAttribute("datetime") ?? "");
     element.setAttribute("data-local", "");
     element.setAttribute("title", moment.toLocaleString([], { dateStyle: "long", timeStyle: "long" }));
-    element.textContent = inWords(moment, element.hasAttribute("data-dated"), element.hasAttribute("data-seconds"));
+    element.textContent = inWords(moment, element.hasAttribute("data-seconds"));
   }
 }
 
 new MutationObserver(localTimes).observe(document.body, { childList: true, subtree: true });
 localTimes();
+
+// A field that asks for a zone begins with the browser's.
+const zone = document.querySelector("select[data-browser-zone]");
+const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone instanceof HTMLSelectElement && [...zone.options].some((option) => option.value === own)) zone.value = own;
