@@ -74,6 +74,8 @@ class WishesForm(forms.Form):
         initial: dict[str, Any] = {name: getattr(wishes, name) for name in names}
         initial |= {"tools": ", ".join(wishes.tools), "time_zone": wishes.time_zone or settings.TIME_ZONE}
         super().__init__(data, initial=initial)
+        if not wishes.time_zone and data is None:
+            self.fields["time_zone"].widget.attrs["data-browser-zone"] = ""
 
     def clean_tools(self) -> list[str]:
         names = list(dict.fromkeys(name.strip() for name in self.cleaned_data["tools"].split(",") if name.strip()))

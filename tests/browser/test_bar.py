@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.conftest import NARROW, House
+from tests.browser.conftest import NARROW, House, Visit
 
 pytestmark = pytest.mark.browser
 
@@ -90,3 +90,21 @@ def test_who_has_few_pages_has_them_all_on_a_telephone_too(page: Page, house: Ho
     page.goto(f"{house.server.url}/history/")
     assert links(page) == ["Chat", "Inbox", "History", "Policies", "Insights"]
     assert not outside(page) + looking.overflow(page)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_theme_is_switched_in_the_bar_without_a_new_page_and_stays(visit: Visit, house: House, width: int) -> None:
+    page = visit(house.server, house.bob, viewport={"width": width, "height": 844}, color_scheme="dark")
+    page.goto(f"{house.server.url}/history/")
+    switch, scheme = page.get_by_role("button", name="Dark theme"), "getComputedStyle(document.body).colorScheme"
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    for pressed, theme in (("false", "light"), ("true", "dark"), ("false", "light")):
+        with page.expect_response("**/theme"):
+            switch.press("Enter")
+        expect(switch).to_have_attribute("aria-pressed", pressed)
+        expect(switch).to_be_focused()
+        assert page.evaluate(scheme) == theme
+    assert not outside(page) + looking.overflow(page)
+    page.goto(f"{house.server.url}/approvals/")
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    assert page.evaluate(scheme) == "light"

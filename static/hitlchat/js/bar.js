@@ -30,3 +30,27 @@ document.body.addEventListener("htmx:afterRequest", (event) => {
   if (/** @type {CustomEvent} */ (event).detail?.requestConfig?.verb === "post") look();
 });
 listen(badge.dataset.approvalsCount ?? "");
+
+const root = document.documentElement;
+const theme = /** @type {HTMLFormElement} */ (document.querySelector("[data-switch-theme]"));
+const themeButton = /** @type {HTMLButtonElement} */ (theme.querySelector("button"));
+const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+
+function showTheme() {
+  const isDark = root.dataset.theme ? root.dataset.theme === "dark" : systemIsDark.matches;
+  themeButton.ariaPressed = `${isDark}`;
+  themeButton.value = isDark ? "light" : "dark";
+}
+
+/** The page changes at once; the server keeps the choice for the next one. */
+theme.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const chosen = new FormData(theme, themeButton);
+  root.dataset.theme = themeButton.value;
+  const surface = getComputedStyle(document.querySelector(".bar") ?? root).backgroundColor;
+  for (const meta of document.querySelectorAll('meta[name="theme-color"]')) meta.setAttribute("content", surface);
+  showTheme();
+  void fetch(theme.action, { method: "POST", body: chosen, redirect: "manual" });
+});
+systemIsDark.addEventListener("change", showTheme);
+showTheme();
