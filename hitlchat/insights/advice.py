@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop, ngettext
+from django.utils.translation import ngettext
 
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.insights.figures import Answers, Figures, OfPerson, OfTool, Period
@@ -34,8 +34,6 @@ LONE_SHARE: Final = 0.8
 COST_MINUTES: Final = 60
 COST_SHARE: Final = 0.5
 
-NOTHING: Final = gettext_noop("Nothing to change.")
-
 
 @dataclass(frozen=True)
 class Advice:
@@ -52,7 +50,7 @@ class Advice:
     address: str = ""
 
 
-NONE: Final = Advice(NOTHING)
+NONE: Final = Advice("")
 
 
 def of_days(figures: Figures) -> Advice:

@@ -89,15 +89,13 @@ class Plot:
 def days(figures: Figures) -> Plot:
     """Stacked answers of each day, under the line of what was asked."""
     tallies, total = list(figures.days.values()), figures.total
-    step = _step(max(tally.asked for tally in tallies))
-    most = 4 * step
+    grid = _grid(max(tally.asked for tally in tallies))
     bottom, last = DAYS_HEIGHT - 27, len(tallies) - 1
     xs = [LEFT + (WIDE - LEFT - RIGHT) * index / last for index in range(len(tallies))]
 
     def y(number: float) -> float:
-        return bottom - (bottom - TOP) * number / most
+        return bottom - (bottom - TOP) * number / grid[-1]
 
-    grid = [number * step for number in range(5)]
     marks = [_mark("line", "gridline", x1=LEFT, x2=WIDE - RIGHT, y1=y(number), y2=y(number)) for number in grid]
     lower = [0] * len(tallies)
     for kind in OUTCOMES:
@@ -137,12 +135,12 @@ def times(answers: Answers) -> Plot:
             "approvals were faster than the card can be read."
         ).format(count=answers.count, seconds=max(1, answers.median), hurried=answers.hurried)
     bins = answers.bins
-    most, bottom = max(1, *(every for every, _ in bins)), BINS_HEIGHT - 26
+    most, bottom = max(every for every, _ in bins), BINS_HEIGHT - 26
     width = (WIDE - LEFT - RIGHT) / len(bins)
     marks = [_mark("line", "axis", x1=LEFT, x2=WIDE - RIGHT, y1=bottom + 0.5, y2=bottom + 0.5)]
     for index, ((every, hurried), name) in enumerate(zip(bins, BIN_NAMES, strict=True)):
         x = LEFT + index * width
-        tall, fast = ((bottom - TOP - 16) * number / most for number in (every, hurried))
+        tall, fast = ((bottom - TOP - 16) * number / max(1, most) for number in (every, hurried))
         if hurried:
             marks.append(_mark("rect", "fast", x=x + 3, y=bottom - fast, width=width - 6, height=fast))
         if every > hurried:
@@ -156,7 +154,7 @@ def times(answers: Answers) -> Plot:
         width=WIDE,
         height=BINS_HEIGHT,
         columns=(gettext_noop("Time"), gettext_noop("Answers"), "Faster than readable"),
-        rows=[(_(name), f"{every}", f"{fast}") for name, (every, fast) in zip(BIN_NAMES, bins, strict=True)],
+        rows=[(_(name), f"{every}", f"{fast}") for name, (every, fast) in zip(BIN_NAMES, bins, strict=True) if most],
         marks=marks,
         kinds=("fast",),
     )
@@ -233,10 +231,11 @@ def _bars(
     )
 
 
-def _step(most: int) -> int:
-    """Return the step of a grid, so that four of them hold `most`: 1, 2, 5, 10, 20, …"""
+def _grid(most: int) -> range:
+    """Return the lines of a grid up to `most` or just above it: at most six, apart by 1, 2, 5, 10, 20, …"""
     steps = (int(f"{first}{'0' * zeros}") for zeros in count() for first in (1, 2, 5))
-    return next(step for step in steps if 4 * step >= most)
+    step = next(step for step in steps if 5 * step >= most)
+    return range(0, max(1, most) + step, step)
 
 
 def _cells(tally: Tally) -> tuple[str, ...]:

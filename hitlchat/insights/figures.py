@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import chain
 from typing import Any, Final, cast
 
 from django.contrib.auth.models import User
@@ -90,7 +91,7 @@ class Period:
 
 @dataclass
 class Tally:
-    """Questions, by what became of them; those that are missing were withdrawn, or wait."""
+    """Questions, by what became of them."""
 
     asked: int = 0
     approved: int = 0
@@ -100,6 +101,11 @@ class Tally:
     @property
     def answered(self) -> int:
         return self.approved + self.declined
+
+    @property
+    def others(self) -> int:
+        """Return how many wait or were withdrawn."""
+        return self.asked - self.answered - self.expired
 
 
 @dataclass
@@ -191,6 +197,10 @@ class Figures:
         )
 
     @property
+    def answered(self) -> int:
+        return self.answers.count + self.answers.unseen
+
+    @property
     def unasked(self) -> int:
         return sum(tool.unasked for tool in self.tools)
 
@@ -200,7 +210,7 @@ class Figures:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.total.asked or self.unasked or self.answers.count or self.answers.unseen)
+        return not (self.total.asked or self.unasked or self.answered)
 
 
 class WholeSeconds(Func):
@@ -246,11 +256,12 @@ def count(period: Period, user: User | None) -> Figures:
         decisions = decisions.filter(person=user)
     # In these words, since they are those of the index. What executes in this moment is counted a moment later.
     over = every.filter(created_at__gte=since, settled_at__isnull=False)
-    tools = _tools(over)
+    waiting = every.filter(status=WAITING)
+    tools = _tools(over, waiting.filter(created_at__gte=since))
     people, answers = _people(decisions)
     _add_edited_and_hurried(decisions, tools, people)
     days = {day: Tally() for day in period.days}
-    for rows in (over.filter(WAS_ASKED), every.filter(status=WAITING)):
+    for rows in (over.filter(WAS_ASKED), waiting):
         found = rows.annotate(stretch=stretch("created_at", since), outcome=AS_TEXT).values("stretch", "outcome")
         for row in found.annotate(count=Count("*")):
             # What waits may do so since before the period; and the clocks of processes may differ.
@@ -276,11 +287,11 @@ def _add(tally: Tally, status: str, number: int) -> None:
         setattr(tally, column, getattr(tally, column) + number)
 
 
-def _tools(over: QuerySet[ToolCall]) -> dict[str, OfTool]:
+def _tools(*calls: QuerySet[ToolCall]) -> dict[str, OfTool]:
     found: dict[str, OfTool] = {}
     asked = ExpressionWrapper(WAS_ASKED, output_field=BooleanField())
-    rows = over.annotate(asked=asked).values("tool_name", "asked", "status")
-    for row in rows.annotate(count=Count("*"), risk=Max("risk_level")):
+    by_tool = [each.annotate(asked=asked).values("tool_name", "asked", "status") for each in calls]
+    for row in chain(*(each.annotate(count=Count("*"), risk=Max("risk_level")) for each in by_tool)):
         if not row["asked"] and row["status"] not in STARTED:
             # It never came to run, and nobody was asked: it was rejected or refused.
             continue

@@ -65,14 +65,15 @@ def _pictures(figures: Figures, links: Links, *, everyone: bool) -> dict[str, An
     by_tool = drawing.by_tool(tools, lambda name: links.history(tool=name))
     by_person = drawing.by_person(people, lambda name: links.answers(decider=name))
     unasked = drawing.unasked(tools, lambda name: links.history(tool=name, outcome=UNASKED))
-    return {
+    found = {
         "days": (drawing.days(figures), links.to(advice.of_days(figures))),
         "tools": (by_tool, links.to(advice.of_tools(tools))),
         "people": (by_person, links.to(advice.of_people(people))) if everyone else None,
         "times": (drawing.times(answers), links.to(advice.of_times(answers, tools))),
         "unasked": (unasked, links.to(advice.of_unasked(tools))),
-        "spent": links.to(advice.of_cost(answers, tools)),
+        "spent": (None, links.to(advice.of_cost(answers, tools))),
     }
+    return found | {"advises": any(each is not None and each[1] != advice.NONE for each in found.values())}
 
 
 def _decisions(period: Period) -> QuerySet[Decision]:

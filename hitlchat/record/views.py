@@ -3,7 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import path
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -34,6 +35,8 @@ from hitlchat.record.verifying import Noted, steps
 VERIFIED: Final = "record.verified"
 LINES: Final = "application/x-ndjson"
 MOST_SEALS, MOST_FINDINGS = 10, 50
+# A verification that is older says little of the record as it stands.
+GOOD_FOR: Final = timedelta(days=7)
 PIECE = 64 * 1024
 
 Write = Callable[[Path], Any]
@@ -96,6 +99,7 @@ def receipt(request: HttpRequest) -> HttpResponseBase:
 
 def _page(request: HttpRequest, *, status: int = 200, **more: Any) -> HttpResponse:
     last = AuditEvent.objects.filter(name=VERIFIED).select_related("actor").order_by("-pk").first()
+    result = last.data if last is not None and isinstance(last.data, dict) else {}
     unsealed, key = sealing.unsealed_seconds(), keys.current()
     shown = {
         "section": "record",
@@ -105,7 +109,9 @@ def _page(request: HttpRequest, *, status: int = 200, **more: Any) -> HttpRespon
         "overdue": sealing.is_overdue(unsealed),
         "key": spaced(key.pk) if key else "",
         "last": last,
-        "result": last.data if last is not None and isinstance(last.data, dict) else {},
+        "is_old": last is not None and timezone.now() - last.at > GOOD_FOR,
+        "result": result,
+        "uncovered_until": datetime.fromisoformat(until) if (until := result.get("uncoveredUntil")) else None,
         "call": request.GET.get("call", ""),
     }
     return render(request, "record/page.html", shown | more, status=status)

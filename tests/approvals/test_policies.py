@@ -1,6 +1,8 @@
 """The page of the rules, and the command that says the same."""
 
 import json
+import re
+from html import unescape
 from io import StringIO
 from typing import Any
 
@@ -11,6 +13,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.policies.loading import load
 from tests.conftest import MakeTool
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,6 +66,13 @@ def test_everyone_signed_in_sees_the_rules_and_what_they_say_is_text(
     assert "&lt;b&gt;now&lt;/b&gt;" in page
     assert "\u202e" not in page
     assert "draft" not in page
+    assert "Add a rule" not in page
+
+
+def test_administrators_copy_an_example_that_loads(rules: None, alice: User, of: Any) -> None:
+    example = re.search(r'id="example-rule">HITL_POLICIES=(.+?)</code>', text_of(of(alice)))
+    assert example
+    assert load(json.loads(unescape(example[1]).strip("'")))
 
 
 def test_what_can_run_unasked_is_for_those_who_answer_for_it(rules: None, alice: User, bob: User, of: Any) -> None:

@@ -15,6 +15,12 @@ PLACES = re.compile(
     r"pypi[.]org|python[h]osted[.]org|registry[.]npm[j]s[.]org|deb[.]deb[i]an[.]org"  # registries
     r"|/wor[k]/|/roo[t]/|/tmp/v[/]|/opt/(?:py[p]i|whee[l]s)"  # folders
 )
+# Of what people read on pages: what else could write a time.
+PAGES = ("templates/", "static/hitlchat/js/", *(f"hitlchat/{name}/" for name in ("templatetags", "chat", "approvals")))
+TIMES = re.compile(
+    r"<time\b|\|(?:date|time|timesince|timeuntil|naturaltime)\b|toLocale(?:Time|Date)|DateTimeFormat"
+    r"|strftime|date_format\("
+)
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
@@ -29,6 +35,11 @@ def test_nothing_is_left_for_later() -> None:
 
 def test_no_file_names_a_registry_or_a_folder_of_one_machine() -> None:
     assert lines_with(PLACES) == []
+
+
+def test_one_filter_writes_every_time_of_a_page_and_one_script_rewrites_it() -> None:
+    found = {line.partition(":")[0] for line in lines_with(TIMES) if line.startswith(PAGES)}
+    assert found == {"hitlchat/templatetags/marks.py", "static/hitlchat/js/times.js"}
 
 
 @each_row("name", LOCKS)

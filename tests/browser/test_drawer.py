@@ -141,8 +141,10 @@ def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_quest
     looking.check(page)
 
     drawer.locator('[data-server="story"] > summary').click()
+    exposed = int(drawer.locator("[data-sum] b").inner_text())
     tick(drawer, "echo").check()
     tick(drawer, "add").check()
+    expect(drawer.locator("[data-sum] b")).to_have_text(str(exposed + 2))
     told(drawer, "story", "2 changes, not saved.")
     expect(drawer.locator("[data-coming]")).to_have_text(["story_addnot saved", "story_echonot saved"])
     line(drawer, "echo").get_by_label("Alias").fill("say_it")
@@ -164,10 +166,12 @@ def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_quest
     apply(drawer, "story")
     question = drawer.get_by_role("heading", name="Reduce human oversight?")
     expect(question).to_be_focused()
+    expect(question).to_be_in_viewport()
     looking.check(page)
     assert house.catalog["story_add"] == "REQUIRED"
-    apply(drawer, "story")
-    expect(drawer.get_by_label("I understand that fewer calls will be reviewed")).to_be_focused()
+    expect(form(drawer, "story").locator("[data-send]")).to_be_disabled()
+    drawer.get_by_label("I understand that fewer calls will be reviewed").check()
+    expect(form(drawer, "story").locator("[data-send]")).to_be_enabled()
     # Anything else is another question.
     ask_mode(drawer, "add", "Policies")
     expect(question).to_have_count(0)

@@ -34,12 +34,14 @@ def test_the_rules_are_read_and_a_call_is_simulated_by_keyboard(ruled: Server, v
     page.get_by_label("Tool", exact=True).select_option("wipe")
     expect(page.get_by_label("Arguments")).to_have_value('{\n  "note": ""\n}')
     page.get_by_role("button", name="Simulate").press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("Would be refused. Nothing is wiped from here.")
+    expect(page.get_by_role("region", name="Simulate a call").get_by_role("status")).to_contain_text(
+        "Would be refused. Nothing is wiped from here."
+    )
     looking.check(page)
 
     page.get_by_label("Arguments").fill('{"note": 5}')
     page.get_by_role("button", name="Simulate").press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("Not simulated.")
+    expect(page.get_by_role("region", name="Simulate a call").get_by_role("status")).to_contain_text("Not simulated.")
     expect(page.get_by_label("Arguments")).to_have_attribute("aria-invalid", "true")
     looking.check(page)
 

@@ -17,6 +17,7 @@ from hitlchat.gate import decide, deciders, disclosure, oversight, queue, ruling
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, take_back
 from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, OnlySignedIn, SignInAgain
+from hitlchat.gate.history import changes
 from hitlchat.gate.models import AuditEvent, DecidedBy, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.policy import approved_before
@@ -375,6 +376,8 @@ def test_a_change_of_rules_is_on_record_with_what_was_before(alice: User, tool: 
     assert (event.actor_id, event.data["tool"]) == (alice.pk, tool.name)
     assert (event.data["before"]["decidedBy"], event.data["before"]["quorum"]) == ("requester", 1)
     assert (event.data["after"]["decidedBy"], event.data["after"]["quorum"]) == ("approvers", 2)
+    first, *_ = changes.change(event).differences
+    assert first == changes.Difference("Who decides", "The person it is called for", "Everyone with the role approver")
 
 
 @each_row(

@@ -1,13 +1,17 @@
 """The page of insights: whose figures it shows, and that everyone finds the marks on their own decisions."""
 
 import html
+from collections import Counter
+from datetime import date
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from hitlchat.insights.figures import Period
+from hitlchat.insights import drawing
+from hitlchat.insights.figures import Answers, Figures, Period, Tally
 from tests.insights.rows import answered, asked, ran
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +53,7 @@ def test_everyone_reads_the_mark_on_their_own_decision(bob: User) -> None:
 def test_an_answer_without_a_display_is_told_of_and_called_nothing_worse(bob: User) -> None:
     answered(bob, "refund", took=None)
     shown = text_of(bob)
-    assert "1 answer came without a recorded display" in shown
+    assert "1 answer, 0 with a known time to decide." in shown
     assert "Not shown by hitlchat before the answer." in shown
 
 
@@ -79,7 +83,7 @@ def test_every_picture_says_what_it_shows_and_has_its_numbers(alice: User, bob: 
     refund = f'<th scope="row"><a href="/history/?tool=refund&since={since}">refund</a></th>'
     assert f'{refund}<td class="num">2</td><td class="num">1</td>' in shown
     assert '<td class="num">50 %</td><td class="num">100 %</td>' in shown
-    assert shown.count("Nothing to change.") == 6
+    assert shown.count("Nothing to change.") == 1
 
 
 def test_each_figure_leads_to_the_calls_behind_it(alice: User, bob: User) -> None:
@@ -116,3 +120,10 @@ def test_names_and_reasons_of_others_are_text_and_hide_nothing(alice: User) -> N
     assert "\u202e" not in shown
     assert "U+202E" in shown
     assert "U+200B" in shown
+
+
+@each_row("most, highest", [(0, "1"), (2, "2"), (9, "10"), (11, "15"), (51, "60")])
+def test_an_axis_ends_with_the_numbers_or_just_above_them(most: int, highest: str) -> None:
+    days = {date(2026, 10, 28): Tally(most), date(2026, 10, 29): Tally()}
+    figures = Figures(Period("7d", date(2026, 10, 29)), days, [], [], Answers(Counter()), [])
+    assert [each.text for each in drawing.days(figures).marks if each.text.isdigit()][-1] == highest

@@ -67,6 +67,8 @@ def test_verifying_tells_how_far_it_is_and_what_was_found_goes_on_record(admin: 
     event = AuditEvent.objects.get(name="record.verified")
     assert (event.data["whole"], event.data["by"]["name"]) == (True, "alice")
     assert "<b>Whole</b>: 4 events in 1 batch and 1 call, verified by alice" in text_of(admin)
+    with time_machine.travel(event.at + timedelta(days=8), tick=False):
+        assert "<b>Not verified since <time" in text_of(admin)
     ToolCall.objects.update(status="failed")
     assert admin.post("/record/verify").status_code == 302
     told = text_of(admin)

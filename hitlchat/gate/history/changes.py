@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext, gettext_noop
 
 from hitlchat.gate import spec
-from hitlchat.gate.models import Asks, AuditEvent, HitlMode
+from hitlchat.gate.models import Asks, AuditEvent, DecidedBy, HitlMode
 
 LONGEST = 300
 # What each event says, with the values of its data; a missing one is left empty.
@@ -79,7 +79,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "enabled": gettext_noop("Enabled"),
     "is_default": gettext_noop("Default for new conversations"),
     "key_header": gettext_noop("Send the key as"),
-    "api": gettext_noop("Asked by"),
+    "api": "API",
     "context_length": gettext_noop("Context length"),
     "images": gettext_noop("Takes images"),
     "reasoning": gettext_noop("Reasoning"),
@@ -95,7 +95,14 @@ FIELDS: Final[Mapping[str, str]] = {
     "max_tokens": gettext_noop("Tokens per answer"),
     "max_turns": gettext_noop("Turns per run"),
     "allow_private": gettext_noop("May be on a private network"),
+    "decidedBy": gettext_noop("Who decides"),
+    "group": gettext_noop("Group"),
+    "quorum": gettext_noop("How many have to approve"),
+    "notTheRequester": gettext_noop("Never the person it is called for"),
+    "escalateTo": gettext_noop("Escalates to"),
+    "escalateAfterSeconds": gettext_noop("Escalates after seconds"),
 }
+CHOICES: Final = {"asks": Asks, "decidedBy": DecidedBy, "hitl_mode": HitlMode}
 
 
 @dataclass(frozen=True)
@@ -170,10 +177,8 @@ def _said(side: Mapping[str, Any], field: str) -> str | None:
     if field not in side:
         return None
     value = side[field]
-    if field == "hitl_mode" and value in HitlMode.values:
-        return gettext(HitlMode(value).label)
-    if field == "asks" and value in Asks.values:
-        return gettext(Asks(value).label)
+    if field in CHOICES and value in CHOICES[field].values:
+        return gettext(CHOICES[field](value).label)
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
     if isinstance(value, list) and value:

@@ -47,9 +47,11 @@ function standing(form) {
 /** @param {HTMLElement} form */
 function showForm(form) {
   const many = changes(form);
-  const asks = form.querySelector('[name="confirmed"]');
-  for (const button of all(form, "[data-send], [data-discard]")) button.toggleAttribute("disabled", !many && !asks);
+  const asks = /** @type {HTMLInputElement | null} */ (form.querySelector('[name="confirmed"]'));
+  form.querySelector("[data-discard]")?.toggleAttribute("disabled", !many && !asks);
   const send = form.querySelector("[data-send]");
+  // As long as its question is open, nothing is sent.
+  send?.toggleAttribute("disabled", asks ? !asks.checked : !many);
   if (send) send.textContent = many ? _n("Apply {count} change", "Apply {count} changes", many) : _("Apply");
   for (const place of all(form, "[data-problem]")) {
     for (const control of all(form, `[aria-describedby~="${place.id}"][data-field="${place.dataset.problem}"]`)) {
@@ -74,6 +76,14 @@ function showSelected(section) {
   const ticks = all(section, '[data-field="exposed"]:not(:disabled)').map((each) => /** @type {any} */ (each).checked);
   box.checked = ticks.length > 0 && ticks.every(Boolean);
   box.indeterminate = !box.checked && ticks.some(Boolean);
+}
+
+/** How many tools would be exposed. @param {Element} drawer */
+function showSum(drawer) {
+  const sum = /** @type {HTMLElement} */ (drawer.querySelector("[data-sum]"));
+  const change = all(drawer, ".tool[data-edited]").map((line) => Number(tick(line).checked) - Number(line.hasAttribute("data-exposed")));
+  const number = /** @type {HTMLElement} */ (sum.querySelector("b"));
+  number.textContent = String(change.reduce((before, each) => before + each, Number(sum.dataset.sum)));
 }
 
 /** @param {Element} chip @param {string} word */
@@ -121,6 +131,7 @@ export function show(drawer) {
   for (const unit of all(drawer, UNIT)) mark(unit);
   for (const form of all(drawer, "[data-form]")) showForm(form);
   showChips(drawer);
+  showSum(drawer);
 }
 
 /** Tick all shown tools of a form, or none; in words what became of it. @param {HTMLElement} form @param {boolean} chosen */
@@ -146,7 +157,8 @@ function selectAll(form, chosen) {
 /** Somebody has filled in something. @param {Element} drawer @param {HTMLElement} control */
 export function fill(drawer, control) {
   const form = /** @type {HTMLElement | null} */ (control.closest("[data-form]"));
-  if (!form || control.closest("[data-answer]")) return;
+  if (!form) return undefined;
+  if (control.closest("[data-answer]")) return showForm(form);
   const words = control instanceof HTMLInputElement && "all" in control.dataset ? selectAll(form, control.checked) : "";
   const unit = control.closest(UNIT);
   if (unit) mark(unit);
@@ -154,7 +166,8 @@ export function fill(drawer, control) {
   form.querySelector("[data-answer]")?.replaceChildren();
   showForm(form);
   showChips(drawer);
-  say(form, `${words} ${standing(form)}`.trim());
+  showSum(drawer);
+  return say(form, `${words} ${standing(form)}`.trim());
 }
 
 /** Send of a form only what was changed, and how much of it is shown. @param {Element} drawer @param {any} detail */
