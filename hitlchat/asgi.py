@@ -33,7 +33,7 @@ from hitlchat.gate import tools  # noqa: E402
 from hitlchat.gate.loosening import record_settings  # noqa: E402
 from hitlchat.mcp_server import server as mcp  # noqa: E402
 from hitlchat.mcp_server import submissions  # noqa: E402
-from hitlchat.mcp_server.inspector.session import end_all as end_inspector_sessions  # noqa: E402
+from hitlchat.mcp_server.inspector import end_all as end_inspector_sessions  # noqa: E402
 from hitlchat.notices import delivery as notices  # noqa: E402
 from hitlchat.record import sealing as record  # noqa: E402
 from hitlchat.upstreams import connections  # noqa: E402

@@ -237,9 +237,9 @@ RECORD_STATES = {
     "conversation": "hitlchat.gate.stated.conversations",
     "person": "hitlchat.gate.stated.people",
     "token": "hitlchat.gate.stated.tokens",
-    "server": "hitlchat.upstreams.states.servers",
-    "exposure": "hitlchat.upstreams.states.exposure",
-    "tool event": "hitlchat.upstreams.states.tool_events",
+    "server": "hitlchat.upstreams.servers.server_states",
+    "exposure": "hitlchat.upstreams.servers.exposure_states",
+    "tool event": "hitlchat.upstreams.servers.tool_event_states",
 }
 # What the calls of a conversation may be of, as the gate asks it: an id in, a hitlchat.gate.reach.Reach out.
 CONVERSATION_REACH = "hitlchat.agent.tool_sets.reach_of"

@@ -17,7 +17,7 @@ from hitlchat.accounts.sign_in import administrator_made
 from hitlchat.gate.grants.giving import grant_changed
 from hitlchat.gate.stopping import stop_requested
 from hitlchat.gate.transition import call_moved
-from hitlchat.upstreams.signals import progressed, question_changed, servers_changed
+from hitlchat.upstreams.models import progressed, question_changed, servers_changed
 
 LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
     # A call has another status, or something about it was put on record.

@@ -25,6 +25,6 @@ urlpatterns = [
     path("models/", include("hitlchat.chat.endpoints")),
     path("tool-sets/", include("hitlchat.chat.tool_sets")),
     path("presets/", include("hitlchat.chat.presets")),
-    path("mcp-access/", include("hitlchat.mcp_server.urls")),
+    path("mcp-access/", include("hitlchat.mcp_server.views")),
     path("", include("hitlchat.chat.urls")),
 ]

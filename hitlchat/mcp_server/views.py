@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
+from django.urls import path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext
@@ -25,6 +26,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Tool
 from hitlchat.mcp_server import client_setup, tokens
+from hitlchat.mcp_server.inspector import views as inspector
 from hitlchat.mcp_server.listing import visible
 from hitlchat.mcp_server.models import WithoutElicitation
 from hitlchat.mcp_server.server import PATH
@@ -275,3 +277,26 @@ def _rows(user: User) -> Iterator[OwnToken]:
         works = tuple(name for name in chosen or () if name in able)
         idle = tuple(name for name in chosen or () if name not in able)
         yield replace(own, count=len(able if chosen is None else works), works=works, idle=idle)
+
+
+app_name = "mcp"
+
+_SESSION = "inspector/<uuid:session_id>"
+
+urlpatterns = [
+    path("tokens", tokens_page, name="tokens"),
+    path("tokens/<int:token_id>/revoke", revoke, name="revoke"),
+    path("tokens/<int:token_id>/attended", mark, name="mark"),
+    path("connect", connect, name="connect"),
+    path("inspector", inspector.index, name="inspector"),
+    path("inspector/connect", inspector.connect, name="inspector-connect"),
+    path(_SESSION, inspector.page, name="inspector-session"),
+    path(f"{_SESSION}/live", inspector.live, name="inspector-live"),
+    path(f"{_SESSION}/tools/<str:name>", inspector.page, name="inspector-tool"),
+    path(f"{_SESSION}/tools/<str:name>/call", inspector.call, name="inspector-call"),
+    path(f"{_SESSION}/calls/<int:number>/cancel", inspector.act, {"action": "cancel"}, name="inspector-cancel"),
+    path(f"{_SESSION}/questions/<int:number>/answer", inspector.act, {"action": "answer"}, name="inspector-answer"),
+    path(f"{_SESSION}/ping", inspector.act, {"action": "ping"}, name="inspector-ping"),
+    path(f"{_SESSION}/list", inspector.act, {"action": "list"}, name="inspector-list"),
+    path(f"{_SESSION}/end", inspector.act, {"action": "end"}, name="inspector-end"),
+]

@@ -228,18 +228,12 @@ class Item(models.Model):
 
 
 def url_of(receiver: Receiver) -> str:
-    """Return the address of a webhook.
-
-    Raises: Unsealable
-    """
+    """Return the address of a webhook. Raises: Unsealable"""
     return unseal(receiver.url, URL)
 
 
 def keys_of(receiver: Receiver) -> tuple[str, ...]:
-    """Return the present key, and the former one while receivers may still check with it.
-
-    Raises: Unsealable
-    """
+    """Return the present key, and the former one while receivers may still check with it. Raises: Unsealable"""
     keys = [unseal(receiver.secret, KEY)]
     if receiver.former_key_counts:
         keys.append(unseal(receiver.former_secret, KEY))

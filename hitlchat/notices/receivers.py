@@ -46,10 +46,7 @@ def address_of(person: User) -> Receiver | None:
 
 
 def ask_for(person: User, address: str, actor: Actor) -> bool:
-    """Switch mail on for `address`, and return whether a code sent there has to come back first.
-
-    Raises: Refused
-    """
+    """Switch mail on for `address`, and return whether a code sent there has to come back first. Raises: Refused"""
     confirmed = address_of(person)
     if confirmed is not None and confirmed.place == address:
         switch(confirmed, actor, on=True)
@@ -75,10 +72,7 @@ def ask_for(person: User, address: str, actor: Actor) -> bool:
 
 
 def confirm(person: User, code: str, actor: Actor) -> Receiver:
-    """Confirm an address by the code that was sent there.
-
-    Raises: Refused, if it is another code or too old.
-    """
+    """Confirm an address by the code that was sent there. Raises: Refused, if it is another code or too old."""
     wishes = Wishes.objects.filter(person=person).exclude(pending="").first()
     given = code.strip().upper()
     if wishes is None or not any(
@@ -141,10 +135,7 @@ def place_in(url: str, *, allow_private: bool) -> str:
 
 
 def add(receiver: Receiver, url: str, actor: Actor) -> str:
-    """Store a new webhook, and return its signing key, which is never shown again.
-
-    Raises: Refused
-    """
+    """Store a new webhook, and return its signing key, which is never shown again. Raises: Refused"""
     receiver.allow_private = receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
     receiver.place = place_in(url, allow_private=receiver.allow_private)
     key = delivery.new_secret()
@@ -189,10 +180,7 @@ def new_key(receiver: Receiver, actor: Actor) -> str:
 
 
 def test(receiver: Receiver, person: User, actor: Actor) -> Notice:
-    """Queue a message that says that it is a test.
-
-    Raises: Refused
-    """
+    """Queue a message that says that it is a test. Raises: Refused"""
     if Notice.objects.filter(receiver=receiver, kind=NoticeKind.TEST, state=State.DUE).exists():
         raise Refused("A test message is already on its way.")
     notice = Notice(receiver=receiver, kind=NoticeKind.TEST)

@@ -19,10 +19,7 @@ LONGEST_NAME: Final = 80
 
 
 def fitting(name: str) -> str:
-    """Return the name as it is stored.
-
-    Raises: Refused
-    """
+    """Return the name as it is stored. Raises: Refused"""
     fitted = " ".join(name.split())
     if not 1 <= len(fitted) <= LONGEST_NAME:
         raise Refused(_("Expected a name of 1 to {most} characters.").format(most=LONGEST_NAME))

@@ -23,10 +23,7 @@ MOST_OPEN: Final = 100
 
 
 def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
-    """Make an invitation, and return it with the secret of its link; only now that is known.
-
-    Raises: Refused
-    """
+    """Make an invitation, and return it with the secret of its link; only now that is known. Raises: Refused"""
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
         membership.lock(actor)
@@ -44,10 +41,7 @@ def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
 
 
 def revoke(invitation_id: int, actor: Actor) -> Invitation:
-    """Revoke the link of an invitation.
-
-    Raises: Refused, if it is not open.
-    """
+    """Revoke the link of an invitation. Raises: Refused, if it is not open."""
     with transaction.atomic():
         membership.lock(actor)
         found = Invitation.objects.select_for_update().filter(pk=invitation_id).first()

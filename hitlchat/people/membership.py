@@ -55,10 +55,7 @@ def state(user: User) -> str:
 
 
 def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None) -> User:
-    """Give this person `role` from now on.
-
-    Raises: Refused, Stale if they are not as `seen` (`state`) any more.
-    """
+    """Give this person `role` from now on. Raises: Refused, Stale if they are not as `seen` (`state`) any more."""
     with transaction.atomic():
         user, is_the_last = _locked(user_id, actor, seen)
         if is_the_last and role != Role.ADMINISTRATOR:

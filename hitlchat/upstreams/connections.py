@@ -116,10 +116,7 @@ class Target:
 
 
 def target_of(call: ToolCall) -> Target:
-    """Return where a call goes.
-
-    Raises: NoTarget
-    """
+    """Return where a call goes. Raises: NoTarget"""
     rows = ComposedTool.objects.select_related("server", "tool").defer(*_NOT_NEEDED).order_by("pk")
     row = rows.filter(tool_id=call.tool_id).first() if call.tool_id else None
     if row is None or row.tool is None:

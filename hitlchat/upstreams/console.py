@@ -89,10 +89,7 @@ def _add_adding(parser: argparse.ArgumentParser) -> None:
 
 
 def described(options: dict[str, Any]) -> ServerDraft:
-    """Return the draft that the options describe.
-
-    Raises: CommandError
-    """
+    """Return the draft that the options describe. Raises: CommandError"""
     if bool(options["url"]) == bool(options["program"]):
         raise CommandError("Expected an address, or --program and what to start.")
     draft = ServerDraft(

@@ -13,6 +13,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
+from django.dispatch import Signal
 from django.utils import timezone
 
 from hitlchat.base.append_only import AppendOnly
@@ -21,6 +22,14 @@ from hitlchat.base.database import only
 from hitlchat.gate.models import Tool, ToolCall, new_id
 from hitlchat.gate.prompt import ON_SERVER
 from hitlchat.outbound.addresses import origin_of
+
+# Sent after the commit, from whichever thread made the change: somebody added or changed a server.
+servers_changed = Signal()
+# Sent after the commit with question_id, call_id, conversation_id and turn_id.
+question_changed = Signal()
+# Sent with call_id, conversation_id and step while a call goes on, on the loop that executes it; receivers must not
+# take long. No more than a few a second: nobody reads faster, and each of them goes to every open page.
+progressed = Signal()
 
 
 class Registration(models.TextChoices):

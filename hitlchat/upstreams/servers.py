@@ -1,7 +1,7 @@
 """Upstream servers are added, changed, switched off and on, and removed: by administrators, with all that follows."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -10,18 +10,30 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.base import canonical
 from hitlchat.base.problems import Forbidden, NotFound
 from hitlchat.gate import stated, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
-from hitlchat.gate.transition import note
+from hitlchat.gate.transition import facts_digest, note
 from hitlchat.secrets import references
+from hitlchat.secrets.sealing import fingerprints
 from hitlchat.upstreams import catalog, endpoint, server_draft
-from hitlchat.upstreams.models import ComposedTool, Exposure, ServerState, Transport, UpstreamServer
+from hitlchat.upstreams.models import (
+    ComposedTool,
+    Exposure,
+    ServerState,
+    ToolEvent,
+    Transport,
+    UpstreamServer,
+    servers_changed,
+)
 from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
-from hitlchat.upstreams.signals import servers_changed
-from hitlchat.upstreams.states import SERVER_SETTINGS, server_settings
 
+# What the record says of a server. Of addresses, headers and arguments, which may be secret, only that they changed.
+SERVER_SETTINGS = ("name", "transport", "enabled", "trust", "allow_private", "docs_adequate", "gallery_entry")
+# How it is reached, by what the record calls it. What is secret of it is sealed in the row.
+REACHED: Final = {"reached": ("url", "command", "args"), "headers_and_variables": ("headers", "env")}
 # They lower the risk of its tools, widen where it may be, or change what the person who approves reads of it.
 _TRUSTED_BY = ("docs_url", "docs_adequate", "allow_private")
 _MORE_OF_A_SAVED_ONE = ("name", "trust", "gallery_entry")
@@ -41,6 +53,35 @@ _FORGOTTEN: dict[str, Any] = {
     "reported_by": "",
     "present": False,
 }
+
+
+def server_states(keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
+    """Return what the record states of servers: of how they are reached, which may be secret, only fingerprints."""
+    rows = UpstreamServer.objects.all() if keys is None else UpstreamServer.objects.filter(pk__in=keys)
+    return {
+        str(server.pk): _settings_of(server)
+        | {
+            fact: fingerprints(canonical.dumps([getattr(server, name) for name in names]), "server")
+            for fact, names in REACHED.items()
+        }
+        for server in rows.order_by("pk")
+    }
+
+
+def exposure_states(_keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
+    """Return what the record states of the exposure, of which there is one."""
+    current = Exposure.current()
+    return {"": {"mode": current.mode, "ceiling": current.ceiling}}
+
+
+def tool_event_states(keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
+    """Return what the record states of the events of tools: a digest of all columns that stay as they were."""
+    rows = ToolEvent.objects.all() if keys is None else ToolEvent.objects.filter(pk__in=keys)
+    columns = ("server_name", "tool_name", "name", "actor_id", "means", "digest", "record", "data", "at")
+    return {
+        str(row.pk): {"digest": facts_digest({name: getattr(row, name) for name in columns})}
+        for row in rows.order_by("pk").iterator(chunk_size=catalog.AT_A_TIME)
+    }
 
 
 def wake() -> None:
@@ -96,10 +137,7 @@ def require_administrator(actor: Actor) -> None:
 
 
 def require_person(actor: Actor) -> None:
-    """Check that `actor` is a person.
-
-    Raises: OnlyPeople
-    """
+    """Check that `actor` is a person. Raises: OnlyPeople"""
     if not actor.is_person:
         raise OnlyPeople
 
@@ -157,7 +195,7 @@ def create(draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> Upstream
     try:
         with transaction.atomic():
             server = UpstreamServer.objects.create(created_by_id=actor.user_id, state=state, **columns)
-            note_server("server.added", server, actor, {}, server_settings(server))
+            note_server("server.added", server, actor, {}, _settings_of(server))
             wake()
     except IntegrityError as error:
         raise NameTaken(draft.name) from error
@@ -246,7 +284,7 @@ def delete(server_id: UUID, actor: Actor) -> None:
         catalog.store_events([catalog.event_of(row, server, "tool.deleted", actor) for row in rows], actor)
         offered = [row.tool_id for row in rows if row.tool_id]
         catalog.end_calls(dict.fromkeys(offered, "its server was removed"), actor)
-        note_server("server.removed", server, actor, server_settings(server), {})
+        note_server("server.removed", server, actor, _settings_of(server), {})
         server.delete()
         tools.remove(Tool.objects.filter(pk__in=offered, source=catalog.SOURCE), actor)
         wake()
@@ -275,6 +313,10 @@ def used(server_id: UUID) -> None:
     UpstreamServer.objects.filter(pk=server_id).update(used_at=timezone.now())
 
 
+def _settings_of(server: UpstreamServer) -> dict[str, Any]:
+    return {name: getattr(server, name) for name in SERVER_SETTINGS}
+
+
 def _locked(server_id: UUID) -> UpstreamServer:
     found = UpstreamServer.objects.select_for_update().filter(pk=server_id).first()
     if found is None:
@@ -283,7 +325,7 @@ def _locked(server_id: UUID) -> UpstreamServer:
 
 
 def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> None:
-    before, settings_before = endpoint.connection_of(server).identity(), server_settings(server)
+    before, settings_before = endpoint.connection_of(server).identity(), _settings_of(server)
     differing = {name: value for name, value in columns.items() if getattr(server, name) != value}
     if not differing:
         return
@@ -297,7 +339,7 @@ def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> No
     # The row is locked.
     server.revision += int(other)
     UpstreamServer.objects.filter(pk=server.pk).update(**differing, revision=server.revision, updated_at=timezone.now())
-    note_server("server.changed", server, actor, settings_before, server_settings(server), also=carried)
+    note_server("server.changed", server, actor, settings_before, _settings_of(server), also=carried)
     if endpoint.connection_of(server).identity() != before:
         # Who is there now has not said what it offers.
         ComposedTool.objects.filter(server=server).update(listed=False)

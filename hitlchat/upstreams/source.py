@@ -21,7 +21,7 @@ from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejecte
 from hitlchat.upstreams.client.spec import Limits
 from hitlchat.upstreams.connections import NoTarget, Target, target_of
 from hitlchat.upstreams.elicitation.questions import Asker
-from hitlchat.upstreams.signals import progressed
+from hitlchat.upstreams.models import progressed
 
 LARGEST_RESULT = 2**20
 LONGEST_MESSAGE = 4000

@@ -18,7 +18,7 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.sources import ToolResult
 from hitlchat.mcp_server import tokens
 from hitlchat.upstreams.client.link import Step
-from hitlchat.upstreams.signals import progressed
+from hitlchat.upstreams.models import progressed
 from tests.gate import sources_for_tests
 from tests.gate.conftest import entered, previews, tool
 from tests.mcp_server.inspecting import Inspecting

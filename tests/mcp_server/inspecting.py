@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from hitlchat.accounts.models import Token
-from hitlchat.mcp_server.inspector.session import Session, _sessions, end_all
+from hitlchat.mcp_server.inspector import Session, _sessions, end_all
 from hitlchat.mcp_server.inspector.views import NAME
 from tests.conftest import PASSWORD
 from tests.waiting import until

@@ -14,8 +14,8 @@ from django.core.management import call_command
 from hitlchat import settings as defaults
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import elicitation, limits, listing, outcomes, server, submissions, tokens
-from hitlchat.mcp_server.inspector import session
+from hitlchat.mcp_server import elicitation, listing, outcomes, server, submissions, tokens
+from hitlchat.mcp_server import inspector as session
 from hitlchat.mcp_server.inspector.views import LASTS
 from tests.conftest import MakeTool
 
@@ -33,7 +33,7 @@ def test_the_limits_are_the_ones_in_force(text: str) -> None:
         f"calls of one token that wait for an answer | {outcomes.MOST_WAITING};",
         f"{defaults.MCP_TOKEN_SESSIONS} for a token, {defaults.MCP_PERSON_SESSIONS} for a person",
         f"{server.MOST_SESSIONS} sessions for one server process",
-        f"closed after {limits.IDLE_SECONDS:g} seconds",
+        f"closed after {server.IDLE_SECONDS:g} seconds",
         f"`tools/list` | {listing.PAGE} |",
         f"({elicitation.LONGEST} characters)",
         f"the latest {session.MOST_MESSAGES} messages",

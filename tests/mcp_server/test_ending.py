@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server.authentication import ACCESS
-from hitlchat.mcp_server.limits import Limits
+from hitlchat.mcp_server.server import Limits
 from hitlchat.mcp_server.tokens import Access
 from tests.mcp_server.clients import call_that_is
 from tests.mcp_server.older import older

@@ -14,8 +14,7 @@ from pytest_django import Settings
 from hitlchat.gate.models import Tool
 from hitlchat.mcp_server import server
 from hitlchat.mcp_server.authentication import Authentication
-from hitlchat.mcp_server.limits import IDLE_SECONDS
-from hitlchat.mcp_server.server import make_server
+from hitlchat.mcp_server.server import IDLE_SECONDS, make_server
 from tests.mcp_server.clients import connected
 from tests.mcp_server.conftest import TokenOf
 from tests.mcp_server.older import ACCEPT, older

@@ -20,8 +20,7 @@ from hitlchat.upstreams.client.connection import try_connect
 from hitlchat.upstreams.client.link import Step
 from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.client.spec import ServerSpec
-from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.signals import progressed
+from hitlchat.upstreams.models import ServerState, UpstreamServer, progressed
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, fresh, run, status
 from tests.upstreams.client.upstreams import SURROUNDINGS

@@ -16,7 +16,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.status import Status
 from hitlchat.secrets.values import Value
 from hitlchat.upstreams.client.link import Step
-from hitlchat.upstreams.signals import progressed
+from hitlchat.upstreams.models import progressed
 from tests.gate.asking import approval_of
 from tests.upstreams.gated import asked, called, exposed, now, offering, program, read, settled, web, yes
 from tests.upstreams.hostile_http import HostileHttp, hostile_http

@@ -16,9 +16,8 @@ from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers
 from hitlchat.upstreams.client.link import Step
-from hitlchat.upstreams.models import UpstreamServer
+from hitlchat.upstreams.models import UpstreamServer, progressed
 from hitlchat.upstreams.server_draft import ServerDraft
-from hitlchat.upstreams.signals import progressed
 from tests.conftest import signed_in
 from tests.gate.asking import events
 from tests.ports import free_port

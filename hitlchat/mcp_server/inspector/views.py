@@ -25,9 +25,9 @@ from hitlchat.base.background import background
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.mcp_server import inspector as sessions
 from hitlchat.mcp_server import tokens
-from hitlchat.mcp_server.inspector import session as sessions
-from hitlchat.mcp_server.inspector.session import MODES, PARTS, Call, Session, shown
+from hitlchat.mcp_server.inspector import MODES, PARTS, Call, Session, shown
 from hitlchat.mcp_server.models import WithoutElicitation
 from hitlchat.mcp_server.server import PATH
 from tools_studio import argument_form

@@ -32,8 +32,7 @@ from hitlchat.secrets import sealing
 from hitlchat.upstreams.client.link import UNASKED, Question, Reply
 from hitlchat.upstreams.elicitation import screening
 from hitlchat.upstreams.elicitation.screening import fields_of
-from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
-from hitlchat.upstreams.signals import question_changed
+from hitlchat.upstreams.models import QuestionState, UpstreamQuestion, question_changed
 
 PURPOSE = "answer to an upstream question"
 OPEN = QuestionState.OPEN
@@ -105,10 +104,7 @@ def open_in(conversation_id: UUID) -> QuerySet[UpstreamQuestion]:
 
 
 def find(question_id: UUID, actor: Actor) -> UpstreamQuestion:
-    """Return a question that this person may answer.
-
-    Raises: OnlyPeople, NoSuchQuestion
-    """
+    """Return a question that this person may answer. Raises: OnlyPeople, NoSuchQuestion"""
     if not actor.is_person:
         raise OnlyPeople("Only a person may answer a server's question: sign in, or use an approver token.")
     found = asked_of(actor.user_id).filter(pk=question_id).first()

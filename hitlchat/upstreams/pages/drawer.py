@@ -72,10 +72,7 @@ class Sent:
 
 
 def read_form(data: Mapping[str, str], server: UpstreamServer) -> Sent:
-    """Read the form of a server.
-
-    Raises: BadRequest if no page of ours sends this
-    """
+    """Read the form of a server. Raises: BadRequest if no page of ours sends this"""
     fields = _by_tool(data)
     rows = server.tools.select_related("tool").filter(pk__in=list(fields))
     for row in (found := list(rows)):
@@ -155,10 +152,7 @@ class Outcome:
 
 
 def carry_out(sent: Sent, actor: Actor) -> Outcome:
-    """Apply what was sent.
-
-    Raises: OnlyAdministrators
-    """
+    """Apply what was sent. Raises: OnlyAdministrators"""
     if sent.rest_now and sent.rest_now.stamp != sent.rest_seen:
         return Outcome(conflict=_(_CHANGED))
     if sent.missing:

@@ -7,7 +7,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.sources import ToolResult
 from hitlchat.upstreams.client.link import Step
-from hitlchat.upstreams.signals import progressed
+from hitlchat.upstreams.models import progressed
 
 SOURCE: Final = "conformance"
 CHANGED: Final = "test_simple_text"
