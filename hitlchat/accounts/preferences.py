@@ -1,7 +1,4 @@
-"""Preferences of a browser: its theme, and the language of pages.
-
-The language is chosen in the browser, set for the installation, or the first that the browser accepts.
-"""
+"""Preferences of a browser: its theme, and its language or else the installation's or the first that it accepts."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

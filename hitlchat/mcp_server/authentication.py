@@ -32,10 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class Authentication:
-    """Lets in whoever shows a valid token, from a known host and origin.
-
-    The requests that are being answered are known by token; those that last are looked at once a second, all in one go.
-    """
+    """Lets in valid tokens from a known host and origin, and looks once a second for those that were revoked."""
 
     def __init__(self, application: Asgi) -> None:
         self._application = application
@@ -114,9 +111,7 @@ def is_stream(event: Any) -> bool:
 
 
 class _Exchange:
-    """One request and its answer. `gone` is set once its client has left; to the application that also is so once its
-    token is `void`, and the part of an answer that was sent says whether a stream is left to be ended.
-    """
+    """One request and its answer. `gone` is set once its client has left, or its token is `void`."""
 
     def __init__(self, void: Revoked, receive: Any, send: Any) -> None:
         self.gone = asyncio.Event()

@@ -47,10 +47,7 @@ logger = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def attached(incoming: ToolRequest, call: ToolCall) -> AsyncIterator[None]:
-    """Follow a call for its client: one that it cancels is withdrawn, or stopped if it executes.
-
-    A call that we fail to ask about is withdrawn too; one that waits while the server restarts goes on waiting.
-    """
+    """Follow a call for its client: what it cancels, or we fail to ask about, is withdrawn, or stopped."""
     try:
         async with submissions.leased(call), incoming.progress.following(call.pk):
             yield

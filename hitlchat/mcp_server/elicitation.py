@@ -85,9 +85,7 @@ WHY: Final = {
 
 @dataclass(frozen=True)
 class Question:
-    """One round of asking about one call. `round` and `digest` say to what an answer is one; `client_may_answer`: it is
-    trusted to report its user's answer.
-    """
+    """One round of asking about a call. `client_may_answer`: it is trusted to report its user's answer."""
 
     call: ToolCall
     approval_id: UUID
@@ -112,9 +110,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True)
 class RequestState:
-    """Ties an answer to a question about a call: in which round and which way it was asked. A yes to being
-    sent to a page is none to the call, whatever the rules are by then.
-    """
+    """Ties an answer to a question: its round, and its way, since a yes to being sent to a page is none to the call."""
 
     call_id: UUID
     number: int
@@ -150,9 +146,7 @@ def message(approval: Approval) -> str:
 
 
 def way(incoming: ToolRequest, tool: Tool, question: Question | None = None) -> Way:
-    """Return the way, by what the client can do, what may decide the call, and what its token says otherwise.
-    `question`: the one that is open, if the call is on record already.
-    """
+    """Return the way to ask. `question`: the one that is open, if the call is on record already."""
     if question is None:
         enough = incoming.access.trusted and deciders.will_do(tool)
     else:
@@ -172,10 +166,7 @@ def way(incoming: ToolRequest, tool: Tool, question: Question | None = None) -> 
 
 
 def read_answer(given: object) -> Answer:
-    """The answer in a result of elicitation; whatever is not exactly one of the three is malformed.
-
-    A yes comes without content, since none was asked for. A no is one with whatever else.
-    """
+    """Return the answer in a result of elicitation. A yes comes without content: none was asked for."""
     if not isinstance(given, types.ElicitResult) or (given.action == "accept" and given.content):
         return Answer.MALFORMED
     return Answer(given.action)
@@ -226,10 +217,7 @@ def seal_state(incoming: ToolRequest, question: Question, way: Way) -> str:
 
 
 def read_state(incoming: ToolRequest, text: str) -> RequestState:
-    """Return the state that a client brought back.
-
-    Raises: MCPError, if it was not made here, or for another token, tool or arguments.
-    """
+    """Raises: MCPError, the state was not made here, or for another token, tool or arguments."""
     invalid = MCPError(
         types.INVALID_PARAMS, "requestState: expected the one given for this very call, within its time."
     )
@@ -323,10 +311,7 @@ def _take(incoming: ToolRequest, question: Question, chosen: Way, answer: Answer
 
 
 def _decided(question: Question, answer: Answer, user: Actor) -> Answer:
-    """Do as the user said, as far as the client says so; another outcome that the question has by now stands.
-
-    UNHEARD: a yes that did not count, since a signed-in person has to decide by now. The question is still open.
-    """
+    """Do as the user said. UNHEARD: a yes did not count, since a signed-in person has to decide by now."""
     try:
         if answer == Answer.ACCEPT:
             decide.approve(question.approval_id, user, digest=question.digest)

@@ -89,9 +89,7 @@ def described(tool: Tool, *, trusted: bool = False) -> types.Tool:
 
 
 class Audience(InMemorySubscriptionBus):
-    """The clients to be told: streams that listen (2026-07-28), and sessions of older ones; each with the token
-    that it came with.
-    """
+    """The clients to be told, each with its token: streams that listen (2026-07-28), and sessions of older ones."""
 
     def __init__(self) -> None:
         super().__init__()

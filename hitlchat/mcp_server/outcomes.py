@@ -57,10 +57,7 @@ def input_schema(tool: Tool) -> dict[str, Any]:
 
 
 def output_schema(tool: Tool) -> dict[str, Any] | None:
-    """Return what `structured` of its results fits.
-
-    None if the tool does not say, or it cannot be said of an object.
-    """
+    """Return the schema of `structured`; None if the tool has none, or none for an object."""
     schema: dict[str, Any] | None = tool.output_schema
     if not isinstance(schema, dict):
         return None
@@ -120,10 +117,7 @@ async def outcome_of(call: ToolCall) -> types.CallToolResult:
 
 
 def pending(call_id: UUID, address_of: Callable[[UUID], str]) -> types.CallToolResult | None:
-    """Return that it is not there yet: an error to MCP, which has no word for it, and a result would have to fit.
-
-    None: it is there, since just now.
-    """
+    """Return that the outcome is not there yet, as an error, since a result would have to fit; None if it is there."""
     call = _read(call_id)
     if call.settled:
         return None

@@ -97,9 +97,7 @@ def manager() -> StreamableHTTPSessionManager:
 
 
 class McpApplication:
-    """The SDK's manager, which has to be entered and left in one task of the loop that serves; Daphne has no hook for
-    that (it sends no lifespan).
-    """
+    """The SDK's manager, entered and left in one task of the loop that serves: Daphne has no hook for that."""
 
     def __init__(self, make: Callable[[], StreamableHTTPSessionManager]) -> None:
         self._make = make
@@ -258,9 +256,9 @@ class Limits:
 
 
 class StrictJson:
-    """Refuses, before the SDK, a POST whose body is no JSON in the strict sense (duplicate keys, NaN) with 400, and
-    has no effect. What is longer than `largest`, in bytes, is left to the SDK, which refuses it unread. A question that
-    was not accepted is answered by that alone: the SDK would not take a no with content of another shape.
+    """Refuses a POST whose body is no strict JSON (duplicate keys, NaN) with 400; one longer than `largest` bytes is
+    left to the SDK, which refuses it unread. The content beside a no is dropped, since the SDK would not take it in
+    another shape.
     """
 
     def __init__(self, application: Asgi, largest: int) -> None:

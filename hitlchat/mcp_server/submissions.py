@@ -1,7 +1,4 @@
-"""A tools/call as it came in over MCP: its request, the progress that its client hears of, and its submission.
-
-Submissions are leased while their client is connected, and parked once it is to come back.
-"""
+"""A tools/call as it came in over MCP: its request, its progress, its lease while its client is connected."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -169,10 +166,7 @@ def until() -> CombinedExpression:
 
 @asynccontextmanager
 async def leased(call: ToolCall) -> AsyncIterator[None]:
-    """Lease a call while its client waits for it here.
-
-    Calls that nobody needs to be asked about are not leased: they run at once, or not at all.
-    """
+    """Lease a call while its client waits for it here, unless it needs nobody's answer."""
     if call.settled or call.status == Status.ALLOWED:
         yield
         return

@@ -40,9 +40,8 @@ class Access:
 
 
 def make_mcp(user: User, name: str = "", expires_at: datetime | None = None, **limits: Any) -> str:
-    """Make a token of `user` with these limits (columns of McpToken); only now its text is known.
-
-    Raises: ValidationError, which names the limit that is none.
+    """Make a token with these limits (columns of McpToken). Raises: ValidationError, which names the limit that is
+    none.
     """
     with transaction.atomic():
         secret = Token.make(user, TokenKind.MCP, name, expires_at)
@@ -53,10 +52,7 @@ def make_mcp(user: User, name: str = "", expires_at: datetime | None = None, **l
 
 
 def find(secret: str) -> Access | None:
-    """Return what the token with this text may do now.
-
-    None if there is none, or it has expired, or is of another kind.
-    """
+    """Return what the MCP token with this text may do now; None if it is not valid."""
     token = only(_valid().filter(digest=hashed(secret)))
     if token is None:
         return None
@@ -83,10 +79,8 @@ class OnlyAdministrators(Forbidden):
 
 @dataclass(frozen=True)
 class OwnToken:
-    """One token, with its limits if it is for /mcp.
-
-    `count`: of the tools that it can use now; of those chosen, `works` can be used now and `idle` cannot. A page fills
-    these in.
+    """One token, with its limits if it is for /mcp. For pages: the `count` of tools that it can use now; of those
+    chosen, which it can use (`works`) and which not (`idle`).
     """
 
     token: Token
@@ -110,10 +104,9 @@ def make(
     trusted_by: Actor | None = None,
     **limits: Any,
 ) -> str:
-    """Make a token for `actor`; only now its text is known. `limits`: columns of McpToken, for kind mcp.
-
-    `trusted_by`: the administrator who trusts its client to report its user's answers.
-    Raises: ValidationError, OnlyAdministrators, NoSuchToken (`trusted_by`, of another kind than mcp).
+    """Make a token for `actor`; only now its text is known. `limits`: columns of McpToken; `trusted_by`: the
+    administrator who trusts its client. Raises: ValidationError, OnlyAdministrators, NoSuchToken (`trusted_by`, of
+    another kind than mcp).
     """
     with transaction.atomic():
         if kind == TokenKind.MCP:
@@ -128,10 +121,8 @@ def make(
 
 
 def trust(token_id: int, actor: Actor, *, trusted: bool = True) -> Token:
-    """Trust the client that shows this MCP token to report its user's answers, or no longer, as an administrator.
-
-    Trust counts for what is asked from now on; its end also for what is open.
-    Raises: NoSuchToken, OnlyAdministrators.
+    """Trust the client of this MCP token to report its user's answers to what is asked from now on. The end of trust
+    counts also for what is open. Raises: NoSuchToken, OnlyAdministrators.
     """
     with transaction.atomic():
         rows = User.objects.select_for_update().filter(pk=actor.user_id or 0, is_superuser=True, is_active=True)

@@ -1,8 +1,4 @@
-"""Composing: from the record to notices, one for each burst, and to each receiver at most one in a while.
-
-The audience hears as far as it wants and not in quiet hours. Whatever a notice says is looked up when it is made: what
-has its outcome by then does not wait any more in it.
-"""
+"""Composing: from the record to notices, one for each burst, and to each receiver at most one in a while."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta

@@ -159,10 +159,7 @@ def place_of(receiver: Receiver) -> str:
 
 
 def claim(most: int, busy: Mapping[str, int]) -> list[Notice]:
-    """Claim at most so many due notices for this process to send.
-
-    No place gets more than it may have at once, counting those that are `busy`.
-    """
+    """Claim at most so many due notices for this process, for no place more than it may have with `busy`."""
     places, full = Counter(busy), [place for place, count in busy.items() if count >= MOST_PER_PLACE]
     now = database.now()
     longest = max(lease(is_mail=True), lease(is_mail=False))

@@ -1,7 +1,4 @@
-"""Receivers of notices: every change to who hears of what, each on record.
-
-An e-mail address counts once its code has come back.
-"""
+"""Receivers of notices: every change to who hears of what, on record. E-mail addresses are confirmed by a code."""
 
 import base64
 from datetime import timedelta
@@ -109,10 +106,7 @@ def manageable(person: User) -> QuerySet[Receiver]:
 
 
 def place_in(url: str, *, allow_private: bool) -> str:
-    """Return the host of a webhook's address, with its port unless that is the usual one.
-
-    What a name leads to is checked whenever something is sent there. Raises: Refused
-    """
+    """Return the host of a webhook's address, with its port unless that is the usual one. Raises: Refused"""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

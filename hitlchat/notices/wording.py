@@ -81,9 +81,7 @@ def line(text: str) -> str:
 
 @dataclass(frozen=True)
 class Burst:
-    """The calls since the last notice, as they are now: `items` are the first of those that wait. `quiet`: the quiet
-    hours that it was held back for.
-    """
+    """The calls since the last notice as they are now: `items`, the first that wait. `quiet`: hours that held it."""
 
     items: tuple[Item, ...]
     waiting: int

@@ -49,9 +49,8 @@ def literal(host: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """Return whether anyone on the internet may be behind it.
-
-    Of the forms that wrap an IPv4 address only NAT64's is judged by what it wraps: networks without IPv4 need it.
+    """Return whether it is of the public internet. NAT64's addresses are judged by what they wrap; others that wrap are
+    not.
     """
     if isinstance(address, IPv4Address):
         return address.is_global and not any(address in network for network in _SPECIAL_V4)

@@ -47,10 +47,7 @@ class Forbidden(NotReachable):
 
 
 def refusal(host: str, address: Address | None, *, allow_private: bool, loopback: bool = True) -> str:
-    """Refuse all but public addresses, and private ones if those are allowed; never where clouds keep their keys.
-
-    `loopback`: whether private addresses may be this machine's own.
-    """
+    """Refuse all but public addresses, and private ones (this machine's own: `loopback`) if those are allowed."""
     if addresses.is_metadata_name(host.lower().rstrip(".")):
         return f"{host} is where a cloud keeps its keys: nobody may ask there"
     if address is None or addresses.is_public(address):
@@ -92,10 +89,7 @@ class Transport(httpx2.AsyncHTTPTransport):
 
 @asynccontextmanager
 async def answered(request: httpx2.Request, transport: Transport) -> AsyncIterator[httpx2.Response]:
-    """Send the one request of a transport; the body of its response is still to be read.
-
-    Raises: NotReachable; httpx2.TransportError
-    """
+    """Send the one request of a transport; the body is still to be read. Raises: NotReachable; httpx2.TransportError"""
     async with transport:
         response = await transport.handle_async_request(request)
         try:
@@ -141,10 +135,7 @@ def in_words(error: httpx2.TransportError) -> str:
 
 @functools.cache
 def tls() -> ssl.SSLContext:
-    """Return the trusted authorities: the usual ones, or the operator's own in SSL_CERT_FILE.
-
-    All connections share them, since reading them costs 20 ms of processor time.
-    """
+    """Return the trusted authorities, or the operator's in SSL_CERT_FILE; shared, since reading them takes 20 ms."""
     return httpx2.create_ssl_context()
 
 

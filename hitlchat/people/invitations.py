@@ -74,10 +74,7 @@ def name_is_taken(username: str) -> bool:
 
 
 def redeem(secret: str, username: str, password: str) -> User:
-    """Make the account and use the link up, together.
-
-    Raises: Refused, if the link opens nothing any more, or somebody has that name.
-    """
+    """Make the account and use the link up. Raises: Refused, the link opens nothing, or somebody has that name."""
     with transaction.atomic():
         # Alone: also two who choose the same name, in other capitals.
         list(User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk"))

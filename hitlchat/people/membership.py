@@ -38,10 +38,7 @@ class Stale(Refused):
 
 
 def lock(actor: Actor) -> set[int]:
-    """Lock and return the active administrators, none of whom can change until the transaction ends.
-
-    Everyone who changes people locks these rows first, and so comes one after the other. Raises: Refused
-    """
+    """Lock and return the active administrators: changes of people come one after the other. Raises: Refused"""
     rows = User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk")
     administrators = set(rows.values_list("pk", flat=True))
     if actor != CONSOLE and not (actor.means == "session" and actor.user_id in administrators):
@@ -75,11 +72,8 @@ def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None)
 
 
 def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
-    """Deactivate a person: nothing opens to them any more, and what they asked for does not start.
-
-    Their sessions, tokens and links to shared conversations are gone for good, also if they are active again later.
-    What executes goes on.
-    Raises: Refused, Stale
+    """Deactivate a person: their sessions, tokens and shared links end for good, and what they asked for does not
+    start. What executes goes on. Raises: Refused, Stale
     """
     with transaction.atomic():
         user, is_the_last = _locked(user_id, actor, seen)
@@ -162,10 +156,7 @@ def about(user: User) -> dict[str, Any]:
 
 
 def _locked(user_id: int, actor: Actor, seen: str | None) -> tuple[User, bool]:
-    """Lock the row of a person who is to change; return it, and whether they are the only active administrator.
-
-    `seen`: None if nobody looked before. Raises: Refused, Stale
-    """
+    """Return the locked row of a person, and whether they are the only active administrator. Raises: Refused, Stale"""
     administrators = lock(actor)
     user = User.objects.select_for_update().filter(pk=user_id).first()
     if user is None:

@@ -133,9 +133,7 @@ class Update:
         return endpoint.secret_names(self.server)
 
     def follow(self, row: ComposedTool, own: Assessment | None = None, *, changed: str = "") -> None:
-        """Update risk, gate row and state from what `row` is now. `own`: its own risk, if known;
-        `changed`: why it is another tool than was approved, if it turns out to be.
-        """
+        """Update risk, gate row and state from what `row` is now. `changed`: why it is another tool, if it is."""
         self.assess(row, own)
         if row.tool is not None and self._refresh(row, row.tool):
             self._ended.setdefault(row.tool.pk, changed or gettext_noop("the tool was changed"))
@@ -238,10 +236,7 @@ def follow_all(server: UpstreamServer, ceiling: int, actor: Actor, *, changed: s
 
 
 def store(rows: Iterable[ComposedTool], columns: Iterable[str]) -> None:
-    """Write these columns, for all rows at once that get the same: often that is all of thousands.
-
-    Not `bulk_update`: one statement with a different value for each row takes many times as long as one for each.
-    """
+    """Write these columns for all rows at once that get the same; `bulk_update` would take many times as long."""
     names = list(columns)
     alike: dict[Any, list[ComposedTool]] = {}
     for row in rows:

@@ -97,9 +97,7 @@ class Loosening:
 
 
 class NotConfirmed(Exception):
-    """Nothing was changed: somebody has to say that these may run with less oversight. Their yes is `digest`, which
-    stands for exactly these tools with exactly these rules.
-    """
+    """Nothing was changed: somebody has to confirm these loosenings, with `digest`, which stands for exactly these."""
 
     def __init__(self, loosenings: Sequence[Loosening]) -> None:
         super().__init__(f"{len(loosenings)} tools would run with less oversight; nobody has confirmed that.")
@@ -146,10 +144,7 @@ def loosens(row: ComposedTool, change: Change) -> bool:
 
 
 def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) -> Loosening | None:
-    """Return the loosening that somebody has to confirm before `change`, if any.
-
-    `by_name`: what the gate says of the name that it gets.
-    """
+    """Return the loosening to confirm before `change`, if any. `by_name`: what the gate says of its new name."""
     if not loosens(row, change) and not by_name:
         return None
     back, before, after = loosening_back(row), guard(row), guard_after(row, change)
@@ -182,10 +177,7 @@ def rewords(row: ComposedTool, change: Change) -> bool:
 
 
 def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[Objection]:
-    """Return the objections to a change; none if it can be made.
-
-    `row` has been assessed, and `known` are the names of what is not its own.
-    """
+    """Return the objections to a change of a tool that was assessed; `known`: names of what is not its server's."""
     checks = (_texts(row, change), _rules(row, change), _exposing(row, change, ceiling), _speaking(row, change, known))
     return [each for objections in checks for each in objections]
 

@@ -49,10 +49,8 @@ logger = logging.getLogger(__name__)
 
 
 def report(server_id: UUID, revision: int, status: Status) -> bool:
-    """Store the status of this process's connection. Return whether the server's tools are in the catalog now.
-
-    A server that is gone takes its tools out of the catalog. What waits for an answer goes on waiting: the server may
-    be back by then, and if not, the call does not start.
+    """Store the status of this process's connection; return whether the server's tools are in the catalog. Calls that
+    wait for an answer go on waiting: the server may be back by then.
     """
     state = ServerState(status.state)
     if status.state == "down" and status.http_status == 401:
@@ -132,10 +130,8 @@ def target_of(call: ToolCall) -> Target:
 
 @dataclass
 class Tracked:
-    """One server as this process follows it. `problem`: why there is no connection, which is not even tried then.
-
-    `recorded`: the list that is recorded; `reading`: one that is on its way, for all calls that wait for it; `lost`: so
-    often the connection was not there.
+    """One server as this process follows it. `problem`: why it is not even tried; `recorded`: the list on record;
+    `reading`: one on its way, for all who wait for it; `lost`: how often the connection was not there.
     """
 
     server_id: UUID
@@ -324,10 +320,7 @@ def on_servers_changed(**_: Any) -> None:
 
 
 def attempt(server: UpstreamServer) -> Trial:
-    """Connect to `server`, a row or one that is not saved yet, read its list of tools, and disconnect.
-
-    May take a minute, and never raises for the server's sake. What is secret is masked in all that it says.
-    """
+    """Connect to a row, saved or not, read its list of tools, and disconnect, in up to a minute. Secrets are masked."""
     try:
         spec = endpoint.spec_of(server)
     except endpoint.Unusable as error:

@@ -52,9 +52,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A whole list. `note`: what of it was left out, in words; `unread`: why, by the names of entries;
-    `is_whole`: nothing is missing for want of reading on, so a tool that is not there is gone.
-    """
+    """A whole list. `note`: what was left out; `unread`: why, by name; `is_whole`: a tool that is not there is gone."""
 
     tools: dict[str, Judged]
     note: str
@@ -67,10 +65,7 @@ class Judgement:
 
 
 def judge(listing: Listing, connection: Connection, facts: ServerFacts, known: Known) -> Judgement:
-    """Judge all tools of a list, in up to a millisecond each.
-
-    Raises: ValueError if the connection's URL cannot be understood
-    """
+    """Judge all tools of a list. Raises: ValueError, the connection's URL cannot be understood"""
     tools: dict[str, Judged] = {}
     odd: list[str] = []
     for tool in listing.tools:

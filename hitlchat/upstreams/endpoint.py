@@ -28,11 +28,8 @@ SENTENCE = "This is hitlchat's own address: its tools are here already, and need
 
 
 def is_own_address(url: str, request: HttpRequest) -> bool:
-    """Return whether an address is that of this installation.
-
-    It is recognised by the name under which this page was asked for, or by one of this machine's names
-    together with the port at which this process listens. Another name of this machine, or the port of another process
-    of this installation, is not recognised.
+    """Return whether an address is this installation's: by the name of this request, or a name of this machine with the
+    port of this process. The ports of other processes are not recognised.
     """
     try:
         parts = urlsplit(url)
@@ -122,11 +119,9 @@ def connection_of(server: UpstreamServer) -> Connection:
 
 
 def identity_of(server: UpstreamServer) -> str:
-    """A hash of all that leads to it, credentials included: an approval is for this connection and no other.
+    """Return a hash of all that leads to it, credentials included: an approval is for this connection and no other.
 
-    Of a sign-in, the issuer, the client and the sign-in itself belong to it: whoever signs in anew may do so with
-    another account. The tokens do not, which change by themselves. What the tools are is not touched by it: a sign-in
-    voids approvals and grants, and withholds nothing, since an administrator made it and saw where it leads.
+    A sign-in belongs to it, since the next may be with another account; its tokens do not, which change by themselves.
     """
     sent = [server_draft.values_identity(server_draft.read_values(stored)) for stored in (server.headers, server.env)]
     signed = sign_in_of(server)

@@ -121,10 +121,7 @@ def apply(
 
 
 def problems(changes: Sequence[Change], ceiling: int, actor: Actor) -> dict[UUID, list[Objection]]:
-    """Return what would speak against `changes` under this ceiling, for each tool; nothing is locked or changed.
-
-    Of a plan that is still being made: whatever is carried out is checked again.
-    """
+    """Return what would speak against `changes` under this ceiling, for each tool; nothing is locked or changed."""
     ids = [change.tool for change in changes]
     rows = {row.pk: row for row in ComposedTool.objects.select_related("tool", "server").filter(pk__in=ids)}
     wanted = {change.tool: change for change in changes if change.tool in rows}
@@ -134,11 +131,8 @@ def problems(changes: Sequence[Change], ceiling: int, actor: Actor) -> dict[UUID
 def accept(
     tool_id: UUID, digest: str, actor: Actor, *, keep_mode: bool = False, warnings_read: bool = False
 ) -> ComposedTool:
-    """Accept a tool as its server lists it now, which is the record of this digest.
-
-    It asks every time from then on, unless `keep_mode`: one that asked less did so for what it was before.
-    NotListed. Refused: it has changed again since it was looked at, its texts are suspicious and nobody said that they
-    read the warnings, or models would be sent elsewhere by them. OnlyAdministrators, OnlyPeople.
+    """Accept a tool as its server lists it now, if that is the record of this digest. It asks every time from then on,
+    unless `keep_mode`. Raises: NotListed, Refused, OnlyAdministrators, OnlyPeople
     """
     require_administrator(actor)
     require_person(actor)
@@ -310,10 +304,7 @@ def offers(mode: str, source: str) -> bool:
 
 
 def returning(ceiling: int) -> list[Loosening]:
-    """Return the tools that this ceiling brings back and that do not ask every time.
-
-    Within a transaction: nobody changes it meanwhile.
-    """
+    """Return the tools that this ceiling brings back and that do not ask every time; locked, within a transaction."""
     _locked_servers()
     back = ComposedTool.objects.filter(state=ToolState.WITHHELD, held=False, tool__isnull=False)
     back = back.filter(risk_inherent__gt=Exposure.current().ceiling, risk_inherent__lte=ceiling)
@@ -323,11 +314,8 @@ def returning(ceiling: int) -> list[Loosening]:
 
 
 def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = None) -> Exposure:
-    """Change mode and ceiling: tools above it leave the catalog at once, and return when it is raised.
-
-    `confirmed`: as of `apply`, for what would come back and not ask every time.
-    BadExposure, NotConfirmed, OnlyAdministrators. OnlyPeople: a program may lower the ceiling and narrow the mode, not
-    the other way.
+    """Change mode and ceiling: tools above it leave the catalog at once. `confirmed`: as of `apply`. Raises:
+    BadExposure, NotConfirmed, OnlyAdministrators; OnlyPeople, a program raises the ceiling or widens the mode
     """
     if mode not in ExposureMode.values:
         raise BadExposure(f"mode: expected one of {', '.join(ExposureMode.values)}.")

@@ -1,9 +1,4 @@
-"""Rows of upstream servers, of sign-ins there, of the tools they offer, and of what became of those.
-
-What is kept of sign-ins at upstream servers (OAuth): the client that we are there, and the tokens that we got.
-
-How they come about is in the folder oauth.
-"""
+"""Rows of upstream servers, of sign-ins there, of the tools they offer, and of what became of those."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,11 +34,8 @@ class Registration(models.TextChoices):
 
 
 class SignIn(models.Model):
-    """One server's; all processes use the same tokens.
-
-    `mark` stands for one completed sign-in: empty before the first and after signing out, another one each time, and
-    the same while tokens are renewed. What is sealed is bound to the server's id and the origin of its address, so that
-    it is of no use in another row, or for a server that was moved.
+    """One server's; all processes use the same tokens. `mark` stands for one completed sign-in, empty where nobody is
+    signed in. Seals are bound to the server's id and origin: of no use in another row, or for a server that was moved.
     """
 
     server = models.OneToOneField(
@@ -103,10 +95,7 @@ class SignIn(models.Model):
 
     @property
     def identity(self) -> list[Any]:
-        """Return what an approval depends on.
-
-        Whose word counts, which client, and which sign-in; not the single token.
-        """
+        """Return what an approval depends on: the issuer, the client and the sign-in; not the single token."""
         return [self.issuer, self.client_id, self.mark]
 
 
@@ -234,11 +223,7 @@ class ToolState(models.TextChoices):
 
 
 class ComposedTool(models.Model):
-    """One tool of an upstream server, and how it is re-exposed here, if it is.
-
-    Its alias, HITL mode, prompt and condition are those of its row in the gate, which it gets when someone first
-    exposes or configures it.
-    """
+    """One tool of an upstream server. Its alias, mode, prompt and condition are in its row in the gate, if any."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     server = models.ForeignKey(UpstreamServer, on_delete=models.CASCADE, related_name="tools")
@@ -316,10 +301,8 @@ class QuestionState(models.TextChoices):
 
 
 class UpstreamQuestion(models.Model):
-    """A server's question to the person for whom it executes a call (MCP: elicitation), and what became of it.
-
-    It is no approval: no answer to it lets anything run. The answer's values are kept, sealed, only until the process
-    that executes the call has taken them over.
+    """A server's question to the person for whom it executes a call (MCP: elicitation). No answer lets anything run;
+    its values are kept, sealed, until the process that executes the call has taken them over.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -55,9 +55,8 @@ def values_identity(stored: Iterable[Stored]) -> list[list[str]]:
 
 
 def filled(name: str, template: str, secrets: list[str]) -> str:
-    """Return `template` with its references replaced; their values, which must be masked, are added to `secrets`.
-
-    Raises: NoValue, also where one is too short to be masked
+    """Return `template` filled in; the values are added to `secrets`. Raises: NoValue, also of one too short to be
+    masked
     """
     try:
         text = references.filled(template)
@@ -71,10 +70,7 @@ def filled(name: str, template: str, secrets: list[str]) -> str:
 
 
 def filled_values(stored: Iterable[Mapping[str, Any]], secrets: list[str]) -> dict[str, str]:
-    """Return the values of a JSON column as the server gets them; the secret ones are added to `secrets`.
-
-    Raises: NoValue
-    """
+    """Return the values of a JSON column as the server gets them; secrets are added to `secrets`. Raises: NoValue"""
     values: dict[str, str] = {}
     for each in read_values(stored):
         text = values[each.name] = filled(each.name, _template(each), secrets)
@@ -153,9 +149,7 @@ def columns(draft: ServerDraft, saved: UpstreamServer | None = None) -> dict[str
 
 
 def can_be_found(draft: ServerDraft) -> bool:
-    """Return whether its program is on this machine, where the connection would look: from an empty folder, and so not
-    by a relative path. True where nobody can tell.
-    """
+    """Return whether its program is found from an empty folder, so by no relative path. True where nobody can tell."""
     given = {each.name: each.value for each in draft.env}
     path = given.get("PATH", "")
     if path is None or any(references.names(path)):
@@ -257,9 +251,7 @@ def _text_errors(draft: ServerDraft) -> Iterable[tuple[str, str]]:
 def _connection_errors(
     draft: ServerDraft, stored: dict[str, tuple[Stored, ...]], errors: Mapping[str, str]
 ) -> Iterable[tuple[str, str]]:
-    """Yield what the spec of the connection rejects, tried with the references in place of their values, and each field
-    by itself; nothing of a field in `errors`.
-    """
+    """Yield what the spec rejects of each field by itself, references in place of their values; nothing of `errors`."""
     yield from _misplaced(draft).items()
     if "transport" in errors:
         return
@@ -278,9 +270,7 @@ def _connection_errors(
 
 
 def _misplaced(draft: ServerDraft) -> dict[str, str]:
-    """Return which references stand where a server is: a person accepts that, and it must not hang on the
-    environment.
-    """
+    """Return references that stand where a server is: a person accepts that; it must not hang on the environment."""
     where = draft.url.partition("?")[0]
     if any(references.names(where)):
         return {"url": "A reference such as ${NAME} may only stand behind the “?”."}

@@ -127,10 +127,7 @@ class OnlyPeople(Forbidden):
 
 
 def require_administrator(actor: Actor) -> None:
-    """Check that `actor` is an administrator; the system itself is none, so nothing is exposed by itself.
-
-    Raises: OnlyAdministrators
-    """
+    """Check that `actor` is an administrator; the system is none: nothing exposes itself. Raises: OnlyAdministrators"""
     user = User.objects.filter(pk=actor.user_id).first() if actor.user_id is not None else None
     if user is None or not may_administer(user):
         raise OnlyAdministrators
@@ -203,10 +200,8 @@ def create(draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> Upstream
 
 
 def change(server_id: UUID, draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> UpstreamServer:
-    """Change a server; the rest is as in `create`.
-
-    Another connection is another server as far as approvals go: what waits is withdrawn, and its
-    tools come back once they were listed over it, and accepted again if it leads elsewhere. LookupError.
+    """Change a server; the rest is as in `create`. Another connection is another server as far as approvals go: what
+    waits is withdrawn, and its tools come back once they are listed over it. Raises: LookupError
     """
     require_administrator(actor)
     try:
@@ -239,10 +234,7 @@ def enable(server_id: UUID, enabled: bool, actor: Actor) -> UpstreamServer:
 
 
 def reconnect(server_id: UUID, actor: Actor) -> UpstreamServer:
-    """Let every process reconnect. What is exposed stays so, as far as the server lists it again.
-
-    LookupError, OnlyAdministrators. BadServer: it is disabled.
-    """
+    """Let every process reconnect. Raises: LookupError, OnlyAdministrators; BadServer, it is disabled"""
     require_administrator(actor)
     with transaction.atomic():
         server = _locked(server_id)
@@ -255,10 +247,8 @@ def reconnect(server_id: UUID, actor: Actor) -> UpstreamServer:
 
 
 def reach_anew(server_id: UUID, actor: Actor, change: Callable[[UpstreamServer], None], *, why: str) -> UpstreamServer:
-    """Apply `change` to what requests to the server carry, all or nothing: every process connects anew, and its tools
-    come back when they were listed then. `why`: what waits for an answer is withdrawn for that reason.
-
-    LookupError, OnlyAdministrators, and whatever `change` raises.
+    """Apply `change` to what requests carry, all or nothing: every process connects anew, and what waits is withdrawn
+    for the reason `why`. Raises: LookupError, OnlyAdministrators, and what `change` raises
     """
     require_administrator(actor)
     with transaction.atomic():

@@ -115,10 +115,8 @@ class Question:
 
 @dataclass(eq=False)
 class Session:
-    """A client at `url`, where this process listens, under the name of `host`, as the browser knows it.
-
-    `era`: a key of MODES; `tools`: None until listed; `changed`: the number of the last change of each of PARTS. Read
-    from any thread, changed on the server's loop alone.
+    """A client at `url`, where this process listens, under the name of `host`, as the browser knows it. Read from any
+    thread, changed on the server's loop alone. `tools`: None until listed; `changed`: when each of PARTS did last.
     """
 
     owner_id: int

@@ -131,10 +131,7 @@ def call(request: HtmxRequest, session_id: UUID, name: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def act(request: HtmxRequest, session_id: UUID, action: str, number: int = 0) -> HttpResponse:
-    """Carry out a button of the session's page; a GET is redirected to that page.
-
-    An answer is the client's user's: it says no more than any client's word does.
-    """
+    """Carry out a button of the session's page. An answer says no more than any client's word does."""
     session, answer = _session(request, session_id), request.POST.get("action", "")
     if request.method == "POST":
         match action:

@@ -120,10 +120,8 @@ class Refusal:
 
 
 async def attempt(link: Link, call: ToolCall) -> Outcome:
-    """Make the call over this connection, once. Cancelled, it tells the server so.
-
-    If the server refuses the call, and likewise to list its tools, the connection is at fault, and is given up. Over
-    another one the call may be made again if the refusal came before the tool.
+    """Make the call over this connection, once. The connection is given up if the server likewise refuses to list its
+    tools; the call may be made again if the refusal came before the tool.
     """
     if link.dropped.is_set():
         return NeverRan(link.reason, retry=True)
@@ -144,10 +142,7 @@ async def attempt(link: Link, call: ToolCall) -> Outcome:
 
 
 async def refusal(link: Link) -> str:
-    """Ask for nothing; return how the server refuses even that, in words, or nothing if it answers.
-
-    Raises: TimeoutError; RuntimeError, the connection had trouble, and says which
-    """
+    """Return how the server refuses a request for nothing, or nothing if it answers. Raises: as `within`"""
     session = link.session
     probe = session.send_discover(LATEST_MODERN_VERSION) if link.is_modern else session.send_ping()
     refused = await _refusal_to(probe, link)
@@ -192,10 +187,7 @@ async def _sending(
 
 
 async def within(request: Coroutine[Any, Any, Result], link: Link, exchange: Exchange) -> Result:
-    """Make a request that is no call, and return its result.
-
-    Raises: TimeoutError; RuntimeError, the connection had trouble, and says which; whatever the request raises
-    """
+    """Make a request that is no call. Raises: TimeoutError; RuntimeError, which says the trouble; and its own errors"""
     async with _sending(request, link, exchange) as working:
         await _until_settled(working, exchange)
         if exchange.trouble.done():

@@ -85,10 +85,8 @@ class Status:
 
 
 class Connection:
-    """One server, for the loop in which it is first used.
-
-    `on_tools` is awaited with the whole list after each connect and each change of it; `on_status` is called with
-    every change of the status, and must not take long.
+    """One server, for the loop in which it is first used. `on_tools` is awaited with the whole list after each connect
+    and each change; `on_status`, called with each change of the status, must not take long.
     """
 
     def __init__(
@@ -131,10 +129,7 @@ class Connection:
             self._owner = asyncio.get_running_loop().create_task(self._own(), context=Context())
 
     async def call_tool(self, call: ToolCall) -> Outcome:
-        """Make the call, over a new connection if the one there was is gone; repeated once where that is safe.
-
-        Never raises for the server's sake.
-        """
+        """Make the call, repeated once where that is safe. Never raises for the server's sake."""
         if why := too_large(call.arguments, self.spec.limits.argument_bytes):
             return NeverRan(why)
         seconds = call.seconds or self.spec.timeouts.call
@@ -248,10 +243,7 @@ class Connection:
             self._move("down", latency_ms=None, **error)
 
     async def _maintain(self, link: Link) -> None:
-        """Open the connection, and stay until it ends. Handshake and goodbye are bounded.
-
-        For a task of its own, whose context it changes. Nothing that a server does makes it raise.
-        """
+        """Open the connection, and stay until it ends, in a task of its own. No server makes it raise."""
         exchange = Exchange(link.spec.timeouts.connect)
         CURRENT.set(exchange)
         try:
@@ -302,10 +294,7 @@ class Connection:
                 scope.deadline = anyio.current_time() + timeouts.close
 
     async def _follow(self, link: Link, is_subscribed: asyncio.Event) -> None:
-        """Read the list of tools now and after every notice of change; less and less often if notices never end.
-
-        A server that is quick to say that it will tell of changes is read once, a slow one again when it does.
-        """
+        """Read the list of tools now and after every notice of change; less and less often if notices never end."""
         pause = link.spec.timeouts.settle
         with anyio.move_on_after(SUBSCRIBED_SECONDS):
             await is_subscribed.wait()
@@ -384,10 +373,7 @@ class Trial:
 
 
 async def try_connect(spec: ServerSpec, surroundings: Surroundings, *, auth: httpx2.Auth | None = None) -> Trial:
-    """Connect, read the list of tools, and disconnect, within the spec's timeouts. Never raises for the server's sake.
-
-    The connection that is in use, if there is one, is not touched.
-    """
+    """Connect, read the list of tools and disconnect, within the timeouts. Never raises for the server's sake."""
     listings, is_over = list[Listing](), asyncio.Event()
 
     async def has_tools(found: Listing) -> None:

@@ -1,7 +1,4 @@
-"""A connection's life: its requests, who waits on it, what its server asks and writes, and why it ended.
-
-The SDK runs what belongs to a request in the context of whoever made it, so the transports find it in `CURRENT`.
-"""
+"""A connection's life: its requests, who waits on it, what its server asks and writes, and why it ended."""
 
 import asyncio
 import json
@@ -42,10 +39,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Question:
-    """`server` asks for what `schema` describes (a flat JSON object), or, where `url` is set, to open that address.
-
-    Everything but `server` was written by the upstream server, and is as trustworthy as it is.
-    """
+    """`server` asks for what `schema` describes (a flat JSON object), or to open `url`; all of it in its words."""
 
     server: str
     message: str
@@ -98,10 +92,8 @@ class ToolCall:
 
 
 class Exchange:
-    """A request of one loop. The first trouble counts; the time in which a question waits does not.
-
-    `call`: the call of a tool that it makes, to which a question of the server may belong; `has_begun`: one came.
-    `tidy`: takes out of a result, as it came, what would keep all of it from being read.
+    """A request of one loop. The first trouble counts; the time in which a question waits does not. `call`: the call
+    that it makes, if it is one; `has_begun`: a question came. `tidy` takes out of a result what cannot be read.
     """
 
     def __init__(
@@ -193,9 +185,7 @@ CURRENT: ContextVar[Exchange | None] = ContextVar("upstream_exchange", default=N
 
 
 class Notes:
-    """The newest last. What comes again is listed once, at its last time, and counted: a program that fails at each
-    start would fill them with copies of one reason.
-    """
+    """The newest last. What comes again is listed once, at its last time, and counted."""
 
     def __init__(self) -> None:
         self._notes: dict[str, tuple[datetime, int]] = {}
@@ -215,10 +205,8 @@ class Notes:
 
 
 class Link:
-    """A connection, from before it opens to its end: the state that its transports, its requests and its owner share.
-
-    Of one loop. Once it is open: `client`; `handshake_ms`, how long that took; the names under which the server
-    introduces itself; `tool_names`, of all tools that were ever listed. `stop` gives up a handshake that is under way.
+    """A connection of one loop, from before it opens to its end. `tool_names`: of all tools that were ever listed.
+    `stop` gives up a handshake that is under way.
     """
 
     def __init__(
@@ -258,8 +246,8 @@ class Link:
         return self.is_modern and self.spec.transport == "http"
 
     def drop(self, reason: str, last_words: str = "") -> None:
-        """Give the connection up. What was not sent yet is safe to send over the next one. `last_words`: the server's
-        own, cut and masked, which belong to the reason but not to what becomes of each call.
+        """Give the connection up; what was not sent yet may be sent over the next. `last_words`: the server's own, for
+        `reason` alone.
         """
         if self.dropped.is_set():
             return

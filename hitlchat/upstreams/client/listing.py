@@ -39,10 +39,8 @@ class Unread:
 
 @dataclass(frozen=True)
 class Listing:
-    """The tools of a server, in its order.
-
-    `cut`: why the list is incomplete, empty if it is whole; of a name that comes twice only the first
-    is there, and `repeated` names it; `unread`: the entries that were left out.
+    """The tools of a server, in its order. `cut`: why the list is incomplete; `repeated`: names that came more than
+    once, of which the first counts; `unread`: the entries that were left out.
     """
 
     tools: tuple[UpstreamTool, ...]

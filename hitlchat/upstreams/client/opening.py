@@ -55,10 +55,7 @@ class NotAllowed(Exception):
 
 @asynccontextmanager
 async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None) -> AsyncIterator[Client]:
-    """Open a connection, which has to be left in the same task.
-
-    Raises: NotAllowed, and whatever the transports and the SDK raise, often in groups
-    """
+    """Open a connection, to be left in the same task. Raises: NotAllowed, and errors of the SDK, in groups"""
 
     async def question(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001
         return await ask(link, params)

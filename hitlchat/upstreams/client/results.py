@@ -106,9 +106,8 @@ def whole_characters(text: bytes) -> bytes:
 
 
 def complaint(value: Any, limits: Limits) -> str:
-    """Return what is wrong with it, as the end of a sentence that begins with its name; empty if nothing is.
-
-    Takes no more steps than `limits.nodes`, and no recursion.
+    """Return what is wrong with it, as the end of a sentence; empty if nothing is. In `limits.nodes` steps, not
+    recursive.
     """
     left = limits.nodes
     level: list[Any] = [value]

@@ -16,9 +16,7 @@ class Masking(Protocol):
 
 
 class BadSpec(ValueError):
-    """A field of a spec has no usable value, which the message never quotes. `problem` is the message beside the
-    field's name.
-    """
+    """A field of a spec has no usable value, which no message quotes. `problem`: the message beside the field."""
 
     def __init__(self, field: str, problem: str) -> None:
         is_of_field = problem.startswith("it ")
@@ -28,9 +26,7 @@ class BadSpec(ValueError):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """`allow_stdio`: whether programs may be started at all. `is_ours`: whether these experimental capabilities of a
-    server say that it is this very installation.
-    """
+    """`allow_stdio`: programs may be started. `is_ours`: experimental capabilities are of this very installation."""
 
     allow_stdio: bool = False
     is_ours: Callable[[dict[str, dict[str, Any]] | None], bool] = lambda _: False
@@ -87,13 +83,9 @@ class Limits:
 
 @dataclass(frozen=True, repr=False)
 class ServerSpec:
-    """One upstream server, with every `${VAR}` already replaced by its value.
-
-    `secrets` are the values that must never be seen again: they are masked in results, errors and notes. Headers that
-    carry credentials count as secret by themselves. `older_protocol`:
-    begin with the handshake of 2025-11-25 and before, whatever newer revision the server says that it speaks.
-
-    Raises: BadSpec
+    """One upstream server, with every `${VAR}` replaced by its value. `secrets` are masked in results, errors and
+    notes, and so are headers that carry credentials. `older_protocol`: begin with the handshake of 2025-11-25. Raises:
+    BadSpec
     """
 
     name: str

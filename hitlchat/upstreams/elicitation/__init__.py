@@ -1,5 +1,4 @@
-"""Questions that an upstream server asks in the middle of a call (MCP: elicitation), and the person who answers them.
+"""Questions of upstream servers in the middle of a call (MCP: elicitation), and the person who answers them.
 
-A question is no approval. It is asked of the person on whose behalf the call executes, in that server's name, and
-whatever they answer only goes back to that server.
+A question is no approval: the answer only goes back to the server that asked.
 """

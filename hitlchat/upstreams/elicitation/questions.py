@@ -1,7 +1,4 @@
-"""Questions from the moment they are asked to their end, as rows, and the side that executes the call and waits.
-
-Whoever answers may do so in another process than the one that executes the call.
-"""
+"""Questions as rows, from asking to their end, which may be in another process than the one that waits."""
 
 import asyncio
 from collections import defaultdict
@@ -122,9 +119,7 @@ def store(question: UpstreamQuestion) -> None:
 
 
 def answer(question_id: UUID, actor: Actor, content: dict[str, Any]) -> UpstreamQuestion:
-    """Send an answer: values by the names of fields, or {} for an address. NoSuchQuestion, OnlyPeople, NotOpen,
-    BadAnswer.
-    """
+    """Answer: values by field, {} for an address. Raises: NoSuchQuestion, OnlyPeople, NotOpen, BadAnswer"""
     question = find(question_id, actor)
     values: dict[str, Value] = {}
     if question.url and content:
@@ -141,9 +136,7 @@ def decline(question_id: UUID, actor: Actor) -> UpstreamQuestion:
 
 
 def take(question_id: UUID) -> UpstreamQuestion:
-    """Return the question as it is now, for the process that waits for it. The values of an answer are given out once,
-    and erased from the row.
-    """
+    """Return the question as it is now. The values of an answer are given out once, and erased from the row."""
     question = UpstreamQuestion.objects.get(pk=question_id)
     if question.sealed:
         UpstreamQuestion.objects.filter(pk=question_id).update(sealed="")

@@ -1,8 +1,4 @@
-"""Screening of questions: their fields as a form has them, and those that no person should be tricked by.
-
-Tricks ask for a secret, or lead to no public address. No server needs a secret in a form: MCP forbids it, and sends
-people to a page for it.
-"""
+"""Screening of questions: fields as a form has them; none for a secret, which MCP forbids, or a private address."""
 
 import re
 import string
@@ -49,10 +45,7 @@ class Unusable(ValueError):
 
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Return the fields in the order of the schema.
-
-    Raises: Unusable, it is not flat, too large, or of a kind that no form has
-    """
+    """Return the fields of a schema. Raises: Unusable, it is not flat, too large, or of a kind that no form has"""
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):
         raise Unusable("its form cannot be read")
@@ -132,11 +125,7 @@ def _text(part: Mapping[str, Any], keyword: str, longest: int) -> str:
 
 
 def secret_field(message: str, fields: Iterable[Field], schema: Mapping[str, Any]) -> str:
-    """Return the name of the first field that seems to ask for a secret, or "" if none does.
-
-    What is only chosen from what the server knows already is no secret. Where something can be typed in, the message
-    counts too, but for a warning not to give one.
-    """
+    """Return the name of the first field that seems to ask for a secret; for what is typed, the message counts too."""
     for field in fields:
         raw = schema.get("properties", {}).get(field.name, {})
         if field.is_typed and (raw.get("format") == "password" or raw.get("writeOnly") is True):
@@ -208,10 +197,7 @@ def _check_public(host: str) -> None:
 
 
 def obstacle(question: Question, earlier: list[str]) -> str:
-    """Return why nobody is asked, in a sentence; "" if there is nothing against it.
-
-    `earlier`: the states of those before.
-    """
+    """Return why nobody is asked, in a sentence, or nothing. `earlier`: the states of those before."""
     if len(earlier) >= MOST_IN_ALL:
         return translatable(f"It is more than the {MOST_IN_ALL} that a call may ask.")
     if earlier.count(QuestionState.OPEN) >= MOST_OPEN:

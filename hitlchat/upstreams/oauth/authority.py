@@ -105,10 +105,8 @@ class Authority:
 async def discover(
     server: UpstreamServer, bounds: Bounds, *, issuer: str = "", before: str = "", wanted: str = ""
 ) -> Authority:
-    """Ask a server for its authority, and that for what it offers.
-
-    `issuer`: the authority an administrator names; `before`: the one they named the last time; `wanted`: the rights
-    instead of those that the server asks for. Raises: NotPossible, NoAnswer
+    """Ask a server for its authority, and that for what it offers. `issuer`, `before`: the authority an administrator
+    names, or did the last time; `wanted`: rights instead of the server's own. Raises: NotPossible, NoAnswer
     """
     spec = endpoint.spec_of(server)
     challenge = await _challenge(spec, bounds)

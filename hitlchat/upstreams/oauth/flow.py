@@ -38,8 +38,8 @@ LONGEST_CODE = 8000
 
 @dataclass(frozen=True)
 class Asking:
-    """`user_id` and `session`: the person and the browser that must bring the answer. `document`: where this
-    installation describes itself.
+    """`user_id`, `session`: who must bring the answer, in which browser. `document`: where this installation describes
+    itself.
     """
 
     actor: Actor
@@ -51,9 +51,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class Typed:
-    """An administrator's settings instead of what is found out; empty where nothing is. `scopes`: None for those of
-    the last time.
-    """
+    """An administrator's settings instead of what is found out. `scopes`: None for those of the last time."""
 
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
@@ -133,7 +131,6 @@ class Brought:
 
 def begin(server: UpstreamServer, asking: Asking, typed: Typed) -> Begun:
     """Find the authorization server and register there, which takes up to a minute; store what the second half needs.
-
     Raises: NotPossible; NoClient, a client ID has to be typed in; OnlyAdministrators, OnlyPeople
     """
     require_administrator(asking.actor)
@@ -172,10 +169,7 @@ def begin(server: UpstreamServer, asking: Asking, typed: Typed) -> Begun:
 
 
 def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
-    """Store the tokens, and connect the server again.
-
-    Raises: NotPossible, LookupError, OnlyAdministrators, OnlyPeople
-    """
+    """Store the tokens, and connect anew. Raises: NotPossible, LookupError, OnlyAdministrators, OnlyPeople"""
     require_administrator(actor)
     require_person(actor)
     plan = _used_up(server_id, brought)
@@ -187,10 +181,7 @@ def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
 
 
 def forget(server_id: UUID, actor: Actor) -> str:
-    """Delete the tokens, and revoke them. Return why the latter failed, in a sentence, or nothing.
-
-    Raises: LookupError, OnlyAdministrators
-    """
+    """Delete and revoke the tokens; return why the latter failed, if it did. Raises: LookupError, OnlyAdministrators"""
     require_administrator(actor)
     server = UpstreamServer.objects.filter(pk=server_id).first()
     row = signed_in(server_id).first()

@@ -1,7 +1,4 @@
-"""The tokens of a sign-in: got at the token endpoint, sealed in the database, renewed by one process at a time.
-
-A connection holds its token in memory while it is good; it is refreshed before it ends and when it is refused.
-"""
+"""The tokens of a sign-in: got at the token endpoint, sealed in the database, renewed by one process at a time."""
 
 import asyncio
 import logging
@@ -158,10 +155,7 @@ def columns(tokens: Tokens, server_id: UUID, origin: str) -> dict[str, Any]:
 
 
 def credential(server: UpstreamServer) -> httpx2.Auth | None:
-    """Return what authorises requests to `server` where it is now, with the sign-in that there is when they are made.
-
-    None: nobody is signed in. The tokens go to no other origin, whoever uses it.
-    """
+    """Return what authorises requests to `server`, and to its origin alone; None where nobody is signed in."""
     is_signed_in = server.transport != Transport.STDIO and signed_in(server.pk).exists()
     return Bearer(Holder(server), server.url) if is_signed_in else None
 

@@ -1,10 +1,6 @@
-"""A server's form: what an administrator types, with its rows and lines, turned into a draft.
+"""A server's form: what an administrator types, with rows of headers and variables, turned into a draft.
 
-A program's arguments as lines: one on each, exactly as the program gets it.
-
-What would not survive that, such as an empty argument or one with a line break, stands in double quotes, as in JSON.
-
-Its headers and environment variables are given in rows: a name, a value, and whether the value is secret.
+Arguments are lines; one that a line cannot hold, such as an empty one, stands in double quotes, as in JSON.
 """
 
 import base64

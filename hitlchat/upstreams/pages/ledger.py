@@ -147,10 +147,8 @@ def compare(before: dict[str, object], after: dict[str, object]) -> dict[str, An
 
 
 def acceptance_of(row: ComposedTool) -> dict[str, Any]:
-    """Return what accepting a changed tool would mean; its server and its row in the gate are loaded.
-
-    `withdrawn`: calls that came to nothing when it changed. `loses_mode`: accepted, it asks every time again.
-    `must_read`: nobody may accept it without saying that they read the warnings.
+    """Return what accepting a changed tool would mean. `withdrawn`: calls that ended when it changed; `must_read`:
+    nobody may accept it without saying that they read the warnings.
     """
     pinned, seen = Offered.from_json(row.pinned), Offered.from_json(row.seen)
     # Would any of the server's tools say that it writes, if this one were as it was accepted?

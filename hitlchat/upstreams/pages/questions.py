@@ -1,7 +1,4 @@
-"""A server's question as pages show it: its words in boxes of their own, and what the person may fill in.
-
-Nothing here changes anything on GET. The fragment for htmx is the question as it stands now.
-"""
+"""A server's question as pages show it: its words in boxes of their own, and what the person may fill in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -222,10 +222,7 @@ def _suggested(request: HttpRequest) -> ServerDraft | None:
 
 
 def _save(request: HttpRequest, form: ServerForm) -> tuple[UpstreamServer | None, str]:
-    """Save a valid form; return the server, or None with the command line that is to be confirmed.
-
-    Anything else that is wrong is put at its field.
-    """
+    """Save a valid form: return the server, or the command line to confirm. What else is wrong is put at its field."""
     if not (form.is_bound and form.is_valid()):
         return None, ""
     try:

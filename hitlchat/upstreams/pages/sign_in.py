@@ -60,10 +60,7 @@ def _state_of(server: UpstreamServer) -> dict[str, Any] | None:
 
 
 class ClientForm(forms.Form):
-    """Form of what is typed in instead of what is found out.
-
-    `changed`: it was seen, so that an empty field means so.
-    """
+    """Settings instead of what is found out. `changed`: the form was seen, so that an empty field means so."""
 
     client_id = forms.CharField(
         label="Client ID",
@@ -161,10 +158,7 @@ def forget(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_safe
 def client(request: HttpRequest, server_id: UUID) -> JsonResponse:
-    """Return how this installation describes itself to authorization servers that look it up.
-
-    Nothing in it is secret.
-    """
+    """Return how this installation describes itself to authorization servers that look it up; nothing is secret."""
     described = clients.wanted_metadata(_absolute(request, "servers:callback", server_id))
     shown = described.model_dump(by_alias=True, mode="json", exclude_none=True)
     return JsonResponse({"client_id": _absolute(request, "servers:client", server_id), **shown})

@@ -94,10 +94,7 @@ class Objection:
 
 
 def normal(server: str, tool: str) -> str:
-    """`<server>_<tool>` in letters, digits, `_` and `-`, at most 64 of them. Equal arguments give equal names.
-
-    A name that had to be shortened, or of which nothing was left, ends in eight digits of a hash of the whole.
-    """
+    """Return `<server>_<tool>`, with what no name may have as `_`; shortened or empty, it ends in digits of a hash."""
     cleaned = [_NOT_IN_NAMES.sub("_", part).strip("_") for part in (server, tool)]
     name = "_".join(part for part in cleaned if part)
     if all(cleaned) and len(name) <= LONGEST:
@@ -106,10 +103,7 @@ def normal(server: str, tool: str) -> str:
 
 
 def assign(offers: Iterable[Offer], taken: Collection[str]) -> dict[Offer, str]:
-    """Return the default alias of each offer, none of them like another or like those `taken` by other tools.
-
-    `_2`, `_3`, … follow where that name, or one that looks like it, is reserved or taken; in alphabetical order.
-    """
+    """Return an alias for each offer, like no other and none of `taken`: with `_2`, `_3`, … in alphabetical order."""
     given: dict[Offer, str] = {}
     shapes = {shape(name) for name in (*taken, *RESERVED)}
     for offer in sorted(set(offers)):
@@ -144,9 +138,8 @@ def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -
 
 
 def shape(name: str) -> str:
-    """Return what is left of a name at a glance.
-
-    No case, `-` as `_`, one `_` for several, 0 as o, 1 and i as l, rn as m.
+    """Return what is left of a name at a glance: no case, `-` as `_`, one `_` for several, 0 as o, 1 and i as l, rn as
+    m.
     """
     seen = name.lower().translate(_LOOKALIKES)
     for pair, letter in _PAIRS:

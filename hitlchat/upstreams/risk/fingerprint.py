@@ -1,22 +1,7 @@
-r"""A tool as it is judged: as its server describes it, with its connection and fingerprint; and two records compared.
+"""A tool as its server describes it, with its connection and fingerprint; and two records compared.
 
-The fingerprint of an upstream's tool: one SHA-256 over everything that a later version could quietly change.
-
-What is hashed is the *record* of a tool, a JSON object of these members:
-
-- `profile`: the name of these rules, `hitlchat-canonical-1`;
-- `name`, `title`, `description`, `inputSchema`, `outputSchema`, `annotations`: as the upstream sent them;
-- `connection`: `transport`, and `url` (origin and path) or `command`, `args` and `env` (the names, sorted).
-
-Members that are absent or null are left out, likewise null members of `annotations` and `annotations` without members.
-Secret values (headers, values of environment variables, user, query and fragment of the URL) are never part of it.
-
-The text that is hashed is `base.canonical`'s: no white space; keys sorted by code point; strings in ASCII, with
-`\uXXXX` in lower case for everything else (UTF-16 surrogates beyond U+FFFF) and `\"`, `\\`, `\b`, `\f`, `\n`,
-`\r` and `\t` in their short form; whole numbers, when they came without fraction and exponent, with all of their
-digits; other numbers as the shortest decimal that reads back as the same double, in Python's notation; no Unicode
-normalisation. Not RFC 8785, whose numbers are doubles: there 9007199254740992 and 9007199254740993 have the same hash.
-`docs/fingerprint.md` says the same with a worked example.
+The fingerprint is one SHA-256 over the record of a tool: everything that a later version could quietly change, and
+nothing secret. `docs/fingerprint.md` has the rules, named `hitlchat-canonical-1`, with a worked example.
 """
 
 from collections.abc import Iterator, Mapping
@@ -65,10 +50,7 @@ class Offered:
 
     @classmethod
     def from_json(cls, entry: object) -> "Offered":
-        """Read an entry as it stands in the protocol (`inputSchema`, …); members with other names are left out.
-
-        Unusable: a member has the wrong type.
-        """
+        """Read an entry of the protocol, without other members. Raises: Unusable, a member has the wrong type"""
         if not isinstance(entry, Mapping):
             raise Unusable("the tool: expected an object")
         return cls(
@@ -92,10 +74,7 @@ class Connection:
     env_names: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, Any]:
-        """Return where it leads, as JSON: what decides which program answers, and nothing that may be secret.
-
-        ValueError: the URL cannot be understood.
-        """
+        """Return where it leads, as JSON, without anything secret. Raises: ValueError, the URL cannot be understood"""
         if self.transport == "stdio":
             env = sorted(set(self.env_names))
             return {"transport": "stdio", "command": self.command, "args": list(self.args), "env": env}
@@ -119,10 +98,7 @@ class Pinned:
 
 
 def pin(tool: Offered, connection: Connection) -> Pinned:
-    """The fingerprint of `tool` as offered over `connection`.
-
-    canonical.NotJson: a schema is no JSON value. ValueError: the connection's URL cannot be understood.
-    """
+    """Return the fingerprint of `tool` over `connection`. Raises: NotJson, a schema is none; ValueError, of the URL"""
     annotations = {key: value for key, value in (tool.annotations or {}).items() if value is not None}
     members = {
         "name": tool.name,
@@ -159,11 +135,8 @@ class Difference:
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> tuple[Difference, ...]:
-    """Return where two records differ, in the order of their fields.
-
-    Empty if they say the same, whatever their profiles.
-
-    Lists of plain values are compared whole, lists of objects element by element. NotJson: a record is none.
+    """Return where two records differ, whatever their profiles. Lists of plain values are compared whole, lists of
+    objects element by element. Raises: NotJson
     """
     members = (before.keys() | after.keys()) - {"profile"}
     ordered = [*(key for key in FIELDS if key in members), *sorted(members - FIELDS.keys())]

@@ -52,10 +52,7 @@ class Unbounded(ValueError):
 
 
 class _Edge(NamedTuple):
-    """An edge to the schema at `to`.
-
-    `way`: None if it is about the same value, else which of its members or elements.
-    """
+    """An edge to the schema at `to`. `way`: None for the same value, else which of its members or elements."""
 
     to: str
     way: str | None
@@ -96,9 +93,8 @@ def linear(pattern: str) -> bool:
 
 
 def left_to_the_server(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """The places (JSON pointers) of patterns that cannot be checked here in linear time, or are too many or too large.
-
-    Remembered: compiling may take twenty milliseconds. canonical.NotJson.
+    """Return the places (JSON pointers) of patterns that cannot be checked here in linear time. Remembered. Raises:
+    NotJson
     """
     key = canonical.sha256(schema)
     if (places := _left.get(key)) is None:
@@ -147,9 +143,8 @@ def checkable(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(schema: Mapping[str, Any]) -> None:
-    """Raise Unbounded unless every reference leads to a schema inside and the work stays in proportion to the value.
-
-    The schema must be valid, and no deeper than can be walked.
+    """Raise Unbounded unless every reference of a valid schema leads inside, and the work stays in proportion to the
+    value.
     """
     parts = {part.where: part for part in subschemas(schema)}
     graph = {where: list(_edges(part, parts)) for where, part in parts.items()}

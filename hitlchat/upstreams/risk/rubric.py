@@ -1,21 +1,8 @@
 """Risk of an upstream server and of its tools, in points, floors and levels. A hint of a tool can only raise the level.
 
-Of a server:
-
-| what | points |
-|---|---|
-| transport | private network 1; unencrypted over the network 1*; stdio, loopback, public 0 |
-| sign-in | stdio and loopback 0; standard OAuth 0; API key or bearer token 1; OAuth of its own kind 2; none 2* |
-| trust | in the gallery from the vendor 0, from the community 1; address typed in, on a host of the gallery 1; else 2 |
-| documentation | one each: no link, found wanting, not used for 90 days; at most 2 |
-
-Floors, each straight to L5: `no-auth-write` (remote, no sign-in, offers tools that write), `no-auth-unknown` (remote,
-no sign-in, unknown host), `privileged-scope` (an OAuth scope such as admin, write_all, delete_repo).
-
-Where this differs from the table it comes from (the entries with *): no sign-in cost nothing there, as much as OAuth,
-so that a server open to everyone could be called safe; and whatever is not on this machine is at least L2, since L1
-means “no external access”. A host that is neither loopback nor clearly private counts as public, a value that is not
-known as the worst of its kind.
+A server that needs no sign-in counts as much as one with a sign-in of its own kind, and whatever is not on this machine
+is at least L2, since L1 means “no external access”. A host that is neither loopback nor clearly private counts as
+public, a value that is not known as the worst of its kind.
 """
 
 import re
@@ -366,9 +353,7 @@ def compose(server: Assessment, tool: Assessment, *, gated: bool, poisoned: bool
 
 
 def effective(inherent: int, *, floored: bool, gated: bool, poisoned: bool) -> int:
-    """The level with which calls are asked about: one lower than the inherent one where each of them is.
-
-    `floored`: something that the tool does set the level. Then there is no credit, which would make a yes easier to
-    click; it is for tools of which only too little is known.
+    """Return the level with which calls are asked about: one lower where each of them is. `floored`: something that the
+    tool does set the level; a credit would make the yes easier to click.
     """
     return inherent - 1 if gated and not (poisoned or floored) and inherent > LOWEST else inherent

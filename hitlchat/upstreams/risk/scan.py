@@ -66,11 +66,8 @@ _YES = r"(?:approval|confirmation|consent|permission)\b"
 
 @dataclass(frozen=True)
 class Finding:
-    """One signal at one place.
-
-    `where` is a JSON pointer into the upstream's definition (`/inputSchema/properties/path/description`), `excerpt` the
-    text around it with hidden characters as escapes, `sentence` what it means, for a person. `warn`: shown beside the
-    tool; `block`: the tool is not to be offered before a person has read this and said so.
+    """One signal at one place: `where`, a JSON pointer into the upstream's definition; `excerpt`, the text around it,
+    all visible; `sentence`, for a person. `block`: not to be offered before a person has read this and said so.
     """
 
     id: str
@@ -92,10 +89,7 @@ _NOTHING = Known()
 
 
 def trips(findings: Iterable[Finding]) -> bool:
-    """Return whether the tool forfeits what approval would be credited with.
-
-    Any sign of a text that works on its reader.
-    """
+    """Return whether a text works on its reader: the tool forfeits what approval would be credited with."""
     # A long text is hard to judge, and not written to deceive.
     return any(finding.id != "overlong" for finding in findings)
 
@@ -343,10 +337,7 @@ def _encoded(text: str) -> re.Match[str] | None:
 
 
 def scan(tool: Offered, known: Known = _NOTHING) -> tuple[Finding, ...]:
-    """Return what is suspicious about `tool`, at most a hundred findings, those of the name and the description first.
-
-    Takes time linear in the size of the definition, and says so where a part was too large to be read.
-    """
+    """Return at most a hundred findings, in linear time. One of them says where a part was too large to be read."""
     return tuple(islice(_findings(tool, known), MOST_FINDINGS))
 
 
