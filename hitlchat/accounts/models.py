@@ -21,8 +21,6 @@ def hashed(secret: str) -> str:
 
 
 class Role(models.TextChoices):
-    """One role for each person."""
-
     MEMBER = "member", gettext_noop("Member")
     APPROVER = "approver", gettext_noop("Approver")
     AUTHOR = "author", gettext_noop("Author")
@@ -68,13 +66,11 @@ class Token(models.Model):
 
     @classmethod
     def valid(cls) -> "QuerySet[Token]":
-        """Return those that have not expired, of active people."""
         unexpired = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
         return cls.objects.select_related("user").filter(unexpired, user__is_active=True)
 
     @classmethod
     def attended_now(cls) -> "QuerySet[Token]":
-        """Return valid tokens of trusted clients."""
         return cls.valid().filter(attended=True, kind=TokenKind.MCP)
 
     @classmethod

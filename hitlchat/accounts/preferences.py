@@ -69,7 +69,6 @@ def chosen_language(request: HttpRequest) -> str:
 @login_required
 @require_POST
 def choose(request: HttpRequest, what: str) -> HttpResponse:
-    """Keep the theme or the language for this browser."""
     cookie, options = CHOICES[what]
     chosen = request.POST.get(what, "")
     if chosen not in options:

@@ -29,12 +29,10 @@ PREFIX: Final = "role:"
 
 
 def may_author(user: AbstractBaseUser | AnonymousUser) -> bool:
-    """May write, test and publish tools."""
     return isinstance(user, User) and user.is_active and user.has_perm(AUTHORING)
 
 
 def may_administer(user: AbstractBaseUser | AnonymousUser) -> bool:
-    """May do what only the people who run this server may do."""
     return isinstance(user, User) and user.is_active and user.is_superuser
 
 

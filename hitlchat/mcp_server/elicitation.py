@@ -99,8 +99,6 @@ class Question:
 
 
 class Way(StrEnum):
-    """A way to ask about a call."""
-
     FORM = "form"  # the client asks its user
     PAGE = "page"  # the client sends its user to the page of the approval
     INBOX = "inbox"  # the client waits while its user is asked here

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import binascii
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
@@ -18,6 +17,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp.shared.exceptions import MCPError
 
 from hitlchat.base import canonical
+from hitlchat.base.background import Worker
 from hitlchat.base.database import in_db
 from hitlchat.gate import deciders
 from hitlchat.gate.card import RISK_LABELS
@@ -42,8 +42,6 @@ IN_COMMON = 0
 COLUMNS = ("name", "title", "description", "definition_hash", "risk_level", "hitl_mode", "signed_in_only", "source")
 
 Listener = Callable[[Any], None]
-
-logger = logging.getLogger(__name__)
 
 # By which token the stream is opened that subscribes; the SDK's bus does not say. None: nobody knows, so it hears all.
 _opening: ContextVar[int | None] = ContextVar("opening", default=None)
@@ -95,7 +93,8 @@ class Audience(InMemorySubscriptionBus):
         super().__init__()
         self._streams = set[Listener]()
         self._sessions: dict[Connection, int | None] = {}
-        self._anyone = asyncio.Event()
+        self._worker = Worker("catalog", self._look, CHECK_SECONDS, longest=CHECK_SECONDS)
+        self._has_looked = False
         # Before anyone could have listed it; empty if that failed, which nobody's list is like.
         self._current = self._previous = dict[int, str]()
 
@@ -118,7 +117,6 @@ class Audience(InMemorySubscriptionBus):
 
         leave = super().subscribe(forward)
         self._streams.add(forward)
-        self._anyone.set()
         leaving = ExitStack()
         leaving.callback(leave)
         leaving.callback(self._streams.discard, forward)
@@ -131,10 +129,8 @@ class Audience(InMemorySubscriptionBus):
         if connection not in self._sessions:
             self._sessions[connection] = _token_of(ctx)
             connection.exit_stack.callback(self._sessions.pop, connection, None)
-            self._anyone.set()
 
     async def notify(self) -> None:
-        """Tell the clients whose list may have changed."""
         await self.publish(ToolsListChanged())
         concerned = [connection for connection, token_id in self._sessions.items() if self._concerns(token_id)]
         await asyncio.gather(*map(_notify, concerned))
@@ -147,8 +143,8 @@ class Audience(InMemorySubscriptionBus):
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator["Audience"]:
-        await self._check()
-        task = asyncio.create_task(self._watch())
+        await self._worker.turn()
+        task = asyncio.create_task(self._worker.work())
         try:
             yield self
         finally:
@@ -156,26 +152,14 @@ class Audience(InMemorySubscriptionBus):
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _watch(self) -> None:
-        while True:
-            if not self._streams and not self._sessions:
-                self._anyone.clear()
-                await self._anyone.wait()
-            # What changed while nobody was there is told as well: who has come since may have listed it before.
-            if await self._check():
-                await self.notify()
-            await asyncio.sleep(CHECK_SECONDS)
-
-    async def _check(self) -> bool:
-        """Return whether the catalog is another one than when it was looked at last."""
-        try:
-            seen = await in_db(version)()
-        except Exception:
-            # The database may be restarting: that must not end the watch.
-            logger.exception("Looking for changes of the catalog failed; it is tried again")
-            return False
-        self._current, self._previous = seen, self._current
-        return seen != self._previous
+    async def _look(self) -> None:
+        # What changes while nobody is there is told later: who comes may have listed the catalog before.
+        if self._has_looked and not self._streams and not self._sessions:
+            return
+        self._has_looked = True
+        self._current, self._previous = await in_db(version)(), self._current
+        if self._current != self._previous:
+            await self.notify()
 
 
 def version() -> dict[int, str]:

@@ -340,7 +340,6 @@ def _header(message: Any, name: str) -> str:
 
 
 async def _nothing(*_: Any) -> dict[str, Any]:
-    """Receive an empty body, or send to nobody."""
     return {"type": "http.request", "body": b"", "more_body": False}
 
 

@@ -140,7 +140,6 @@ def trust(token_id: int, actor: Actor, *, trusted: bool = True) -> Token:
 
 
 def client_tokens() -> QuerySet[Token]:
-    """Return the valid MCP tokens of everyone: those of trusted clients first, then the newest."""
     return Token.valid().filter(kind=TokenKind.MCP).order_by("-attended", "-pk")
 
 
@@ -158,7 +157,6 @@ def token_of(user: User, token_id: int) -> OwnToken:
 
 
 def waiting_calls(token: Token) -> int:
-    """Return how many calls that came in with it have not started."""
     return Submission.objects.filter(token=token, call__status__in=stopping.NOT_STARTED).count()
 
 

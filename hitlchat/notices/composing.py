@@ -47,7 +47,6 @@ class Audience:
         self._people: dict[tuple[object, ...], set[int]] = {}
 
     def of(self, call: ToolCall) -> list[Receiver]:
-        """Return the receivers for a call that waits."""
         has_escalated = call.escalates_at is not None and call.escalates_at <= timezone.now()
         groups = {call.decider_group} if call.decided_by == DecidedBy.GROUP else set()
         groups |= {call.escalates_to} if has_escalated else set()
@@ -196,7 +195,6 @@ def _waiting_approvals(call_ids: Iterable[object]) -> list[Approval]:
 
 
 def compose(audience: Audience) -> None:
-    """Make the notices whose time has come."""
     for receiver in audience.receivers:
         for kind, make in ((ItemKind.WAITING, _waiting), (ItemKind.DECIDED, _decided)):
             if _is_time(receiver, kind):
@@ -204,7 +202,6 @@ def compose(audience: Audience) -> None:
 
 
 def tidy() -> None:
-    """Delete what is older than the thirty days that the log covers."""
     Notice.objects.filter(done_at__lt=timezone.now() - KEPT).delete()
 
 

@@ -122,7 +122,6 @@ class DeliveryWorker:
             task.add_done_callback(self._over)
 
     async def settled(self) -> None:
-        """Wait until nothing is under way."""
         while self._under_way:
             await asyncio.wait(list(self._under_way))
 
@@ -227,7 +226,6 @@ def settle(notice: Notice, result: Result, begun: datetime) -> None:
 
 
 def drop(receiver_id: UUID) -> None:
-    """Drop the notices that are on their way to a receiver."""
     rows = Notice.objects.filter(receiver_id=receiver_id, state=State.DUE)
     rows.update(state=State.DROPPED, done_at=database.now(), lease_until=None, owner="")
 

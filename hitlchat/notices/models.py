@@ -100,7 +100,6 @@ class Receiver(models.Model):
 
     @property
     def whom(self) -> str:
-        """Return for whom it is: a person, a group or the installation."""
         if self.person is not None:
             return self.person.get_username()
         return f"the group {self.group.name}" if self.group else "the installation"

@@ -38,7 +38,6 @@ class Refused(ValueError):
 
 
 def address_of(person: User) -> Receiver | None:
-    """Return the confirmed address of a person, on or off."""
     return Receiver.objects.filter(person=person, kind=Kind.EMAIL).first()
 
 

@@ -110,12 +110,10 @@ async def beginning(response: httpx2.Response, most: int) -> bytes:
 
 
 def is_packed(response: httpx2.Response) -> bool:
-    """Return whether its body is compressed."""
     return response.headers.get("content-encoding", "").strip().lower() not in ("", "identity")
 
 
 def in_words(error: httpx2.TransportError) -> str:
-    """Return a failure beneath HTTP in words."""
     match error:
         case NotReachable() | httpx2.UnsupportedProtocol():
             return str(error)

@@ -136,7 +136,6 @@ def note_administrator(*, user: User, means: str = "session", **_: Any) -> None:
 
 
 def note_sign_in(*, request: HttpRequest | None, user: User, **_: Any) -> None:
-    """Put a sign-in from a browser on record."""
     if request is not None and (where := address(request)) is not None:
         note(None, "person.signed_in", actor=Actor(user.pk, "session"), data=about(user) | {"from": where})
 
@@ -151,7 +150,6 @@ def note_failure(*, credentials: Mapping[str, Any], request: HttpRequest | None 
 
 
 def about(user: User) -> dict[str, Any]:
-    """Return how events name a person."""
     return {"person": user.get_username(), "person_id": user.pk}
 
 

@@ -126,7 +126,6 @@ def role(request: HttpRequest, user_id: int) -> HttpResponse:
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def activity(request: HttpRequest, user_id: int, to: str) -> HttpResponse:
-    """Deactivate or reactivate a person."""
     if request.method != "POST":
         return _confirm(request, user_id, f"people/{to}.html")
     change, done = ACTIVITIES[to]
@@ -188,7 +187,6 @@ def group(request: HttpRequest, group_id: int) -> HttpResponse:
 @administrator_only
 @require_POST
 def change_group(request: HttpRequest, group_id: int, what: str, user_id: int = 0) -> HttpResponse:
-    """Rename a group, add somebody to it, or remove the person with this id."""
     sent, actor = request.POST, actor_of(request)
     try:
         match what:

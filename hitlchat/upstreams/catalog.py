@@ -125,10 +125,6 @@ class Update:
         return endpoint.identity_of(self.server)
 
     @cached_property
-    def _address(self) -> str:
-        return endpoint.address_of(self.server)
-
-    @cached_property
     def _secret_names(self) -> list[str]:
         return endpoint.secret_names(self.server)
 
@@ -152,7 +148,6 @@ class Update:
             self._ended.setdefault(row.tool_id, ENDED.get(ToolState(row.state), withheld))
 
     def add(self, row: ComposedTool, name: str, *, pinned: bool = False, **data: Any) -> None:
-        """Add an event to the tool's history."""
         self.events.append(event_of(row, self.server, name, self.actor, pinned=pinned, **data))
 
     def assess(self, row: ComposedTool, own: Assessment | None = None) -> None:
@@ -194,13 +189,13 @@ class Update:
         }
 
     def finish(self) -> None:
-        """Store the history, bring the catalog in step with the states, and withdraw what has lost its tool."""
         store_events(self.events, self.actor)
         keep_catalog(self.server, self.actor)
         end_calls(self._ended, self.actor)
 
     def _sentences(self, row: ComposedTool) -> list[str]:
-        found = [translatable(f"Runs on the upstream server {self.server.name}, at {self._address}, as “{row.name}”.")]
+        address = endpoint.address_of(self.server)
+        found = [translatable(f"Runs on the upstream server {self.server.name}, at {address}, as “{row.name}”.")]
         if names := self._secret_names:
             # They are added to the arguments (SR-7).
             found.append(translatable(f"The connection carries secrets that are added here: {', '.join(names)}."))
@@ -266,7 +261,6 @@ def keep_catalog(server: UpstreamServer, actor: Actor) -> None:
 
 
 def end_calls(reasons: Mapping[UUID, str], actor: Actor) -> None:
-    """Withdraw what has not started of these tools, each for its reason."""
     if not reasons:
         return
     # Tools may be thousands, and those with open calls are few.

@@ -47,7 +47,6 @@ class Change:
 
     @property
     def settings(self) -> Settings:
-        """Return the settings of the gate's own tool that change."""
         found = {name: value for name in spec.SETTINGS if (value := getattr(self, name)) is not None}
         return found | ({"deadline_seconds": None} if self.deadline_seconds == USUAL else {})
 

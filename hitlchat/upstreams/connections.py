@@ -72,11 +72,6 @@ def report(server_id: UUID, revision: int, status: Status) -> bool:
     return _write(server_id, revision, columns)
 
 
-def report_unusable(server_id: UUID, revision: int, why: str) -> None:
-    """Report that the server cannot even be tried."""
-    _write(server_id, revision, {"state": ServerState.UNUSABLE, "reason": storable(why)})
-
-
 def fall_silent() -> None:
     """Take back the reports of this process, which ends."""
     UpstreamServer.objects.filter(reported_by=me()).update(reported_at=None)
@@ -148,8 +143,6 @@ class Tracked:
 
 
 class Upkeep:
-    """The servers of one loop."""
-
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self._tracked: dict[str, Tracked] = {}
@@ -172,7 +165,8 @@ class Upkeep:
                 tracked.connection.start()
             elif tracked.is_unreported:
                 tracked.is_unreported = False
-                await in_db(report_unusable)(tracked.server_id, tracked.revision, tracked.problem)
+                columns = {"state": ServerState.UNUSABLE, "reason": storable(tracked.problem)}
+                await in_db(_write)(tracked.server_id, tracked.revision, columns)
 
     async def report(self) -> None:
         """Write back what has changed, and record what could not be recorded when it came."""
@@ -324,5 +318,5 @@ def attempt(server: UpstreamServer) -> Trial:
     try:
         spec = endpoint.spec_of(server)
     except endpoint.Unusable as error:
-        return Trial(str(error))
+        return Trial(error=str(error))
     return async_to_sync(try_connect)(spec, around(), auth=credential(server))

@@ -137,7 +137,6 @@ def servers(rows: Iterable[UpstreamServer]) -> str:
 
 
 def server(row: UpstreamServer) -> str:
-    """Everything of one server but its secrets."""
     risk = assess_server(endpoint.facts_of(row, writes=row.writes))
     error_at = f" (at {row.last_error_at:%Y-%m-%d %H:%M:%S} UTC)" if row.last_error_at else ""
     facts: list[Row] = [
@@ -183,7 +182,6 @@ def trial(found: Trial) -> str:
 
 
 def tools(rows: Iterable[ComposedTool]) -> str:
-    """Return the table of tools, whose servers and rows in the gate are loaded."""
     loaded = list(rows)
     aliases = exposure.proposals(loaded)
     found: list[Row] = []
@@ -200,7 +198,6 @@ def warnings(row: ComposedTool) -> str:
 
 
 def changes(row: ComposedTool) -> str:
-    """Return the changes from what was accepted to what is listed now."""
     found = difference(row.pinned or {}, row.seen)
     shown = (
         (each.where, each.before.plain if each.before else "", each.after.plain if each.after else "") for each in found

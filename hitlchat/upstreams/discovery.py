@@ -86,10 +86,9 @@ def judge(listing: Listing, connection: Connection, facts: ServerFacts, known: K
 
 def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, known: Known) -> Judged | None:
     """Judge one tool; None if it cannot even be stored as a row."""
-    if len(tool.name) > limits.LONGEST_NAME or storable(tool.name) != tool.name or not tool.name.strip():
-        return None
-    if "\ufffd" in tool.name:
-        # Stands for what could not be read: under this name its server does not know it.
+    # U+FFFD stands for what could not be read: under this name its server does not know it.
+    can_be_kept = len(tool.name) <= limits.LONGEST_NAME and storable(tool.name) == tool.name
+    if not can_be_kept or not tool.name.strip() or "\ufffd" in tool.name:
         return None
     try:
         offered = Offered.from_json(tool.definition)

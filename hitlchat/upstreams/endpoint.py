@@ -147,7 +147,6 @@ def facts_of(server: UpstreamServer, *, writes: bool) -> ServerFacts:
 
 
 def secret_names(server: UpstreamServer) -> list[str]:
-    """Return the names of the secrets that are sent to a server."""
     values = [each for stored in (server.headers, server.env) for each in server_draft.read_values(stored)]
     others = [("the address", server.url), *(("an argument", arg) for arg in server.args)]
     referring = dict.fromkeys(where for where, text in others if any(references.names(text)))

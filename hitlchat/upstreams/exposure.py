@@ -305,7 +305,7 @@ def offers(mode: str, source: str) -> bool:
 
 def returning(ceiling: int) -> list[Loosening]:
     """Return the tools that this ceiling brings back and that do not ask every time; locked, within a transaction."""
-    _locked_servers()
+    list(UpstreamServer.objects.select_for_update().order_by("pk"))
     back = ComposedTool.objects.filter(state=ToolState.WITHHELD, held=False, tool__isnull=False)
     back = back.filter(risk_inherent__gt=Exposure.current().ceiling, risk_inherent__lte=ceiling)
     back = back.filter(seen_digest=F("pinned_digest"), seen_profile=F("pinned_profile"))
@@ -323,7 +323,7 @@ def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = Non
         raise BadExposure("ceiling: expected a level from 1 to 5.")
     require_administrator(actor)
     with transaction.atomic():
-        servers = _locked_servers()
+        servers = list(UpstreamServer.objects.select_for_update().order_by("pk"))
         now = Exposure.current()
         before, after = {"mode": now.mode, "ceiling": now.ceiling}, {"mode": mode, "ceiling": ceiling}
         is_wider = now.mode not in {mode, ExposureMode.BOTH}
@@ -339,7 +339,3 @@ def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = Non
         for server in servers if ceiling != now.ceiling else ():
             catalog.follow_all(server, ceiling, actor)
     return found
-
-
-def _locked_servers() -> list[UpstreamServer]:
-    return list(UpstreamServer.objects.select_for_update().order_by("pk"))

@@ -90,7 +90,6 @@ class SignIn(models.Model):
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The rights that the sign-in gives."""
         return tuple(self.scopes_granted.split())
 
     @property

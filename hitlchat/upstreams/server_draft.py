@@ -188,7 +188,6 @@ def _to_store(values: Iterable[Value], stored: Iterable[Stored]) -> list[dict[st
 
 
 def _values_problem(values: Sequence[Value], stored: Iterable[Stored]) -> str | None:
-    """Return what is wrong with them, in a sentence."""
     before = {each.name: each for each in stored}
     if len(values) > MOST_VALUES:
         return f"At most {MOST_VALUES} entries, not {len(values)}."

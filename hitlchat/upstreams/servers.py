@@ -111,8 +111,6 @@ def note_server(
 
 
 class OnlyAdministrators(Forbidden):
-    """Servers, and what is exposed of them, are for administrators."""
-
     def __init__(self) -> None:
         super().__init__("Only an administrator may change upstream servers and what is exposed of them.")
 
@@ -161,8 +159,6 @@ def _referred(draft: ServerDraft) -> set[str]:
 
 
 class NameTaken(BadServer):
-    """Another server has this name, maybe with other capital letters."""
-
     status = 409
 
     def __init__(self, name: str) -> None:
@@ -296,11 +292,6 @@ def check_program(draft: ServerDraft, actor: Actor, confirmed: str, saved: Upstr
         raise BadServer({"command": server_draft.NOT_FOUND})
     if confirmed != draft.command_line:
         raise NotConfirmed(draft.command_line)
-
-
-def used(server_id: UUID) -> None:
-    """Note that a call went to the server."""
-    UpstreamServer.objects.filter(pk=server_id).update(used_at=timezone.now())
 
 
 def _settings_of(server: UpstreamServer) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from hitlchat.gate import contents, stopping
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
-from hitlchat.upstreams import catalog, connections, servers
+from hitlchat.upstreams import catalog, connections
 from hitlchat.upstreams.client.calls import too_large
 from hitlchat.upstreams.client.link import Step
 from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
 from hitlchat.upstreams.client.spec import Limits
 from hitlchat.upstreams.connections import NoTarget, Target, target_of
 from hitlchat.upstreams.elicitation.questions import Asker
-from hitlchat.upstreams.models import progressed
+from hitlchat.upstreams.models import UpstreamServer, progressed
 
 LARGEST_RESULT = 2**20
 LONGEST_MESSAGE = 4000
@@ -85,7 +85,7 @@ class UpstreamSource:
             return ToolResult.failure("unavailable", f"It was not run: {error}")
         used = target.server.used_at
         if used is None or timezone.now() - used > USED_EVERY:
-            await in_db(servers.used)(target.server.pk)
+            await in_db(UpstreamServer.objects.filter(pk=target.server.pk).update)(used_at=timezone.now())
         outcome = await _forwarded(call, target)
         if stopping.wish(call).is_set() and isinstance(outcome, Unknown | NeverRan):
             return await in_db(_stopped)(call, outcome, target.server.name)

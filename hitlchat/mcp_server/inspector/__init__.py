@@ -28,6 +28,7 @@ from uuid_utils.compat import uuid7
 
 from hitlchat.base.background import background
 from hitlchat.mcp_server.outcomes import CALL
+from hitlchat.upstreams.client.opening import Tap
 
 # 2026-07-28 is negotiated, so that what the server says of itself is among the messages.
 MODES: Final = {"2025-11-25": "legacy", "2026-07-28": "auto"}
@@ -44,7 +45,6 @@ _sessions: dict[int, "Session"] = {}
 
 
 def begin(session: "Session") -> None:
-    """Begin in place of the person's former session."""
     end(session.owner_id)
     _sessions[session.owner_id] = session
     background.spawn(session.list_tools)
@@ -185,7 +185,6 @@ class Session:
             self._mark("calls")
 
     async def cancel(self, number: int | None = None) -> None:
-        """Cancel one of the calls that go on, or all of them."""
         for call in self.calls:
             if call.task is not None and number in (call.number, None):
                 call.task.cancel()
@@ -261,30 +260,21 @@ class Session:
         return self.last
 
 
-class _Recorded:
-    """One end of the SDK's streams with everything that it has; notes what comes out of it or goes in."""
+class _Recorded(Tap):
+    """Notes what comes out of it or goes in."""
 
-    def __init__(self, inner: Any, note: Callable[[Any], None]) -> None:
-        self._inner, self._note = inner, note
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    async def __aenter__(self) -> Any:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._inner.__aexit__(*error)
+    def __init__(self, stream: Any, note: Callable[[Any], None]) -> None:
+        super().__init__(stream)
+        self._note = note
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        async for item in self._inner:
+        async for item in self._stream:
             self._note(item)
             yield item
 
     async def send(self, item: Any) -> None:
         self._note(item)
-        await self._inner.send(item)
+        await self._stream.send(item)
 
 
 def _plain(error: BaseException) -> str:

@@ -45,8 +45,6 @@ ANSWERS: Final = ("accept", "decline", "cancel")
 
 
 class SessionForm(forms.Form):
-    """Form of a new session."""
-
     era = forms.ChoiceField(choices=[(era, era) for era in MODES], initial="2026-07-28")
     elicits = forms.TypedChoiceField(
         choices=[("yes", ""), ("no", "")], coerce=lambda value: value == "yes", initial="yes"

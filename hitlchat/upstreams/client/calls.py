@@ -301,14 +301,14 @@ def _refused(code: int, message: str, exchange: Exchange) -> Outcome:
 
 async def _rounds(link: Link, call: ToolCall) -> types.CallToolResult:
     """Send the call, and answer the server's requests for input, until it returns a result."""
-    responses: types.InputResponses | None = None
+    responses: types.InputResponses = {}
     state: str | None = None
     async with _progress(call.on_progress, link.hide) as progress:
         for number in range(MOST_ROUNDS + 1):
             if number and (exchange := CURRENT.get()):
                 exchange.has_begun = True
             params = types.CallToolRequestParams(
-                name=call.name, arguments=call.arguments, input_responses=responses, request_state=state
+                name=call.name, arguments=call.arguments, input_responses=responses or None, request_state=state
             )
             result = await link.session.send_request(
                 # Not `session.call_tool`: that checks the answer against the server's own schema, whatever it takes.
@@ -319,21 +319,15 @@ async def _rounds(link: Link, call: ToolCall) -> types.CallToolResult:
             )
             if isinstance(result, types.CallToolResult):
                 return result
-            state = result.request_state
-            responses = await _responses(link, result)
-            if responses is None:
+            state, responses = result.request_state, {}
+            for key, request in list((result.input_requests or {}).items())[:MOST_ROUNDS]:
+                if not isinstance(request, types.ElicitRequest):
+                    wanted = f"the server wanted {request.method}, which no server gets"
+                    raise _NoAnswer(types.MISSING_REQUIRED_CLIENT_CAPABILITY, wanted)
+                responses[key] = await ask(link, request.params)
+            if not responses:
                 await asyncio.sleep(min(0.05 * 2**number, 1.0))
     raise _NoAnswer(types.INTERNAL_ERROR, f"the server asked back more than {MOST_ROUNDS} times")
-
-
-async def _responses(link: Link, result: types.InputRequiredResult) -> types.InputResponses | None:
-    responses: types.InputResponses = {}
-    for key, request in list((result.input_requests or {}).items())[:MOST_ROUNDS]:
-        if not isinstance(request, types.ElicitRequest):
-            wanted = f"the server wanted {request.method}, which no server gets"
-            raise _NoAnswer(types.MISSING_REQUIRED_CLIENT_CAPABILITY, wanted)
-        responses[key] = await ask(link, request.params)
-    return responses or None
 
 
 @asynccontextmanager

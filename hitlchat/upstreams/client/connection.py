@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal
 
 import anyio
 import httpx2
+from django.utils.timezone import now
 from mcp.client import Client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
-from pydantic import ValidationError
 
 from hitlchat.upstreams.client.calls import REFUSED, attempt, refusal, too_large
 from hitlchat.upstreams.client.http import ConnectionMask
@@ -41,27 +41,11 @@ PAUSES_FOR_ONE = 10.0
 LONGEST_REST_SECONDS = 300.0
 BUSY_SECONDS = 0.2
 # The errors of the SDK and the transports when a server is at fault; in groups as well.
-EXPECTED: Final = (
-    MCPError,
-    SubscriptionLost,
-    ValidationError,
-    NotStarted,
-    NotAllowed,
-    httpx2.HTTPError,
-    httpx2.StreamError,
-    httpx2.SSEError,
-    OSError,
-    RuntimeError,
-    ValueError,
-)
+EXPECTED: Final = (MCPError, NotStarted, NotAllowed, httpx2.HTTPError, OSError, RuntimeError, ValueError)
 
 State = Literal["connecting", "up", "down"]
 
 logger = logging.getLogger(__name__)
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
@@ -164,7 +148,6 @@ class Connection:
         return found
 
     async def close(self) -> None:
-        """End the connection and everything that belongs to it, within bounded time."""
         self._closing.set()
         self._wake.set()
         if self._link is not None:
@@ -357,19 +340,12 @@ class Connection:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """The outcome of a test. `error` is empty if the server was reached and told its tools; `http_status` 401 asks for
-    someone to sign in; `notes` are what the server wrote to its standard error.
-    """
+class Trial(Status):
+    """The last status of a test, and its outcome: `error` is empty if the server was reached and told its tools."""
 
+    state: State = "down"
     error: str = ""
-    http_status: int | None = None
-    latency_ms: float | None = None
-    protocol_version: str = ""
-    server_name: str = ""
-    server_version: str = ""
     listing: Listing | None = None
-    notes: tuple[str, ...] = ()
 
 
 async def try_connect(spec: ServerSpec, surroundings: Surroundings, *, auth: httpx2.Auth | None = None) -> Trial:
@@ -395,10 +371,8 @@ async def try_connect(spec: ServerSpec, surroundings: Surroundings, *, auth: htt
     finally:
         await connection.close()
     late = "the list of tools did not come in time" if status.state == "up" else "no connection in time"
-    about = (status.latency_ms, status.protocol_version, status.server_name, status.server_version)
-    error = "" if listings else status.last_error or late
-    found = listings[0] if listings else None
-    return Trial(error, status.http_status, *about, found, connection.status.notes)
+    outcome = {"listing": listings[0]} if listings else {"error": status.last_error or late}
+    return Trial(**vars(status) | {"notes": connection.status.notes} | outcome)
 
 
 async def _subscribe(client: Client, link: Link, is_subscribed: asyncio.Event) -> None:

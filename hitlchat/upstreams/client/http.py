@@ -39,8 +39,6 @@ class NoToken(Exception):
 
 
 class Tokens(Protocol):
-    """The source of tokens."""
-
     def hidden(self) -> tuple[str, ...]:
         """Return every secret seen so far; the same object as long as there is no other."""
 

@@ -7,11 +7,12 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal
 
 import httpx2
 import mcp_types as types
+from django.utils.timezone import now
 from mcp.client import Client, ClientSession
 from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import ElicitRequestParams, ElicitResult, RequestId
@@ -192,7 +193,7 @@ class Notes:
 
     def add(self, text: str) -> None:
         _, times = self._notes.pop(text, (None, 0))
-        self._notes[text] = (datetime.now(UTC), times + 1)
+        self._notes[text] = (now(), times + 1)
         if len(self._notes) > MOST_NOTES:
             del self._notes[next(iter(self._notes))]
 

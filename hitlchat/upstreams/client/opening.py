@@ -6,13 +6,11 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 import anyio
 import httpx2
 from mcp.client import Client, ClientRequestContext, IncomingMessage
-from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import coerce_request_id
@@ -43,7 +41,6 @@ MOST_REQUESTS, MOST_NOTICES = 100, 1000
 DROPPED_AT_ONCE, DROPPED_PAUSE_SECONDS = 50, 0.01
 
 Item = SessionMessage | Exception
-Stream = TypeVar("Stream", ReadStream[Item], WriteStream[SessionMessage])
 
 # The SDK logs whatever a server sends that it does not understand, with a traceback each; the notes have it too.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
@@ -87,9 +84,7 @@ async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | Non
 
 
 @asynccontextmanager
-async def _transport(
-    link: Link, surroundings: Surroundings, auth: httpx2.Auth | None
-) -> AsyncIterator[TransportStreams]:
+async def _transport(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None) -> AsyncIterator[Any]:
     def web(
         headers: dict[str, str] | None = None,  # noqa: ARG001
         timeout: httpx2.Timeout | None = None,  # noqa: ARG001
@@ -112,40 +107,34 @@ async def _transport(
         yield TapReader(reader, link), TapWriter(writer, link)
 
 
-class _Tap(Generic[Stream]):
-    """Base of both taps: whoever holds one ends the stream behind it."""
+class Tap:
+    """One end of the SDK's streams, with everything that it has: whoever holds it ends the stream behind it."""
 
-    def __init__(self, stream: Stream, link: Link) -> None:
-        self._stream: Stream = stream
-        self._link = link
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._stream.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: object) -> Any:
+        return await self._stream.__aexit__(*error)
 
 
-class TapReader(_Tap[ReadStream[Item]]):
-    def __init__(self, inner: ReadStream[Item], link: Link) -> None:
-        super().__init__(inner, link)
+class TapReader(Tap):
+    def __init__(self, stream: Any, link: Link) -> None:
+        super().__init__(stream)
+        self._link = link
         self._period, self._came = 0, Counter[int]()
         self._dropped = 0
-
-    @property
-    def last_context(self) -> Any:
-        return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Item:
         while True:
             try:
-                item = await self._stream.receive()
+                item: Item = await self._stream.receive()
             except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
                 self._link.drop("the server closed the connection")
                 raise
@@ -196,7 +185,11 @@ class TapReader(_Tap[ReadStream[Item]]):
             raise StopAsyncIteration from None
 
 
-class TapWriter(_Tap[WriteStream[SessionMessage]]):
+class TapWriter(Tap):
+    def __init__(self, stream: Any, link: Link) -> None:
+        super().__init__(stream)
+        self._link = link
+
     async def send(self, item: SessionMessage, /) -> None:
         message = item.message
         if not isinstance(message, JSONRPCRequest):

@@ -49,14 +49,11 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """All texts of the content, one below the other."""
         return "\n".join(str(block["text"]) for block in self.content if "text" in block)
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """The server answered with a protocol error instead of a result."""
-
     code: int
     message: str
 
@@ -233,7 +230,6 @@ def _plain(block: types.ContentBlock) -> dict[str, Any]:
 
 
 def _packed(block: types.ContentBlock) -> str | None:
-    """Return the bytes of a block, in Base64."""
     match block:
         case types.ImageContent() | types.AudioContent():
             return block.data

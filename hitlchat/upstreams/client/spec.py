@@ -116,7 +116,6 @@ class ServerSpec:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Every value to mask."""
         credentials = (value for name, value in self.headers.items() if name.lower() in _CREDENTIALS)
         parts = (part for value in credentials for part in (value, value.partition(" ")[2]))
         return tuple(dict.fromkeys(value for value in (*self.secrets, *parts) if value))

@@ -75,13 +75,11 @@ class NotOpen(Conflict):
 
 
 def asked_of(user_id: int | None) -> QuerySet[UpstreamQuestion]:
-    """Return all questions that this person was asked."""
     rows = UpstreamQuestion.objects.select_related("call", "answered_by").filter(call__caller_id=user_id)
     return rows.order_by("asked_at", "pk")
 
 
 def open_for(user_id: int | None) -> QuerySet[UpstreamQuestion]:
-    """Return the questions that this person can answer now."""
     return asked_of(user_id).filter(IS_OPEN)
 
 
@@ -91,7 +89,6 @@ def open_by_conversation(user_id: int) -> dict[UUID | None, int]:
 
 
 def count_open(user_id: int) -> int:
-    """Return how many questions this person can answer now."""
     return sum(open_by_conversation(user_id).values())
 
 
@@ -213,7 +210,6 @@ class Asker:
             self._unasked.append(why)
 
     async def close(self) -> None:
-        """End the questions of the call."""
         for why in self._unasked:
             await in_db(_store_unasked)(self._call, self._server, why)
         if self._has_asked:

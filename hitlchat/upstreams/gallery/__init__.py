@@ -83,7 +83,6 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """Return a key of KINDS."""
         return "local" if self.draft.transport == Transport.STDIO else "remote"
 
     @property
@@ -173,7 +172,6 @@ def wanted(query: QueryDict) -> Wanted:
 
 
 def found(filters: Wanted) -> list[Entry]:
-    """Return the entries by category, in each by name."""
     return sorted(filter(filters.fits, ALL), key=lambda entry: CATEGORIES.index(entry.category))
 
 

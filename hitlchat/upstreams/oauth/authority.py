@@ -142,22 +142,17 @@ async def fetched(request: httpx2.Request, bounds: Bounds, what: str, *, body: b
     refused = partial(guard.refusal, allow_private=bounds.allow_private, loopback=bounds.here)
     try:
         async with asyncio.timeout(SECONDS), guard.answered(request, guard.Transport(refused)) as response:
-            content = await _read(response, what) if body else b""
+            if body and guard.is_packed(response):
+                raise NotPossible(f"{what}: the answer came in a compressed form that nobody asked for.")
+            content = await guard.beginning(response, MOST_BYTES) if body else b""
     except TimeoutError:
         raise NoAnswer(f"{what}: there was no answer within {SECONDS:g} seconds.") from None
     except httpx2.TransportError as error:
         raise NoAnswer(f"{what}: {guard.in_words(error)}.") from error
-    headers = [(name, value) for name, value in response.headers.raw if name.lower() != b"content-encoding"]
-    return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
-
-
-async def _read(response: httpx2.Response, what: str) -> bytes:
-    if guard.is_packed(response):
-        raise NotPossible(f"{what}: the answer came in a compressed form that nobody asked for.")
-    content = await guard.beginning(response, MOST_BYTES)
     if len(content) > MOST_BYTES:
         raise NotPossible(f"{what}: the answer has more than {MOST_BYTES:,} bytes.")
-    return content
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() != b"content-encoding"]
+    return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
 async def _challenge(spec: ServerSpec, bounds: Bounds) -> httpx2.Response:

@@ -76,7 +76,6 @@ class Plan:
     origin: str
 
     def columns(self) -> dict[str, str]:
-        """Return the columns that a sign-in keeps of it."""
         return {
             "issuer": self.issuer,
             "token_endpoint": self.token_endpoint,
@@ -99,7 +98,6 @@ class Begun:
 
     @property
     def place(self) -> str:
-        """Return how the address begins."""
         return f"{urlsplit(self.url).scheme}://{self.host}/"
 
     @property
@@ -174,7 +172,13 @@ def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
     require_person(actor)
     plan = _used_up(server_id, brought)
     try:
-        return _finished(server_id, plan, brought, actor)
+        server = _server_of(server_id, plan, brought)
+        client, data = Client(**plan.client), {"redirect_uri": plan.redirect_uri, "resource": plan.resource}
+        data |= {"code": brought.code, "code_verifier": plan.verifier}
+        endpoint, bounds = plan.token_endpoint, bounds_of(server)
+        tokens = async_to_sync(granted)(client, endpoint, bounds, "authorization_code", **data)
+        sign_in = partial(_store_sign_in, plan=plan, client=client, tokens=tokens, actor=actor)
+        return servers.reach_anew(server_id, actor, sign_in, why="somebody signed in at its server again")
     except NotPossible as error:
         SignIn.objects.filter(pk=server_id).update(last_error=storable(str(error)), last_error_at=timezone.now())
         raise
@@ -288,29 +292,11 @@ def _used_up(server_id: UUID, brought: Brought) -> Plan:
         raise NotPossible(str(error)) from error
 
 
-def _finished(server_id: UUID, plan: Plan, brought: Brought, actor: Actor) -> UpstreamServer:
+def _server_of(server_id: UUID, plan: Plan, brought: Brought) -> UpstreamServer:
+    """Return the server if it is where it was, and the answer is this authority's (RFC 9207) and a yes."""
     server = UpstreamServer.objects.filter(pk=server_id).first()
     if server is None or origin_of(server.url) != plan.origin:
         raise NotPossible("The server was moved or removed in the meantime.")
-    _check_return(plan, brought)
-    client = Client(**plan.client)
-    tokens = async_to_sync(granted)(
-        client,
-        plan.token_endpoint,
-        bounds_of(server),
-        "authorization_code",
-        code=brought.code,
-        redirect_uri=plan.redirect_uri,
-        code_verifier=plan.verifier,
-        resource=plan.resource,
-    )
-
-    sign_in = partial(_store_sign_in, plan=plan, client=client, tokens=tokens, actor=actor)
-    return servers.reach_anew(server_id, actor, sign_in, why="somebody signed in at its server again")
-
-
-def _check_return(plan: Plan, brought: Brought) -> None:
-    """Check that the answer is this authority's (RFC 9207), and that it is a yes."""
     if brought.issuer is None and plan.names_itself:
         raise NotPossible("The answer does not say which authorization server gave it, although this one always does.")
     if brought.issuer is not None and not issuers_match(brought.issuer, plan.issuer):
@@ -319,6 +305,7 @@ def _check_return(plan: Plan, brought: Brought) -> None:
         raise NotPossible(f"The authorization server did not sign you in: {in_words(brought.error)}.")
     if not brought.code or len(brought.code) > LONGEST_CODE:
         raise NotPossible("The authorization server sent you back without a code.")
+    return server
 
 
 def _store_sign_in(server: UpstreamServer, *, plan: Plan, client: Client, tokens: Tokens, actor: Actor) -> None:

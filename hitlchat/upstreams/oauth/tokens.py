@@ -142,7 +142,6 @@ async def revoked(client: Client, endpoint: str, bounds: Bounds, token: str, kin
 
 
 def columns(tokens: Tokens, server_id: UUID, origin: str) -> dict[str, Any]:
-    """Return the columns that tokens are stored in."""
     return {
         "tokens": clients.seal([tokens.access, tokens.refresh], "tokens", server_id, origin),
         "renews": bool(tokens.refresh),

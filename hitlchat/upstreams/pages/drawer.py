@@ -213,7 +213,6 @@ def filtered(request: HttpRequest) -> HttpResponse:
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def lines(request: HtmxRequest, name: str) -> HttpResponse:
-    """Show the next tools of one server, or apply its form."""
     server = server_named(name)
     if request.method == "POST":
         return _apply(request, server)
@@ -317,7 +316,6 @@ def _apply(request: HtmxRequest, server: UpstreamServer) -> HttpResponse:
 
 
 def _most_in(query: QueryDict) -> int:
-    """Return how many tools of a server a page shows."""
     return min(max(number(query.get("most", "")), drawer_list.PIECE), MOST_AT_ONCE)
 
 

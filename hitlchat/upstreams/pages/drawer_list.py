@@ -111,7 +111,6 @@ class Line:
 
     @cached_property
     def now(self) -> dict[str, Any]:
-        """Return the values that its fields show: its settings, and what was typed in their place."""
         return self.settings | dict(self.typed)
 
     @property
@@ -122,7 +121,6 @@ class Line:
 
     @property
     def arguments(self) -> list[str]:
-        """Return the names of its arguments, as far as the schema has them."""
         properties = (self.record.get("inputSchema") or {}).get("properties")
         return list(properties)[:MOST_ARGUMENTS] if isinstance(properties, dict) else []
 
@@ -133,13 +131,11 @@ class Line:
 
     @property
     def risk_if_gated(self) -> int:
-        """Return its risk if every call is asked about."""
         poisoned, floored = trips(self.findings), bool(self.row.risk_floor)
         return effective(self.row.risk_inherent, floored=floored, gated=True, poisoned=poisoned)
 
     @property
     def reasons(self) -> list[str]:
-        """Return reasons for its risk by itself."""
         return [risk_reason(each) for each in self.row.risk_reasons if each != CREDIT]
 
     @property

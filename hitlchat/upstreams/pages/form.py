@@ -223,7 +223,6 @@ class ServerForm(forms.Form):
         return gallery.vouched(draft, self.entry_id)
 
     def show(self, errors: dict[str, str]) -> None:
-        """Put a BadServer's errors at their fields."""
         for name, text in errors.items():
             self.add_error(name if name in self.fields else None, text)
 

@@ -151,7 +151,6 @@ def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
 
 
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
-    """Return what changes by itself."""
     found = summary.summary_of(server)
     order = Case(*(When(state=state, then=Value(at)) for at, state in enumerate(_LOOKS)), output_field=IntegerField())
     rows = server.tools.select_related("tool", "server").order_by(order, "name")
@@ -209,7 +208,6 @@ def live(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _suggested(request: HttpRequest) -> ServerDraft | None:
-    """Return the gallery's draft, if it was asked for."""
     if not (entry_id := request.GET.get("from", "")):
         return None
     if (entry := gallery.find(entry_id)) is None:

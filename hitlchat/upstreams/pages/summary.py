@@ -44,8 +44,6 @@ _LOOKS = {
 
 @dataclass(frozen=True)
 class Connection:
-    """The mark of a server: its words and its look."""
-
     label: str
     look: str
     icon: str
@@ -54,8 +52,6 @@ class Connection:
 
 @dataclass(frozen=True)
 class ServerSummary:
-    """One server with its connection, risk and numbers of tools."""
-
     server: UpstreamServer
     connection: Connection
     risk: Assessment

@@ -129,7 +129,6 @@ class Difference:
 
     @property
     def field(self) -> str:
-        """The part of the tool, in words."""
         first = self.where.split("/")[1]
         return FIELDS.get(first, first)
 

@@ -105,7 +105,6 @@ class Assessment:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Return the reasons in sentences, the heaviest first."""
         heaviest = sorted(self.signals, key=lambda signal: -signal.points)
         of_floor = [self.floor.reason] if self.floor else []
         # A rule and a point may be made of the same.
@@ -174,7 +173,6 @@ class ServerFacts:
 
 
 def is_privileged(scope: str) -> bool:
-    """Return whether a right of this name reaches far beyond a single task."""
     return _PRIVILEGED.search(scope) is not None
 
 

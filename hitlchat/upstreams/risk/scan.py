@@ -99,7 +99,6 @@ def blocks(findings: Iterable[Finding]) -> bool:
 
 
 def findings_of(warnings: Iterable[dict[str, Any]]) -> tuple[Finding, ...]:
-    """Return the findings of a JSON column."""
     return tuple(Finding(**each) for each in warnings)
 
 
@@ -315,7 +314,6 @@ def _hidden(char: str) -> bool:
 
 
 def blobs(text: str) -> Iterator[Match]:
-    """Yield at most one match per kind."""
     if match := _encoded(text):
         sentence = "Has an encoded stretch that a person cannot read and a model may decode."
         yield Match("encoded", "warn", sentence, match.start(), match.end())
