@@ -12,8 +12,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.policies.loading import Unloadable, in_force
 from hitlchat.gate.transition import note
 from hitlchat.people import membership
-from hitlchat.people.invitations import is_plain
-from hitlchat.people.membership import Refused, Stale
+from hitlchat.people.membership import Refused, Stale, is_plain
 
 LONGEST_NAME: Final = 80
 

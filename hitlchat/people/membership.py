@@ -1,6 +1,8 @@
-"""A person's role and whether they may come in: each change keeps its rules and is on record."""
+"""Invitations, roles and whether a person may come in: each change keeps its rules and is on record."""
 
+import secrets
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -13,17 +15,21 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from hitlchat.accounts import roles, sign_in
-from hitlchat.accounts.models import Invitation, Role, Token
+from hitlchat.accounts.models import Invitation, Role, Token, hashed
 from hitlchat.accounts.sign_in import address
 from hitlchat.agent import conversations, runner, writing
 from hitlchat.agent.models import ACTIVE, Run
 from hitlchat.base.sentences import translatable
+from hitlchat.base.visible import see
 from hitlchat.gate import stated, stopping
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import CallerKind, ToolCall
 from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.transition import note
 
+# Of an invitation: a link that makes one account with a given role.
+INVITATION_LASTS: Final = timedelta(days=7)
+MOST_OPEN: Final = 100
 CONSOLE: Final = Actor(None, "console")
 DEACTIVATED: Final = gettext_noop("the account it was called for was deactivated")
 NOT_STARTED: Final = Q(status__in=stopping.NOT_STARTED)
@@ -44,6 +50,74 @@ def lock(actor: Actor) -> set[int]:
     if actor != CONSOLE and not (actor.means == "session" and actor.user_id in administrators):
         raise Refused("You are no longer an administrator.")
     return administrators
+
+
+def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
+    """Make an invitation, and return it with the secret of its link; only now that is known. Raises: Refused"""
+    secret = secrets.token_urlsafe(32)
+    with transaction.atomic():
+        lock(actor)
+        if open_invitations().count() >= MOST_OPEN:
+            raise Refused(f"{MOST_OPEN} invitations are open, which is the limit. Revoke some first.")
+        made = Invitation.objects.create(
+            digest=hashed(secret),
+            role=role,
+            note=for_whom,
+            invited_by_id=actor.user_id,
+            expires_at=timezone.now() + INVITATION_LASTS,
+        )
+        note(None, "person.invited", actor=actor, data=_facts_of(made))
+    return made, secret
+
+
+def revoke_invitation(invitation_id: int, actor: Actor) -> Invitation:
+    """Revoke the link of an invitation. Raises: Refused, if it is not open."""
+    with transaction.atomic():
+        lock(actor)
+        found = Invitation.objects.select_for_update().filter(pk=invitation_id).first()
+        if found is None:
+            raise Refused("This invitation no longer works: it was used or revoked.")
+        note(None, "person.invitation_revoked", actor=actor, data=_facts_of(found))
+        Invitation.objects.filter(pk=found.pk).delete()
+    return found
+
+
+def open_invitations() -> QuerySet[Invitation]:
+    """Return those that can be used now: not lapsed, and of someone who may still invite."""
+    inviter = Q(invited_by=None) | Q(invited_by__is_superuser=True, invited_by__is_active=True)
+    return Invitation.objects.filter(inviter, expires_at__gt=timezone.now())
+
+
+def find_invitation(secret: str) -> Invitation | None:
+    return open_invitations().select_related("invited_by").filter(digest=hashed(secret)).first()
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a name has no hidden letters, and none that pass for others: approvals name people."""
+    shown = see(name)
+    return not shown.warnings and not any(piece.hidden for piece in shown.pieces)
+
+
+def name_is_taken(username: str) -> bool:
+    """Return whether the name is taken, also by one that differs in capitals only: approvals name people."""
+    return User.objects.filter(username__iexact=username).exists()
+
+
+def redeem(secret: str, username: str, password: str) -> User:
+    """Make the account and use the link up. Raises: Refused, the link opens nothing, or somebody has that name."""
+    with transaction.atomic():
+        # Alone: also two who choose the same name, in other capitals.
+        list(User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk"))
+        found = find_invitation(secret)
+        if found is None or Invitation.objects.filter(pk=found.pk).delete()[0] != 1:
+            raise Refused("This invitation no longer works.")
+        if name_is_taken(username):
+            raise Refused("This name is taken.")
+        user = User.objects.create_user(username, password=password)
+        roles.give(user, Role(found.role))
+        facts = _facts_of(found) | about(user) | stated.states("person", user.pk)
+        note(None, "person.joined", actor=Actor(user.pk, "session"), data=facts)
+    return user
 
 
 def state(user: User) -> str:
@@ -200,3 +274,14 @@ def _note(name: str, user: User, actor: Actor, data: dict[str, object], ended: I
     states = stated.states("person", user.pk)
     states[stated.STATES] |= {"token": {str(key): None for key in ended}}
     note(None, name, actor=actor, data={**about(user), **data, **states})
+
+
+def _facts_of(invitation: Invitation) -> dict[str, object]:
+    by = invitation.invited_by
+    return {
+        "invitation": invitation.pk,
+        "role": invitation.role,
+        "note": invitation.note,
+        "invited_by": by.get_username() if isinstance(by, User) else None,
+        "until": invitation.expires_at.isoformat(),
+    }

@@ -31,9 +31,8 @@ from hitlchat.gate import ruling
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.transition import note
-from hitlchat.people import groups, invitations, membership
-from hitlchat.people.invitations import is_plain
-from hitlchat.people.membership import Refused
+from hitlchat.people import groups, membership
+from hitlchat.people.membership import Refused, is_plain
 
 ON_A_PAGE: Final = 50
 
@@ -60,7 +59,7 @@ class JoinForm(FirstAdministratorForm):
         name = str(self.cleaned_data["username"])
         if not is_plain(name):
             raise forms.ValidationError("Contains characters that are invisible or look like others.")
-        if invitations.name_is_taken(name):
+        if membership.name_is_taken(name):
             raise forms.ValidationError("This name is taken.")
         return name
 
@@ -98,7 +97,7 @@ def people(request: HttpRequest) -> HttpResponse:
         "is_narrowed": any(wanted.values()),
         "rows": rows.get_page(request.GET.get("page")),
         "total": User.objects.count(),
-        "invitations": invitations.still_open().select_related("invited_by"),
+        "invitations": membership.open_invitations().select_related("invited_by"),
         "groups": roles.named_groups(),
     }
     return render(request, "people/list.html", context)
@@ -224,7 +223,7 @@ def invite(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         try:
             role = Role(form.cleaned_data["role"])
-            made, secret = invitations.invite(role, form.cleaned_data["note"], actor_of(request))
+            made, secret = membership.invite(role, form.cleaned_data["note"], actor_of(request))
         except Refused as refused:
             form.add_error(None, str(refused))
         else:
@@ -239,10 +238,10 @@ def invite(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
     if request.method != "POST":
-        found = get_object_or_404(invitations.still_open(), pk=invitation_id)
+        found = get_object_or_404(membership.open_invitations(), pk=invitation_id)
         return render(request, "people/revoke_invitation.html", {"section": "people", "invitation": found})
     try:
-        invitations.revoke(invitation_id, actor_of(request))
+        membership.revoke_invitation(invitation_id, actor_of(request))
     except Refused as refused:
         messages.info(request, str(refused))
     else:
@@ -253,7 +252,7 @@ def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, secret: str) -> HttpResponse:
     """Make the account and sign in; the link is used up by the POST, never by looking at it."""
-    invitation = invitations.find(secret)
+    invitation = membership.find_invitation(secret)
     if invitation is None:
         return render(request, "people/link_used.html", status=410)
     if request.user.is_authenticated:
@@ -261,7 +260,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
     form = JoinForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
-            user = invitations.redeem(secret, form.cleaned_data["username"], form.cleaned_data["password"])
+            user = membership.redeem(secret, form.cleaned_data["username"], form.cleaned_data["password"])
         except Refused as refused:
             form.add_error(None, str(refused))
         else:
@@ -311,7 +310,7 @@ def _facts(user: User) -> dict[str, Any]:
         "seen": membership.state(user),
         "tokens": Token.valid().filter(user=user).count(),
         "not_started": membership.not_started(user),
-        "invited": invitations.still_open().filter(invited_by=user).count(),
+        "invited": membership.open_invitations().filter(invited_by=user).count(),
     }
 
 

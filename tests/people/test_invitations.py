@@ -12,7 +12,7 @@ from django.utils import timezone
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Invitation, Role, hashed
 from hitlchat.gate.models import AuditEvent
-from hitlchat.people import invitations
+from hitlchat.people import membership
 from tests.conftest import PASSWORD, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,7 +22,7 @@ NEW = {"username": "dora", "password": PASSWORD}
 
 @pytest.fixture
 def link(alice: User) -> str:
-    _, secret = invitations.invite(Role.AUTHOR, "Dora", signed_in(alice))
+    _, secret = membership.invite(Role.AUTHOR, "Dora", signed_in(alice))
     return f"/join/{secret}"
 
 
@@ -86,8 +86,8 @@ def test_the_link_stays_open_after_what_does_not_fit_and_for_whoever_is_signed_i
 
 @pytest.mark.servers("row locks tell two at a time apart")
 def test_only_so_many_are_open_at_a_time(alice: User, monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
-    monkeypatch.setattr(invitations, "MOST_OPEN", 1)
-    invitations.invite(Role.MEMBER, "", signed_in(alice))
+    monkeypatch.setattr(membership, "MOST_OPEN", 1)
+    membership.invite(Role.MEMBER, "", signed_in(alice))
     client.force_login(alice)
     answer = client.post("/people/invite", {"role": "member"})
     assert (answer.status_code, "1 invitations are open" in answer.content.decode()) == (422, True)

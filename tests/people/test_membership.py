@@ -17,7 +17,7 @@ from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare, submit
-from hitlchat.people import invitations, membership
+from hitlchat.people import membership
 from hitlchat.people.membership import CONSOLE, Refused, Stale
 from tests.conftest import PASSWORD, MakeTool, caller, signed_in
 
@@ -200,11 +200,11 @@ def test_a_draft_that_was_approved_does_not_run_for_who_may_not_author_by_then(m
 def test_invitations_of_someone_who_is_no_administrator_any_more_open_nothing(
     way: str, alice: User, mira: User
 ) -> None:
-    _, secret = invitations.invite(Role.ADMINISTRATOR, "a friend", signed_in(mira))
+    _, secret = membership.invite(Role.ADMINISTRATOR, "a friend", signed_in(mira))
     if way == "demoted":
         membership.change_role(mira.pk, Role.MEMBER, signed_in(alice))
     else:
         membership.deactivate(mira.pk, signed_in(alice))
-    assert invitations.find(secret) is None
+    assert membership.find_invitation(secret) is None
     assert not Invitation.objects.exists()
     assert events()[-1][1]["invitations_void"] == 1

@@ -9,7 +9,7 @@ from django.db import connection, connections, transaction
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
-from hitlchat.people import invitations, membership
+from hitlchat.people import membership
 from hitlchat.people.membership import Refused
 from tests.conftest import PASSWORD, signed_in
 
@@ -82,18 +82,18 @@ def test_the_second_of_them_waits_for_the_first_and_then_finds_that_they_may_not
 
 
 def test_of_those_who_use_one_link_at_once_one_joins(alice: User) -> None:
-    _, secret = invitations.invite(Role.AUTHOR, "", signed_in(alice))
+    _, secret = membership.invite(Role.AUTHOR, "", signed_in(alice))
     names = ("dora", "emil", "finn")
-    told = at_once(*[lambda name=name: invitations.redeem(secret, name, PASSWORD) for name in names])
+    told = at_once(*[lambda name=name: membership.redeem(secret, name, PASSWORD) for name in names])
     assert sorted(told) == ["This invitation no longer works."] * 2 + ["done"]
     assert User.objects.filter(username__in=names).count() == 1
 
 
 def test_of_two_who_choose_the_same_name_one_gets_it_and_the_other_may_choose_again(alice: User) -> None:
-    secrets = [invitations.invite(Role.MEMBER, "", signed_in(alice))[1] for _ in range(2)]
+    secrets = [membership.invite(Role.MEMBER, "", signed_in(alice))[1] for _ in range(2)]
     told = at_once(*[
-        lambda secret=secret, name=name: invitations.redeem(secret, name, PASSWORD)
+        lambda secret=secret, name=name: membership.redeem(secret, name, PASSWORD)
         for secret, name in zip(secrets, ("Dora", "dora"), strict=True)
     ])  # fmt: skip
     assert sorted(told) == ["This name is taken.", "done"]
-    assert sum(invitations.find(secret) is not None for secret in secrets) == 1
+    assert sum(membership.find_invitation(secret) is not None for secret in secrets) == 1

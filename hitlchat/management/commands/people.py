@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.accounts.models import Role
 from hitlchat.base.visible import see
-from hitlchat.people import invitations, membership
+from hitlchat.people import membership
 from hitlchat.people.membership import CONSOLE, Refused
 
 Options = dict[str, Any]
@@ -52,7 +52,7 @@ class Command(BaseCommand):
     def _invite(self, options: Options) -> str:
         if len(options["note"]) > 120:
             raise CommandError("--note: at most 120 characters.")
-        _, secret = invitations.invite(Role(options["role"]), options["note"], CONSOLE)
+        _, secret = membership.invite(Role(options["role"]), options["note"], CONSOLE)
         return f"/join/{secret}"
 
     def _role(self, options: Options) -> str:
