@@ -20,7 +20,6 @@ PAGE_HEADER: Final = "Hitlchat-Page"
 THEME: Final = "hitlchat_theme"
 THEMES: Final = {"system": _("Same as the system"), "light": _("Light"), "dark": _("Dark")}
 LANGUAGES: Final = {"browser": _("Same as the browser"), **dict(settings.LANGUAGES)}
-A_YEAR: Final = 365 * 86400
 CHOICES: Final[dict[str, tuple[str, Mapping[str, object]]]] = {
     "theme": (THEME, THEMES),
     "language": (settings.LANGUAGE_COOKIE_NAME, LANGUAGES),
@@ -75,5 +74,5 @@ def choose(request: HttpRequest, what: str) -> HttpResponse:
         *others, last = options
         return HttpResponseBadRequest(f"{what}: expected {', '.join(others)} or {last}.", content_type="text/plain")
     response = redirect("people:account")
-    response.set_cookie(cookie, chosen, max_age=A_YEAR, secure=request.is_secure(), httponly=True, samesite="Lax")
+    response.set_cookie(cookie, chosen, max_age=365 * 86400, secure=request.is_secure(), httponly=True, samesite="Lax")
     return response

@@ -34,7 +34,6 @@ from hitlchat.accounts.models import SetupLink, hashed
 from hitlchat.base import database
 
 LIFETIME: Final = timedelta(hours=24)
-TOO_MANY_REQUESTS: Final = 429  # RFC 6585, section 4
 # In the session: when its person last proved who they are.
 SIGNED_IN_AT: Final = "signed_in_at"
 
@@ -119,7 +118,7 @@ def page(
 ) -> HttpResponse:
     """Show the page of a lock-out, the same whether there is such a person or not."""
     seconds = int(settings.AXES_COOLOFF_TIME.total_seconds())
-    response = render(request, "accounts/locked_out.html", {"minutes": seconds // 60}, status=TOO_MANY_REQUESTS)
+    response = render(request, "accounts/locked_out.html", {"minutes": seconds // 60}, status=429)
     response["Retry-After"] = str(seconds)
     return response
 

@@ -20,9 +20,7 @@ from hitlchat.mcp_server import tokens
 # In a request's scope: its Access, and an event that is set once its client is gone.
 ACCESS = "hitlchat.access"
 GONE = "hitlchat.gone"
-CHALLENGE = b'Bearer realm="hitlchat", error="invalid_token"'
 CHECK_SECONDS = 1.0
-DISCONNECT = {"type": "http.disconnect"}
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 # Done once the token of a request opens nothing any more.
@@ -100,7 +98,7 @@ async def refuse(send: Any, status: int, error: Any, **more: Any) -> None:
     body = json.dumps({**more, "error": error}, ensure_ascii=False).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
-        headers.append((b"www-authenticate", CHALLENGE))
+        headers.append((b"www-authenticate", b'Bearer realm="hitlchat", error="invalid_token"'))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
@@ -119,7 +117,7 @@ class _Exchange:
         self._begun = self._ended = False
 
     async def receive(self) -> Any:
-        event = DISCONNECT
+        event = {"type": "http.disconnect"}
         if not self._void.done():
             first = asyncio.ensure_future(self._receive())
             try:

@@ -188,9 +188,8 @@ async def elicit(incoming: ToolRequest, question: Question, request: types.Elici
 async def ask(
     incoming: ToolRequest, question: Question, chosen: Way, given: object = None
 ) -> types.InputRequiredResult | Answer:
-    """Put the question to the client's user. `given`: what the client has sent as the answer, on 2026-07-28.
-
-    There the question is the result of the call; on older revisions it is a request of its own, and this waits.
+    """Put the question to the client's user. On 2026-07-28 it is the result of the call, and `given` the answer that
+    came; on older revisions it is a request of its own, and this waits.
     """
     request = _request(incoming, question, chosen)
     if chosen == Way.FORM and (given is None or not incoming.is_modern):

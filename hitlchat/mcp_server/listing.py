@@ -36,7 +36,6 @@ APPROVAL = {HitlMode.REQUIRED: "always", HitlMode.CONDITIONAL: "sometimes", Hitl
 # From here on a tool reaches beyond this server, or may.
 REACHES_OUT, DESTROYS = 3, 4
 CHECK_SECONDS = 1.0
-NOTIFY_SECONDS = 1.0
 # In place of a token.
 IN_COMMON = 0
 COLUMNS = ("name", "title", "description", "definition_hash", "risk_level", "hitl_mode", "signed_in_only", "source")
@@ -195,7 +194,7 @@ def _place(cursor: str) -> str:
 
 async def _notify(connection: Connection) -> None:
     # One that takes nothing must not keep the others waiting.
-    with anyio.move_on_after(NOTIFY_SECONDS):
+    with anyio.move_on_after(1.0):
         await connection.send_tool_list_changed()
 
 

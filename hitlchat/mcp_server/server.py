@@ -1,8 +1,7 @@
-"""The MCP server as an ASGI application, with what never reaches the SDK.
+"""The MCP server as an ASGI application: limits and strict JSON stand before the SDK.
 
-Neither do bodies that readers could take for different things, nor more sessions of older clients and streams than one
-token and one person may keep open. Whoever has as much as that gives up their own oldest idle session for a new one.
-Nobody else's is touched.
+One token and one person may keep so many sessions and streams open. At the limit, a new one replaces their own oldest
+idle session, never anybody else's.
 """
 
 import asyncio
@@ -36,11 +35,8 @@ PATH = "/mcp"
 # Arguments may have 256 KiB, and JSON may spell a character in six.
 LARGEST_BODY = 2 * 2**20
 MOST_SESSIONS = 500
-ENDING_SECONDS = 3.0
 # The SDK closes a session that has had no request and no stream for as long as that.
 IDLE_SECONDS = 300.0
-QUIET_SECONDS = 2.0
-LISTEN = "subscriptions/listen"
 # Reading what is longer takes long enough to keep others waiting.
 SMALL = 64 * 1024
 MOST_DIGITS = 18
@@ -114,7 +110,7 @@ class McpApplication:
         """Close all sessions, within bounded time."""
         if self._task is not None and not self._task.done() and self._loop is asyncio.get_running_loop():
             self._over.set()
-            await asyncio.wait({self._task}, timeout=ENDING_SECONDS)
+            await asyncio.wait({self._task}, timeout=3.0)
 
     async def _application(self) -> Asgi:
         loop = asyncio.get_running_loop()
@@ -174,7 +170,7 @@ class Limits:
         is_older = not version or version in HANDSHAKE_PROTOCOL_VERSIONS
         if is_older and (session := _header(scope, MCP_SESSION_ID_HEADER)):
             opened = next((each for each in self._of_token(access) if each.session == session), None)
-        elif is_older or _header(scope, MCP_METHOD_HEADER) == LISTEN:
+        elif is_older or _header(scope, MCP_METHOD_HEADER) == "subscriptions/listen":
             opened = self._admit(access)
             if opened is None:
                 await refuse(send, 429, self._full(access))
@@ -218,7 +214,7 @@ class Limits:
             await self._close_other(opened, scope)
             if scope["method"] == "DELETE":
                 # A session that ends while the SDK takes in a message for it would log that as an error.
-                with anyio.move_on_after(QUIET_SECONDS):
+                with anyio.move_on_after(2.0):
                     await opened.quiet.wait()
             await self._manager(scope, receive, tracked)
         finally:
@@ -256,9 +252,8 @@ class Limits:
 
 
 class StrictJson:
-    """Refuses a POST whose body is no strict JSON (duplicate keys, NaN) with 400; one longer than `largest` bytes is
-    left to the SDK, which refuses it unread. The content beside a no is dropped, since the SDK would not take it in
-    another shape.
+    """Refuses a POST whose body is no strict JSON (duplicate keys, NaN) with 400; the SDK refuses one that is longer
+    than `largest` bytes. What stands beside a no is dropped: the SDK would not take it in another shape.
     """
 
     def __init__(self, application: Asgi, largest: int) -> None:

@@ -40,9 +40,7 @@ class Access:
 
 
 def make_mcp(user: User, name: str = "", expires_at: datetime | None = None, **limits: Any) -> str:
-    """Make a token with these limits (columns of McpToken). Raises: ValidationError, which names the limit that is
-    none.
-    """
+    """Make a token with these limits (columns of McpToken). Raises: ValidationError, which names the limit."""
     with transaction.atomic():
         secret = Token.make(user, TokenKind.MCP, name, expires_at)
         row = McpToken(token=Token.objects.get(digest=hashed(secret)), **limits)
@@ -104,9 +102,9 @@ def make(
     trusted_by: Actor | None = None,
     **limits: Any,
 ) -> str:
-    """Make a token for `actor`; only now its text is known. `limits`: columns of McpToken; `trusted_by`: the
-    administrator who trusts its client. Raises: ValidationError, OnlyAdministrators, NoSuchToken (`trusted_by`, of
-    another kind than mcp).
+    """Make a token for `actor`; only now its text is known. `limits`: columns of McpToken. `trusted_by`: the
+    administrator who trusts its client. Raises: ValidationError, OnlyAdministrators, NoSuchToken (trust in another
+    kind)
     """
     with transaction.atomic():
         if kind == TokenKind.MCP:

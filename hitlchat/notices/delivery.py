@@ -57,7 +57,6 @@ GIVEN_UP_AFTER: Final = timedelta(hours=24)
 GONE: Final = gettext_noop("The receiver answered 410 Gone: it wants no more notices.")
 # Of keys that webhooks are signed with; the specification asks for 24 to 64 bytes.
 PREFIX: Final = "whsec_"
-SECRET_BYTES: Final = 32
 # Of what webhooks answer.
 MOST_BYTES: Final = 16 * 1024
 LONGEST_ANSWER: Final = 200
@@ -72,9 +71,7 @@ _workers: set["DeliveryWorker"] = set()
 
 @dataclass(frozen=True)
 class Result:
-    """`trouble`: why it was not delivered, in words without anything secret; empty: it was. `final`: trying again is no
-    use. `gone`: the receiver wants nothing more. `answer`: how its answer began.
-    """
+    """`trouble`: why it was not delivered, if so. `final`: to try again is no use. `gone`: no more is wanted."""
 
     trouble: str = ""
     status: int | None = None
@@ -263,7 +260,7 @@ def sent(message: EmailMessage) -> Result:
 
 
 def new_secret() -> str:
-    return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
+    return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode("ascii")
 
 
 def signature_headers(message_id: str, at: datetime, body: bytes, keys: Iterable[str]) -> dict[str, str]:

@@ -32,7 +32,6 @@ from hitlchat.notices.composing import mail_is_off
 from hitlchat.notices.models import Installation, Kind, Notice, Receiver, State, Wishes
 from hitlchat.notices.receivers import LONGEST_URL, Refused, place_in
 
-MOST_LOGGED: Final = 30
 MOST_TOOLS: Final = 100
 MINE, EVERYONE = "me", "installation"
 PAGE: Final = "notices:page"
@@ -278,7 +277,7 @@ def notices_page(
 def _logged(person: User) -> dict[str, Any]:
     """Return the last deliveries to the receivers that they manage, the latest first, and whether one is under way."""
     managed = Notice.objects.filter(receiver__in=receivers.manageable(person).values("pk"))
-    rows = list(managed.select_related("receiver", "receiver__group").defer("body")[:MOST_LOGGED])
+    rows = list(managed.select_related("receiver", "receiver__group").defer("body")[:30])
     return {"log": rows, "moving": any(each.state == State.DUE for each in rows)}
 
 

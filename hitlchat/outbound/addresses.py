@@ -49,9 +49,7 @@ def literal(host: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """Return whether it is of the public internet. NAT64's addresses are judged by what they wrap; others that wrap are
-    not.
-    """
+    """Return whether it is public. A NAT64 address is judged by what it wraps; no other that wraps one is public."""
     if isinstance(address, IPv4Address):
         return address.is_global and not any(address in network for network in _SPECIAL_V4)
     if address in _NAT64:

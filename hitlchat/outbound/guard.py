@@ -22,7 +22,6 @@ from hitlchat.outbound import addresses
 from hitlchat.outbound.addresses import Address
 
 MOST_CONNECTIONS = 64
-MOST_IDLE = 8
 IDLE_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
 MOST_ATTEMPTS = 4
@@ -61,9 +60,8 @@ def refusal(host: str, address: Address | None, *, allow_private: bool, loopback
 
 
 class Transport(httpx2.AsyncHTTPTransport):
-    """HTTP to hosts that `refused` lets pass. Bodies come as they are sent: callers bound them.
-
-    `on_read` is called with the size of all that arrives, below HTTP and within TLS; `on_write` before anything leaves.
+    """HTTP to hosts that `refused` lets pass; callers bound the bodies. `on_read` is called with the size of all that
+    arrives, below HTTP and within TLS, and `on_write` before anything leaves.
     """
 
     def __init__(
@@ -81,7 +79,7 @@ class Transport(httpx2.AsyncHTTPTransport):
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls(),
             max_connections=connections,
-            max_keepalive_connections=MOST_IDLE,
+            max_keepalive_connections=8,
             keepalive_expiry=IDLE_SECONDS,
             network_backend=_Network(refused, _LOOKUPS[purpose], on_read, on_write),
         )

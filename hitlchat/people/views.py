@@ -34,8 +34,6 @@ from hitlchat.gate.transition import note
 from hitlchat.people import groups, membership
 from hitlchat.people.membership import Refused, is_plain
 
-ON_A_PAGE: Final = 50
-
 ACTIVITIES: Final = {
     "deactivate": (membership.deactivate, gettext_noop("{name} is deactivated and signed out everywhere.")),
     "reactivate": (membership.reactivate, gettext_noop("{name} can sign in again.")),
@@ -89,7 +87,7 @@ class Search(forms.Form):
 def people(request: HttpRequest) -> HttpResponse:
     search = Search(request.GET)
     wanted = search.wanted
-    rows = Paginator(membership.everyone(**wanted).prefetch_related("groups"), ON_A_PAGE)
+    rows = Paginator(membership.everyone(**wanted).prefetch_related("groups"), 50)
     context = {
         "section": "people",
         "search": search,
@@ -101,12 +99,6 @@ def people(request: HttpRequest) -> HttpResponse:
         "groups": roles.named_groups(),
     }
     return render(request, "people/list.html", context)
-
-
-@administrator_only
-@require_safe
-def one(request: HttpRequest, user_id: int) -> HttpResponse:
-    return _page(request, user_id)
 
 
 @administrator_only
@@ -175,12 +167,6 @@ def new_group(request: HttpRequest) -> HttpResponse:
         messages.warning(request, _("No group was created.") + f" {translated(str(refused))}")
         return redirect("people:list")
     return redirect("people:group", made.pk)
-
-
-@administrator_only
-@require_http_methods(["GET", "HEAD"])
-def group(request: HttpRequest, group_id: int) -> HttpResponse:
-    return _group_page(request, group_id)
 
 
 @administrator_only
@@ -339,7 +325,7 @@ urlpatterns = [
     path("people/invite", invite, name="invite"),
     path("people/invitations/<int:invitation_id>/revoke", revoke, name="revoke-invitation"),
     path("people/groups", new_group, name="new-group"),
-    path("people/groups/<int:group_id>", group, name="group"),
+    path("people/groups/<int:group_id>", administrator_only(require_safe(_group_page)), name="group"),
     path("people/groups/<int:group_id>/rename", change_group, {"what": "rename"}, name="rename-group"),
     path("people/groups/<int:group_id>/delete", delete_group, name="delete-group"),
     path("people/groups/<int:group_id>/add", change_group, {"what": "add"}, name="add-to-group"),
@@ -349,7 +335,7 @@ urlpatterns = [
         {"what": "remove"},
         name="remove-from-group",
     ),
-    path("people/<int:user_id>", one, name="one"),
+    path("people/<int:user_id>", administrator_only(require_safe(_page)), name="one"),
     path("people/<int:user_id>/role", role, name="role"),
     path("people/<int:user_id>/deactivate", activity, {"to": "deactivate"}, name="deactivate"),
     path("people/<int:user_id>/reactivate", activity, {"to": "reactivate"}, name="reactivate"),

@@ -49,9 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 def report(server_id: UUID, revision: int, status: Status) -> bool:
-    """Store the status of this process's connection; return whether the server's tools are in the catalog. Calls that
-    wait for an answer go on waiting: the server may be back by then.
-    """
+    """Store the status of this connection; return whether the tools are in the catalog. Waiting calls go on waiting."""
     state = ServerState(status.state)
     if status.state == "down" and status.http_status == 401:
         state = ServerState.SIGN_IN
@@ -98,18 +96,8 @@ class NoTarget(Exception):
     """The call may not be sent; why, in words."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """`digest`: the fingerprint that was accepted; `name`: what the server calls the tool."""
-
-    server: UpstreamServer
-    name: str
-    digest: str
-    arguments: dict[str, Any]
-
-
-def target_of(call: ToolCall) -> Target:
-    """Return where a call goes. Raises: NoTarget"""
+def target_of(call: ToolCall) -> ComposedTool:
+    """Return the tool to which a call goes, with its server. Raises: NoTarget"""
     rows = ComposedTool.objects.select_related("server", "tool").defer(*_NOT_NEEDED).order_by("pk")
     row = rows.filter(tool_id=call.tool_id).first() if call.tool_id else None
     if row is None or row.tool is None:
@@ -120,7 +108,7 @@ def target_of(call: ToolCall) -> Target:
         raise NoTarget(row.reason or "The tool is not exposed.")
     if row.tool.definition_hash != call.definition_hash:
         raise NoTarget("The tool was changed.")
-    return Target(row.server, row.name, row.pinned_digest, call.arguments)
+    return row
 
 
 @dataclass
@@ -182,13 +170,13 @@ class Upkeep:
         for tracked in list(self._tracked.values()):
             await self._record(tracked)
 
-    async def call(self, target: Target, **how: Any) -> Outcome:
+    async def call(self, target: ComposedTool, arguments: dict[str, Any], **how: Any) -> Outcome:
         """Forward a call, if the server still lists the tool as it was accepted; `how`: the rest of a link.ToolCall."""
         tracked = await self._server(target.server)
         if (connection := tracked.connection) is None:
             return NeverRan(tracked.problem)
         check = partial(self._check, tracked, connection, target)
-        return await connection.call_tool(link.ToolCall(target.name, target.arguments, check=check, **how))
+        return await connection.call_tool(link.ToolCall(target.name, arguments, check=check, **how))
 
     async def close(self) -> None:
         """Close all connections, at the same time and within bounded time."""
@@ -227,7 +215,7 @@ class Upkeep:
         if tracked is not None and tracked.connection is not None:
             await tracked.connection.close()
 
-    async def _check(self, tracked: Tracked, connection: Connection, target: Target) -> str:
+    async def _check(self, tracked: Tracked, connection: Connection, target: ComposedTool) -> str:
         """Return why the call may not be sent over the connection that is open; empty if it may."""
         if self._tracked.get(target.server.name) is not tracked or tracked.revision != target.server.revision:
             return "its server was changed just now"
@@ -240,7 +228,7 @@ class Upkeep:
             if tracked.lost != lost:
                 tracked.listed = None
                 return "the connection to its server broke just now"
-        if listed.digest(target.name) == target.digest:
+        if listed.digest(target.name) == target.pinned_digest:
             return ""
         await self._record(tracked)
         return listed.why_missing(target.name) or CHANGED[:1].lower() + CHANGED[1:].rstrip(".")

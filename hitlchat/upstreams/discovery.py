@@ -74,7 +74,7 @@ def judge(listing: Listing, connection: Connection, facts: ServerFacts, known: K
             odd.append(tool.name)
         else:
             tools[tool.name] = judged
-    unread = {each.name: each.why for each in listing.unread} | dict.fromkeys(odd, "it cannot be kept")
+    unread = dict(listing.unread) | dict.fromkeys(odd, "it cannot be kept")
     notes = [listing.trouble] if listing.trouble else []
     if listing.repeated:
         repeated = named(listing.repeated, LONGEST_NAMED)
@@ -145,9 +145,8 @@ class Listed:
         """Return why the tool is not in the list, as the end of a sentence; empty if it is there."""
         if name in self.tools:
             return ""
-        for each in self.listing.unread:
-            if each.name == name:
-                return translatable(f"what its server lists for it cannot be read: {each.why}")
+        if why := self.listing.unread.get(name):
+            return translatable(f"what its server lists for it cannot be read: {why}")
         if self.listing.cut:
             return translatable(f"its server's list is incomplete, and the tool is not in it ({self.listing.cut})")
         return "its server does not list it any more"

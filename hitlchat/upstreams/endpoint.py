@@ -125,7 +125,7 @@ def identity_of(server: UpstreamServer) -> str:
     """
     sent = [server_draft.values_identity(server_draft.read_values(stored)) for stored in (server.headers, server.env)]
     signed = sign_in_of(server)
-    by = [signed.identity] if signed else []
+    by = [[signed.issuer, signed.client_id, signed.mark]] if signed else []
     return canonical.sha256([str(server.pk), connection_of(server).identity(), urlsplit(server.url).query, *sent, *by])
 
 

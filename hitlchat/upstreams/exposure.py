@@ -91,12 +91,9 @@ def aliases(wanted: list[Wanted]) -> Names:
 def apply(
     changes: Sequence[Change], actor: Actor, *, confirmed: str | None = None, returning: Sequence[Loosening] = ()
 ) -> list[ComposedTool]:
-    """Carry out all of `changes` at once; the tools as they are then, in the same order.
-
-    `confirmed`: the digest of the last NotConfirmed, "" before there was one; None where whoever calls asks by itself.
-    `returning`: what comes back besides and asks less, unless one of `changes` keeps it from that; asked about as well.
-    Refused, NotConfirmed, OnlyAdministrators. OnlyPeople: a program may expose what asks every time; it may not loosen
-    anything, nor choose what the one who approves reads. That it has read the warnings counts for nothing.
+    """Carry out all of `changes` at once; return the tools in the same order. `confirmed`: the digest of the last
+    NotConfirmed; None where the caller asks. `returning`: what comes back besides and asks less. Raises: Refused,
+    NotConfirmed, OnlyAdministrators; OnlyPeople, a program loosens something, or chooses what the approver reads
     """
     require_administrator(actor)
     wanted = {each.tool: each if actor.is_person else replace(each, warnings_read=False) for each in changes}

@@ -92,11 +92,6 @@ class SignIn(models.Model):
     def scopes(self) -> tuple[str, ...]:
         return tuple(self.scopes_granted.split())
 
-    @property
-    def identity(self) -> list[Any]:
-        """Return what an approval depends on: the issuer, the client and the sign-in; not the single token."""
-        return [self.issuer, self.client_id, self.mark]
-
 
 class SignInAttempt(models.Model):
     """A sign-in on its way: begun here, and to be brought back by the same person in the same browser, once."""

@@ -55,9 +55,7 @@ def values_identity(stored: Iterable[Stored]) -> list[list[str]]:
 
 
 def filled(name: str, template: str, secrets: list[str]) -> str:
-    """Return `template` filled in; the values are added to `secrets`. Raises: NoValue, also of one too short to be
-    masked
-    """
+    """Return `template` filled in; values go to `secrets`. Raises: NoValue, also of one too short to be masked"""
     try:
         text = references.filled(template)
     except references.Missing as error:

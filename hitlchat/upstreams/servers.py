@@ -215,9 +215,7 @@ def change(server_id: UUID, draft: ServerDraft, actor: Actor, *, confirmed: str 
 
 
 def enable(server_id: UUID, enabled: bool, actor: Actor) -> UpstreamServer:
-    """Switch a server on, or off: then its tools leave the catalog at once. LookupError, OnlyAdministrators.
-    OnlyPeople: a program may switch it off, and not on again.
-    """
+    """Switch a server off, or as a person on. Raises: LookupError, OnlyAdministrators, OnlyPeople"""
     require_administrator(actor)
     if enabled:
         require_person(actor)

@@ -19,13 +19,12 @@ from hitlchat.upstreams.client.calls import too_large
 from hitlchat.upstreams.client.link import Step
 from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
 from hitlchat.upstreams.client.spec import Limits
-from hitlchat.upstreams.connections import NoTarget, Target, target_of
+from hitlchat.upstreams.connections import NoTarget, target_of
 from hitlchat.upstreams.elicitation.questions import Asker
-from hitlchat.upstreams.models import UpstreamServer, progressed
+from hitlchat.upstreams.models import ComposedTool, UpstreamServer, progressed
 
 LARGEST_RESULT = 2**20
 LONGEST_MESSAGE = 4000
-PROGRESS_PAUSE_SECONDS = 0.2
 USED_EVERY = timedelta(hours=1)
 
 
@@ -92,18 +91,18 @@ class UpstreamSource:
         return result_of(outcome, target.server.name)
 
 
-async def _forwarded(call: ToolCall, target: Target) -> Outcome:
+async def _forwarded(call: ToolCall, target: ComposedTool) -> Outcome:
     async def on_progress(step: Step) -> None:
         which = {"call_id": call.pk, "conversation_id": call.conversation_id}
         progressed.send_robust(sender=UpstreamSource, step=step, **which)
         # The caller passes on the newest step only, and not before this one is done.
-        await asyncio.sleep(PROGRESS_PAUSE_SECONDS)
+        await asyncio.sleep(0.2)
 
     asker = Asker(call, target.server.name)
     how = {"on_progress": on_progress, "on_question": asker.ask, "on_declined": asker.declined}
     try:
         async with connections.upkeep() as upkeep:
-            return await upkeep.call(target, cancel=stopping.wish(call), **how)
+            return await upkeep.call(target, call.arguments, cancel=stopping.wish(call), **how)
     finally:
         await asker.close()
 

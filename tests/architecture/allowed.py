@@ -15,7 +15,6 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/gate/policies/loading.py": "around other people's policies: one that raises means ask, or does not load",
     "hitlchat/mcp_server/calling.py": "the outermost frame of a tools/call: the client reads nothing of our insides",
     "hitlchat/mcp_server/server.py": "the outermost frame of every other request over MCP: no insides are told",
-    "hitlchat/mcp_server/listing.py": "the outermost frame of the watch for changes, which must outlive any failure",
     "hitlchat/project_tools/running.py": "around the operator's own functions: a call always ends in a result",
     "hitlchat/sandbox/session.py": "around helper functions: what one makes of a tool's arguments ends no keeper",
     "hitlchat/sandbox/engine.py": "around other people's code, and host functions: a run always ends in a report",

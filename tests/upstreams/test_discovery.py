@@ -11,7 +11,7 @@ from django.db import connections
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovery, exposure, servers
-from hitlchat.upstreams.client.listing import Listing, Unread
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft, draft_of
 from tests.conftest import signed_in
@@ -114,7 +114,7 @@ def test_a_known_tool_whose_entry_cannot_be_read_is_not_offered_until_it_can(
 ) -> None:
     tool = expose(alice, server)
     call = ask(bob, tool)
-    take_in(server, Listing((listed("other"),), unread=(Unread("echo", "inputSchema: Field required"),)))
+    take_in(server, Listing((listed("other"),), unread={"echo": "inputSchema: Field required"}))
     found = row(server)
     assert (found.state, published(), status(call)) == (ToolState.UNFIT, set(), Status.WITHDRAWN)
     assert found.reason == "The server's definition of the tool cannot be read: inputSchema: Field required."

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.upstreams import exposure, servers
-from hitlchat.upstreams.client.listing import Listing, Unread
+from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from hitlchat.upstreams.pages.drawer_list import Wanted, rest_of
 from tests.conftest import signed_in
@@ -55,7 +55,7 @@ def test_nobody_but_administrators_sees_or_changes_anything_of_it(alice: User, b
 
 
 def test_what_of_a_list_could_not_be_read_is_named(alice: User, shop: UpstreamServer) -> None:
-    unread = (Unread("broken", "inputSchema: Field required"),)
+    unread = {"broken": "inputSchema: Field required"}
     take_in(shop, Listing((listed("echo"),), cut="the server's pages run in a circle", unread=unread))
     page = of(alice).get(DRAWER).content.decode()
     assert (

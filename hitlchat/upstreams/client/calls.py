@@ -32,8 +32,6 @@ from hitlchat.upstreams.client.link import (
 )
 from hitlchat.upstreams.client.results import NeverRan, Outcome, Rejected, Tidied, Unknown, Unreadable
 
-GIVE_UP_SECONDS = 1.0
-PROGRESS_SECONDS = 0.1
 MOST_ROUNDS = 10
 # An answer may have come in the same moment as the trouble.
 LAST_CHANCE_SECONDS = 0.1
@@ -202,7 +200,7 @@ async def _give_up(working: "asyncio.Task[Any]") -> None:
     for _ in range(2):
         if not working.done():
             working.cancel()
-            await asyncio.wait({working}, timeout=GIVE_UP_SECONDS)
+            await asyncio.wait({working}, timeout=1.0)
     if working.done() and not working.cancelled():
         # Retrieved, so that asyncio does not log it as lost; the outcome does not depend on it.
         working.exception()
@@ -349,7 +347,7 @@ async def _progress(on_progress: OnProgress | None, hide: Callable[[str], str]) 
         while await came.wait():
             came.clear()
             await on_progress(newest)
-            await asyncio.sleep(PROGRESS_SECONDS)
+            await asyncio.sleep(0.1)
 
     passing = asyncio.create_task(pass_on())
     try:

@@ -39,7 +39,6 @@ SUBSCRIBED_SECONDS = 1.0
 # A list that never stays the same is read for a small part of the time only, however long it takes to take it in.
 PAUSES_FOR_ONE = 10.0
 LONGEST_REST_SECONDS = 300.0
-BUSY_SECONDS = 0.2
 # The errors of the SDK and the transports when a server is at fault; in groups as well.
 EXPECTED: Final = (MCPError, NotStarted, NotAllowed, httpx2.HTTPError, OSError, RuntimeError, ValueError)
 
@@ -303,7 +302,7 @@ class Connection:
             doubted = link.doubted.is_set()
             link.doubted.clear()
             if link.is_calling():
-                await asyncio.sleep(BUSY_SECONDS)
+                await asyncio.sleep(0.2)
                 if doubted:
                     link.doubted.set()
                 continue

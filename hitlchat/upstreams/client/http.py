@@ -18,7 +18,6 @@ from hitlchat.upstreams.client.spec import VERSION, ServerSpec
 
 # Of a request that must not be sent: why.
 NO_TOKEN = "hitlchat.no_token"  # noqa: S105  names it, and is none
-POOL_SECONDS = 10.0
 # A stream may be silent for so long; the calls on it have deadlines of their own.
 SILENT_SECONDS = 330.0
 # The headers of one event, and what surrounds a message in it.
@@ -122,7 +121,7 @@ def client(link: Link, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
         transport=GuardedTransport(link),
         headers={**link.spec.headers, "Accept-Encoding": "identity", "User-Agent": f"hitlchat/{VERSION}"},
         auth=auth,
-        timeout=httpx2.Timeout(guard.CONNECT_SECONDS, read=SILENT_SECONDS, pool=POOL_SECONDS),
+        timeout=httpx2.Timeout(guard.CONNECT_SECONDS, read=SILENT_SECONDS, pool=10.0),
         trust_env=False,
         follow_redirects=False,
     )

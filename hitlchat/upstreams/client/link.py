@@ -25,13 +25,10 @@ from hitlchat.upstreams.client.spec import Masking, ServerSpec
 MOST_QUESTIONS = 10
 LARGEST_QUESTION = 64 * 1024
 LONGEST_MESSAGE = 2000
-TAKE_BACK_SECONDS = 2.0
 LONGEST_LINE = 500
-LONGEST_LAST_WORDS = 200
 MOST_NOTES = 50
 # So many calls may have been given up without an answer before the connection is renewed.
 MOST_ABANDONED = 16
-RETIRE_SECONDS = 2.0
 # With these a request is refused before anyone looks at what it asks for.
 UNREAD = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 412, 413, 415, 421, 426, 429, 431})
 
@@ -172,7 +169,7 @@ class Exchange:
             await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             working.cancel()
-            await asyncio.wait({working}, timeout=TAKE_BACK_SECONDS)
+            await asyncio.wait({working}, timeout=2.0)
         if not working.done() or working.cancelled():
             return UNASKED
         if failure := working.exception():
@@ -206,9 +203,7 @@ class Notes:
 
 
 class Link:
-    """A connection of one loop, from before it opens to its end. `tool_names`: of all tools that were ever listed.
-    `stop` gives up a handshake that is under way.
-    """
+    """A connection of one loop, to its end. `tool_names`: all ever listed. `stop` gives up a handshake."""
 
     def __init__(
         self,
@@ -247,13 +242,11 @@ class Link:
         return self.is_modern and self.spec.transport == "http"
 
     def drop(self, reason: str, last_words: str = "") -> None:
-        """Give the connection up; what was not sent yet may be sent over the next. `last_words`: the server's own, for
-        `reason` alone.
-        """
+        """Give the connection up: what was not sent may go over the next. `last_words`: the server's, for `reason`."""
         if self.dropped.is_set():
             return
         hidden = self.hide(reason)
-        words = masked_line(last_words, self.hide, LONGEST_LAST_WORDS)
+        words = masked_line(last_words, self.hide, 200)
         self.reason = f"{hidden}: {words}" if words else hidden
         self.dropped.set()
         for exchange in self.open:
@@ -267,7 +260,7 @@ class Link:
     def retire(self, reason: str) -> None:
         """Take no more calls, and give the connection up when those under way have their answers, or soon."""
         if self._retiring is None and not self.dropped.is_set():
-            self._retiring = asyncio.get_running_loop().call_later(RETIRE_SECONDS, self.drop, reason)
+            self._retiring = asyncio.get_running_loop().call_later(2.0, self.drop, reason)
             self.reason = self.hide(reason)
             self._on_drop(self)
             self._drop_if_retired()

@@ -1,8 +1,8 @@
 """The list of a server's tools, read page by page, entry by entry."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
@@ -30,30 +30,22 @@ class UpstreamTool:
 
 
 @dataclass(frozen=True)
-class Unread:
-    """An entry of a list that cannot be read, and why not; without a name of its own it is called after its place."""
-
-    name: str
-    why: str
-
-
-@dataclass(frozen=True)
 class Listing:
     """The tools of a server, in its order. `cut`: why the list is incomplete; `repeated`: names that came more than
-    once, of which the first counts; `unread`: the entries that were left out.
+    once, of which the first counts; `unread`: why entries were left out, by name or place.
     """
 
     tools: tuple[UpstreamTool, ...]
     cut: str = ""
     repeated: tuple[str, ...] = ()
-    unread: tuple[Unread, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trouble(self) -> str:
         """Return what is missing and why, in words; empty if nothing is."""
         missing = [self.cut] if self.cut else []
         if self.unread:
-            entries = named(f"{each.name} ({each.why})" for each in self.unread)
+            entries = named(f"{name} ({why})" for name, why in self.unread.items())
             missing.append(translatable(f"entries that cannot be read: {entries}"))
         return "; ".join(missing)
 
@@ -108,7 +100,7 @@ class _Reading:
         self.pages, self.cut = 0, ""
 
     def listing(self) -> Listing:
-        unread = tuple(Unread(name, why) for name, why in self._unread.items() if name not in self._found)
+        unread = {name: why for name, why in self._unread.items() if name not in self._found}
         return Listing(tuple(self._found.values()), self.cut, tuple(self._repeated), unread)
 
     async def read(self) -> None:

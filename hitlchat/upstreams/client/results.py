@@ -103,9 +103,7 @@ def whole_characters(text: bytes) -> bytes:
 
 
 def complaint(value: Any, limits: Limits) -> str:
-    """Return what is wrong with it, as the end of a sentence; empty if nothing is. In `limits.nodes` steps, not
-    recursive.
-    """
+    """Return what is wrong, as the end of a sentence; empty if nothing is. In `limits.nodes` steps, not recursive."""
     left = limits.nodes
     level: list[Any] = [value]
     for _ in range(limits.depth + 1):

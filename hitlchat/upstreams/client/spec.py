@@ -53,9 +53,7 @@ _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie", "x-a
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Seconds. `connect` covers the whole handshake; `call` is the default for one tool call, without the time in
-    which the server's question waits for a person, which `question` bounds.
-    """
+    """Seconds. `connect`: the whole handshake; `call`: one call, without the time in which a `question` waits."""
 
     connect: float = 30.0
     listing: float = 30.0
@@ -83,9 +81,8 @@ class Limits:
 
 @dataclass(frozen=True, repr=False)
 class ServerSpec:
-    """One upstream server, with every `${VAR}` replaced by its value. `secrets` are masked in results, errors and
-    notes, and so are headers that carry credentials. `older_protocol`: begin with the handshake of 2025-11-25. Raises:
-    BadSpec
+    """One upstream server, with every `${VAR}` replaced by its value. `secrets`, and headers with credentials, are
+    masked in all that comes. `older_protocol`: begin with the handshake of 2025-11-25. Raises: BadSpec
     """
 
     name: str

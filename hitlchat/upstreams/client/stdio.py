@@ -26,9 +26,6 @@ from hitlchat.upstreams.client.spec import ServerSpec
 # What programs need to run at all; everything else of our own environment is kept from them.
 INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 BUFFER_BYTES = 256 * 1024
-POLITE_SECONDS = 2.0
-TERM_SECONDS = 1.0
-KILL_SECONDS = 1.0
 
 # Of a line that is too long, so much is kept of both ends.
 KEPT_ENDS = 512
@@ -146,12 +143,12 @@ async def _end(started: Child) -> None:
     if stdin is not None:
         with suppress(OSError, RuntimeError):
             stdin.close()
-    if not await _gone(started, POLITE_SECONDS):
+    if not await _gone(started, 2.0):
         _signal(group, signal.SIGTERM)
-        await _gone(started, TERM_SECONDS)
+        await _gone(started, 1.0)
     # Also after a polite end: what it started itself may not have followed.
     _signal(group, signal.SIGKILL)
-    await _gone(started, KILL_SECONDS)
+    await _gone(started, 1.0)
     with suppress(ProcessLookupError, PermissionError):
         started.transport.close()
     # One turn of the loop for the pipes to close.

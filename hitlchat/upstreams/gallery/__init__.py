@@ -36,7 +36,6 @@ _WORDS: Final[dict[str, Any]] = _read("words.json")
 # In the order in which pages show them.
 CATEGORIES: Final[tuple[str, ...]] = tuple(_WORDS["categories"])
 TAGS: Final[tuple[str, ...]] = tuple(_WORDS["tags"])
-LONGEST_SEARCH: Final = 100
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def vouched(draft: ServerDraft, entry_id: str) -> ServerDraft:
 def wanted(query: QueryDict) -> Wanted:
     """Return the filters of a query; a value that no filter has narrows nothing."""
     return Wanted(
-        q=query.get("q", "").strip().replace("\x00", "")[:LONGEST_SEARCH],
+        q=query.get("q", "").strip().replace("\x00", "")[:100],
         category=_one(query, "category", CATEGORIES),
         kind=_one(query, "kind", KINDS),
         auth=_one(query, "auth", AUTHS),

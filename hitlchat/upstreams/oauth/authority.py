@@ -30,7 +30,6 @@ from hitlchat.upstreams.models import UpstreamServer
 SECONDS = 15.0
 MOST_BYTES = 256 * 1024
 LONGEST_URL = 2000
-MOST_SCOPES = 100
 LONGEST_SCOPES = 4000
 _SCOPE = re.compile(r"[!#-\[\]-~]+")
 # What the address of the sign-in page must not already say.
@@ -128,7 +127,7 @@ def address_of(server: UpstreamServer) -> str:
 def scopes_in(text: str) -> tuple[str, ...]:
     """Return rights as they are written in OAuth, with spaces between. Raises: NotPossible"""
     names = tuple(dict.fromkeys(text.split()))
-    if len(names) > MOST_SCOPES or len(text) > LONGEST_SCOPES or not all(map(_SCOPE.fullmatch, names)):
+    if len(names) > 100 or len(text) > LONGEST_SCOPES or not all(map(_SCOPE.fullmatch, names)):
         raise NotPossible("The rights (scopes) are expected to be words with spaces between, without quotation marks.")
     return names
 

@@ -33,14 +33,11 @@ from hitlchat.upstreams.servers import require_administrator, require_person
 
 LASTS = timedelta(minutes=10)
 MOST_AT_ONCE = 20
-LONGEST_CODE = 8000
 
 
 @dataclass(frozen=True)
 class Asking:
-    """`user_id`, `session`: who must bring the answer, in which browser. `document`: where this installation describes
-    itself.
-    """
+    """`user_id`, `session`: who must bring the answer, in which browser. `document`: where we describe ourselves."""
 
     actor: Actor
     user_id: int
@@ -303,7 +300,7 @@ def _server_of(server_id: UUID, plan: Plan, brought: Brought) -> UpstreamServer:
         raise NotPossible("The answer is from another authorization server than the one that was asked.")
     if brought.error:
         raise NotPossible(f"The authorization server did not sign you in: {in_words(brought.error)}.")
-    if not brought.code or len(brought.code) > LONGEST_CODE:
+    if not brought.code or len(brought.code) > 8000:
         raise NotPossible("The authorization server sent you back without a code.")
     return server
 

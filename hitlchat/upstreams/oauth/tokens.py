@@ -60,10 +60,6 @@ _ERRORS = {
 logger = logging.getLogger(__name__)
 
 
-class Refused(NotPossible):
-    """The authorization server said no; asking again does not help."""
-
-
 @dataclass(frozen=True, repr=False)
 class Tokens:
     """`scopes`: None if they are those that were asked for."""
@@ -108,7 +104,7 @@ def in_words(error: str) -> str:
 
 
 async def granted(client: Client, endpoint: str, bounds: Bounds, kind: str, **data: str) -> Tokens:
-    """Exchange a code or a refresh token, as `kind` of grant names it. Raises: NotPossible, Refused, NoAnswer"""
+    """Exchange a code or a refresh token, as `kind` of grant names it. Raises: NotPossible, NoAnswer"""
     response = await _posted(client, endpoint, bounds, {"grant_type": kind, **data}, "The token endpoint")
     if response.status_code >= 500 or response.status_code == 429:
         raise NoAnswer(f"The token endpoint answered {response.status_code}.")
@@ -117,7 +113,7 @@ async def granted(client: Client, endpoint: str, bounds: Bounds, kind: str, **da
             error = _Refusal.model_validate_json(response.content).error
         except ValidationError:
             error = ""
-        raise Refused(f"The authorization server refused: {in_words(error)}.")
+        raise NotPossible(f"The authorization server refused: {in_words(error)}.")
     try:
         found = OAuthToken.model_validate_json(response.content)
     except ValidationError:

@@ -37,7 +37,6 @@ _CHANGED = Q(held=True) | ~Q(seen_digest=F("pinned_digest")) | ~Q(seen_profile=F
 PIECE = 100
 # So many tools of all servers together are shown at once where somebody filters.
 MOST_FOUND = 200
-LONGEST_WORDS = 200
 # Could be exposed, whatever the ceiling: it is listed, it fits, and no change of it waits for anyone.
 FREE = Q(state__in=[ToolState.NEW, ToolState.HIDDEN], held=False)
 SHOWN: dict[str, tuple[str, Q]] = {
@@ -231,7 +230,7 @@ class Wanted:
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "Wanted":
         show = query.get("show", "")
-        words = query.get("find", "").replace("\x00", "").strip()[:LONGEST_WORDS]
+        words = query.get("find", "").replace("\x00", "").strip()[:200]
         return cls(words, show if show in SHOWN else "")
 
     @property

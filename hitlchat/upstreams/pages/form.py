@@ -52,13 +52,6 @@ def read(text: str) -> tuple[str, ...]:
     return tuple(_argument(line.strip()) for line in text.replace("\r\n", "\n").split("\n") if line.strip())
 
 
-def argument_hints(arguments: Iterable[str]) -> list[str]:
-    """Return a sentence about each argument that was probably meant as two."""
-    joined = (arg for arg in arguments if arg.startswith("-") and "=" not in arg and len(arg.split()) > 1)
-    cut = (arg if len(arg) < LONGEST_HINT else arg[:LONGEST_HINT] + "…" for arg in joined)
-    return [f"“{arg}” is one argument, with the space in it. Did you mean two lines?" for arg in cut]
-
-
 def _argument(line: str) -> str:
     if not line.startswith('"'):
         return line
@@ -206,7 +199,10 @@ class ServerForm(forms.Form):
 
     @property
     def argument_hints(self) -> list[str]:
-        return argument_hints(self.arguments)
+        """Return a sentence about each argument that was probably meant as two."""
+        joined = (arg for arg in self.arguments if arg.startswith("-") and "=" not in arg and len(arg.split()) > 1)
+        cut = (arg if len(arg) < LONGEST_HINT else arg[:LONGEST_HINT] + "…" for arg in joined)
+        return [f"“{arg}” is one argument, with the space in it. Did you mean two lines?" for arg in cut]
 
     def typed(self) -> ServerDraft:
         """Return the draft as far as it is typed, right or wrong: to be judged, never to be kept."""

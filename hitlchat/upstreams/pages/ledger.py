@@ -31,7 +31,6 @@ from hitlchat.upstreams.risk.rubric import assess_server, assess_tool, compose, 
 from hitlchat.upstreams.risk.scan import blocks, findings_of, scan, trips
 
 AT_A_TIME = 25
-MOST_SEARCHED = 128
 # Of a member of a record, in characters; of a comparison, in places.
 LONGEST = 70_000
 MOST_PLACES = 200
@@ -147,9 +146,7 @@ def compare(before: dict[str, object], after: dict[str, object]) -> dict[str, An
 
 
 def acceptance_of(row: ComposedTool) -> dict[str, Any]:
-    """Return what accepting a changed tool would mean. `withdrawn`: calls that ended when it changed; `must_read`:
-    nobody may accept it without saying that they read the warnings.
-    """
+    """Return what accepting a changed tool means. `withdrawn`: calls ended by the change; `must_read`: its warnings."""
     pinned, seen = Offered.from_json(row.pinned), Offered.from_json(row.seen)
     # Would any of the server's tools say that it writes, if this one were as it was accepted?
     wrote = row.server.writes
@@ -185,9 +182,7 @@ def acceptance_of(row: ComposedTool) -> dict[str, Any]:
 @require_safe
 def history(request: HttpRequest) -> HttpResponse:
     """All events; `server` and `tool` narrow them by a part of the name that it had then."""
-    wanted = {
-        name: request.GET.get(name, "").strip().replace("\x00", "")[:MOST_SEARCHED] for name in ("server", "tool")
-    }
+    wanted = {name: request.GET.get(name, "").strip().replace("\x00", "")[:128] for name in ("server", "tool")}
     found = ToolEvent.objects.filter(**{f"{name}_name__icontains": text for name, text in wanted.items() if text})
     context = {"section": "servers", "history": page_of(found, request.GET), "wanted": wanted}
     return render(request, "servers/ledger/history.html", context | {"any": any(wanted.values())})

@@ -23,7 +23,6 @@ from hitlchat.upstreams.elicitation.screening import Link, fields_of, link
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
 
 SHOWN_OF_RECORD = 300
-MOST_CLOSED = 20
 AGREE = "Tick this once you have opened the address, or choose “Don't answer”."
 
 
@@ -116,16 +115,17 @@ def _cut(text: str) -> str:
 
 @login_required
 @require_safe
-def listed(request: HttpRequest) -> HttpResponse:
-    """Every question that waits for the person, and how the last ones ended."""
-    return render(request, "servers/questions/page.html", _all(request))
-
-
-@login_required
-@require_safe
-def waiting(request: HttpRequest) -> HttpResponse:
-    """Show the waiting questions as a fragment, for the page that has them open."""
-    return render(request, "servers/questions/_all.html", _all(request))
+def listed(request: HttpRequest, template: str) -> HttpResponse:
+    """Show the questions that wait for the person, and the last others: as a page, or for the page that is open."""
+    user_id = person(request).pk
+    still_open = list(questions.open_for(user_id))
+    closed = questions.asked_of(user_id).exclude(pk__in=[each.pk for each in still_open]).order_by("-asked_at", "-pk")
+    context = {
+        "section": "questions",
+        "open": [card(each) for each in still_open],
+        "closed": [card(each) for each in closed[:20]],
+    }
+    return render(request, template, context)
 
 
 @login_required
@@ -179,14 +179,3 @@ def _answered(request: HtmxRequest, shown: QuestionCard, note: str = "") -> Http
 def _page(request: HttpRequest, shown: QuestionCard, note: str = "", status: int = 200) -> HttpResponse:
     context = {"question": shown, "note": note, "section": "questions"}
     return render(request, "servers/questions/question.html", context, status=status)
-
-
-def _all(request: HttpRequest) -> dict[str, object]:
-    user_id = person(request).pk
-    still_open = list(questions.open_for(user_id))
-    closed = questions.asked_of(user_id).exclude(pk__in=[each.pk for each in still_open]).order_by("-asked_at", "-pk")
-    return {
-        "section": "questions",
-        "open": [card(each) for each in still_open],
-        "closed": [card(each) for each in closed[:MOST_CLOSED]],
-    }

@@ -23,14 +23,13 @@ from hitlchat.secrets.values import Stored
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, server_draft, servers
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Transport, UpstreamServer
 from hitlchat.upstreams.pages import sign_in, summary
-from hitlchat.upstreams.pages.form import ServerForm, argument_hints, confirmed_in
+from hitlchat.upstreams.pages.form import ServerForm, confirmed_in
 from hitlchat.upstreams.pages.summary import administrator_only, server_named
 from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.servers import NotConfirmed
 
 # Seconds between two looks of a page, while something is about to happen and while nothing is.
 SOON, AT_LEISURE = 2, 5
-MOST_SEARCHED = 200
 HAS_WITHHELD = "has-withheld"
 MOST_NAMED = 12
 TOOLS_ON_A_PAGE = 100
@@ -55,7 +54,7 @@ class Filters:
     @classmethod
     def of(cls, request: HttpRequest) -> "Filters":
         state = request.GET.get("state", "")
-        q = request.GET.get("q", "").strip().replace("\x00", "")[:MOST_SEARCHED]
+        q = request.GET.get("q", "").strip().replace("\x00", "")[:200]
         return cls(q, state if state in {*ServerState.values, HAS_WITHHELD} else "")
 
     @property
@@ -121,9 +120,7 @@ def form_of(request: HttpRequest) -> ServerForm:
 
 
 def risk_of_form(form: ServerForm) -> dict[str, Any]:
-    """Return the risk of what is typed. `assessment` None: it is not enough to tell. `supposed`: nobody has seen its
-    tools yet. `mark` changes when it has to be drawn again.
-    """
+    """Return the risk of what is typed; `assessment` None: nobody can tell. `supposed`: nobody has seen its tools."""
     draft, saved = form.typed(), form.saved
     where = "command" if draft.transport == Transport.STDIO else "url"
     found = None
@@ -320,7 +317,7 @@ def test(request: HttpRequest) -> HttpResponse:
         row = _row(request, form) if form.is_valid() else None
     except NotConfirmed as error:
         again = json.dumps({"confirmed": error.command_line})
-        context = {"to_confirm": error.command_line, "again": again, "hints": argument_hints(form.arguments)}
+        context = {"to_confirm": error.command_line, "again": again, "hints": form.argument_hints}
         return render(request, "servers/_test.html", context)
     except BadServer as error:
         form.show(error.errors)

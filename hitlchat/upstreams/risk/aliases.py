@@ -23,7 +23,6 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 _LOOK_BACK = 60
-SHORTEST = 3
 LONGEST = 64
 # Words that belong to the gate, or that model servers and clients give a meaning of their own.
 RESERVED = frozenset(
@@ -37,8 +36,6 @@ _FORM = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST}}}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _LOOKALIKES = str.maketrans({"0": "o", "1": "l", "i": "l", "-": "_"})
 _PAIRS = (("rn", "m"), ("vv", "w"))
-_HASH = 8
-MOST_NUMBERS = 100
 
 Offer = tuple[str, str]
 """The names of a server and of one of its tools."""
@@ -55,10 +52,8 @@ class Mention:
 
 
 def mentions(text: str, names: frozenset[str], own: str = "") -> Iterator[Mention]:
-    """Yield where `text` names one of `names`, other than `own`.
-
-    Names are compared without regard to case and to `_`, `-` and `.`. A name that could be a plain word (`search`,
-    `time`) counts only in quotes, or before “tool”, “server” and the like.
+    """Yield where `text` names one of `names` but `own`, in any case, with `_`, `-` and `.` alike. A plain word
+    (`search`, `time`) counts only in quotes, or before “tool”, “server” and the like.
     """
     index_of_names = _index(names)
     if not index_of_names:
@@ -78,7 +73,7 @@ def mentions(text: str, names: frozenset[str], own: str = "") -> Iterator[Mentio
 @lru_cache(maxsize=16)
 def _index(names: frozenset[str]) -> dict[str, str]:
     """Return an index of names, cached since thousands of texts are searched for the same names."""
-    return {_key(name): name for name in names if len(name) >= SHORTEST}
+    return {_key(name): name for name in names if len(name) >= 3}
 
 
 def _key(name: str) -> str:
@@ -138,9 +133,7 @@ def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -
 
 
 def shape(name: str) -> str:
-    """Return what is left of a name at a glance: no case, `-` as `_`, one `_` for several, 0 as o, 1 and i as l, rn as
-    m.
-    """
+    """Return a name at a glance: no case, `-` as `_`, one `_` for several, 0 as o, 1 and i as l, rn as m."""
     seen = name.lower().translate(_LOOKALIKES)
     for pair, letter in _PAIRS:
         seen = seen.replace(pair, letter)
@@ -150,7 +143,7 @@ def shape(name: str) -> str:
 def _candidates(offer: Offer) -> Iterator[str]:
     name = normal(*offer)
     yield name
-    for number in range(2, MOST_NUMBERS):
+    for number in range(2, 100):
         yield _ending(name, str(number))
     # A server may have thousands of names that differ in nothing that can stay: counting would take for ever.
     for salt in count():
@@ -162,4 +155,4 @@ def _ending(name: str, end: str) -> str:
 
 
 def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:8]

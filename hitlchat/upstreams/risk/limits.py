@@ -21,7 +21,6 @@ LONGEST_NAME = 128
 LONGEST_TITLE = 200
 LONGEST_DESCRIPTION = 20_000
 MOST_SCHEMA_BYTES = 64 * 1024
-MOST_HINT_BYTES = 4 * 1024
 MOST_LEVELS = 32
 MOST_CHECKS = 20_000
 # Of patterns that only the server checks, in a sentence.
@@ -78,7 +77,7 @@ def problems(tool: Offered) -> tuple[Problem, ...]:
         if len(text) > most:
             found.append(Problem(where, f"The {where} has {len(text):,} characters; expected at most {most:,}."))
     for where, value, most_bytes in (
-        ("annotations", tool.annotations, MOST_HINT_BYTES),
+        ("annotations", tool.annotations, 4 * 1024),
         ("inputSchema", tool.input_schema, MOST_SCHEMA_BYTES),
         ("outputSchema", tool.output_schema, MOST_SCHEMA_BYTES),
     ):
@@ -93,9 +92,7 @@ def linear(pattern: str) -> bool:
 
 
 def left_to_the_server(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the places (JSON pointers) of patterns that cannot be checked here in linear time. Remembered. Raises:
-    NotJson
-    """
+    """Return the places (JSON pointers) of patterns that take more than linear time; remembered. Raises: NotJson"""
     key = canonical.sha256(schema)
     if (places := _left.get(key)) is None:
         if len(_left) >= MOST_REMEMBERED:
@@ -143,9 +140,7 @@ def checkable(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(schema: Mapping[str, Any]) -> None:
-    """Raise Unbounded unless every reference of a valid schema leads inside, and the work stays in proportion to the
-    value.
-    """
+    """Raise Unbounded unless every reference of a valid schema leads inside, and the work fits the value."""
     parts = {part.where: part for part in subschemas(schema)}
     graph = {where: list(_edges(part, parts)) for where, part in parts.items()}
     _inner_first({place: [edge for edge in edges if edge.way is None] for place, edges in graph.items()})

@@ -25,9 +25,8 @@ Trust = Literal["vendor", "community", "known-host", "unknown"]
 
 IDLE_DAYS = 90
 _MOST_FOR_SERVER = 2
-HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-SHORT_DESCRIPTION = 20
 _MOST_FOR_TOOL = 3
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _LONGEST_READ = 20_000
 _FOR_GOOD = re.compile(
     r"\b(?:irreversibl[ey]|permanently|(?:cannot|can't|can\s+not)\s+be\s+(?:undone|reversed|recovered))\b"
@@ -284,7 +283,7 @@ def _gaps(tool: Offered) -> Iterator[Signal]:
     length = len((tool.description or "").strip())
     if not length:
         yield Signal(2, "It has no description.")
-    elif length < SHORT_DESCRIPTION:
+    elif length < 20:
         yield Signal(1, f"Its description has only {length} characters.")
     properties = tool.input_schema.get("properties")
     arguments = list(properties.values()) if isinstance(properties, Mapping) else []

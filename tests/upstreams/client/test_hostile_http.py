@@ -343,7 +343,7 @@ async def test_an_entry_that_cannot_be_read_is_named_and_costs_no_other(pool: Po
         there.pages = {None: {"tools": [tool("fine"), entry, tool("tell")]}}
         found = await pool.list_tools(name)
         assert [each.name for each in found.tools] == ["fine", "tell"]
-        assert [(each.name, bool(each.why), found.cut) for each in found.unread] == [("b", True, "")]
+        assert [(name, bool(why), found.cut) for name, why in found.unread.items()] == [("b", True, "")]
         assert "b (" in pool.status(name).last_error
 
     await at_once(pool, SPOILT, look)
@@ -359,7 +359,7 @@ async def test_an_entry_without_a_name_is_named_by_its_place(
         with subtests.test(entry=entry):
             upstream.pages = {None: {"tools": [tool("fine"), entry]}}
             found = await pool.list_tools("hostile")
-            names = ([each.name for each in found.tools], [each.name for each in found.unread])
+            names = ([each.name for each in found.tools], list(found.unread))
             assert names == (["fine"], ["entry 2"])
 
 
