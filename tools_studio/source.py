@@ -25,7 +25,7 @@ from tools_studio import capabilities, network, spec, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities, store
 from tools_studio.capabilities.files import grants
 from tools_studio.language import signature
-from tools_studio.language.coercion import coerce
+from tools_studio.language.annotations import coerce
 from tools_studio.models import Script, ScriptVersion, StoredVariable
 from tools_studio.spec import SOURCE, AuthoringError, Unreadable, check, draft_of
 from tools_studio.variables import Resolved

@@ -395,7 +395,7 @@ class ModelUse(models.Model):
 
 
 class QueuedMessage(models.Model):
-    """A message that was said while a run goes on; queued.py sends it."""
+    """A message that was said while a run goes on; runner.py sends it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="queued")

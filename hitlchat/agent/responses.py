@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hitlchat.agent.call_pieces import plain_text
+from hitlchat.agent.answer import plain_text
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
 from hitlchat.agent.stream import Failure
 from hitlchat.base import canonical

@@ -1,22 +1,29 @@
-"""Drives runs in this process: one task for each claimed run, a heartbeat for their leases, and the sweeper."""
+"""Drives runs in this process: one task for each claimed run, a heartbeat for their leases, and the sweeper.
+
+Messages said while a run goes on are queued: each begins a run of its own, in their order, once the one before is
+done.
+"""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 
-from hitlchat.agent import branches, compaction, queued, runs, titles, transcript, writing
+from hitlchat.agent import branches, compaction, runs, titles, transcript, writing
+from hitlchat.agent.attachments import keeping
 from hitlchat.agent.loop import advance
-from hitlchat.agent.models import Conversation, Message
-from hitlchat.agent.runs import Claim, SaidBefore
+from hitlchat.agent.models import Attachment, Conversation, Message, QueuedMessage, RunStatus
+from hitlchat.agent.runs import Claim, Gone, RunActive, SaidBefore
 from hitlchat.base import database, tracing
 from hitlchat.base.background import Worker, background
 from hitlchat.base.database import in_db
+from hitlchat.base.problems import Conflict
 from hitlchat.gate import perform
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import delegation
@@ -28,8 +35,27 @@ SWEEP_SECONDS = 2.0
 LATE_COMMIT = timedelta(minutes=2)
 ANSWERED = frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
 ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
+# Messages that wait in one conversation.
+MOST_QUEUED: Final = 20
 
 _driving: dict[Claim, asyncio.Task[Any]] = {}
+
+
+class QueueFull(Conflict):
+    """A message too many: so many wait already that nobody could mean one more."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{MOST_QUEUED} messages are already queued. Take one back, or wait until the next one is sent."
+        )
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """A message that is not sent any more, with its files, which belong to the draft again."""
+
+    content: str
+    attachments: list[Attachment]
 
 
 class Sweeper:
@@ -57,19 +83,57 @@ def say(conversation: Conversation, content: str, key: str = "", attached: Seque
 
 def queue(conversation: Conversation, content: str, attached: Sequence[UUID] = ()) -> None:
     """Queue a message for after the current run. Raises: QueueFull, Gone, BadAttachments."""
-    queued.add(conversation.pk, content, attached)
+    enqueue(conversation.pk, content, attached)
     # The run may have ended just before.
     if not go_on(conversation.pk):
         writing.tell_soon(conversation.pk, "queued")
 
 
+def enqueue(conversation_id: UUID, content: str, attached: Sequence[UUID] = ()) -> QueuedMessage:
+    """Keep a message until the run is done. Raises: QueueFull, Gone, BadAttachments."""
+    with runs.holding(conversation_id) as held:
+        if held.queued.count() >= MOST_QUEUED:
+            raise QueueFull
+        rows = keeping.claim(held, attached)
+        message = held.queued.create(content=content)
+        for place, row in enumerate(rows):
+            row.queued, row.place = message, place
+            row.save(update_fields=["queued", "place"])
+    return message
+
+
+def take_back(conversation_id: UUID, message_id: UUID) -> TakenBack | None:
+    """Return the message, which is not sent any more; None: it was sent, or taken back before."""
+    with transaction.atomic():
+        row = QueuedMessage.objects.select_for_update().filter(conversation_id=conversation_id, pk=message_id).first()
+        if row is None:
+            return None
+        attached = list(row.attachments.all())
+        row.delete()
+    return TakenBack(row.content, attached)
+
+
 def go_on(conversation_id: UUID, *, whatever: bool = False) -> bool:
-    """Start the next queued message once the last run is done, or after `whatever` run; False if there is none."""
-    found = queued.begin_next(conversation_id, whatever=whatever)
-    if found is None:
+    """Start the next queued message once the last run is done, or after `whatever` run; False if there is none.
+
+    After a run that failed or was stopped none begins by itself: the person sends it, or takes it back.
+    """
+    # Most often there is none: the conversation need not be locked to see that.
+    if not QueuedMessage.objects.filter(conversation_id=conversation_id).exists():
         return False
-    message, claim = found
-    start(claim)
+    try:
+        with runs.holding(conversation_id) as held:
+            row = held.queued.first()
+            is_done = held.tip is not None and held.tip.status == RunStatus.DONE
+            if row is None or not (is_done or whatever) or not held.owner.is_active:
+                return False
+            attached = list(row.attachments.all())
+            row.delete()
+            run = runs.begin(held, held.tip)
+            message = runs.say(held, run, row.content, attached)
+    except (Gone, RunActive):
+        return False
+    start(Claim(run.pk, held.pk, run.owner))
     writing.tell_soon(conversation_id, "message", message=str(message.pk))
     writing.tell_soon(conversation_id, "queued")
     return True
@@ -226,7 +290,9 @@ def _sweep(last: datetime | None) -> datetime:
         start(claim, begins=False)
     for turn_id in runs.parked_but_settled(last and last - LATE_COMMIT):
         _wake(turn_id)
-    for conversation_id in queued.ready():
+    # A process that died may not have come to what was queued.
+    queued = QueuedMessage.objects.filter(conversation__tip__status=RunStatus.DONE, conversation__deleted_at=None)
+    for conversation_id in queued.order_by().values_list("conversation_id", flat=True).distinct():
         _next(conversation_id)
     return begun
 

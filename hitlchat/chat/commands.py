@@ -22,10 +22,10 @@ from pydantic import (
 
 from hitlchat.accounts import sign_in
 from hitlchat.accounts.sign_in import signed_in_user
-from hitlchat.agent import conversations, queued, runner, unknown, writing
+from hitlchat.agent import conversations, runner, unknown, writing
 from hitlchat.agent.attachments.keeping import BadAttachments
 from hitlchat.agent.models import ACTIVE, LONGEST_MESSAGE, Conversation, Run
-from hitlchat.agent.queued import QueueFull
+from hitlchat.agent.runner import QueueFull
 from hitlchat.agent.runs import Gone, RunActive
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
@@ -131,7 +131,7 @@ class Unqueue(Command):
     message: UUID
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
-        taken_back = queued.take_back(conversation.pk, self.message)
+        taken_back = runner.take_back(conversation.pk, self.message)
         if taken_back is None:
             return fragments.queued(conversation.pk) + fragments.flash(_("This message was already sent."))
         writing.tell_soon(conversation.pk, "queued")

@@ -10,7 +10,7 @@ from django.utils.html import escape
 from django.utils.translation import gettext as _
 
 from hitlchat.agent.models import Conversation
-from hitlchat.agent.queued import TakenBack
+from hitlchat.agent.runner import TakenBack
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import see

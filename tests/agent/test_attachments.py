@@ -13,7 +13,7 @@ from django.utils import timezone
 from pypdf import PdfReader, PdfWriter
 from pytest_django import Settings
 
-from hitlchat.agent import branches, conversations, export, queued, runner, search
+from hitlchat.agent import branches, conversations, export, runner, search
 from hitlchat.agent.attachments import files, keeping, kinds
 from hitlchat.agent.attachments.keeping import BadAttachments, Sent
 from hitlchat.agent.attachments.kinds import BadFile
@@ -504,8 +504,8 @@ async def test_a_queued_message_keeps_its_files_until_it_is_sent_or_taken_back(
     asked = await talk.only()
     one, two = await attach(talk, ("a.txt", b"Hello"), ("b.txt", b"World"))
     await in_database(runner.queue)(talk.conversation, "Read this", [one.pk])
-    later = await in_database(queued.add)(talk.conversation.pk, "And this", [two.pk])
-    taken = await in_database(queued.take_back)(talk.conversation.pk, later.pk)
+    later = await in_database(runner.enqueue)(talk.conversation.pk, "And this", [two.pk])
+    taken = await in_database(runner.take_back)(talk.conversation.pk, later.pk)
     assert (taken and taken.content, taken and taken.attachments) == ("And this", [two])
     await two.arefresh_from_db()
     assert (two.message_id, two.queued_id) == (None, None)

@@ -11,11 +11,10 @@ from django.contrib.auth.models import User
 from django.db import connections, transaction
 from django.utils import timezone
 
-from hitlchat.agent import conversations, queued, runner, runs, transcript
+from hitlchat.agent import conversations, runner, runs, transcript
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.models import Conversation, Message, QueuedMessage, Role, Run, RunStatus
-from hitlchat.agent.queued import QueueFull, TakenBack
-from hitlchat.agent.runner import Sweeper
+from hitlchat.agent.runner import QueueFull, Sweeper, TakenBack
 from hitlchat.agent.runs import Gone
 from hitlchat.gate.models import new_id
 from tests.agent.talk import Talk, in_database
@@ -96,9 +95,9 @@ async def test_what_is_taken_back_is_not_said(talk: Talk, scripted_model: Script
     scripted_model.enqueue(calls(("send", {"text": "up"})), text("No."))
     await talk.say("One")
     waiting = await talk.only()
-    row = await in_database(queued.add)(talk.conversation.pk, "Two?")
-    assert await in_database(queued.take_back)(talk.conversation.pk, row.pk) == TakenBack("Two?", [])
-    assert await in_database(queued.take_back)(talk.conversation.pk, row.pk) is None
+    row = await in_database(runner.enqueue)(talk.conversation.pk, "Two?")
+    assert await in_database(runner.take_back)(talk.conversation.pk, row.pk) == TakenBack("Two?", [])
+    assert await in_database(runner.take_back)(talk.conversation.pk, row.pk) is None
     await talk.decline(waiting)
     await talk.over()
     assert await in_database(said)(talk) == ["One"]
@@ -114,7 +113,7 @@ async def test_a_message_is_either_sent_or_taken_back(talk: Talk, scripted_model
         # The run before may still be about to say it by itself.
         _, back = await asyncio.gather(
             in_database(runner.go_on)(talk.conversation.pk),
-            in_database(queued.take_back)(talk.conversation.pk, row.pk),
+            in_database(runner.take_back)(talk.conversation.pk, row.pk),
         )
         await talk.over()
         was_said = len(await in_database(said)(talk)) - len(before)
@@ -144,19 +143,19 @@ async def test_nothing_is_said_for_someone_who_was_deactivated(talk: Talk, scrip
 
 
 async def test_no_more_wait_than_somebody_could_mean(talk: Talk) -> None:
-    for number in range(queued.MOST):
-        await in_database(queued.add)(talk.conversation.pk, f"{number}")
+    for number in range(runner.MOST_QUEUED):
+        await in_database(runner.enqueue)(talk.conversation.pk, f"{number}")
     with pytest.raises(QueueFull):
-        await in_database(queued.add)(talk.conversation.pk, "One more")
-    assert await QueuedMessage.objects.acount() == queued.MOST
+        await in_database(runner.enqueue)(talk.conversation.pk, "One more")
+    assert await QueuedMessage.objects.acount() == runner.MOST_QUEUED
 
 
 @on_servers
 async def test_a_deleted_conversation_takes_what_waits_with_it(talk: Talk) -> None:
-    await in_database(queued.add)(talk.conversation.pk, "Two?")
+    await in_database(runner.enqueue)(talk.conversation.pk, "Two?")
     await in_database(conversations.delete)(talk.conversation, signed_in(talk.owner))
     with pytest.raises(Gone):
-        await in_database(queued.add)(talk.conversation.pk, "Three?")
+        await in_database(runner.enqueue)(talk.conversation.pk, "Three?")
     assert not await in_database(runner.go_on)(talk.conversation.pk, whatever=True)
     gone = timezone.now() - conversations.KEPT - timedelta(minutes=1)
     await type(talk.conversation).objects.filter(pk=talk.conversation.pk).aupdate(deleted_at=gone)

@@ -9,8 +9,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import conversations, endpoints, request, routes, runner, titles, usage
-from hitlchat.agent.answer import Tokens
-from hitlchat.agent.call_pieces import MOST_CALLS
+from hitlchat.agent.answer import MOST_CALLS, Tokens
 from hitlchat.agent.endpoints import Draft
 from hitlchat.agent.model_client import LARGEST_EVENT, ModelTrouble
 from hitlchat.agent.models import Message, MessageState, Role, RunStatus

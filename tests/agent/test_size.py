@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hitlchat.agent.call_pieces import MOST_CALLS
+from hitlchat.agent.answer import MOST_CALLS
 from hitlchat.agent.models import Role, RunStatus
 from tests.agent.talk import Talk
 from tests.recorder import Recorder

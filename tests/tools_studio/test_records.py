@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator, validate
 from hitlchat.sandbox import Report, check, run
 from tests.tables import each_row
 from tools_studio.language import signature
-from tools_studio.language.coercion import coerce
+from tools_studio.language.annotations import coerce
 from tools_studio.language.snippet import SignatureError
 
 ORDER = '''from dataclasses import dataclass, field

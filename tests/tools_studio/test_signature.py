@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from hitlchat.gate.schema import with_defaults
 from tests.tables import each_row
-from tools_studio.language.coercion import coerce
+from tools_studio.language.annotations import coerce
 from tools_studio.language.signature import read
 from tools_studio.language.snippet import SignatureError
 

@@ -11,7 +11,7 @@ from hitlchat.gate.status import Status
 from tests.conftest import MakeTool, tried
 from tests.tables import each_row
 from tools_studio import inspection, spec
-from tools_studio.starters import STARTERS, Starter
+from tools_studio.pages.editor import STARTERS, Starter
 
 pytestmark = pytest.mark.django_db
 

@@ -8,9 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from hitlchat.base import docstrings
-from tools_studio.language import annotations, coercion
-from tools_studio.language.annotations import Types
-from tools_studio.language.coercion import Schema
+from tools_studio.language import annotations
+from tools_studio.language.annotations import Schema, Types
 from tools_studio.language.snippet import SignatureError, Snippet, cut, records
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -35,8 +34,8 @@ class Signature:
     records: tuple[str, ...] = ()
 
     def glue(self, name: str = "run") -> str:
-        """Lines to run after the author's, when arguments of `name` are records; see `coercion.glue`."""
-        return coercion.glue(name, self.input_schema, self.records, is_async=self.is_async)
+        """Lines to run after the author's, when arguments of `name` are records; see `annotations.glue`."""
+        return annotations.glue(name, self.input_schema, self.records, is_async=self.is_async)
 
 
 def read(source: str, name: str = "run", *, sections: bool = True) -> Signature:
@@ -61,7 +60,7 @@ def read(source: str, name: str = "run", *, sections: bool = True) -> Signature:
 def runnable(source: str, name: str = "run") -> tuple[str, str]:
     """The code to run and the name of the function to call: `name`, or what makes its records first."""
     glue = read(source, name).glue(name) if "dataclass" in source else ""
-    return source + glue, coercion.entry_of(name) if glue else name
+    return source + glue, annotations.entry_of(name) if glue else name
 
 
 def _signature(function: Function, types: Types, *, sections: bool) -> Signature:

@@ -1,6 +1,11 @@
-"""The editor: a new tool, a copy, a tool that exists, its publishing, and what follows from what is typed."""
+"""The editor: a new tool, a copy, a tool that exists, its publishing, and what follows from what is typed.
 
-from dataclasses import replace
+New tools begin plain, or with what reaches outside of the sandbox: starters.toml has them.
+"""
+
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -14,14 +19,71 @@ from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import Tool
-from tools_studio import authoring, inspection
+from tools_studio import authoring, inspection, spec
 from tools_studio.authoring import free_name
 from tools_studio.models import ScriptVersion
 from tools_studio.pages import page
 from tools_studio.pages.forms import ToolForm, declared
 from tools_studio.pages.page import author_only, authored, side
 from tools_studio.spec import AuthoringError, Draft, draft_of
-from tools_studio.starters import STARTERS, Starter
+
+_TOOLS = tomllib.loads((Path(__file__).parents[1] / "starters.toml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Starter:
+    """`key` stands in addresses; `title` and `sentence` are what an author chooses by.
+
+    `needs` says what has to be there, or changed, before its test can pass. `mails` if that includes a mail server.
+    """
+
+    key: str
+    title: str
+    sentence: str
+    needs: str = ""
+    mails: bool = False
+
+    @property
+    def draft(self) -> Draft:
+        return spec.given(_TOOLS[self.key])
+
+
+STARTERS = (
+    Starter(
+        "function", "Plain function", ("Text or numbers in, a result out. It has no capabilities, so it need not ask.")
+    ),
+    Starter(
+        "records",
+        "Structured data",
+        "A dataclass describes each item of a list: names, types and defaults become the schema.",
+    ),
+    Starter("store", "Tool with a memory", "Keeps a list between calls, in a store that all tools of its group share."),
+    Starter(
+        "preview",
+        "Asks first, with a preview",
+        "Shows the approver what the call would change before anything happens, such as booking an expense.",
+    ),
+    Starter(
+        "api",
+        "HTTP API, reading",
+        "Fetches from a named host with GET and returns the JSON of the response.",
+        needs="Replace api.example.com in the code and under Network.",
+    ),
+    Starter(
+        "secret",
+        "API with key",
+        "Sends a request with a secret that the server adds, so that neither the code nor the model ever has it.",
+        needs="Replace api.example.com in the code and under Network, and set the secret API_KEY under Variables.",
+    ),
+    Starter(
+        "email",
+        "E-mail",
+        "Sends a message only to recipients that you list.",
+        needs="Replace team@example.com in the code and under E-mail.",
+        mails=True,
+    ),
+    Starter("files", "Files", "Reads and writes text files in one folder of the server's data, here a diary."),
+)
 
 
 class Stale(Exception):
@@ -54,26 +116,6 @@ def new(request: HttpRequest) -> HttpResponse:
     return render(request, "studio/tool.html", context, status=422 if form.errors or form.weaker else 200)
 
 
-def _names() -> set[str]:
-    return {*Tool.objects.values_list("name", flat=True)}
-
-
-def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
-    """Return the start of a new tool: a copy of another one, a template, or the plain function."""
-    if name := request.GET.get("from", ""):
-        # Everything but the values of secrets.
-        draft = draft_of(authored(name))
-        title = draft.title and f"{draft.title} (copy)"[:120]
-        return None, replace(draft, name=free_name(name, _names(), "_copy", 1), title=title)
-    key = request.GET.get("template", "")
-    found = next((starter for starter in STARTERS if starter.key == key), None)
-    if found is not None:
-        return found, replace(found.draft, name=free_name(found.draft.name, _names()))
-    if key:
-        raise Http404(f"there is no template {key!r}")
-    return None, replace(STARTERS[0].draft, name="")
-
-
 @author_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def tool(request: HttpRequest, name: str) -> HttpResponse:
@@ -94,37 +136,6 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         withdrawn = int(count) if count.isdecimal() and len(count) < 7 else 0
         context |= {"is_saved": True, "left_catalog": "left" in request.GET, "withdrawn": withdrawn}
     return render(request, "studio/tool.html", context, status=422 if form.errors or form.weaker else 200)
-
-
-def _save(request: HttpRequest, found: Tool, form: ToolForm) -> tuple[Tool, int]:
-    """The saved tool, and how many calls of it were withdrawn. Stale, AuthoringError."""
-    with transaction.atomic():
-        # Locked, so that nobody saves between the comparison and the saving.
-        now = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=found.pk)
-        made_from = form.cleaned_data["made_from"]
-        if made_from is not None and made_from != now.script.version:
-            raise Stale(ScriptVersion.objects.select_related("author").filter(script=now.script).first())
-        before = sum(page.open_calls(now))
-        confirmed = bool(form.cleaned_data["lower_anyway"])
-        changed = authoring.change(now, form.draft(), actor_of(request), confirmed=confirmed)
-        return changed, max(0, before - sum(page.open_calls(changed)))
-
-
-def _refused(request: HttpRequest, found: Tool, form: ToolForm, newer: ScriptVersion | None) -> HttpResponse:
-    """The page again with all that was typed; saving it once more is meant to replace what the other one saved."""
-    made_from, found = form.cleaned_data["made_from"], authored(found.name)
-    data = request.POST.copy()
-    data["made_from"] = str(found.script.version)
-    again = ToolForm(request, data, tool=found, draft=draft_of(found))
-    again.is_valid()
-    context = page.of(request, again) | {"newer": newer, "made_from": made_from}
-    return render(request, "studio/tool.html", context, status=409)
-
-
-def _saved(found: Tool, *, was_published: bool = False, withdrawn: int = 0) -> HttpResponse:
-    left = {"left": 1} if was_published and not found.published else {}
-    query = {"saved": 1} | left | ({"withdrawn": withdrawn} if withdrawn else {})
-    return redirect(reverse("tool", args=[found.name], query=query))
 
 
 @author_only
@@ -166,3 +177,54 @@ def publish(request: HttpRequest, name: str) -> HttpResponse:
         context = page.of(request, form) | {"not_published": error.errors}
         return render(request, "studio/tool.html", context, status=422)
     return redirect("tool", name)
+
+
+def _names() -> set[str]:
+    return {*Tool.objects.values_list("name", flat=True)}
+
+
+def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
+    """Return the start of a new tool: a copy of another one, a template, or the plain function."""
+    if name := request.GET.get("from", ""):
+        # Everything but the values of secrets.
+        draft = draft_of(authored(name))
+        title = draft.title and f"{draft.title} (copy)"[:120]
+        return None, replace(draft, name=free_name(name, _names(), "_copy", 1), title=title)
+    key = request.GET.get("template", "")
+    found = next((starter for starter in STARTERS if starter.key == key), None)
+    if found is not None:
+        return found, replace(found.draft, name=free_name(found.draft.name, _names()))
+    if key:
+        raise Http404(f"there is no template {key!r}")
+    return None, replace(STARTERS[0].draft, name="")
+
+
+def _save(request: HttpRequest, found: Tool, form: ToolForm) -> tuple[Tool, int]:
+    """The saved tool, and how many calls of it were withdrawn. Stale, AuthoringError."""
+    with transaction.atomic():
+        # Locked, so that nobody saves between the comparison and the saving.
+        now = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=found.pk)
+        made_from = form.cleaned_data["made_from"]
+        if made_from is not None and made_from != now.script.version:
+            raise Stale(ScriptVersion.objects.select_related("author").filter(script=now.script).first())
+        before = sum(page.open_calls(now))
+        confirmed = bool(form.cleaned_data["lower_anyway"])
+        changed = authoring.change(now, form.draft(), actor_of(request), confirmed=confirmed)
+        return changed, max(0, before - sum(page.open_calls(changed)))
+
+
+def _refused(request: HttpRequest, found: Tool, form: ToolForm, newer: ScriptVersion | None) -> HttpResponse:
+    """The page again with all that was typed; saving it once more is meant to replace what the other one saved."""
+    made_from, found = form.cleaned_data["made_from"], authored(found.name)
+    data = request.POST.copy()
+    data["made_from"] = str(found.script.version)
+    again = ToolForm(request, data, tool=found, draft=draft_of(found))
+    again.is_valid()
+    context = page.of(request, again) | {"newer": newer, "made_from": made_from}
+    return render(request, "studio/tool.html", context, status=409)
+
+
+def _saved(found: Tool, *, was_published: bool = False, withdrawn: int = 0) -> HttpResponse:
+    left = {"left": 1} if was_published and not found.published else {}
+    query = {"saved": 1} | left | ({"withdrawn": withdrawn} if withdrawn else {})
+    return redirect(reverse("tool", args=[found.name], query=query))

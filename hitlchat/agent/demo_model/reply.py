@@ -1,4 +1,7 @@
-"""The demo model's answer: a text, or the calls that the person's words ask for."""
+"""The demo model's answer: a text, the calls that the person's words ask for, or the truth about its calls.
+
+Results are Markdown in which values do nothing.
+"""
 
 import json
 import re
@@ -7,16 +10,13 @@ from itertools import cycle, islice
 from typing import Any, Final
 
 from hitlchat.agent import titles
-from hitlchat.agent.demo_model import outcome
 from hitlchat.agent.demo_model.sentences import Call, Prompt, Tool, calls_in, offered
 from hitlchat.gate import prompt
 
 Message = dict[str, Any]
-
 NOTE = "[Note from hitlchat]"
 ATTACHMENT = re.compile(r"^\[Attachment [0-9a-f]{8}: ", re.MULTILINE)
 LONGEST_RESULT = 200_000
-
 MOST_SHOWN, MOST_SUGGESTED = 8, 4
 MOST_WORDS, DEFAULT_WORDS, IN_PARAGRAPH = 20_000, 200, 60
 NOTHING = "I found no tool for that."
@@ -42,6 +42,25 @@ _FILLER: Final = """
     the book, and takes all the time it needs. The night train crosses the river while the city is still asleep.
 """
 _SAMPLES = {"integer": "3", "number": "10", "boolean": "true", "array": "[]", "object": "{}", "null": "null"}
+LONGEST_CELL = 200
+LONGEST_BLOCK = 4000
+MOST_ROWS, MOST_COLUMNS = 20, 8
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&!#$])|(?<=\w)(:)(?=//)|(?<=\bwww)(\.)|(@)")
+_SENTENCES = {
+    "declined": "You declined {name}, so it was not run.",
+    "expired": "Nobody answered in time whether {name} may run, so it was not run.",
+    "withdrawn": "{name} was withdrawn before it started, so it was not run.",
+    "refused": "A policy refused {name}, so it was not run.",
+    "rejected": "{name} was rejected, so it was not run.",
+    "failed": "{name} failed.",
+    "unknown": "The outcome of {name} is unknown: it may or may not have happened. I will not repeat it.",
+    "executing": "{name} has not come back yet: its outcome is not known. I will not repeat it.",
+    "unanswered": "There is no result of {name}: I do not know whether it ran.",
+}
+# Of what failed, whether it had run by then, where that is known.
+_FAILED = {True: "{name} was run and failed.", False: "{name} was not run."}
+_EMPTY: dict[type, str] = {list: "an empty list", dict: "an empty object"}
+_WHY = ("reason_given_by_the_user", "reason", "error")
 
 
 def reply(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> str | list[Call]:
@@ -56,7 +75,7 @@ def reply(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> str | list[
     users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
     last = next((at for at in reversed(users) if not _text_of(messages[at]).startswith(NOTE)), -1)
     if came := _came_back(messages[last + 1 :]):
-        return outcome.report(came)
+        return report(came)
     words, *files = ATTACHMENT.split(_text_of(messages[last]) if last >= 0 else "")
     words, tools = words.strip(), offered(request, prompts)
     if not words or _HELP.match(words):
@@ -65,6 +84,55 @@ def reply(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> str | list[
     if incomplete := [call for call in calls if call.missing]:
         return "\n\n".join(map(_question, incomplete))
     return calls or _without_calls(words, messages, tools, has_files=bool(files))
+
+
+def report(came: list[tuple[str, str | None]]) -> str:
+    """Return one paragraph for each call, in the order of the calls: of its name, and the text of its tool message."""
+    return "\n\n".join(_paragraph(code(name), content) for name, content in came)
+
+
+def text(value: object) -> str:
+    """`value` on one line, with everything escaped that Markdown would read."""
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    flat = " ".join(written.split())
+    hidden = len(flat) - LONGEST_CELL
+    shown = _SPECIAL.sub(lambda match: "\\" + match[0], flat[:LONGEST_CELL])
+    return f"{shown} … ({hidden} more characters)" if hidden > 0 else shown
+
+
+def code(name: str) -> str:
+    """A name as inline code."""
+    flat = " ".join(name.split())
+    ticks = "`" * (_longest_run(flat) + 1)
+    space = " " if flat.startswith("`") or flat.endswith("`") else ""
+    return f"{ticks}{space}{flat}{space}{ticks}"
+
+
+def fence(content: str, language: str = "") -> str:
+    """`content` as a code block that it cannot end itself."""
+    ticks = "`" * max(3, _longest_run(content) + 1)
+    hidden = len(content) - LONGEST_BLOCK
+    cut = f"\n… ({hidden} more characters)" if hidden > 0 else ""
+    return f"{ticks}{language}\n{content[:LONGEST_BLOCK]}{cut}\n{ticks}"
+
+
+def block(value: Any) -> str:
+    """A JSON value in the plainest form that shows all of it: a line, a list, a table, or a code block."""
+    if (
+        isinstance(value, dict)
+        and value
+        and all(_is_plain(each) for each in value.values())
+        and len(value) <= MOST_ROWS
+    ):
+        return "\n".join(f"- {code(str(key))}: {text(each)}" for key, each in value.items())
+    if isinstance(value, list) and 0 < len(value) <= MOST_ROWS:
+        if all(_is_plain(each) for each in value):
+            return "\n".join(f"- {text(each)}" for each in value)
+        if table := _table(value):
+            return table
+    if isinstance(value, str):
+        return text(value) if "\n" not in value.strip() and len(value) <= LONGEST_CELL else fence(value)
+    return text(value) if _is_plain(value) else fence(json.dumps(value, indent=2, ensure_ascii=False), "json")
 
 
 def _dicts(raw: Any) -> list[dict[str, Any]]:
@@ -145,7 +213,7 @@ def _introduction(tools: list[Tool], most: int) -> str:
     )
     if not tools:
         return f"{lead}\n\nThere is no tool that I may call here. I can write some text: try *write 200 words*."
-    shown = "\n".join(f"- {outcome.text(tool.title or tool.name)}. Try: {_example(tool)}" for tool in tools[:most])
+    shown = "\n".join(f"- {text(tool.title or tool.name)}. Try: {_example(tool)}" for tool in tools[:most])
     more = f"\n\nand {len(tools) - most} more." if len(tools) > most else ""
     return (
         f"{lead}\n\nI call a tool by its name with arguments, or when you say what its approval prompt says:\n\n"
@@ -154,10 +222,8 @@ def _introduction(tools: list[Tool], most: int) -> str:
 
 
 def _question(call: Call) -> str:
-    names = ", ".join(map(outcome.code, call.missing))
-    return (
-        f"To call {outcome.code(call.tool.name)} I still need {names}. For example: {_example(call.tool, spelled=True)}"
-    )
+    names = ", ".join(map(code, call.missing))
+    return f"To call {code(call.tool.name)} I still need {names}. For example: {_example(call.tool, spelled=True)}"
 
 
 def _example(tool: Tool, *, spelled: bool = False) -> str:
@@ -165,10 +231,10 @@ def _example(tool: Tool, *, spelled: bool = False) -> str:
     if not spelled and tool.prompt and tool.prompt.example is not None:
         sentence = prompt.render(tool.prompt.template, tool.name, tool.prompt.example)
         if (call := next(iter(calls_in(sentence, [tool])), None)) and not call.missing:
-            return outcome.code(sentence)
+            return code(sentence)
     given = (tool.prompt and tool.prompt.example) or {}
     pieces = [f"{name}={_sample(name, tool.properties.get(name), given)}" for name in tool.required]
-    return outcome.code(" ".join([tool.name, *pieces]))
+    return code(" ".join([tool.name, *pieces]))
 
 
 def _sample(name: str, schema: Any, given: dict[str, Any]) -> str:
@@ -178,3 +244,88 @@ def _sample(name: str, schema: Any, given: dict[str, Any]) -> str:
         return json.dumps(listed[0], ensure_ascii=False)
     kind = schema.get("type")
     return _SAMPLES.get(kind if isinstance(kind, str) else "", '"some text"')
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST_CELL
+    return value is None or isinstance(value, bool | int | float) or value in ([], {})
+
+
+def _table(rows: list[Any]) -> str:
+    """Return rows with the same few plain columns as a table; empty if they are not such."""
+    if not all(isinstance(row, dict) and row and row.keys() == rows[0].keys() for row in rows):
+        return ""
+    if len(rows[0]) > MOST_COLUMNS or not all(_is_plain(cell) for row in rows for cell in row.values()):
+        return ""
+    lines = [
+        [text(key) for key in rows[0]],
+        ["---"] * len(rows[0]),
+        *([text(cell) for cell in row.values()] for row in rows),
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _longest_run(content: str) -> int:
+    return max(map(len, re.findall(r"`+", content)), default=0)
+
+
+def _paragraph(name: str, content: str | None) -> str:
+    facts = {"status": "unanswered"} if content is None else _facts(content)
+    status = facts.get("status")
+    if status == "succeeded":
+        lead = f"{name} was run. The result:"
+        if arguments := facts.get("arguments"):
+            lead = f"You changed the arguments before you approved. {name} was run with:\n\n{block(arguments)}"
+            lead += "\n\nThe result:"
+        return f"{lead}\n\n{block(facts.get('result'))}"
+    if status in _SENTENCES:
+        executed = facts.get("executed")
+        sentence = _FAILED[executed] if status == "failed" and isinstance(executed, bool) else _SENTENCES[status]
+        return sentence.format(name=name) + _why(facts)
+    return _result(name, content or "")
+
+
+def _facts(content: str) -> dict[str, Any]:
+    """Return what the gate says about a call that did not simply succeed; empty if `content` is a tool's own result."""
+    value = _json(content)
+    if isinstance(value, dict):
+        is_of_gate = value.get("status") in {*_SENTENCES, "succeeded"} and isinstance(value.get("message"), str)
+        return value if is_of_gate else {}
+    # The facts come first, and are there also where the rest was cut off.
+    cut_off = re.match(r'\{"status": "(\w+)", .*"executed": false', content, re.DOTALL)
+    if cut_off and cut_off[1] in _SENTENCES:
+        return {"status": cut_off[1]}
+    is_text = isinstance(value, str) or value is None
+    return {"status": "unknown"} if is_text and re.search("may or may not|outcome is unknown", content.lower()) else {}
+
+
+def _why(facts: dict[str, Any]) -> str:
+    why = next((facts[key] for key in _WHY if facts.get(key)), None)
+    if why is None:
+        return ""
+    if isinstance(why, str):
+        why = why.removeprefix("Not run: ").removeprefix("It was not run: ")
+    line = f" (line {facts['line']})" if isinstance(facts.get("line"), int) else ""
+    is_of_tool = facts["status"] == "failed" and facts.get("executed") is not False
+    lead = "Your reason" if facts["status"] == "declined" else "It says" if is_of_tool else "Reason"
+    return f" {lead}: {text(why)}{line}"
+
+
+def _result(name: str, content: str) -> str:
+    # A text such as `120.00` is not read: as a number it would lose its last digit.
+    looks_like_json = content.lstrip()[:1] in {"{", "[", '"'} or content.strip() == "null"
+    value = _json(content) if looks_like_json else content
+    if value is None and content.strip() != "null":
+        value = content
+    if value in (None, "", [], {}):
+        return f"{name} was run. It returned {_EMPTY.get(type(value), 'nothing')}."
+    shown = fence(content) if isinstance(value, str) and content.lstrip()[:1] in {"{", "["} else block(value)
+    return f"{name} was run. The result:\n\n{shown}"
+
+
+def _json(content: str) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None

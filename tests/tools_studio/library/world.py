@@ -13,7 +13,7 @@ from hitlchat.gate.schema import with_defaults
 from hitlchat.sandbox import HostFunction, Report, run
 from tools_studio import source
 from tools_studio.capabilities import ALL_NAMES, Capabilities, parse
-from tools_studio.language.coercion import coerce
+from tools_studio.language.annotations import coerce
 from tools_studio.language.signature import read
 from tools_studio.library.catalogue import TOOLS
 from tools_studio.variables import Resolved
