@@ -22,14 +22,18 @@ from hitlchat.outbound.addresses import Address, is_local, is_public, literal
 from hitlchat.sandbox import HostFunction
 from hitlchat.sandbox.limits import in_words
 from tools_studio.capabilities import Fetch
-from tools_studio.network.policy import FetchPolicy, Resolver, no_values, parse, place_of
 from tools_studio.network.request import (
     Credential,
+    FetchPolicy,
+    Resolver,
     ToolRequest,
     body_of,
     credential_of,
     headers_of,
     method_of,
+    no_values,
+    parse,
+    place_of,
     seconds_of,
     shown,
     url_of,
@@ -142,7 +146,12 @@ async def _follow(policy: FetchPolicy, request: ToolRequest) -> dict[str, Any]:
             location = next((value for name, value in response.headers.raw if name.lower() == b"location"), None)
             if not is_redirect or location is None:
                 try:
-                    return await _answer_of(response, policy.max_bytes, request.credential)
+                    body = await guard.beginning(response, policy.max_bytes)
+                    if len(body) > policy.max_bytes:
+                        raise TooLarge
+                    return await asyncio.get_running_loop().run_in_executor(
+                        _READING_THREADS, _answer, response, body, policy.max_bytes, request.credential
+                    )
                 except ValueError as error:
                     raise ValueError(f"the answer of {host} {error}") from None
         if left:
@@ -264,20 +273,6 @@ async def _sending(
         raise TimeoutError(f"{called} took no connection within {CONNECT_SECONDS:g} s") from None
     except (httpx2.NetworkError, httpx2.ProtocolError) as error:
         raise ValueError(f"{called} could not be asked: {_reason(error)}") from None
-
-
-async def _answer_of(response: httpx2.Response, max_bytes: int, credential: Credential | None) -> dict[str, Any]:
-    """`{"status", "headers", "text", "json"}`, in which nothing gives the credential away.
-
-    TooLarge: the body has more than `max_bytes`, packed or unpacked. ValueError: it cannot be unpacked, or its JSON
-    would need far more memory than that.
-    """
-    body = await guard.beginning(response, max_bytes)
-    if len(body) > max_bytes:
-        raise TooLarge
-    return await asyncio.get_running_loop().run_in_executor(
-        _READING_THREADS, _answer, response, body, max_bytes, credential
-    )
 
 
 def _reason(error: Exception) -> str:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
 
-from tools_studio.network.policy import FetchPolicy
+from tools_studio.network.request import FetchPolicy
 
 RESPONSE_BYTES = FetchPolicy().max_bytes
 

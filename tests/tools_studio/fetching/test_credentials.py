@@ -9,7 +9,7 @@ import pytest
 from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.network import fetch
-from tools_studio.network.policy import FetchPolicy
+from tools_studio.network.request import FetchPolicy
 
 SECRETS = {"KEY": "k3y/with+strange=signs", "LOGIN": "shop:pass word", "ODD": "line\nbreak", "EMPTY": ""}
 NO_SUCH = "this tool has no secret {!r}"

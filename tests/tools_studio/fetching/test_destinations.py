@@ -6,7 +6,7 @@ import pytest
 from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.network import fetch
-from tools_studio.network.policy import FetchPolicy, Place, parse, place_of
+from tools_studio.network.request import FetchPolicy, Place, parse, place_of
 
 
 async def test_nothing_is_reached_without_being_listed(shop: Server) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.tables import each_row
 from tests.tools_studio.fetching.shop import RESPONSE_BYTES, Server, policy, url
 from tools_studio.network import fetch
-from tools_studio.network.policy import FetchPolicy
+from tools_studio.network.request import FetchPolicy
 
 
 async def test_a_listed_host_answers_with_status_headers_text_and_json(shop: Server) -> None:

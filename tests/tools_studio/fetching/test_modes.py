@@ -10,7 +10,7 @@ from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, url
 from tools_studio.capabilities import Fetch
 from tools_studio.network import fetch
-from tools_studio.network.policy import FetchPolicy, parse, place_of
+from tools_studio.network.request import FetchPolicy, parse, place_of
 
 PUBLIC = FetchPolicy(mode="public")
 OPEN = FetchPolicy(mode="open")

@@ -10,7 +10,7 @@ from tests.tables import each_row
 from tests.tools_studio.fetching.conftest import serving
 from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.network import fetch
-from tools_studio.network.policy import FetchPolicy
+from tools_studio.network.request import FetchPolicy
 
 
 @pytest.fixture
