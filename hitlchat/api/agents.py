@@ -9,10 +9,11 @@ from pydantic import Field
 from hitlchat.agent import agents
 from hitlchat.agent.agents import Draft
 from hitlchat.agent.models import AgentTool
-from hitlchat.api.auth import ApiRequest, author
+from hitlchat.api.auth import ApiRequest, author, only_after
 from hitlchat.api.contract import Body, HitlModeName, Line, Object, Shape, Text, examples
 
 router = Router(tags=["agents"], by_alias=True)
+router.add_decorator(only_after(author))
 
 
 class AgentChange(Body):
@@ -90,7 +91,6 @@ def agent(row: AgentTool) -> Agent:
 @router.get("", response=list[Agent])
 def list_agents(request: ApiRequest) -> list[Agent]:
     """Every agent tool, published or not."""
-    author(request)
     return [agent(row) for row in agents.standing()]
 
 
@@ -101,7 +101,6 @@ def create_agent(request: ApiRequest, body: NewAgent) -> Agent:
     409: its risk is L4 or more and it would not ask every time, or its name is another tool's but for capital letters
     (`confirmLowering`). For people: an `api` token may not.
     """
-    author(request)
     draft = Draft(**body.given("confirm_lowering"))
     made = agents.create(draft, request.auth.actor, confirmed=body.confirm_lowering)
     return agent(agents.standing().get(pk=made.pk))
@@ -109,7 +108,6 @@ def create_agent(request: ApiRequest, body: NewAgent) -> Agent:
 
 @router.get("/{name}", response=Agent)
 def read_agent(request: ApiRequest, name: str) -> Agent:
-    author(request)
     return agent(_named(name))
 
 
@@ -119,7 +117,6 @@ def change_agent(request: ApiRequest, name: str, body: AgentPatch) -> Agent:
 
     409: it would ask less (`confirmLowering`). For people: an `api` token may not.
     """
-    author(request)
     draft = replace(agents.draft_of(_named(name)), **body.given("confirm_lowering"))
     return agent(agents.change(name, draft, request.auth.actor, confirmed=body.confirm_lowering))
 
@@ -127,7 +124,6 @@ def change_agent(request: ApiRequest, name: str, body: AgentPatch) -> Agent:
 @router.delete("/{name}", response={204: None})
 def delete_agent(request: ApiRequest, name: str) -> None:
     """Remove the agent. Its calls stay on record; what waits is withdrawn, what works already goes on."""
-    author(request)
     agents.remove(name, request.auth.actor)
 
 

@@ -11,7 +11,7 @@ from django.http import StreamingHttpResponse
 from ninja import Query, Router
 from pydantic import AwareDatetime, BaseModel, Field
 
-from hitlchat.api.auth import ApiRequest, administrator
+from hitlchat.api.auth import ApiRequest, administrator, only_after
 from hitlchat.api.contract import Limit, Object, Shape, Text, Username, read
 from hitlchat.base import canonical
 from hitlchat.base.download import csv_end, csv_text, download
@@ -23,7 +23,7 @@ from hitlchat.record.rows import batches_of, newest_id
 from hitlchat.secrets.detection import Cover
 
 router = Router(tags=["audit"], by_alias=True)
-_administrator = partial(administrator, to="read the audit record")
+router.add_decorator(only_after(partial(administrator, to="read the audit record")))
 
 AT_ONCE = 500
 
@@ -82,7 +82,6 @@ def read_audit(request: ApiRequest, wanted: Query[AuditFilter]) -> list[AuditEve
     """The latest events first, `before` the last of them for more; as CSV, all of them in the order they happened, and
     a last row `end-of-export` that says how many they are.
     """
-    _administrator(request)
     columns = {"name": wanted.name, "call_id": wanted.call, "at__gte": wanted.since, "id__lt": wanted.before}
     given = {name: value for name, value in columns.items() if value is not None}
     rows = gate.AuditEvent.objects.select_related("call", "actor").filter(**given)
@@ -100,7 +99,6 @@ def read_audit(request: ApiRequest, wanted: Query[AuditFilter]) -> list[AuditEve
 @router.get("/seals", response=list[AuditSeal])
 def read_seals(request: ApiRequest, wanted: Query[SealFilter]) -> list[AuditSeal]:
     """The latest seals first: note a hash elsewhere, and `manage.py audit verify --expect` proves that it is there."""
-    _administrator(request)
     rows = gate.Seal.objects.select_related("drop").order_by("-number")
     page = (rows if wanted.before is None else rows.filter(number__lt=wanted.before))[: wanted.limit]
     return [AuditSeal.of(row, dropped_at=row.drop.dropped_at if hasattr(row, "drop") else None) for row in page]

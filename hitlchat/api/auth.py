@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import wraps
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -99,3 +101,17 @@ def administrator(request: ApiRequest, to: str) -> Actor:
     if not may_administer(request.auth.user):
         raise AuthorizationError(message=f"Only an administrator may {to}.")
     return request.auth.actor
+
+
+def only_after(require: Callable[[ApiRequest], object]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator for a router, each of whose operations begins with `require`."""
+
+    def decorated(operation: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(operation)
+        def checked(request: ApiRequest, *args: Any, **kwargs: Any) -> Any:
+            require(request)
+            return operation(request, *args, **kwargs)
+
+        return checked
+
+    return decorated

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from hitlchat.agent import endpoints, model_client, routes
 from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint, Draft
 from hitlchat.agent.models import ModelEndpoint
-from hitlchat.api.auth import ApiRequest, administrator
+from hitlchat.api.auth import ApiRequest, administrator, only_after
 from hitlchat.api.contract import Body, Shape, Text, examples, read
 
 Header = Literal["Authorization", "api-key"]
@@ -114,12 +114,12 @@ class ModelChoice(Shape):
 
 
 router = Router(tags=["endpoints"], by_alias=True)
-_administrator = partial(administrator, to="see and change model endpoints")
+router.add_decorator(only_after(partial(administrator, to="see and change model endpoints")))
 models_router = Router(tags=["endpoints"], by_alias=True)
 
 
 @models_router.get("", response=list[ModelChoice])
-def list_choices(request: ApiRequest) -> list[routes.Choice]:  # noqa: ARG001 - as every operation
+def list_choices(request: ApiRequest) -> list[routes.Choice]:
     """The models that conversations may choose: those of enabled endpoints."""
     return [each for _name, group in routes.choices(None).groups for each in group]
 
@@ -127,28 +127,26 @@ def list_choices(request: ApiRequest) -> list[routes.Choice]:  # noqa: ARG001 - 
 @router.get("", response=list[Endpoint])
 def list_endpoints(request: ApiRequest) -> list[Endpoint]:
     """Every model endpoint, that of the environment first."""
-    _administrator(request)
     return [_environment(), *map(_endpoint, endpoints.standing())]
 
 
 @router.post("", response={201: Endpoint})
 def create_endpoint(request: ApiRequest, body: NewEndpoint) -> Endpoint:
     """A new endpoint, which conversations may choose at once. For people: an `api` token may not."""
-    actor, begins = _administrator(request), "is_default" in body.model_fields_set
+    actor, begins = request.auth.actor, "is_default" in body.model_fields_set
     row = endpoints.create(Draft(**body.given("is_default")), actor, begins=begins)
     return _endpoint(get_object_or_404(endpoints.standing(), pk=row.pk))
 
 
 @router.get("/{name}", response=Endpoint)
 def read_endpoint(request: ApiRequest, name: str) -> Endpoint:
-    _administrator(request)
     return _environment() if name == ENVIRONMENT else _endpoint(_named(name))
 
 
 @router.patch("/{name}", response=Endpoint)
 def change_endpoint(request: ApiRequest, name: str, body: EndpointChange) -> Endpoint:
     """Change the fields that are given. An address on another host wants the key once more."""
-    actor = _administrator(request)
+    actor = request.auth.actor
     if name == ENVIRONMENT:
         if other := body.model_fields_set - {"is_default"}:
             raise BadEndpoint(dict.fromkeys(other, OF_VARIABLES))
@@ -163,7 +161,7 @@ def change_endpoint(request: ApiRequest, name: str, body: EndpointChange) -> End
 @router.delete("/{name}", response={204: None})
 def delete_endpoint(request: ApiRequest, name: str) -> None:
     """Remove the endpoint with its key; conversations that use it say so, and ask nobody. 409 for the default one."""
-    actor = _administrator(request)
+    actor = request.auth.actor
     if name == ENVIRONMENT:
         raise BadEndpoint({"name": OF_VARIABLES})
     endpoints.remove(_named(name).pk, actor)
@@ -172,7 +170,6 @@ def delete_endpoint(request: ApiRequest, name: str) -> None:
 @router.post("/{name}/test", response=EndpointTrial)
 def test_endpoint(request: ApiRequest, name: str) -> EndpointTrial:
     """Ask its model for one word; may take as long as the model does."""
-    _administrator(request)
     trial = routes.test(_chosen(name))
     return EndpointTrial.of(trial, ok=not trial.error)
 
@@ -180,7 +177,6 @@ def test_endpoint(request: ApiRequest, name: str) -> EndpointTrial:
 @router.get("/{name}/models", response=EndpointModels)
 def list_models(request: ApiRequest, name: str) -> routes.Listing:
     """Ask the server which models it has."""
-    _administrator(request)
     return routes.listing(_chosen(name))
 
 

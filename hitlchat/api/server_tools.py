@@ -31,6 +31,7 @@ from hitlchat.upstreams.risk.fingerprint import difference
 from hitlchat.upstreams.risk.scan import findings_of
 
 router = Router(tags=["servers"], by_alias=True)
+router.add_decorator(only_administrators)
 
 COUNT_HEADER = "X-Total-Count"
 MOST_TOOLS = 5000
@@ -242,7 +243,6 @@ def list_server_tools(
     """The tools of a server by name, up to 1,000 unless `limit` says otherwise; `X-Total-Count` tells how many there
     are. Whole definitions are left out, unless `schemas` asks for them.
     """
-    only_administrators(request)
     rows = named(name).tools.order_by("name")
     if wanted.state is not None:
         rows = rows.filter(state=wanted.state)
@@ -256,7 +256,7 @@ def list_server_tools(
 @router.put("/{name}/tools", response=list[ComposedTool])
 def change_server_tools(request: ApiRequest, name: str, body: ToolChanges) -> list[ComposedTool]:
     """All changes at once, or none. Errors are named by their place in the body, such as `tools.0.alias`."""
-    actor, server = only_administrators(request), named(name)
+    actor, server = request.auth.actor, named(name)
     wanted = [(f"tools.{index}.", change) for index, change in enumerate(body.tools)]
     rows = _carry_out(server, wanted, actor)
     return tools(rows, schemas_too=False)
@@ -265,7 +265,6 @@ def change_server_tools(request: ApiRequest, name: str, body: ToolChanges) -> li
 @router.get("/{name}/tools/{toolname:tool}/history", response=list[HistoryEvent])
 def read_tool_history(request: ApiRequest, name: str, tool: str, wanted: Query[HistoryFilter]) -> list[HistoryEvent]:
     """Return what happened to the tool since someone accepted it first, the newest first; `before` for more."""
-    only_administrators(request)
     rows = events(_tool(name, tool))
     if wanted.before is not None:
         rows = rows.filter(pk__lt=wanted.before)
@@ -279,7 +278,7 @@ def accept_tool(request: ApiRequest, name: str, tool: str, body: Accept) -> Whol
     409: it has changed again, or its server does not list it any more. Only a person's session or a token of kind
     “approver” may.
     """
-    actor, row = only_administrators(request), _tool(name, tool)
+    actor, row = request.auth.actor, _tool(name, tool)
     try:
         exposure.accept(row.pk, body.digest, actor, keep_mode=body.keep_mode, warnings_read=body.warnings_read)
     except NotListed as error:
@@ -292,7 +291,6 @@ def accept_tool(request: ApiRequest, name: str, tool: str, body: Accept) -> Whol
 @router.get("/{name}/tools/{toolname:tool}", response=WholeTool)
 def read_server_tool(request: ApiRequest, name: str, tool: str) -> WholeTool:
     """All that is known of the tool: its definition as accepted and as listed, its risk, its history."""
-    only_administrators(request)
     return whole_tool(_tool(name, tool))
 
 
@@ -304,7 +302,7 @@ def change_server_tool(request: ApiRequest, name: str, tool: str, body: ToolChan
     409: it would run with less oversight (`confirmLowering`), or has changed since its `digest` was read. Only a
     person's session or a token of kind “approver” may let a tool do more or ask less.
     """
-    actor, row = only_administrators(request), _tool(name, tool)
+    actor, row = request.auth.actor, _tool(name, tool)
     if body.tool not in {None, row.name}:
         raise BadChange({"tool": "The address names another tool."})
     change = body.model_copy(update={"tool": row.name})

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Router
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from hitlchat.api.auth import ApiRequest, administrator
+from hitlchat.api.auth import ApiRequest, administrator, only_after
 from hitlchat.api.contract import Body, Shape, Text, examples, read
 from hitlchat.base.problems import Invalid
 from hitlchat.secrets.values import Value
@@ -24,7 +24,9 @@ from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
 
 router = Router(tags=["servers"], by_alias=True)
 exposure_router = Router(tags=["servers"], by_alias=True)
-only_administrators = partial(administrator, to="see and change upstream servers")
+only_administrators = only_after(partial(administrator, to="see and change upstream servers"))
+router.add_decorator(only_administrators)
+exposure_router.add_decorator(only_administrators)
 
 MOST_TOOLS_NAMED = 100
 MOST_NAMED = 20
@@ -233,7 +235,6 @@ def _shown(stored: Iterable[dict[str, Any]]) -> dict[str, Shown]:
 @router.get("", response=list[Server])
 def list_servers(request: ApiRequest) -> list[Server]:
     """Every upstream server, with what was last seen of it. What is secret of a connection is in no answer."""
-    only_administrators(request)
     return [server(row) for row in servers_out()]
 
 
@@ -244,7 +245,7 @@ def create_server(request: ApiRequest, body: NewServer) -> Server:
     For stdio 409 has the exact `commandLine` that would be started: send it back as `confirmedCommandLine`. Only a
     person's session or a token of kind “approver” may. 422 where the operator does not allow programs.
     """
-    actor = only_administrators(request)
+    actor = request.auth.actor
     draft = _checked(request, ServerDraft(**_fields(body, {})), body)
     row = servers.create(draft, actor, confirmed=body.confirmed_command_line)
     return _shape(row.pk)
@@ -252,7 +253,6 @@ def create_server(request: ApiRequest, body: NewServer) -> Server:
 
 @router.get("/{name}", response=Server)
 def read_server(request: ApiRequest, name: str) -> Server:
-    only_administrators(request)
     return server(get_object_or_404(servers_out(), name=name))
 
 
@@ -261,7 +261,7 @@ def change_server(request: ApiRequest, name: str, body: ServerChange) -> Server:
     """Change the fields that are given. Another connection withdraws what waits for an answer about the server's
     tools; if it leads elsewhere, they are withheld until a person accepts them again. 409 as for a new one.
     """
-    actor, row = only_administrators(request), named(name)
+    actor, row = request.auth.actor, named(name)
     before = draft_of(row)
     stored = {field: {each.name: each for each in getattr(before, field)} for field in ("headers", "env")}
     draft = _checked(request, replace(before, **_fields(body, stored)), body)
@@ -272,8 +272,7 @@ def change_server(request: ApiRequest, name: str, body: ServerChange) -> Server:
 @router.delete("/{name}", response={204: None})
 def delete_server(request: ApiRequest, name: str) -> None:
     """Remove the server with its tools; what waits is withdrawn. Calls and history stay on record."""
-    actor = only_administrators(request)
-    servers.delete(named(name).pk, actor)
+    servers.delete(named(name).pk, request.auth.actor)
 
 
 @router.post("/{name}/test", response=Tried)
@@ -281,7 +280,6 @@ def test_server(request: ApiRequest, name: str) -> Tried:
     """Connect once with a client of its own, read the list of tools, and disconnect; may take a minute. The live
     connection is not touched, and nothing of it is kept.
     """
-    only_administrators(request)
     trial = connections.attempt(named(name))
     listed = trial.listing.tools if trial.listing else ()
     return Tried.of(
@@ -296,7 +294,7 @@ def test_server(request: ApiRequest, name: str) -> Tried:
 @router.post("/{name}/reconnect", response={202: Server})
 def reconnect_server(request: ApiRequest, name: str) -> Server:
     """Close the connection and open a new one, in every process; `status` tells what comes of it."""
-    actor, row = only_administrators(request), named(name)
+    actor, row = request.auth.actor, named(name)
     servers.reconnect(row.pk, actor)
     return _shape(row.pk)
 
@@ -304,7 +302,6 @@ def reconnect_server(request: ApiRequest, name: str) -> Server:
 @exposure_router.get("", response=Exposure)
 def read_exposure(request: ApiRequest) -> models.Exposure:
     """Return which kinds of tools this installation offers, and up to which risk."""
-    only_administrators(request)
     return models.Exposure.current()
 
 
@@ -313,7 +310,7 @@ def change_exposure(request: ApiRequest, body: ExposureChange) -> models.Exposur
     """Change what is given, at once and everywhere. Only a person may raise the ceiling; where tools come back by that
     which do not ask every time, 409 names them until `confirmLowering` is true.
     """
-    actor, before = only_administrators(request), models.Exposure.current()
+    actor, before = request.auth.actor, models.Exposure.current()
     mode = before.mode if body.mode is None else body.mode
     ceiling = before.ceiling if body.risk_ceiling is None else body.risk_ceiling
     try:

@@ -7,14 +7,14 @@ from ninja import Router
 from ninja.errors import AuthorizationError
 from pydantic import Field
 
-from hitlchat.api.auth import ApiRequest, administrator
+from hitlchat.api.auth import ApiRequest, administrator, only_after
 from hitlchat.api.contract import Body, Shape, Text
 from hitlchat.gate import results
 from hitlchat.gate.models import Tool
 from hitlchat.gate.results import TextField
 
 router = Router(tags=["texts"], by_alias=True)
-_administrator = partial(administrator, to="see and change the texts for models")
+router.add_decorator(only_after(partial(administrator, to="see and change the texts for models")))
 
 
 class ModelText(Shape):
@@ -39,7 +39,6 @@ class TextChanges(Body):
 @router.get("/texts", response=list[ModelText])
 def read_texts(request: ApiRequest) -> list[TextField]:
     """Return those for all tools."""
-    _administrator(request)
     return results.fields(None)
 
 
@@ -55,19 +54,17 @@ def change_texts(request: ApiRequest, body: TextChanges) -> list[TextField]:
 @router.get("/tools/{name}/texts", response=list[ModelText])
 def read_tool_texts(request: ApiRequest, name: str) -> list[TextField]:
     """The tool's own, which count before those for all."""
-    _administrator(request)
     return results.fields(get_object_or_404(Tool, name=name))
 
 
 @router.put("/tools/{name}/texts", response=list[ModelText])
 def change_tool_texts(request: ApiRequest, name: str, body: TextChanges) -> list[TextField]:
     """Change the texts of one tool, as those of all tools."""
-    _administrator(request)
     return _change(request, get_object_or_404(Tool, name=name), body)
 
 
 def _change(request: ApiRequest, tool: Tool | None, body: TextChanges) -> list[TextField]:
-    actor = _administrator(request)
+    actor = request.auth.actor
     if not actor.is_person:
         raise AuthorizationError(message="Only a person may change these texts: sign in, or use an approver token.")
     results.save(tool, body.given("confirm_lowering"), actor, confirmed=body.confirm_lowering)

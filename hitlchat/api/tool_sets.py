@@ -49,7 +49,7 @@ _administrator = partial(administrator, to="change tool sets")
 
 
 @router.get("", response=list[ToolSet])
-def list_tool_sets(request: ApiRequest) -> list[ToolSet]:  # noqa: ARG001 - as every operation
+def list_tool_sets(request: ApiRequest) -> list[ToolSet]:
     """The tool sets that conversations may choose."""
     return [_shape(row) for row in tool_sets.standing()]
 
@@ -62,7 +62,7 @@ def create_tool_set(request: ApiRequest, body: NewToolSet) -> ToolSet:
 
 
 @router.get("/{name}", response=ToolSet)
-def read_tool_set(request: ApiRequest, name: str) -> ToolSet:  # noqa: ARG001 - as every operation
+def read_tool_set(request: ApiRequest, name: str) -> ToolSet:
     return _shape(_named(name))
 
 
