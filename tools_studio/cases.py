@@ -248,7 +248,6 @@ def of(row: TestCase) -> Case:
 
 
 def rows(tool: Tool) -> QuerySet[TestCase]:
-    """The tool's test cases, each with its last call."""
     return TestCase.objects.filter(script_id=tool.pk).select_related("last_call__approval")
 
 

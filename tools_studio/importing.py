@@ -169,21 +169,17 @@ def carry_out(
         for step in sorted(made.steps, key=lambda step: step.name):
             try:
                 if step.writes:
-                    _write(step, actor, confirmed=confirmed)
+                    if step.action == "replace":
+                        assert step.present is not None
+                        tool = authoring.change(step.present, step.draft, actor, confirmed=confirmed)
+                        if tool.published and not step.same_definition:
+                            authoring.unpublish(tool, actor)
+                    else:
+                        tool = authoring.create(step.draft, actor, confirmed=confirmed)
+                    cases.put(tool, step.entry.cases or ())
             except AuthoringError as error:
                 raise BadFile(at_fields(step.entry.place, error)) from error
     return made
-
-
-def _write(step: Step, actor: Actor, *, confirmed: bool) -> None:
-    if step.action == "replace":
-        assert step.present is not None
-        tool = authoring.change(step.present, step.draft, actor, confirmed=confirmed)
-        if tool.published and not step.same_definition:
-            authoring.unpublish(tool, actor)
-    else:
-        tool = authoring.create(step.draft, actor, confirmed=confirmed)
-    cases.put(tool, step.entry.cases or ())
 
 
 def _step(entry: Entry, present: Tool | None, on_conflict: Conflict, used: Collection[str]) -> Step:

@@ -233,8 +233,7 @@ def draft_of(tool: Tool) -> Draft:
 class Unreadable(Conflict):
     """The JSON was not made by this version of hitlchat, nor in its form."""
 
-    def __init__(self) -> None:
-        super().__init__("It is stored in a form that this version of hitlchat does not understand.")
+    sentence = gettext_noop("It is stored in a form that this version of hitlchat does not understand.")
 
 
 def as_json(draft: Draft) -> dict[str, Any]:

@@ -65,10 +65,7 @@ class BadAgent(Invalid):
 class OnlyAuthors(Forbidden):
     """Whoever sets up agents may write tools, and is a person."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            gettext_noop("Only people who may write tools can set up agents: sign in, or use an approver token.")
-        )
+    sentence = gettext_noop("Only people who may write tools can set up agents: sign in, or use an approver token.")
 
 
 @dataclass(frozen=True)

@@ -264,7 +264,16 @@ class Reading:
 
     def answer(self) -> Answer:
         """ModelTrouble: it is not whole, or says nothing."""
-        text, calls = storable("".join(self._text) + self._half), _named(self._all())
+        # Each with an id of its own in this answer, since its result is matched by it.
+        seen: set[str] = set()
+        calls = []
+        for each in self._all():
+            call_id = storable(each.id)
+            if not 0 < len(call_id) <= LONGEST_ID or call_id in seen or call_id == OLD:
+                call_id = "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH))
+            seen.add(call_id)
+            calls.append(ModelCall(call_id, storable(each.name), each.whole, each.extra))
+        text = storable("".join(self._text) + self._half)
         is_readable = all(object_in(call.arguments or "{}") is not None for call in calls)
         reason = self._reason or (NO_WORD if self._is_over and is_readable else "")
         if not reason:
@@ -350,19 +359,6 @@ def _thinking(delta: dict[str, Any]) -> dict[str, str]:
     thoughts = [part.get("thinking") or "" for part in parts]
     texts = [each if isinstance(each, str) else "".join(one.get("text") or "" for one in each) for each in thoughts]
     return {REASONING[0]: "".join(texts)} if any(texts) else {}
-
-
-def _named(found: list[Pieces]) -> list[ModelCall]:
-    """Return the calls, each with an id of its own in this answer, since its result is matched by it."""
-    seen: set[str] = set()
-    calls = []
-    for each in found:
-        call_id = storable(each.id)
-        if not 0 < len(call_id) <= LONGEST_ID or call_id in seen or call_id == OLD:
-            call_id = "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH))
-        seen.add(call_id)
-        calls.append(ModelCall(call_id, storable(each.name), each.whole, each.extra))
-    return calls
 
 
 def _reason(given: Any) -> str:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import transcript
+from hitlchat.agent import transcript, writing
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import Conversation, Message, Role, Run
 from hitlchat.agent.runs import Claim, begin, first_words, holding, leave_out_images, retitle
@@ -25,8 +25,7 @@ AT_ONCE: Final = 10_000
 class NoSuchVersion(NotFound):
     """The run is not one of this conversation."""
 
-    def __init__(self) -> None:
-        super().__init__(gettext_noop("This version is gone. Reload the page."))
+    sentence = gettext_noop("This version is gone. Reload the page.")
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,7 @@ def switch(conversation_id: UUID, run_id: UUID) -> None:
         _show(held, at)
         Conversation.objects.filter(pk=held.pk).update(tip=at)
         retitle(held, titled)
+    writing.tell_soon(conversation_id, "resync")
 
 
 def versions(messages: Iterable[Message]) -> dict[UUID, Versions]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import request, runs, transcript, usage
+from hitlchat.agent import request, runs, transcript, usage, writing
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
 from hitlchat.agent.models import Conversation, Message, Role, Run
@@ -39,8 +39,7 @@ INSTRUCTIONS: Final = (
 class NoSuchSummary(NotFound):
     """The message is no summary of this conversation."""
 
-    def __init__(self) -> None:
-        super().__init__(gettext_noop("There is no such summary. Reload the page."))
+    sentence = gettext_noop("There is no such summary. Reload the page.")
 
 
 @dataclass(frozen=True)
@@ -116,6 +115,7 @@ def undo(conversation_id: UUID, message_id: UUID, *, undone: bool = True) -> Non
         rows = Message.objects.filter(conversation=held, pk=message_id, role=Role.SUMMARY)
         if rows.update(undone=undone) != 1:
             raise NoSuchSummary
+    writing.tell_soon(conversation_id, "resync")
 
 
 def _plan(run: Run, where: Endpoint, limit: int) -> Plan | None:

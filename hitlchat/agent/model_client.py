@@ -89,19 +89,16 @@ class _Counted(httpx2.AsyncByteStream):
                 if self._is_error and self._all + len(piece) > LARGEST_ERROR:
                     return
                 self._count(piece)
-                yield self._as_stream(piece)
+                # Some servers do not stream however they are asked: their one object becomes one event, on one line.
+                begins = b""
+                if self._is_whole is None and piece.strip():
+                    self._is_whole = piece.lstrip().startswith((b"{", b"[")) and not self._as_it_is
+                    begins = b"data: " if self._is_whole else b""
+                # Within the texts of JSON there are no line breaks.
+                yield begins + (piece.translate(None, b"\r\n") if self._is_whole else piece)
                 await asyncio.sleep(0)
         if self._is_whole:
             yield _ENDS[0]
-
-    def _as_stream(self, piece: bytes) -> bytes:
-        """Some servers do not stream however they are asked: their one object becomes one event, on one line."""
-        begins = b""
-        if self._is_whole is None and piece.strip():
-            self._is_whole = piece.lstrip().startswith((b"{", b"[")) and not self._as_it_is
-            begins = b"data: " if self._is_whole else b""
-        # Within the texts of JSON there are no line breaks.
-        return begins + (piece.translate(None, b"\r\n") if self._is_whole else piece)
 
     def _count(self, piece: bytes) -> None:
         self._all += len(piece)
@@ -142,7 +139,6 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """Return one model at one server."""
         return f"{self.model} at {self.shown_url}"
 
     @property

@@ -115,8 +115,14 @@ class ToolSet(models.Model):
 
 
 def _within(name: str, least: int, most: int) -> Q:
-    """Return the condition that the column is null, or a number within these."""
     return Q(**{f"{name}__isnull": True}) | Q(**{f"{name}__range": (least, most)})
+
+
+def _limits(of: str) -> list[models.BaseConstraint]:
+    bounds = {"temperature": (0, 2), "max_tokens": (1, 1_000_000), "max_turns": (1, 100)}
+    return [
+        models.CheckConstraint(condition=_within(name, *most), name=f"{of}_{name}") for name, most in bounds.items()
+    ]
 
 
 class AgentTool(models.Model):
@@ -197,9 +203,7 @@ class Conversation(models.Model):
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="conversation_deleted"),
         ]
         constraints = [
-            models.CheckConstraint(condition=_within("temperature", 0, 2), name="conversation_temperature"),
-            models.CheckConstraint(condition=_within("max_tokens", 1, 1_000_000), name="conversation_max_tokens"),
-            models.CheckConstraint(condition=_within("max_turns", 1, 100), name="conversation_max_turns"),
+            *_limits("conversation"),
             models.CheckConstraint(
                 condition=Q(tools__isnull=True) | Q(tool_set=None), name="conversation_tools_one_way"
             ),
@@ -223,11 +227,7 @@ class OwnDefaults(models.Model):
     tool_set = models.ForeignKey(ToolSet, null=True, on_delete=models.PROTECT, related_name="+")
 
     class Meta:
-        constraints = [
-            models.CheckConstraint(condition=_within("temperature", 0, 2), name="default_temperature"),
-            models.CheckConstraint(condition=_within("max_tokens", 1, 1_000_000), name="default_max_tokens"),
-            models.CheckConstraint(condition=_within("max_turns", 1, 100), name="default_max_turns"),
-        ]
+        constraints = _limits("default")
 
     def __str__(self) -> str:
         return f"what conversations of {self.person_id} begin with"
@@ -262,9 +262,7 @@ class Preset(models.Model):
         ordering = ["name"]
         constraints = [
             models.UniqueConstraint(Lower("name"), name="one_preset_of_a_name"),
-            models.CheckConstraint(condition=_within("temperature", 0, 2), name="preset_temperature"),
-            models.CheckConstraint(condition=_within("max_tokens", 1, 1_000_000), name="preset_max_tokens"),
-            models.CheckConstraint(condition=_within("max_turns", 1, 100), name="preset_max_turns"),
+            *_limits("preset"),
         ]
 
     def __str__(self) -> str:

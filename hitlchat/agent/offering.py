@@ -119,7 +119,13 @@ def _picked(tools: list[Tool], conversation_id: UUID, most: int) -> list[Tool]:
     lately = [str(each["name"]) for result in results if result for each in result["tools"]]
     called = calls.order_by().values("tool_name").annotate(last=Max("created_at")).order_by("-last")
     lately += called.values_list("tool_name", flat=True)[: settings.MODEL_TOOLS]
-    scores = _scores(tools, _wanted(conversation_id))
+    rows = Message.objects.shown().filter(conversation_id=conversation_id, role__in=[Role.USER, Role.ASSISTANT])
+    # The words of the last messages, with what each counts for.
+    found: dict[str, int] = {}
+    for role, content in rows.order_by("-seq").values_list("role", "content")[:MESSAGES]:
+        for word in _words(content[:CHARACTERS]):
+            found[word] = max(found.get(word, 0), PERSON if role == Role.USER else 1)
+    scores = _scores(tools, found)
     by_name = {tool.name: tool for tool in tools}
     # Some room is always left for what is said now.
     recent = [name for name in dict.fromkeys(lately) if name in by_name][: most - most // 3]
@@ -137,16 +143,6 @@ def _search(call: ToolCall) -> ToolResult:
     best = sorted((tool for tool in tools if scores[tool.name] > 0), key=lambda tool: (-scores[tool.name], tool.name))
     found = [{"name": tool.name, "description": tool.description[:DESCRIBED]} for tool in best[:FOUND]]
     return ToolResult(value={"tools": found, "of": len(tools)})
-
-
-def _wanted(conversation_id: UUID) -> dict[str, int]:
-    """The words of the last messages, with what each counts for."""
-    rows = Message.objects.shown().filter(conversation_id=conversation_id, role__in=[Role.USER, Role.ASSISTANT])
-    found: dict[str, int] = {}
-    for role, content in rows.order_by("-seq").values_list("role", "content")[:MESSAGES]:
-        for word in _words(content[:CHARACTERS]):
-            found[word] = max(found.get(word, 0), PERSON if role == Role.USER else 1)
-    return found
 
 
 def _words(text: str) -> set[str]:

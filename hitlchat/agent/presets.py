@@ -36,8 +36,7 @@ class NoSuchPreset(Invalid):
 
     field = "preset"
 
-    def __init__(self) -> None:
-        super().__init__(gettext_noop("There is no published preset of this name."))
+    sentence = gettext_noop("There is no published preset of this name.")
 
 
 @dataclass(frozen=True)

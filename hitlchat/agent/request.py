@@ -309,7 +309,6 @@ class _Opening:
         return True
 
     def _without_temperature(self, error: "APIStatusError", words: str) -> bool:
-        """Leave out the temperature, if that is what the server refuses."""
         refused = error.status_code in (400, 422) and TEMPERATURE in words
         if not refused or not has_temperature(self._body):
             return False

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from hitlchat.agent import branches, compaction, runs, titles, transcript, writing
+from hitlchat.agent import branches, runs, titles, transcript, writing
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Attachment, Conversation, Message, QueuedMessage, RunStatus
@@ -24,6 +24,7 @@ from hitlchat.base import database, tracing
 from hitlchat.base.background import Worker, background
 from hitlchat.base.database import in_db
 from hitlchat.base.problems import Conflict
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import perform
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import delegation
@@ -36,7 +37,7 @@ LATE_COMMIT = timedelta(minutes=2)
 ANSWERED = frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
 ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
 # Messages that wait in one conversation.
-MOST_QUEUED: Final = 20
+MOST: Final = 20
 
 _driving: dict[Claim, asyncio.Task[Any]] = {}
 
@@ -44,10 +45,7 @@ _driving: dict[Claim, asyncio.Task[Any]] = {}
 class QueueFull(Conflict):
     """A message too many: so many wait already that nobody could mean one more."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            f"{MOST_QUEUED} messages are already queued. Take one back, or wait until the next one is sent."
-        )
+    sentence = translatable(f"{MOST} messages are already queued. Take one back, or wait until the next one is sent.")
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def queue(conversation: Conversation, content: str, attached: Sequence[UUID] = (
 def enqueue(conversation_id: UUID, content: str, attached: Sequence[UUID] = ()) -> QueuedMessage:
     """Keep a message until the run is done. Raises: QueueFull, Gone, BadAttachments."""
     with runs.holding(conversation_id) as held:
-        if held.queued.count() >= MOST_QUEUED:
+        if held.queued.count() >= MOST:
             raise QueueFull
         rows = keeping.claim(held, attached)
         message = held.queued.create(content=content)
@@ -166,18 +164,6 @@ def instead(
     start(claim)
     writing.tell_soon(conversation.pk, "resync")
     return claim.run_id
-
-
-def switch(conversation: Conversation, run_id: UUID) -> None:
-    """Show the branch of that run. Raises: RunActive, NoSuchVersion, Gone."""
-    branches.switch(conversation.pk, run_id)
-    writing.tell_soon(conversation.pk, "resync")
-
-
-def undo_summary(conversation: Conversation, message_id: UUID, *, undone: bool = True) -> None:
-    """Send what a summary stands for whole again; not `undone`: the summary. Raises: RunActive, NoSuchSummary, Gone."""
-    compaction.undo(conversation.pk, message_id, undone=undone)
-    writing.tell_soon(conversation.pk, "resync")
 
 
 def stop(run_id: UUID, conversation_id: UUID, actor: Actor, *, why: str = runs.BY_THE_PERSON) -> bool:

@@ -44,10 +44,7 @@ class KeyReused(Invalid):
 
     field = "Idempotency-Key"
 
-    def __init__(self) -> None:
-        super().__init__(
-            gettext_noop("This key was sent with another message within the last 24 hours: use a new one.")
-        )
+    sentence = gettext_noop("This key was sent with another message within the last 24 hours: use a new one.")
 
 
 class SaidBefore(Exception):
@@ -62,29 +59,25 @@ class SaidBefore(Exception):
 class RunActive(Conflict):
     """A run of this conversation still goes on; the new message has to wait."""
 
-    def __init__(self) -> None:
-        super().__init__(gettext_noop("The assistant is still working on the last message."))
+    sentence = gettext_noop("The assistant is still working on the last message.")
 
 
 class NothingToRetry(Conflict):
     """The last run did what it was to do."""
 
-    def __init__(self) -> None:
-        super().__init__(gettext_noop("There is nothing to try again: the last answer is complete."))
+    sentence = gettext_noop("There is nothing to try again: the last answer is complete.")
 
 
 class Gone(NotFound):
     """The conversation was deleted."""
 
-    def __init__(self) -> None:
-        super().__init__(gettext_noop("This conversation was deleted."))
+    sentence = gettext_noop("This conversation was deleted.")
 
 
 class AgentsOwn(Conflict):
     """Nobody but whoever called the agent says anything in its conversation."""
 
-    def __init__(self) -> None:
-        super().__init__(gettext_noop("An agent works here for another conversation: write there."))
+    sentence = gettext_noop("An agent works here for another conversation: write there.")
 
 
 class LostClaim(Exception):

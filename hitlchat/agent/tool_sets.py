@@ -97,6 +97,10 @@ _subject = Subject[ToolSet](
 )
 
 
+# Has new conversations begin with this set; None: with all tools.
+begin_with = _subject.begin_with
+
+
 def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ToolSet:
     """Add a set; on record. `begins`: new conversations begin with it.
 
@@ -118,11 +122,6 @@ def change(set_id: UUID, draft: Draft, actor: Actor) -> ToolSet:
     row = _subject.change(set_id, partial(_columns, draft), actor)
     _withdraw_rest(row, actor)
     return row
-
-
-def begin_with(set_id: UUID | None, actor: Actor) -> None:
-    """Have new conversations begin with this set; None: with all tools. On record. Raises: OnlyPeople, NotFound."""
-    _subject.begin_with(set_id, actor)
 
 
 def remove(set_id: UUID, actor: Actor) -> None:

@@ -231,7 +231,9 @@ def acceptable(messages: Iterable[tuple[str, str]]) -> list[str]:
     for role, wire in _paired(messages):
         speaker = Role.USER if role in (Role.NOTICE, Role.SUMMARY) else role
         if speaker == before == Role.USER:
-            found[-1] = _joined(found[-1], wire)
+            both = (canonical.loads(each)["content"] for each in (found[-1], wire))
+            parts = [[{"type": "text", "text": each}] if isinstance(each, str) else each for each in both]
+            found[-1] = canonical.pretty({"role": "user", "content": reading.flat(parts[0] + parts[1])})
             continue
         if speaker == Role.USER and before == Role.TOOL:
             found.append(NO_ANSWER)
@@ -255,12 +257,6 @@ def _wires_of(calls: QuerySet[ToolCall]) -> list[str]:
     found = calls.select_related("approval").prefetch_related("approval__decisions")
     # One that a person ran again has a second row; the model is told of the last.
     return [_tool_wire(call) for call in {call.position: call for call in found}.values()]
-
-
-def _joined(first: str, second: str) -> str:
-    both = (canonical.loads(each)["content"] for each in (first, second))
-    parts = [[{"type": "text", "text": each}] if isinstance(each, str) else each for each in both]
-    return canonical.pretty({"role": "user", "content": reading.flat(parts[0] + parts[1])})
 
 
 def _tool_wire(call: ToolCall) -> str:

@@ -62,7 +62,7 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
         # Locked: of two tabs that ask for it, one gets it; and nobody marks it meanwhile.
         if not list(ToolCall.objects.select_for_update().filter(pk=old.pk, status=Status.UNKNOWN)):
             raise NotAgain(gettext_noop("The outcome is known by now."))
-        if _is_again(old):
+        if AuditEvent.objects.filter(call=old, name=RUN_AGAIN).exists():
             raise NotAgain(gettext_noop("It was already submitted again; the new call is below."))
         call = admit(prepared)
         if call.reason in queue.REASONS:
@@ -72,11 +72,3 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
     if call.conversation_id:
         writing.tell_soon(call.conversation_id, "resync")
     return call
-
-
-def _is_again(old: ToolCall) -> bool:
-    """Return whether this is the call run again, also by its place in the turn: older records have nothing else."""
-    if AuditEvent.objects.filter(call=old, name=RUN_AGAIN).exists():
-        return True
-    same = ToolCall.objects.filter(turn_id=old.turn_id, model_call_id=old.model_call_id).exclude(pk=old.pk)
-    return old.turn_id is not None and same.exists()

@@ -16,7 +16,19 @@ from ninja.errors import ValidationError
 from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel, Field, StringConstraints, ValidationInfo, field_validator
 
-from hitlchat.agent import branches, conversations, export, limits, presets, routes, runner, search, tool_sets, usage
+from hitlchat.agent import (
+    branches,
+    compaction,
+    conversations,
+    export,
+    limits,
+    presets,
+    routes,
+    runner,
+    search,
+    tool_sets,
+    usage,
+)
 from hitlchat.agent import models as agent
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import LONGEST_MESSAGE
@@ -396,7 +408,7 @@ def show_version(request: ApiRequest, conversation_id: UUID, message_id: UUID) -
     People see that version, and the model reads it, until another one is shown.
     """
     found = _one(request, conversation_id)
-    runner.switch(found, _run_of(found, message_id))
+    branches.switch(found.pk, _run_of(found, message_id))
     return messages(found, MessagePage(before=None))
 
 
@@ -414,7 +426,7 @@ def redo_summary(request: ApiRequest, conversation_id: UUID, message_id: UUID) -
 
 def _undo(request: ApiRequest, conversation_id: UUID, message_id: UUID, *, undone: bool) -> Messages:
     found = _one(request, conversation_id)
-    runner.undo_summary(found, message_id, undone=undone)
+    compaction.undo(found.pk, message_id, undone=undone)
     return messages(found, MessagePage(before=None))
 
 

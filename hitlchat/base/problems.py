@@ -8,12 +8,16 @@ from django.http import Http404
 
 
 class Problem(Exception):
-    """One sentence for the caller. `status`: that of HTTP (RFC 9110); the API answers with it, and with the `code`, a
-    word for programs, where there is one.
+    """One sentence for the caller, that of the class unless given. `status`: that of HTTP (RFC 9110); the API answers
+    with it, and with the `code`, a word for programs, where there is one.
     """
 
     status: int = 409
     code: ClassVar[str] = ""
+    sentence: ClassVar[str] = ""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(sentence or self.sentence)
 
 
 class NotFound(Problem, LookupError, Http404):
@@ -43,6 +47,7 @@ class Invalid(Problem, ValueError):
     field: ClassVar[str] = ""
     within: ClassVar[str] = ""
 
-    def __init__(self, errors: Mapping[str, str] | str) -> None:
+    def __init__(self, errors: Mapping[str, str] | str | None = None) -> None:
+        errors = self.sentence if errors is None else errors
         self.errors = {self.field: errors} if isinstance(errors, str) else dict(errors)
         super().__init__(" ".join(self.errors.values()))

@@ -22,7 +22,7 @@ from pydantic import (
 
 from hitlchat.accounts import sign_in
 from hitlchat.accounts.sign_in import signed_in_user
-from hitlchat.agent import conversations, runner, unknown, writing
+from hitlchat.agent import branches, compaction, conversations, runner, unknown, writing
 from hitlchat.agent.attachments.keeping import BadAttachments
 from hitlchat.agent.models import ACTIVE, LONGEST_MESSAGE, Conversation, Run
 from hitlchat.agent.runner import QueueFull
@@ -199,7 +199,7 @@ class Switch(BetweenRuns):
     run: UUID
 
     def change(self, conversation: Conversation) -> None:
-        runner.switch(conversation, self.run)
+        branches.switch(conversation.pk, self.run)
 
 
 class Undo(BetweenRuns):
@@ -209,7 +209,7 @@ class Undo(BetweenRuns):
     message: UUID
 
     def change(self, conversation: Conversation) -> None:
-        runner.undo_summary(conversation, self.message, undone=self.type == "undo-summary")
+        compaction.undo(conversation.pk, self.message, undone=self.type == "undo-summary")
 
 
 class Decide(Command):

@@ -158,7 +158,7 @@ def show_call(request: HttpRequest, conversation_id: UUID, call_id: UUID) -> Htt
     where = branches.hidden(shown.pk, found.turn_id) if found and found.turn_id else None
     try:
         if where is not None:
-            runner.switch(shown, where.run_id)
+            branches.switch(shown.pk, where.run_id)
     except (runs.RunActive, branches.NoSuchVersion, runs.Gone) as error:
         notes.error(request, _("Not shown. {why}").format(why=error))
     return redirect(f"{resolve_url('conversation', shown.pk)}?{urlencode({'call': call_id})}#call-{call_id}")

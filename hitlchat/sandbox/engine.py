@@ -152,7 +152,11 @@ class HostCalls:
             return _error("ValueError", str(unfit))
         except Exception as error:
             if type(error) in TELLABLE:
-                return _error(type(error).__name__, _words(error))
+                # str() of a KeyError would put quotes around its message
+                return _error(
+                    type(error).__name__,
+                    error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else str(error),
+                )
             logger.exception("the host function %r failed", name)
         else:
             return {"value": value}
@@ -165,11 +169,6 @@ async def _check_answer(value: object, what: str) -> None:
         check_inwards(value, Meter(what, SMALL_BYTES))
     except TooLarge:
         await asyncio.to_thread(check_inwards, value, Meter(what, HOST_RESULT_BYTES))
-
-
-def _words(error: Exception) -> str:
-    # str() of a KeyError would put quotes around its message
-    return error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else str(error)
 
 
 def _error(kind: str, message: str) -> Answer:

@@ -113,7 +113,14 @@ def warnings(source: str) -> list[Problem]:
 def fault_from(error: MontyError, limits: Limits, known: Collection[str], refusals: Collection[str]) -> Fault:
     """The fault for `error`; `refusals` are the denials that the driver has given in this run."""
     if isinstance(error, MontyCrashedError):
-        return _crash(error, limits)
+        if error.timed_out:
+            return Fault("limit", over_cpu(limits))
+        if error.exit_status == -signal.SIGABRT:  # how it ends where the kernel gives it no more
+            return Fault("limit", over_memory(limits))
+        logger.warning("a sandbox worker ended in the middle of a run: %s", error)
+        return Fault(
+            "crash", "the process that ran the tool ended unexpectedly; the tool may have done part of its work"
+        )
     if isinstance(error, MontySyntaxError):
         return Fault("syntax", cut(error.display("msg")), _line(_author(error.traceback())))
     if isinstance(error, MontyRuntimeError):
@@ -125,15 +132,6 @@ def fault_from(error: MontyError, limits: Limits, known: Collection[str], refusa
 def cut(text: str) -> str:
     """`text` on a length that a page can show."""
     return text if len(text) <= MESSAGE_CHARS else f"{text[:MESSAGE_CHARS]}… ({len(text) - MESSAGE_CHARS} more)"
-
-
-def _crash(error: MontyCrashedError, limits: Limits) -> Fault:
-    if error.timed_out:
-        return Fault("limit", over_cpu(limits))
-    if error.exit_status == -signal.SIGABRT:  # how it ends where the kernel gives it no more
-        return Fault("limit", over_memory(limits))
-    logger.warning("a sandbox worker ended in the middle of a run: %s", error)
-    return Fault("crash", "the process that ran the tool ended unexpectedly; the tool may have done part of its work")
 
 
 def _runtime(error: MontyRuntimeError, limits: Limits, known: Collection[str], refusals: Collection[str]) -> Fault:

@@ -76,7 +76,6 @@ def missing_name(error: str) -> str | None:
 
 
 def undefined_name(error: str) -> str | None:
-    """The name that a NameError is about."""
     found = _UNDEFINED.search(error)
     return found[1] if found else None
 

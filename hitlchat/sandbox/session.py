@@ -113,7 +113,13 @@ class Driver:
         if isinstance(snapshot, AsyncNameLookupSnapshot):
             return await snapshot.resume()  # stays undefined
         if isinstance(snapshot, AsyncFutureSnapshot):
-            return await snapshot.resume(await self._settled(snapshot.pending_call_ids))
+            tasks = {self._pending[call_id]: call_id for call_id in snapshot.pending_call_ids}
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            answers: dict[int, ExternalSettledResult] = {}
+            for task in done:
+                del self._pending[tasks[task]]
+                answers[tasks[task]] = task.result()
+            return await snapshot.resume(answers)
         name = str(snapshot.function_name)
         if not snapshot.is_os_function:
             return await self._called(snapshot, name)
@@ -196,16 +202,6 @@ class Driver:
         await self.questions.sleep(seconds)
         return {"return_value": None}
 
-    async def _settled(self, call_ids: list[int]) -> dict[int, ExternalSettledResult]:
-        """The answers that are there, at least one."""
-        tasks = {self._pending[call_id]: call_id for call_id in call_ids}
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        answers: dict[int, ExternalSettledResult] = {}
-        for task in done:
-            del self._pending[tasks[task]]
-            answers[tasks[task]] = task.result()
-        return answers
-
     def _line(self, snapshot: AsyncFunctionSnapshot) -> int | None:
         if snapshot.position.filename != SOURCE:
             return None
@@ -233,7 +229,6 @@ class Watch:
         resource.prlimit(self.pid, resource.RLIMIT_DATA, (bound, resource.RLIM_INFINITY))
 
     def look(self) -> None:
-        """End the worker if it is over a limit."""
         if self._cpu() - self._cpu_before > self.limits.cpu_seconds:
             self.fault = Fault("limit", over_cpu(self.limits))
         elif self._memory()[0] > self._most:
@@ -361,12 +356,7 @@ async def _call(driver: Driver, session: AsyncMontySession, entry: str, argument
         raise Stopped(Fault("limit", str(large))) from None
     except Unfit as unfit:
         raise Stopped(Fault("error", str(unfit))) from None
-    await _refuse_printed_forms(driver, session, raw)
-    return result
-
-
-async def _refuse_printed_forms(driver: Driver, session: AsyncMontySession, raw: object) -> None:
-    """End the run if a text in the result is only how the interpreter prints something that is no text."""
+    # A text in the result may be only how the interpreter prints something that is no text.
     for paths in _batches(suspects(raw)):
         tests = ", ".join(f"isinstance({RESULT}{path}, str)" for path in paths)
         answers = (await driver.feed(session, f"[{tests}]")).output
@@ -374,6 +364,7 @@ async def _refuse_printed_forms(driver: Driver, session: AsyncMontySession, raw:
             if is_text is not True:
                 where = f"the result at {cut(path)}" if path else "the result"
                 raise Stopped(Fault("error", f"{where}: JSON cannot hold this value"))
+    return result
 
 
 def _batches(paths: Iterator[str]) -> Iterator[list[str]]:

@@ -56,7 +56,6 @@ class Status:
 
     @property
     def is_partly_jailed(self) -> bool:
-        """Return whether at least one wall of the kernel is up."""
         return any(wall.is_up for wall in self.walls[1:])
 
     @property

@@ -62,7 +62,7 @@ async def test_an_edited_message_takes_the_place_of_what_came_after_it_and_both_
     assert [each["content"] for each in scripted_model.requests[-1]["messages"][1:]] == ["Else"]
     assert await in_database(version)(talk.conversation, "First") == (1, 2)
     assert await in_database(version)(talk.conversation, "Else") == (2, 2)
-    await in_database(runner.switch)(talk.conversation, first.pk)
+    await in_database(branches.switch)(talk.conversation.pk, first.pk)
     assert await in_database(shown)(talk.conversation) == ["First", "One.", "Second", "Two."]
 
 
@@ -76,7 +76,7 @@ async def test_an_answer_that_is_asked_for_again_leaves_the_one_before_as_a_vers
     assert await in_database(shown)(talk.conversation) == ["First", "One.", "Second", "Two, better."]
     assert again.parent_id == second.parent_id
 
-    await in_database(runner.switch)(talk.conversation, second.pk)
+    await in_database(branches.switch)(talk.conversation.pk, second.pk)
     await talk.ask("Third")
     sent = [each["content"] for each in scripted_model.requests[-1]["messages"][1:]]
     assert sent == ["First", "One.", "Second", "Two.", "Third"]
@@ -91,9 +91,9 @@ async def test_a_switch_goes_to_the_end_that_the_branch_was_last_gone_on_with(
     deep = await talk.ask("Deep")
     deeper = await turned(talk, deep.pk, "Deeper")
     other = await turned(talk, first.pk, "Other")
-    await in_database(runner.switch)(talk.conversation, first.pk)
+    await in_database(branches.switch)(talk.conversation.pk, first.pk)
     assert (await in_database(shown)(talk.conversation))[::2] == ["First", "Deeper"]
-    await in_database(runner.switch)(talk.conversation, deep.pk)
+    await in_database(branches.switch)(talk.conversation.pk, deep.pk)
     assert (await in_database(shown)(talk.conversation))[::2] == ["First", "Deep"]
     assert {deep.parent_id, deeper.parent_id} == {first.pk}
     assert other.parent_id is None
@@ -121,7 +121,7 @@ async def test_while_a_call_waits_nothing_turns_elsewhere(talk: Talk, scripted_m
         with pytest.raises(RunActive):
             await in_database(runner.instead)(talk.conversation, first.pk, content)
     with pytest.raises(RunActive):
-        await in_database(runner.switch)(talk.conversation, first.pk)
+        await in_database(branches.switch)(talk.conversation.pk, first.pk)
     assert (await in_database(shown)(talk.conversation))[:3] == ["First", "One.", "Send it."]
     assert await Run.objects.filter(conversation=talk.conversation).acount() == 2
     await in_database(runner.stop)(second.pk, talk.conversation.pk, signed_in(talk.owner))
@@ -165,14 +165,14 @@ async def test_what_is_not_in_the_conversation_is_no_version_of_it(talk: Talk, s
     scripted_model.enqueue(text("One."))
     run = await talk.ask("First")
     elsewhere = await Conversation.objects.acreate(owner=talk.owner)
-    for turn in (runner.switch, lambda chat, run_id: runner.instead(chat, run_id, "Mine")):
+    for turn in (branches.switch, lambda pk, run_id: branches.instead(pk, run_id, "Mine")):
         with pytest.raises(NoSuchVersion):
-            await in_database(turn)(elsewhere, run.pk)
+            await in_database(turn)(elsewhere.pk, run.pk)
     assert await elsewhere.messages.acount() == 0
     await in_database(conversations.delete)(talk.conversation, signed_in(talk.owner))
-    for turn in (runner.switch, lambda chat, run_id: runner.instead(chat, run_id, "Mine")):
+    for turn in (branches.switch, lambda pk, run_id: branches.instead(pk, run_id, "Mine")):
         with pytest.raises(Gone):
-            await in_database(turn)(talk.conversation, run.pk)
+            await in_database(turn)(talk.conversation.pk, run.pk)
     await in_database(conversations.purge)()
 
 
@@ -201,7 +201,7 @@ async def test_a_run_that_begins_while_another_tab_switches_stays_on_one_branch(
     other = await turned(talk, first.pk, "Other")
     for run in (first, other):
         await asyncio.gather(
-            in_database(runner.switch)(talk.conversation, run.pk),
+            in_database(branches.switch)(talk.conversation.pk, run.pk),
             in_database(runner.say)(talk.conversation, "And?"),
             return_exceptions=True,
         )

@@ -117,14 +117,14 @@ async def test_undone_the_messages_are_sent_whole_again_and_nothing_is_summed_up
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
     found = await summed_up(talk, scripted_model)
-    await in_database(runner.undo_summary)(talk.conversation, found.pk)
+    await in_database(compaction.undo)(talk.conversation.pk, found.pk)
     scripted_model.enqueue(TOO_LONG)
     run = await talk.ask("And now?")
     assert run.status == RunStatus.FAILED
     assert "longer than the model can read" in run.error
     assert SUMMARY not in read(scripted_model.requests[-1])
     assert "I like tea." in read(scripted_model.requests[-1])
-    await in_database(runner.undo_summary)(talk.conversation, found.pk, undone=False)
+    await in_database(compaction.undo)(talk.conversation.pk, found.pk, undone=False)
     scripted_model.enqueue(text("Tea."))
     await in_database(runner.retry)(talk.conversation)
     assert (await talk.over()).status == RunStatus.DONE
@@ -139,11 +139,11 @@ async def test_a_summary_is_not_undone_while_the_assistant_works(talk: Talk, scr
     await talk.say("More")
     await gate.arrival()
     with pytest.raises(RunActive):
-        await in_database(runner.undo_summary)(talk.conversation, found.pk)
+        await in_database(compaction.undo)(talk.conversation.pk, found.pk)
     gate.open()
     await talk.over()
     with pytest.raises(NoSuchSummary):
-        await in_database(runner.undo_summary)(talk.conversation, (await talk.messages(Role.USER))[0].pk)
+        await in_database(compaction.undo)(talk.conversation.pk, (await talk.messages(Role.USER))[0].pk)
 
 
 FAILURES: Final[dict[str, tuple[Reply, str]]] = {
@@ -199,7 +199,7 @@ async def test_a_second_summary_stands_also_for_the_first_which_comes_back_when_
     second = (await summaries(talk))[1]
     assert second.stands_for[: len(first.stands_for) + 1] == [*first.stands_for, str(first.pk)]
     assert SUMMARY not in read(scripted_model.requests[-1])
-    await in_database(runner.undo_summary)(talk.conversation, second.pk)
+    await in_database(compaction.undo)(talk.conversation.pk, second.pk)
     await talk.ask("Really?")
     assert SUMMARY in read(scripted_model.requests[-1])
     assert "Third. long" in read(scripted_model.requests[-1])

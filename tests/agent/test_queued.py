@@ -143,11 +143,11 @@ async def test_nothing_is_said_for_someone_who_was_deactivated(talk: Talk, scrip
 
 
 async def test_no_more_wait_than_somebody_could_mean(talk: Talk) -> None:
-    for number in range(runner.MOST_QUEUED):
+    for number in range(runner.MOST):
         await in_database(runner.enqueue)(talk.conversation.pk, f"{number}")
     with pytest.raises(QueueFull):
         await in_database(runner.enqueue)(talk.conversation.pk, "One more")
-    assert await QueuedMessage.objects.acount() == runner.MOST_QUEUED
+    assert await QueuedMessage.objects.acount() == runner.MOST
 
 
 @on_servers

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, Message, QueuedMessage, Role, RunStatus
-from hitlchat.agent.runner import MOST_QUEUED
+from hitlchat.agent.runner import MOST
 from hitlchat.chat.commands import LONGEST_FRAME
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Verdict
 from hitlchat.gate.status import Status
@@ -133,12 +133,12 @@ async def test_a_summary_is_read_undone_and_used_again(tab: Tab, talk: Talk, scr
 async def test_when_too_many_messages_wait_the_next_one_stays_in_the_composer(
     tab: Tab, waiting: Approval, talk: Talk
 ) -> None:
-    for number in range(MOST_QUEUED):
+    for number in range(MOST):
         await QueuedMessage.objects.acreate(conversation=talk.conversation, content=f"{number}")
     await tab.send(type="say", content="One more")
     assert "Your text is still here." in await tab.until("Take one back")
     assert "data-clear-composer" not in tab.seen[-1]
-    assert await QueuedMessage.objects.acount() == MOST_QUEUED
+    assert await QueuedMessage.objects.acount() == MOST
 
 
 @pytest.mark.guarantee("gate:one-outcome")

@@ -247,7 +247,12 @@ def _read_fetch(name: str, value: object) -> Fetch:
         hosts.add(found)
     settings: dict[str, Any] = {}
     if "methods" in declared:
-        settings["methods"] = _methods(f"{name}.methods", declared["methods"])
+        field = f"{name}.methods"
+        named = _list(field, declared["methods"], 1, len(FETCH_METHODS), "methods")
+        upper = {each.upper() if isinstance(each, str) else each for each in named if isinstance(each, str)}
+        if len(upper) != len(named) or not upper <= set(FETCH_METHODS):
+            _refuse(field, f"expected some of {', '.join(FETCH_METHODS)}, each once")
+        settings["methods"] = tuple(method for method in FETCH_METHODS if method in upper)
     for key, column, most in (
         ("maxBytes", "max_bytes", MOST_BYTES), ("timeoutSeconds", "timeout_seconds", MOST_SECONDS),
         ("redirects", "redirects", MOST_REDIRECTS),
@@ -255,14 +260,6 @@ def _read_fetch(name: str, value: object) -> Fetch:
         if key in declared:
             settings[column] = _number(f"{name}.{key}", declared[key], 0 if key == "redirects" else 1, most)
     return Fetch(mode, tuple(sorted(hosts)), **settings)
-
-
-def _methods(field: str, value: object) -> tuple[str, ...]:
-    named = _list(field, value, 1, len(FETCH_METHODS), "methods")
-    upper = {each.upper() if isinstance(each, str) else each for each in named if isinstance(each, str)}
-    if len(upper) != len(named) or not upper <= set(FETCH_METHODS):
-        _refuse(field, f"expected some of {', '.join(FETCH_METHODS)}, each once")
-    return tuple(method for method in FETCH_METHODS if method in upper)
 
 
 def _files(name: str, value: object) -> Files:

@@ -152,7 +152,15 @@ class Types:
             case ast.BinOp(op=ast.BitOr()):
                 return self._union(_flat(node))
             case ast.Subscript():
-                return self._generic(_name(node.value), node)
+                name = _name(node.value)
+                parameters = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                build = self._builders.get(_CAPITALS.get(name, name))
+                if build is None:
+                    self._named(name, node)
+                    raise SignatureError(f"the type {name!r} takes nothing in brackets", node.lineno)
+                if not parameters:
+                    raise SignatureError(f"expected a type in the brackets of {name!r}", node.lineno)
+                return build(parameters)
             case _:
                 return self._named(_name(node), node)
 
@@ -163,16 +171,6 @@ class Types:
         if name not in _SIMPLE:
             raise SignatureError(f"unknown type {name!r}: {_REFUSED.get(name, f'expected {_KNOWN}')}", node.lineno)
         return dict(_SIMPLE[name])
-
-    def _generic(self, name: str, node: ast.Subscript) -> Schema:
-        parameters = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        build = self._builders.get(_CAPITALS.get(name, name))
-        if build is None:
-            self._named(name, node)
-            raise SignatureError(f"the type {name!r} takes nothing in brackets", node.lineno)
-        if not parameters:
-            raise SignatureError(f"expected a type in the brackets of {name!r}", node.lineno)
-        return build(parameters)
 
     def _list(self, parameters: list[ast.expr]) -> Schema:
         if len(parameters) != 1:

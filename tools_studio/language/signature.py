@@ -65,7 +65,14 @@ def runnable(source: str, name: str = "run") -> tuple[str, str]:
 
 def _signature(function: Function, types: Types, *, sections: bool) -> Signature:
     arguments = function.args
-    _check_shape(arguments)
+    # Every argument must have a name of its own: a call is an object of named values.
+    for extra, stars in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
+        if extra:
+            written = f"{stars}{extra.arg}"
+            raise SignatureError(f"expected named parameters only, not `{written}`", extra.lineno)
+    if arguments.posonlyargs:
+        first = arguments.posonlyargs[0]
+        raise SignatureError(f"the parameter {first.arg!r} is positional-only: remove the `/`", first.lineno)
     missing = [None] * (len(arguments.args) - len(arguments.defaults))
     parameters: list[tuple[ast.arg, ast.expr | None]] = [
         *zip(arguments.args, [*missing, *arguments.defaults], strict=True),
@@ -90,17 +97,6 @@ def _signature(function: Function, types: Types, *, sections: bool) -> Signature
         is_async=isinstance(function, ast.AsyncFunctionDef),
         records=tuple(types.records),
     )
-
-
-def _check_shape(arguments: ast.arguments) -> None:
-    """Every argument must have a name of its own: a call is an object of named values."""
-    for extra, stars in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
-        if extra:
-            written = f"{stars}{extra.arg}"
-            raise SignatureError(f"expected named parameters only, not `{written}`", extra.lineno)
-    if arguments.posonlyargs:
-        first = arguments.posonlyargs[0]
-        raise SignatureError(f"the parameter {first.arg!r} is positional-only: remove the `/`", first.lineno)
 
 
 def _property(argument: ast.arg, default: ast.expr | None, types: Types, description: str) -> Schema:

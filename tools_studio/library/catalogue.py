@@ -78,7 +78,6 @@ def recorded(path: Path = RECORDED) -> dict[str, str]:
 
 
 def is_genuine(shipped: ShippedTool, record: Mapping[str, str]) -> bool:
-    """Return whether the tool's file is what was recorded."""
     try:
         return record.get(shipped.name) == of_file(shipped)
     except (OSError, UnicodeDecodeError):

@@ -95,7 +95,6 @@ class Filters:
 
 
 def authored(name: str) -> Tool:
-    """The authored tool of this name, or the page that says there is none."""
     return get_object_or_404(Tool.objects.select_related("script"), name=name, source=SOURCE)
 
 

@@ -131,7 +131,11 @@ def _expected(tool: Tool, call: ToolCall | None, expectation: str, typed: QueryD
     if expectation == Expectation.ANYTHING:
         return None
     if not text and call is not None:
-        return _outcome(call, expectation)
+        if expectation == Expectation.FAILS:
+            return str((call.error or {}).get("message", "")) or (call.reason if call.status == Status.REJECTED else "")
+        if call.status != Status.SUCCEEDED:
+            raise AuthoringError({"expected": "That test run has no result to expect."})
+        return call.result if expectation == Expectation.EQUALS else ""
     # JSON where it is JSON, unless the tool says that it gives text; everything else is the text itself.
     if expectation != Expectation.EQUALS or (tool.output_schema or {}).get("type") == "string":
         return text
@@ -139,15 +143,6 @@ def _expected(tool: Tool, call: ToolCall | None, expectation: str, typed: QueryD
         return canonical.loads(text)
     except canonical.NotJson:
         return text
-
-
-def _outcome(call: ToolCall, expectation: str) -> Any:
-    """Return the outcome of that run, to be expected from now on."""
-    if expectation == Expectation.FAILS:
-        return str((call.error or {}).get("message", "")) or (call.reason if call.status == Status.REJECTED else "")
-    if call.status != Status.SUCCEEDED:
-        raise AuthoringError({"expected": "That test run has no result to expect."})
-    return call.result if expectation == Expectation.EQUALS else ""
 
 
 @author_only

@@ -140,7 +140,6 @@ def _dicts(raw: Any) -> list[dict[str, Any]]:
 
 
 def _text_of(message: Message) -> str:
-    """Return the text of a message, whether it is one string or a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
         content = "\n".join(str(part.get("text") or "") for part in content[:100] if isinstance(part, dict))
