@@ -241,7 +241,7 @@ RECORD_STATES = {
     "exposure": "hitlchat.upstreams.servers.exposure_states",
     "tool event": "hitlchat.upstreams.servers.tool_event_states",
 }
-# What the calls of a conversation may be of, as the gate asks it: an id in, a hitlchat.gate.reach.Reach out.
+# What the calls of a conversation may be of, as the gate asks it: an id in, a hitlchat.gate.tools.Reach out.
 CONVERSATION_REACH = "hitlchat.agent.tool_sets.reach_of"
 # The key that the record is sealed with, as docs/record.md says; how often it is sealed; how many days it is kept.
 HITL_RECORD_KEY = env.text("HITL_RECORD_KEY")

@@ -8,8 +8,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from hitlchat.base import canonical
-from hitlchat.base.schema_words import type_word
-from hitlchat.base.schemas import Plain, plain
+from hitlchat.base.schemas import Plain, plain, type_word
 from hitlchat.base.visible import see
 
 PREFIX = "arg-"

@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base.problems import Forbidden
-from hitlchat.gate import conditions, loosening, oversight, stopping, tools
+from hitlchat.gate import loosening, oversight, policy, stopping, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import HitlMode, Tool
@@ -225,7 +225,7 @@ def _check_condition(sound: Checked, actor: Actor) -> None:
     """AuthoringError: the condition would fail. Not of the library's own changes, which must not stop at one."""
     if actor.user_id is None:
         return
-    if fault := async_to_sync(conditions.fault_in)(sound.draft.condition, sound.signature.input_schema):
+    if fault := async_to_sync(policy.condition_fault)(sound.draft.condition, sound.signature.input_schema):
         raise AuthoringError({"condition": fault})
 
 

@@ -14,7 +14,7 @@ from hitlchat.base import canonical, diff
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import preview, schema, sources, tools
+from hitlchat.gate import schema, sources, tools
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.card import Effect, effect
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
@@ -89,7 +89,7 @@ def _passed(**which: Any) -> QuerySet[ToolCall]:
 
 async def look(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Effect | None:
     """The preview of a call with these arguments as its card would show it; None if the tool has none. BadArguments."""
-    shown = await preview.make(tool, await sources.accepted(tool, arguments), caller)
+    shown = await sources.preview_of(tool, await sources.accepted(tool, arguments), caller)
     return effect(shown) if shown else None
 
 

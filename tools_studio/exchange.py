@@ -12,7 +12,7 @@ from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Problem as Refusal
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import conditions
+from hitlchat.gate import policy
 from hitlchat.gate.models import Tool
 from hitlchat.sandbox.limits import in_words
 from hitlchat.secrets.references import REFERENCE
@@ -223,7 +223,7 @@ def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
     entry = _entry(raw, dotted(path))
     try:
         sound = spec.check(entry.draft)
-        if wrong := conditions.misread(sound.draft.condition, sound.signature.input_schema):
+        if wrong := policy.misread_condition(sound.draft.condition, sound.signature.input_schema):
             yield Problem(dotted([*path, "condition"]), wrong)
     except AuthoringError as error:
         yield from at_fields(entry.place, error)

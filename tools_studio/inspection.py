@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 
 from hitlchat import sandbox
 from hitlchat.base import canonical
-from hitlchat.base.schema_words import type_word
+from hitlchat.base.schemas import type_word
 from hitlchat.sandbox import Problem
 from tools_studio import capabilities, risk
 from tools_studio.capabilities import Capabilities, CapabilityError

@@ -23,7 +23,7 @@ from hitlchat.agent.models import ACTIVE, AgentTool, Conversation, Run
 from hitlchat.base import canonical
 from hitlchat.base.problems import Forbidden, Invalid, NotFound
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import conditions, loosening, prompt, spec, stopping, tools
+from hitlchat.gate import loosening, policy, prompt, spec, stopping, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import TOOL_NAME, HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.oversight import HIGHEST_RISK
@@ -185,7 +185,7 @@ def _of_gate(draft: Draft) -> Iterator[tuple[str, str]]:
     yield from spec.problems(draft)
     if not 0 <= draft.risk_level <= HIGHEST_RISK:
         yield "risk_level", translatable(f"Expected a level from 0 to {HIGHEST_RISK}.")
-    if wrong := conditions.misread(draft.condition, INPUT_SCHEMA):
+    if wrong := policy.misread_condition(draft.condition, INPUT_SCHEMA):
         yield "condition", wrong
     try:
         prompt.check(draft.prompt_template, INPUT_SCHEMA["properties"])

@@ -19,11 +19,11 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import stopping, stricter
+from hitlchat.gate import ruling, stopping, strictness
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import Asks, ToolCall, delegation
-from hitlchat.gate.policies import strictness
 from hitlchat.gate.status import SETTLED
+from hitlchat.gate.tools import withdraw_out_of_reach
 from hitlchat.gate.transition import note
 
 LONGEST_TITLE: Final = 200
@@ -85,7 +85,7 @@ def create(
         made = Conversation.objects.create(owner=owner, title=title, titling=titling, **columns)
         least = made.least_asks or Asks.TOOLS.value
         by_owner = Actor(owner.pk, "system", name=owner.get_username())
-        stricter.begin(made.pk, stricter.strictest(asks, least), actor or by_owner)
+        ruling.begin_strictness(made.pk, strictness.strictest(asks, least), actor or by_owner)
         if title:
             search.note_title(made.pk, title)
     return made
@@ -97,8 +97,8 @@ def begin_as(conversation: Conversation, preset: Preset, actor: Actor) -> None:
     columns, rows = presets.columns(preset), Conversation.objects.filter(pk=conversation.pk, tip=None, preset="")
     if rows.exists():
         # First: if this ends in between, it asks more.
-        asks = stricter.strictest(strictness.of(conversation.pk), columns["least_asks"])
-        stricter.change(conversation.pk, asks, actor)
+        asks = strictness.strictest(strictness.of(conversation.pk), columns["least_asks"])
+        ruling.change_strictness(conversation.pk, asks, actor)
     if rows.update(**columns) != 1:
         raise Conflict(gettext_noop("This conversation has started: presets are for new ones."))
     conversation.refresh_from_db()
@@ -109,7 +109,7 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
 
     `tools` are names, or None for all; `tool_set` is the name of one, and takes their place. What has not started and
     is not among them any more does not run. Without a `model` another endpoint is asked for its usual one.
-    Raises: runs.AgentsOwn, BadConversation, BadTools, NotOffered, BadLimits, stricter.BadWord; stricter.OnlyPeople, of
+    Raises: runs.AgentsOwn, BadConversation, BadTools, NotOffered, BadLimits, strictness.BadWord; ruling.OnlyPeople, of
     an `actor` who is none.
     """
     _require_own(conversation)
@@ -126,7 +126,7 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
         if wanted["asks"] in Asks.values and wanted["asks"] not in asks_choices(conversation):
             least = presets.asks_word(conversation.least_asks)
             raise BadConversation({"asks": f"It started with a preset that asks “{least}” at least."})
-        stricter.change(conversation.pk, wanted["asks"], actor)
+        ruling.change_strictness(conversation.pk, wanted["asks"], actor)
     with transaction.atomic():
         Conversation.objects.filter(pk=conversation.pk).update(**columns)
         if "title" in columns:
@@ -134,7 +134,7 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
     for name, value in columns.items():
         setattr(conversation, name, value)
     if "tools" in columns:
-        stopping.withdraw_out_of_reach([conversation.pk], actor=actor)
+        withdraw_out_of_reach([conversation.pk], actor=actor)
     writing.tell_soon(conversation.pk, "run")
 
 
@@ -143,7 +143,7 @@ def asks_choices(conversation: Conversation) -> list[str]:
     if not conversation.least_asks:
         return list(Asks.values)
     least = presets.asks_word(conversation.least_asks)
-    return [word for word in Asks.values if stricter.strictest(word, least) == word]
+    return [word for word in Asks.values if strictness.strictest(word, least) == word]
 
 
 def begin_so(owner: User, **wanted: Any) -> OwnDefaults:
@@ -246,7 +246,7 @@ def purge() -> None:
             Message.objects.filter(conversation_id=pk).delete()
             Run.objects.filter(conversation_id=pk).delete()
             Conversation.objects.filter(pk=pk).delete()
-            stricter.forget(pk)
+            ruling.forget_strictness(pk)
         keeping.forget(files)
 
 

@@ -23,10 +23,9 @@ from hitlchat.base.database import in_db
 from hitlchat.gate import tools as catalog
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
-from hitlchat.gate.reach import SEARCH, Reach
 from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import Status
-from hitlchat.gate.tools import tools_for
+from hitlchat.gate.tools import SEARCH, Reach, tools_for
 
 NAME: Final = "find_tools"
 DESCRIPTION: Final = (

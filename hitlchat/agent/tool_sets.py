@@ -21,11 +21,9 @@ from hitlchat.agent.administering import BEGINS_WITH_IT, InUse, Subject, wrong_n
 from hitlchat.agent.models import Conversation, OwnDefaults, ToolSet
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool
-from hitlchat.gate.reach import EVERYTHING, Reach
-from hitlchat.gate.tools import listed, tools_for
+from hitlchat.gate.tools import EVERYTHING, Reach, listed, tools_for, withdraw_out_of_reach
 
 LONGEST_TOOL_NAME: Final = 64
 MOST_TOOLS: Final = 2000
@@ -141,7 +139,7 @@ def remove(set_id: UUID, actor: Actor) -> None:
 def _withdraw_rest(row: ToolSet, actor: Actor) -> None:
     """Withdraw what has not started and is not in the set now; what this misses, the gate withdraws at its start."""
     bound = Conversation.objects.filter(tool_set=row, deleted_at=None)
-    stopping.withdraw_out_of_reach(bound.values("pk"), actor=actor)
+    withdraw_out_of_reach(bound.values("pk"), actor=actor)
 
 
 def _columns(draft: Draft, row: ToolSet | None = None) -> dict[str, Any]:

@@ -19,9 +19,7 @@ from hitlchat.gate import models as gate
 from hitlchat.gate import stopping
 from hitlchat.gate.attention import shown_for_ms
 from hitlchat.gate.history import finding
-from hitlchat.gate.history import row as history
-from hitlchat.gate.history.finding import MEANS, Wanted
-from hitlchat.gate.history.row import CHOICES
+from hitlchat.gate.history.finding import CHOICES, MEANS, Wanted
 from hitlchat.gate.models import delegation
 from hitlchat.gate.placing import queued_since
 from hitlchat.gate.status import Status
@@ -146,7 +144,7 @@ def usage_of(used: usage.Used | None) -> Usage | None:
 
 def rows() -> QuerySet[gate.ToolCall]:
     """Return the calls with all that `call` needs."""
-    return history.needed(gate.ToolCall.objects.all())
+    return finding.needed(gate.ToolCall.objects.all())
 
 
 def call(row: gate.ToolCall) -> Call:
@@ -162,19 +160,19 @@ def calls(found: list[gate.ToolCall]) -> list[Call]:
             row,
             agents=chains.get(row.conversation_id, []),
             agent_conversation_id=begun.get(row.pk),
-            outcome=history.outcome_of(row),
+            outcome=finding.outcome_of(row),
             approval_id=approval.pk if approval else None,
             prompt=approval.prompt if approval else None,
             consent_digest=approval.digest if approval else None,
             asked_at=approval.created_at if approval else None,
-            seconds_to_decide=history.seconds_to_decide(row),
+            seconds_to_decide=finding.seconds_to_decide(row),
             decisions=decisions(approval) if approval else [],
             error=error(row),
             queued_since=queued_since(row),
-            is_automatic=history.ran_unasked(row),
+            is_automatic=finding.ran_unasked(row),
         )
         for row in found
-        for approval in [history.approval_of(row)]
+        for approval in [finding.approval_of(row)]
     ]
 
 
@@ -186,7 +184,7 @@ def decisions(row: gate.Approval) -> list[Decision]:
 
 
 def approval_id(row: gate.ToolCall) -> UUID | None:
-    approval = history.approval_of(row)
+    approval = finding.approval_of(row)
     return approval.pk if approval else None
 
 

@@ -38,9 +38,9 @@ from hitlchat.api.auth import ApiRequest
 from hitlchat.api.contract import STORABLE, Body, Flag, Limit, Line, Name, Object, Page, Shape, Text, read
 from hitlchat.base.download import download
 from hitlchat.gate import models as gate
-from hitlchat.gate.history.row import ran_unasked
+from hitlchat.gate import strictness
+from hitlchat.gate.history.finding import ran_unasked
 from hitlchat.gate.models import Asks, delegation
-from hitlchat.gate.policies import strictness
 from hitlchat.gate.status import Status
 from hitlchat.gate.tools import AGENT, tools_for
 

@@ -33,13 +33,13 @@ from hitlchat.gate import (
     question,
     results,
     stopping,
+    strictness,
     who,
 )
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.models import Approval, Asks, Decision, ToolCall, Verdict, delegation
-from hitlchat.gate.policies import strictness
 from hitlchat.gate.status import Status
 from hitlchat.gate.tools import AGENT
 from hitlchat.upstreams.elicitation import questions

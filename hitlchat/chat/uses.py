@@ -23,9 +23,9 @@ from hitlchat.agent.models import Conversation
 from hitlchat.agent.tool_sets import LONGEST_TOOL_NAME, BadTools
 from hitlchat.base.sentences import translatable
 from hitlchat.chat.drafts import ChoosingForm
+from hitlchat.gate import strictness
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import Asks, Tool
-from hitlchat.gate.policies import strictness
 from hitlchat.gate.tools import tools_for
 
 FIELDS: Final = ("instructions", *limits.NAMES)

@@ -32,9 +32,10 @@ from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict, NotFound
 from hitlchat.base.visible import see
 from hitlchat.chat import layout, transcript_view
-from hitlchat.gate import deciders, prompt, stricter
+from hitlchat.gate import deciders, prompt
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
+from hitlchat.gate.strictness import BadWord
 from hitlchat.gate.tools import tools_for
 from hitlchat.upstreams.elicitation import questions
 
@@ -219,7 +220,7 @@ def change(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         conversations.change(shown, actor=actor_of(request), **wanted)
     except conversations.BadConversation as error:
         notes.error(request, (_("Not renamed.") + " " if "title" in error.errors else "") + str(error))
-    except (routes.NotOffered, stricter.BadWord) as error:
+    except (routes.NotOffered, BadWord) as error:
         notes.error(request, str(error))
     return redirect("conversation", shown.pk)
 

@@ -39,6 +39,7 @@ from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answ
 from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, Verdict
+from hitlchat.gate.policies import Refuse
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.transition import StaleCall, move, withdraw
 
@@ -159,7 +160,7 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
         raise BadEdit(str(error), error.argument) from error
     caller = disclosure.caller_of(call.approval.disclosure)
     verdict = async_to_sync(policy.judge)(call.tool, arguments, caller, call.conversation_id).verdict
-    if isinstance(verdict, policy.Refuse):
+    if isinstance(verdict, Refuse):
         raise BadEdit(verdict.reason)
     return arguments, verdict.reason
 

@@ -21,8 +21,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Token
 from hitlchat.base import database
-from hitlchat.base.compiled import Compiled, Given
-from hitlchat.base.database import durable
+from hitlchat.base.database import Compiled, Given, durable
 from hitlchat.base.problems import Conflict, Forbidden
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import oversight

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database
-from hitlchat.base.schema_words import type_word
+from hitlchat.base.schemas import type_word
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import deciders, oversight, prompt
 from hitlchat.gate.actor import Caller

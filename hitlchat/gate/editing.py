@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
 from hitlchat.base.problems import Conflict
-from hitlchat.base.schema_words import kind_of
+from hitlchat.base.schemas import kind_of
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate import batch, decide, disclosure, schema
@@ -167,21 +167,18 @@ def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> C
     marked = again({"before": _as_preview(was), "why": ""}, _as_preview(now))
     is_short = max(len(was or ""), len(now or "")) <= SHORT
     boxed = box(now, name, word) if now is not None else None
+    # A text can read like a number or like `true`.
+    kinds = [kind_of(values[name]) for values in (old, new) if name in values]
+    has_other_kind = kinds[0] != kinds[-1]
     return Change(
         name=see(name),
         type=word,
         was=marked.before if was is not None else None,
         now=marked.now if now is not None else None,
         whole=None if is_short else boxed,
-        note=_kind_note(old[name], new[name]) if name in old and name in new else "",
+        note=translatable(f"It was {kinds[0]} and is now {kinds[-1]}.") if has_other_kind else "",
         warnings=boxed.warnings if boxed else (),
     )
-
-
-def _kind_note(was: Any, now: Any) -> str:
-    """Return a note if the kind of a value changed, since a text can read like a number or like `true`."""
-    kinds = [kind_of(was), kind_of(now)]
-    return "" if kinds[0] == kinds[1] else translatable(f"It was {kinds[0]} and is now {kinds[1]}.")
 
 
 def _as_preview(text: str | None) -> dict[str, Any]:

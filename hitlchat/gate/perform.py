@@ -16,12 +16,12 @@ from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import Waker, background, me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db, only
-from hitlchat.gate import contents, placing, staleness, stopping, submit
+from hitlchat.gate import contents, placing, staleness, stopping, strictness, submit
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.placing import ANYWHERE, READY, NoPlace, Place, Work, executing, works
-from hitlchat.gate.policies import Ask, strictness
+from hitlchat.gate.policies import Ask
 from hitlchat.gate.sources import CannotBegin, DelegatingSource, OutcomeUnknown, Source, ToolResult, source
 from hitlchat.gate.staleness import Look, LookFirst
 from hitlchat.gate.status import Status
@@ -283,7 +283,11 @@ def _record(call: ToolCall, result: ToolResult) -> None:
 
 
 def _recorded(call: ToolCall, result: ToolResult, owner: str | None = None) -> bool:
-    result = _keepable(result)
+    try:
+        canonical.dumps([result.value, result.error])
+    except canonical.NotJson as error:
+        message = f"It was run, but what came back can't be kept: {error}"
+        result = ToolResult.failure("result", message, output=result.output)
     to = Status.SUCCEEDED if result.error is None else Status.FAILED
     columns: dict[str, Any] = {"result": result.value, "error": result.error, "output": storable(result.output)}
     try:
@@ -292,15 +296,6 @@ def _recorded(call: ToolCall, result: ToolResult, owner: str | None = None) -> b
     except StaleCall:
         return False
     return True
-
-
-def _keepable(result: ToolResult) -> ToolResult:
-    try:
-        canonical.dumps([result.value, result.error])
-    except canonical.NotJson as error:
-        message = f"It was run, but what came back can't be kept: {error}"
-        return ToolResult.failure("result", message, output=result.output)
-    return result
 
 
 def _lost(call_id: UUID, why: str, only_if: Q | None = None) -> None:

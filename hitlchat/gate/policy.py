@@ -1,11 +1,17 @@
-"""Must a person be asked about this call? All rules are heard, and the strictest one wins."""
+"""Must a person be asked about this call? All rules are heard, and the strictest one wins.
 
+Conditions of tools are here too: a wrong one is named when it is saved, and not only when it is needed.
+"""
+
+import ast
 import asyncio
+import builtins
 import copy
 import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 from uuid import UUID
 
 from django.conf import settings
@@ -14,17 +20,29 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat import sandbox
-from hitlchat.base import canonical
+from hitlchat.base import canonical, schemas
 from hitlchat.base.database import in_db
-from hitlchat.gate import conditions, oversight, question, stated
+from hitlchat.base.schemas import shown
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import oversight, question, stated, strictness
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
-from hitlchat.gate.policies import Abstain, Allow, Ask, Refuse, Verdict, strictness
+from hitlchat.gate.policies import (
+    Abstain,
+    Allow,
+    Ask,
+    CallView,
+    Context,
+    Judgement,
+    Refuse,
+    Said,
+    Spoke,
+    ToolView,
+    Unusable,
+    strictest,
+)
 from hitlchat.gate.policies.loading import Rule, Unloadable, consult, fingerprint, in_force
-from hitlchat.gate.policies.rule import CallView, Context, Judgement, Said, Spoke, ToolView, Unusable, strictest
 from hitlchat.gate.status import Status
-
-logger = logging.getLogger(__name__)
 
 CONDITION_SECONDS = 5.0
 LONGEST_FAULT = 200
@@ -32,8 +50,17 @@ LONGEST_FAULT = 200
 LOOKED_THROUGH = 1000
 SIGNED_IN = ("session", "token", "console")
 NOT_STATED = gettext_noop("Asked because the record does not say that this tool may run unasked.")
+# What a condition may use, and what of the caller.
+ARGUMENTS: Final = "args"
+CALLER: Final = {"kind": "chat", "user": "ann", "conversation": None, "groups": ["staff"]}
+_METHODS: Final = {"copy", "get", "items", "keys", "values"}
+# Faults of the condition itself, whatever the values are.
+_OWN_FAULTS: Final = ("AttributeError: ", "NameError: ", "TypeError: ")
+_UNKNOWN: Final = "…"
+_SAMPLES: Final[Mapping[str, Any]] = {"string": "12", "integer": 12, "number": 1.5, "boolean": True}
+_LONGEST_MESSAGE: Final = 300
 
-__all__ = ["Allow", "Ask", "Judgement", "NoAnswer", "Refuse", "Verdict", "holds", "judge", "rule_of"]
+logger = logging.getLogger(__name__)
 
 
 class NoAnswer(ValueError):
@@ -87,7 +114,7 @@ async def holds(condition: str, arguments: dict[str, Any], **more: Any) -> bool:
     given = {"args": arguments, **more}
     try:
         async with asyncio.timeout(CONDITION_SECONDS):
-            report = await sandbox.run(conditions.source(condition, ", ".join(given)), given)
+            report = await sandbox.run(condition_source(condition, ", ".join(given)), given)
     except Exception as error:
         logger.exception("The condition %r could not be evaluated", condition)
         raise NoAnswer("could not be evaluated.") from error
@@ -123,6 +150,49 @@ def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int) -> bool
         canonical.dumps(canonical.alike(row.arguments)) == wanted and _said_yes(row, tool, user_id)
         for row in rows.order_by("-created_at", "-id")[:LOOKED_THROUGH].iterator()
     )
+
+
+def condition_source(condition: str, names: str) -> str:
+    """Return the code that evaluates a condition, with the parameters `names`."""
+    return f"def run({names}):\n    return (\n{condition}\n)"
+
+
+def misread_condition(condition: str, schema: Mapping[str, Any]) -> str:
+    """Return what is wrong with a condition by its text alone, in a sentence; empty if it may be fine.
+
+    `schema`: that of the arguments.
+    """
+    if not condition.strip():
+        return ""
+    try:
+        tree = ast.parse(f"(\n{condition}\n)", mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        return translatable(f"Not a Python expression: {said[:_LONGEST_MESSAGE]}.")
+    return next(filter(None, _misread_parts(tree, schema)), "")
+
+
+async def condition_fault(condition: str, schema: Mapping[str, Any]) -> str:
+    """Return what is wrong with a condition: by its text, and by how it runs with arguments as `schema` has them."""
+    if not condition.strip():
+        return ""
+    if said := misread_condition(condition, schema):
+        return said
+    problems = await sandbox.check(condition_source(condition, f"{ARGUMENTS}: dict, caller: dict"))
+    if found := next((each.message for each in problems if each.line is not None), ""):
+        return _would_fail(found)
+    arguments = {name: _sample(schema["properties"][name], schema) for name in _argument_names(schema)}
+    # Of all arguments the schema says which they are.
+    is_known = _UNKNOWN not in arguments.values()
+    report = await sandbox.run(
+        condition_source(condition, f"{ARGUMENTS}, caller"), {ARGUMENTS: arguments, "caller": CALLER}
+    )
+    if report.fault is None:
+        if isinstance(report.result, bool) or not is_known:
+            return ""
+        return translatable(f"Expected True or False, not {shown(report.result)}.")
+    is_own = report.fault.kind in {"syntax", "denied"} or report.fault.message.startswith(_OWN_FAULTS)
+    return _would_fail(report.fault.message) if is_own and is_known else ""
 
 
 async def _judged(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> Judgement:
@@ -233,3 +303,54 @@ async def _facts(condition: str, caller: Caller, conversation_id: UUID | None) -
     except Exception as error:
         logger.exception("The groups of person %s could not be read for a condition", caller.user_id)
         raise NoAnswer("could not be evaluated.") from error
+
+
+def _would_fail(message: str) -> str:
+    return translatable(f"It would fail: {message[:_LONGEST_MESSAGE].rstrip('.')}.")
+
+
+def _misread_parts(tree: ast.Expression, schema: Mapping[str, Any]) -> Iterator[str]:
+    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    own = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="args" | "caller" as of), attr=attr):
+                if not (node in called and attr in _METHODS):
+                    yield translatable(f'Write {of}["{attr}"], not {of}.{attr}.')
+            case ast.Subscript(value=ast.Name(id="args" | "caller" as of), slice=ast.Constant(value=str(name))):
+                yield _no_member(of, name, schema)
+            case ast.Name(id=name) if name not in {*own, *dir(builtins), ARGUMENTS, "caller"}:
+                if name in _argument_names(schema):
+                    yield translatable(f'Write args["{name}"], not {name}.')
+                else:
+                    yield translatable(f"There is no {name} in a condition; expected args or caller.")
+
+
+def _argument_names(schema: Mapping[str, Any]) -> list[str]:
+    properties = schema.get("properties")
+    return [*properties] if isinstance(properties, dict) else []
+
+
+def _no_member(of: str, name: str, schema: Mapping[str, Any]) -> str:
+    names = _argument_names(schema) if of == ARGUMENTS else [*CALLER]
+    is_open = of == ARGUMENTS and schema.get("additionalProperties") is not False
+    if is_open or name in names:
+        return ""
+    known = f"one of {', '.join(map(shown, names))}" if names else "none"
+    return translatable(f"There is no {of}[{shown(name)}]; expected {known}.")
+
+
+def _sample(part: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a value that a call may have for an argument; `_UNKNOWN` where the schema does not say which."""
+    found = schemas.plain(part if isinstance(part, dict) else {}, schema)
+    if found.choices:
+        return found.choices[0][0]
+    match found.schema.get("type"):
+        case "array":
+            return [_sample(found.schema.get("items"), schema)] if "$ref" not in str(found.schema.get("items")) else []
+        case "object":
+            return {}
+        case str(kind):
+            return _SAMPLES.get(kind, _UNKNOWN)
+    return _UNKNOWN

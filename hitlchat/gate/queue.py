@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, UUIDField
 
-from hitlchat.base.compiled import Compiled, Given
+from hitlchat.base.database import Compiled, Given
 from hitlchat.gate import deciders
 from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.gate.status import Status

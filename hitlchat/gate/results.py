@@ -271,7 +271,9 @@ def for_model(
         # Last, as the longest: what is cut off is never a fact.
         facts |= {"fact": facts.pop("message"), "message": words}
     if status == Status.FAILED and call.error:
-        facts |= _failed(call.error)
+        has_run = ran(call.error)
+        facts |= {"message": NEVER_RAN} if has_run is False else {}
+        facts |= {"executed": has_run, "error": call.error.get("message"), "line": call.error.get("line")}
     return bound.cut(canonical.pretty({name: fact for name, fact in facts.items() if fact is not None}))
 
 
@@ -309,12 +311,6 @@ def example(outcome: Outcome, tool: Tool | None, templates: Texts) -> str:
 def _short(text: str, longest: int) -> str:
     hidden = len(text) - longest
     return text if hidden <= 0 else f"{text[:longest]}… (and {hidden:,} more characters)"
-
-
-def _failed(error: dict[str, Any]) -> dict[str, object]:
-    has_run = ran(error)
-    message = {"message": NEVER_RAN} if has_run is False else {}
-    return {**message, "executed": has_run, "error": error.get("message"), "line": error.get("line")}
 
 
 def _success(call: Subject, edited: bool, templates: Texts) -> str:

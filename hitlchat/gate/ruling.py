@@ -1,9 +1,15 @@
-"""Changing who decides about a tool: checked, recorded, and void is what was asked about under the rules before."""
+"""Changing who decides about a tool, and how much a conversation asks: checked, recorded, and at once.
+
+Calls that were asked about under other rules of a tool are withdrawn. A call that has not started is asked about if its
+conversation asks about it now.
+"""
 
 from typing import Any, Final
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_noop
 
@@ -11,14 +17,19 @@ from hitlchat.accounts import roles
 from hitlchat.base.database import durable
 from hitlchat.base.problems import Forbidden, Invalid
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import loosening, oversight, question, stated, stopping
-from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import DecidedBy, Oversight, Tool
+from hitlchat.gate import loosening, oversight, perform, question, stated, stopping
+from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.models import Asks, DecidedBy, Oversight, Strictness, Tool, ToolCall, delegation
 from hitlchat.gate.models.tools import MOST_PEOPLE
 from hitlchat.gate.oversight import Rules
+from hitlchat.gate.status import Status
+from hitlchat.gate.strictness import BadWord, rank
 from hitlchat.gate.transition import note
 
 CHANGED = "tool.rules_changed"
+ASKS_CHANGED: Final = "conversation.asks_changed"
+FORGOTTEN: Final = "conversation.forgotten"
+LESS: Final = gettext_noop("Calls that this conversation asked about by itself can run unseen.")
 ONE_PERSON = "One person decides, the one it is called for. Let approvers or a group decide first."
 GROUP_GONE: Final = gettext_noop("The rules name a deleted group.")
 
@@ -33,6 +44,15 @@ class OnlyAdministrators(Forbidden):
     def __init__(self) -> None:
         super().__init__(
             "Only an administrator, signed in or with an approver token, can set who decides about a tool."
+        )
+
+
+class OnlyPeople(Forbidden):
+    """No program has a conversation ask less: it would be held by that itself (SR-27)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            gettext_noop("Only you, signed in or with an approver token, have a conversation ask less again.")
         )
 
 
@@ -114,6 +134,59 @@ def able(rules: Rules) -> QuerySet[User]:
     if rules.group is not None:
         found |= Q(groups=rules.group)
     return User.objects.filter(found, is_active=True).order_by("username").distinct()
+
+
+def begin_strictness(conversation_id: UUID, word: str, actor: Actor) -> None:
+    """Have a conversation that is just being made ask so, within the transaction that makes it. Raises: BadWord."""
+    _require_word(word)
+    if word != Asks.TOOLS:
+        Strictness.objects.create(conversation_id=conversation_id, asks=word)
+        _note_strictness(conversation_id, Asks.TOOLS, word, actor)
+
+
+def change_strictness(conversation_id: UUID, word: str, actor: Actor) -> None:
+    """Have a conversation ask so from now on, with all below it. Raises: BadWord, OnlyPeople.
+
+    When this returns, no call that it asks about starts unasked any more: what was to run so is asked about instead.
+    """
+    _require_word(word)
+    with durable():
+        Strictness.objects.get_or_create(pk=conversation_id, defaults={"asks": Asks.TOOLS})
+        # Of two changes at a time the second sees the first.
+        row = Strictness.objects.select_for_update().get(pk=conversation_id)
+        before, row.asks = row.asks, word
+        if rank(word) < rank(before) and not actor.is_person:
+            raise OnlyPeople
+        if word != before:
+            row.save(update_fields=["asks"])
+            _note_strictness(conversation_id, before, word, actor)
+    # Every start under way that read the word of before ends first, or fails; then the rest is asked about. Each start
+    # holds its call until it is committed. One that comes to its call only later, though it read the word before, finds
+    # another mark there than it read (strictness.lets_start).
+    left = ToolCall.objects.filter(conversation_id__in=delegation.family(conversation_id), status=Status.ALLOWED)
+    left.update(owner=uuid4().hex)
+    for call_id in list(left.values_list("pk", flat=True)):
+        perform.begin(call_id)
+
+
+def forget_strictness(conversation_id: UUID) -> None:
+    """Forget the word of a conversation that is gone, once none of its calls can start any more."""
+    with transaction.atomic():
+        gone, _ = Strictness.objects.filter(pk=conversation_id).delete()
+        if gone:
+            note(None, FORGOTTEN, actor=SYSTEM, data=stated.states("conversation", conversation_id))
+
+
+def _require_word(word: str) -> None:
+    if word not in Asks.values:
+        raise BadWord
+
+
+def _note_strictness(conversation_id: UUID, before: str, after: str, actor: Actor) -> None:
+    data: dict[str, Any] = {"conversation": str(conversation_id), "before": {"asks": before}, "after": {"asks": after}}
+    if rank(after) < rank(before):
+        data["weaker"] = [LESS]
+    note(None, ASKS_CHANGED, actor=actor, data=data | stated.states("conversation", conversation_id))
 
 
 def _note(tool: Tool, before: Rules, after: Rules, actor: Actor, weaker: tuple[str, ...]) -> None:

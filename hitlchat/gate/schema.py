@@ -19,9 +19,8 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from hitlchat.base import canonical, expressions, schema_words
-from hitlchat.base.schema_words import shortened, shown, unexpected
-from hitlchat.base.schemas import Subschema, dotted, step, subschemas
+from hitlchat.base import canonical, expressions, schemas
+from hitlchat.base.schemas import Subschema, dotted, shortened, shown, step, subschemas, unexpected
 from hitlchat.base.sentences import said_elsewhere
 
 SAID: Final = said_elsewhere(
@@ -69,7 +68,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     except canonical.NotJson as error:
         raise BadArguments(f"The arguments are not valid JSON: {error}.") from error
     if not isinstance(value, dict):
-        json_types = schema_words.kind_of(value)
+        json_types = schemas.kind_of(value)
         raise BadArguments(f"The arguments must be a JSON object, not {json_types}.")
     return value
 
@@ -310,7 +309,7 @@ def _prepared(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError | SchemaError) -> str:
-    path, said = ".".join(str(part) for part in error.absolute_path), _cut(schema_words.problem(error))
+    path, said = ".".join(str(part) for part in error.absolute_path), _cut(schemas.problem(error))
     return f"{_cut(path)}: {said}." if path else f"{said}."
 
 

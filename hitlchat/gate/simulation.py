@@ -16,9 +16,9 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import deciders, oversight, policy, sources, who
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.policies import ORDER, Outcome, Spoke, combined, outcome
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.policies.loading import Rule, Unloadable, in_force
-from hitlchat.gate.policies.rule import ORDER, Outcome, Spoke, combined, outcome
 from hitlchat.gate.tools import tools_for
 
 HEADINGS = {
@@ -93,9 +93,16 @@ def lines(tools: Iterable[Tool]) -> list[Line]:
 def coverage(tools: Iterable[Tool]) -> list[Covered]:
     """Return the coverage of all `tools`, the riskiest first."""
     alike: dict[tuple[tuple[tuple[str, State], ...], tuple[str, ...]], list[Tool]] = {}
+    try:
+        rules: tuple[Rule, ...] | None = in_force()
+    except Unloadable:
+        rules = None
     for tool in tools:
-        states, why = _of(tool)
-        alike.setdefault((tuple(states.items()), why), []).append(tool)
+        asks: frozenset[Outcome] = frozenset({"ask"})
+        possible = {kind: asks if rules is None else _possible(tool, kind, rules) for kind in KINDS}
+        kinds = [kind for kind, each in possible.items() if "allow" in each]
+        states = tuple((kind, _state(each)) for kind, each in possible.items())
+        alike.setdefault((states, tuple(_why(tool, kinds, rules or ()) if kinds else ())), []).append(tool)
     found = [
         Covered(tuple(sorted(same, key=lambda tool: -tool.risk_level)), dict(states), why)
         for (states, why), same in alike.items()
@@ -146,16 +153,6 @@ def _of_tools(tools: list[Tool]) -> list[Line]:
         for strongest, sentence, where, same in found
         if same
     ]
-
-
-def _of(tool: Tool) -> tuple[dict[str, State], tuple[str, ...]]:
-    try:
-        rules = in_force()
-    except Unloadable:
-        return dict.fromkeys(KINDS, "asked"), ()
-    possible = {kind: _possible(tool, kind, rules) for kind in KINDS}
-    kinds = [kind for kind, each in possible.items() if "allow" in each]
-    return {kind: _state(each) for kind, each in possible.items()}, tuple(_why(tool, kinds, rules) if kinds else ())
 
 
 def _possible(tool: Tool, kind: str, rules: tuple[Rule, ...]) -> frozenset[Outcome]:

@@ -13,11 +13,12 @@ from hitlchat.accounts.roles import may_author
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import deciders, disclosure, oversight, policy, preview, reach, transition
+from hitlchat.gate import deciders, disclosure, oversight, policy, sources, tools, transition
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
 from hitlchat.gate.models import Approval, CallerKind, HitlMode, Tool, ToolCall
-from hitlchat.gate.preview import Shown
+from hitlchat.gate.policies import Refuse
+from hitlchat.gate.sources import Shown
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import move, withdraw
 
@@ -66,8 +67,8 @@ def is_due(call: ToolCall) -> bool:
 async def look(call: ToolCall) -> Look:
     assert call.tool is not None
     caller = disclosure.caller_of(call.approval.disclosure)
-    made = await preview.make(call.tool, call.arguments, caller)
-    return Look(call.round, made or preview.failed("The tool gave no preview this time."))
+    made = await sources.preview_of(call.tool, call.arguments, caller)
+    return Look(call.round, made or sources.failed_preview("The tool gave no preview this time."))
 
 
 def stands(call: ToolCall, seen: Look | None) -> bool:
@@ -111,7 +112,7 @@ def ask(call: ToolCall, seen: Look) -> None:
 
 def _changed(call: ToolCall) -> str | None:
     tool = call.tool
-    if lost := _person_lost(call) or scope.why_not_run(call) or reach.lost(call):
+    if lost := _person_lost(call) or scope.why_not_run(call) or tools.why_lost(call):
         return lost
     if tool is None:
         return "the tool was deleted"
@@ -153,7 +154,7 @@ def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
         return None
     caller = disclosure.caller_of(call.approval.disclosure)
     said = async_to_sync(policy.judge)(tool, call.arguments, caller, call.conversation_id).verdict
-    if not isinstance(said, policy.Refuse):
+    if not isinstance(said, Refuse):
         return None
     return translatable(f"the rules were changed, and refuse it now: {said.reason.rstrip('.')}")
 

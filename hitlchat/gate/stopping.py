@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.base.background import attempt
 from hitlchat.base.problems import NotFound
-from hitlchat.gate import oversight, reach
+from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.placing import works
@@ -128,14 +128,6 @@ def withdraw_allowed(tool_id: UUID, *, actor: Actor, why: str) -> None:
 def withdraw_asked_otherwise(tool_id: UUID, *, actor: Actor) -> None:
     """Withdraw what was asked about, and has not started, under other rules of who decides than stand now."""
     _withdraw(ToolCall.objects.filter(oversight.asked_otherwise(tool_id)), actor, oversight.CHANGED)
-
-
-def withdraw_out_of_reach(conversation_ids: Iterable[UUID] | QuerySet[Any], *, actor: Actor) -> None:
-    """Withdraw what has not started of tools that these conversations may not use any more, approved or not."""
-    rows = ToolCall.objects.filter(conversation_id__in=conversation_ids, status__in=NOT_STARTED)
-    for call in rows.select_related("tool"):
-        if why := reach.lost(call):
-            _withdraw(ToolCall.objects.filter(pk=call.pk), actor, why)
 
 
 def withdraw_call(call_id: UUID, *, actor: Actor, why: str) -> None:

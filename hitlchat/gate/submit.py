@@ -13,14 +13,13 @@ from hitlchat.base import canonical, database
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db, only
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import disclosure, oversight, policy, preview, question, queue, reach, schema, sources, transition
+from hitlchat.gate import disclosure, oversight, policy, question, queue, schema, sources, strictness, tools, transition
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import may_be_granted
 from hitlchat.gate.models import Approval, Grant, Tool, ToolCall, new_id
-from hitlchat.gate.policies import strictness
-from hitlchat.gate.policies.rule import Ask, Spoke
-from hitlchat.gate.preview import Shown
+from hitlchat.gate.policies import Allow, Ask, Refuse, Spoke
+from hitlchat.gate.sources import Shown
 from hitlchat.gate.status import Status
 from hitlchat.gate.tools import callable_by
 from hitlchat.gate.transition import enter
@@ -90,12 +89,12 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
     judgement = await policy.judge(tool, arguments, request.caller, request.conversation_id)
     judgement = await policy.held_to_record(tool, judgement)
     verdict, spoke = judgement.verdict, judgement.spoke
-    if isinstance(verdict, policy.Allow):
+    if isinstance(verdict, Allow):
         return Prepared(request, Status.ALLOWED, verdict.reason, tool, arguments, spoke=spoke)
-    if isinstance(verdict, policy.Refuse):
+    if isinstance(verdict, Refuse):
         return Prepared(request, Status.REFUSED, verdict.reason, tool, arguments, spoke=spoke)
     # Also for what a grant may cover: another call may take its last use first.
-    shown = await preview.make(tool, arguments, request.caller)
+    shown = await sources.preview_of(tool, arguments, request.caller)
     asked = Prepared(request, Status.WAITING, verdict.reason, tool, arguments, shown, spoke)
     if not (judgement.only_the_tool_asks and may_be_granted(tool)):
         return asked
@@ -143,7 +142,7 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
 async def look_first(call: ToolCall) -> Shown | None:
     """Return what a call would do that was to run unasked, for asking about it."""
     assert call.tool is not None
-    return await preview.make(call.tool, call.arguments, _caller(call))
+    return await sources.preview_of(call.tool, call.arguments, _caller(call))
 
 
 def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
@@ -196,7 +195,7 @@ def _unless_gone(prepared: Prepared) -> Prepared:
         )
         return replace(prepared, status=Status.REJECTED, reason=gone, tool=None, preview=None)
     starts = prepared.status in (Status.ALLOWED, Status.WAITING)
-    why = reach.why_not(tool, request.conversation_id) if starts else ""
+    why = tools.why_out_of_reach(tool, request.conversation_id) if starts else ""
     return replace(prepared, status=Status.REJECTED, reason=why, preview=None) if why else prepared
 
 
@@ -278,8 +277,8 @@ def _find(request: CallRequest) -> tuple[Tool | None, str]:
     name = storable(request.tool_name)
     tool = only(callable_by(request.caller, request.among).filter(name=name))
     if tool is None:
-        return None, reach.not_here(storable(request.tool_name[:64]))
-    return tool, reach.why_not(tool, request.conversation_id)
+        return None, tools.not_here(storable(request.tool_name[:64]))
+    return tool, tools.why_out_of_reach(tool, request.conversation_id)
 
 
 def _best_reading(given: str | dict[str, Any]) -> dict[str, Any]:

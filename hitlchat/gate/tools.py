@@ -1,12 +1,16 @@
-"""The rows of tools: the one place that writes them, and which of them a caller may call.
+"""The rows of tools: the one place that writes them, and which of them a caller, and a conversation, may call.
 
 Whatever changes a tool (pages, REST, import, restore, the library, commands, project code, upstream servers) comes
 through here, so none can forget the event; tests/architecture/test_tool_writes.py holds that.
+
+The reach of a conversation is as whoever keeps conversations says. It narrows the catalog whoever asks: a call of
+another tool is rejected when it is submitted, and one that has not started is withdrawn once its tool is out of reach,
+whether a person approved it or not.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,22 +20,27 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.module_loading import import_string
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.database import only
 from hitlchat.base.schemas import subschemas
-from hitlchat.gate import loosening, oversight, question, spec, stated
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import loosening, oversight, question, spec, stated, stopping
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.loosening import Guard, guard_in, guard_of
-from hitlchat.gate.models import AuditEvent, FormerTool, Oversight, Tool
-from hitlchat.gate.reach import SEARCH
+from hitlchat.gate.models import AuditEvent, FormerTool, Oversight, Tool, ToolCall
 from hitlchat.gate.transition import note, note_all
 
+# The source of the tool with which a model finds others of a large catalog.
+SEARCH: Final = "search"
 BUILT_IN: Final = (question.SOURCE, SEARCH)
 # The source of agent tools. What a test in the Studio may call is not what their calls may.
 AGENT: Final = "agent"
-
 AT_A_TIME = 500
 _STATED_AT_A_TIME: Final = 100
+OUTSIDE: Final = gettext_noop("This conversation may not use it.")
+OUT_OF_REACH: Final = "its conversation may not use the tool any more"
 
 Columns = Mapping[str, Any]
 
@@ -55,6 +64,14 @@ def callable_by(caller: Caller, names: Collection[str] | None = None) -> QuerySe
     built_in = Q(source__in=BUILT_IN if settings.HITL_ASK_USER else [SEARCH])
     others = ~Q(source__in=BUILT_IN) if names is None else ~Q(source__in=BUILT_IN) & Q(name__in=names)
     return Tool.objects.filter(built_in | others, published=True)
+
+
+def withdraw_out_of_reach(conversation_ids: Iterable[UUID] | QuerySet[Any], *, actor: Actor) -> None:
+    """Withdraw what has not started of tools that these conversations may not use any more, approved or not."""
+    rows = ToolCall.objects.filter(conversation_id__in=conversation_ids, status__in=stopping.NOT_STARTED)
+    for call in rows.select_related("tool"):
+        if why := why_lost(call):
+            stopping.withdraw_call(call.pk, actor=actor, why=why)
 
 
 def built_in(columns: Columns) -> Tool | None:
@@ -194,6 +211,64 @@ def state_again() -> None:
     """Put all of it on record once more: the events that stated it were dropped."""
     with transaction.atomic():
         _state(list(settings.RECORD_STATES))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Tools by name; without `names`, all that are published.
+
+    `asks_person`: whether the built-in question to the person is among them. `why`, if there are none at all, says the
+    reason, for the model too.
+    """
+
+    names: frozenset[str] | None = None
+    asks_person: bool = True
+    why: str = ""
+
+    def has(self, tool: Tool) -> bool:
+        """Return whether a call may be of this tool. The search is of use to all: it finds only what is within."""
+        if self.why:
+            return False
+        if tool.source == SEARCH:
+            return True
+        if question.is_one(tool):
+            return self.asks_person
+        return self.names is None or tool.name in self.names
+
+    def within(self, tools: QuerySet[Tool]) -> QuerySet[Tool]:
+        """Return those of `tools`, built-in ones aside, that are in reach."""
+        if self.why:
+            return tools.none()
+        return tools if self.names is None else tools.filter(name__in=self.names)
+
+
+EVERYTHING: Final = Reach()
+
+
+def reach_of(conversation_id: UUID | None) -> Reach:
+    """Return the reach of a conversation; calls outside of one have the whole catalog of their caller."""
+    if conversation_id is None:
+        return EVERYTHING
+    found: Callable[[UUID], Reach] = import_string(settings.CONVERSATION_REACH)
+    return found(conversation_id)
+
+
+def why_out_of_reach(tool: Tool, conversation_id: UUID | None) -> str:
+    """Return why a call in the conversation cannot be of this tool; empty if it can."""
+    reach = reach_of(conversation_id)
+    if reach.has(tool):
+        return ""
+    return reach.why or f"{not_here(tool.name)} {OUTSIDE}"
+
+
+def not_here(name: str) -> str:
+    """Say that a call names no tool that there is for it."""
+    return translatable(f"There is no tool named {name!r} here.")
+
+
+def why_lost(call: ToolCall) -> str:
+    """Return why a call that has not started must not, if its conversation may not use its tool any more."""
+    return OUT_OF_REACH if call.tool is not None and not reach_of(call.conversation_id).has(call.tool) else ""
 
 
 def _state(kinds: list[str]) -> None:

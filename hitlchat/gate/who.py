@@ -73,7 +73,10 @@ def how(decision: Decision) -> str:
         case "console":
             return gettext_noop("at the console")
         case "elicitation":
-            return _said_so(decision)
+            claimed = canonical.pretty(decision.client)
+            who = f"the MCP client that calls itself {claimed}" if decision.client else "a nameless MCP client"
+            token = f" (token {canonical.pretty(decision.token_name)})" if decision.token_name else ""
+            return f"or so says {who}{token}"
         case _:
             other = canonical.pretty(decision.means)
             return translatable(f"known by {other}")
@@ -123,13 +126,6 @@ def words(rules: dict[str, Any], requester: str) -> str:
     if minutes := rules.get("freshSignInMinutes"):
         said.append(translatable(f"Approval requires a sign-in within {deciders.last_minutes(minutes)}."))
     return " ".join(said)
-
-
-def _said_so(decision: Decision) -> str:
-    claim = canonical.pretty(decision.client)
-    who = f"the MCP client that calls itself {claim}" if decision.client else "a nameless MCP client"
-    token = f" (token {canonical.pretty(decision.token_name)})" if decision.token_name else ""
-    return f"or so says {who}{token}"
 
 
 def _deciding(rules: dict[str, Any], requester: str) -> str:

@@ -16,7 +16,7 @@ from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import usage
 from hitlchat.base.durations import about
 from hitlchat.gate import attention
-from hitlchat.gate.history.row import UNASKED
+from hitlchat.gate.history.finding import UNASKED
 from hitlchat.gate.models import Decision
 from hitlchat.insights import advice, drawing
 from hitlchat.insights.advice import Links

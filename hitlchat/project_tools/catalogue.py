@@ -16,7 +16,7 @@ from django.utils.module_loading import autodiscover_modules
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import conditions, prompt, schema, spec
+from hitlchat.gate import policy, prompt, schema, spec
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
 from hitlchat.project_tools import DECLARED, HIGHEST_RISK, Chosen, Declaration, Function, signature
 from hitlchat.project_tools.signature import Signature, SignatureError
@@ -97,7 +97,7 @@ def _against(chosen: Chosen, found: Signature) -> Iterator[str]:
         if isinstance(chosen.prompt, str):
             prompt.check(chosen.prompt, found.input_schema["properties"])
         written = chosen.condition if isinstance(chosen.condition, str) else ""
-        if problem := conditions.misread(written, found.input_schema):
+        if problem := policy.misread_condition(written, found.input_schema):
             yield f"condition: {problem[:1].lower()}{problem[1:]}"
         schema.check_schema(found.input_schema)
         schema.check_patterns(found.input_schema)

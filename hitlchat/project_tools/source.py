@@ -1,16 +1,25 @@
-"""Functions of the project as the gate executes them, and their rows kept in step with the code."""
+"""Functions of the project as the gate executes them, and their rows kept in step with the code.
+
+A function runs from JSON to JSON, in a thread of its own where it blocks.
+"""
 
 import asyncio
 import inspect
 import logging
-from collections.abc import Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar, cast
 
+from asgiref.sync import sync_to_async
 from django.apps import apps
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, connections, transaction
 from django.db.models import Model, Q
 from django.utils.translation import gettext_noop
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from hitlchat.base import canonical
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import perform, stopping, tools
@@ -18,14 +27,21 @@ from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import Preview, ToolResult
-from hitlchat.project_tools import catalogue, running
+from hitlchat.project_tools import Function, ToolError, catalogue
 from hitlchat.project_tools.catalogue import SOURCE, ProjectTool
-from hitlchat.project_tools.running import Job
+from hitlchat.project_tools.signature import Signature
 
 OTHER_CODE = "This server process has other code for it. Restart the server."
 # How long a function that was told to stop may take to do so.
 GRACE_SECONDS = 5.0
+MOST_AT_ONCE = 64
+LARGEST_RESULT = 2**20
+LONGEST_MESSAGE = 2000
+
+P = ParamSpec("P")
+T = TypeVar("T")
 Work = asyncio.Task[ToolResult]
+
 logger = logging.getLogger(__name__)
 
 
@@ -41,7 +57,11 @@ def keep_in_step() -> None:
         _keep(made, rows.get(name))
     for name, row in rows.items():
         if row.source == SOURCE and name not in declared:
-            _remove(row)
+            with transaction.atomic():
+                why = gettext_noop("the function was removed from this server's project")
+                stopping.withdraw_tool(row.pk, actor=SYSTEM, why=why)
+                tools.remove(Tool.objects.filter(pk=row.pk, source=SOURCE), SYSTEM)
+            logger.info("The tool %s is gone with its function", name)
 
 
 def after_migrate(*, using: str, **kwargs: Any) -> None:
@@ -52,6 +72,109 @@ def after_migrate(*, using: str, **kwargs: Any) -> None:
         return
     if using == DEFAULT_DB_ALIAS and _columns(migrated) == _columns(Tool):
         keep_in_step()
+
+
+class ProjectSource:
+    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> BadArguments | None:
+        made = _of_definition(tool.name, tool.definition_hash)
+        try:
+            if made is not None:
+                made.signature.coerce(arguments)
+        except BadArguments as error:
+            return error
+        return None
+
+    async def execute(self, call: ToolCall) -> ToolResult:
+        made = _of_definition(call.tool_name, call.definition_hash)
+        if made is None:
+            return ToolResult.failure("changed", f"It was not run: {OTHER_CODE}")
+        extra = {made.signature.caller: await in_db(_caller)(call)} if made.signature.caller else {}
+        job = Job(made.declaration.function, made.signature, call.arguments, extra, f"{made.path}, call {call.pk}")
+        # A task of its own, so that neither a time-out nor the function's own tricks end the one that records.
+        work = asyncio.create_task(run_job(job))
+        try:
+            return await _within(work, made, call)
+        finally:
+            work.cancel()
+
+    async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
+        made = _of_definition(tool.name, tool.definition_hash)
+        if made is None:
+            return Preview(error=OTHER_CODE)
+        if made.previewing is None:
+            return None
+        extra = {made.previewing.caller: caller} if made.previewing.caller else {}
+        job = Job(made.previewing.function, made.signature, arguments, extra, f"the preview of {made.path}")
+        seen = await run_job(job)
+        return Preview.of(seen.value) if seen.error is None else Preview(error=seen.error["message"])
+
+
+class Busy(RuntimeError):
+    """Too many functions are running already; this one was not started."""
+
+
+class OwnThreads(Executor):
+    """A function that hangs keeps its thread for ever: with a fixed number of them, a few of those would stop all."""
+
+    def __init__(self, most: int = MOST_AT_ONCE) -> None:
+        self._free = threading.BoundedSemaphore(most)
+
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Busy when all are taken."""
+        if not self._free.acquire(blocking=False):
+            raise Busy("too many functions of this project are running already")
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                try:
+                    value = function(*args, **kwargs)
+                finally:
+                    # The thread ends here, and nobody else could close what it opened.
+                    connections.close_all()
+                    self._free.release()
+            except BaseException as error:
+                future.set_exception(error)
+                raise
+            future.set_result(value)
+
+        future.set_running_or_notify_cancel()
+        threading.Thread(target=run, daemon=True, name="project-tool").start()
+        return future
+
+
+own_threads = OwnThreads()
+
+
+@dataclass(frozen=True)
+class Job:
+    """`arguments` are JSON values, made into what `signature` says; `extra` is passed as is; `label` is for the log."""
+
+    function: Function
+    signature: Signature
+    arguments: Mapping[str, Any]
+    extra: Mapping[str, Any]
+    label: str
+
+    def call(self) -> Any:
+        """The result, or for an async function what to await for it. BadArguments, and whatever the function raises."""
+        return self.function(**self.signature.coerce(self.arguments), **self.extra)
+
+
+async def run_job(job: Job) -> ToolResult:
+    """Run the function of `job`: on this loop if it is async, else in a thread. Raises nothing but cancellation."""
+    if not inspect.iscoroutinefunction(job.function):
+        # `sync_to_async` asks for more than it uses, which is to submit to it.
+        threads = cast("ThreadPoolExecutor", own_threads)
+        try:
+            # Not sensitive to the thread: a function that takes long must not hold up the server's own database work.
+            return await sync_to_async(_run_sync, thread_sensitive=False, executor=threads)(job)
+        except Busy as error:
+            return ToolResult.failure("busy", f"It was not run: {error}. Try again later.")
+    try:
+        return _written(await job.call())
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - logged there
+        return _failed(error, job)
 
 
 def _columns(model: type[Model]) -> set[str | None]:
@@ -90,52 +213,8 @@ def _change(row: Tool, columns: dict[str, Any]) -> None:
     logger.info("The tool %s follows its function, which was changed", row.name)
 
 
-def _remove(row: Tool) -> None:
-    with transaction.atomic():
-        stopping.withdraw_tool(
-            row.pk, actor=SYSTEM, why=gettext_noop("the function was removed from this server's project")
-        )
-        tools.remove(Tool.objects.filter(pk=row.pk, source=SOURCE), SYSTEM)
-    logger.info("The tool %s is gone with its function", row.name)
-
-
 def _differs(row: Tool, columns: Mapping[str, Any]) -> bool:
     return any(getattr(row, name) != value for name, value in columns.items())
-
-
-class ProjectSource:
-    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> BadArguments | None:
-        made = _of_definition(tool.name, tool.definition_hash)
-        try:
-            if made is not None:
-                made.signature.coerce(arguments)
-        except BadArguments as error:
-            return error
-        return None
-
-    async def execute(self, call: ToolCall) -> ToolResult:
-        made = _of_definition(call.tool_name, call.definition_hash)
-        if made is None:
-            return ToolResult.failure("changed", f"It was not run: {OTHER_CODE}")
-        extra = {made.signature.caller: await in_db(_caller)(call)} if made.signature.caller else {}
-        job = Job(made.declaration.function, made.signature, call.arguments, extra, f"{made.path}, call {call.pk}")
-        # A task of its own, so that neither a time-out nor the function's own tricks end the one that records.
-        work = asyncio.create_task(running.run(job))
-        try:
-            return await _within(work, made, call)
-        finally:
-            work.cancel()
-
-    async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
-        made = _of_definition(tool.name, tool.definition_hash)
-        if made is None:
-            return Preview(error=OTHER_CODE)
-        if made.previewing is None:
-            return None
-        extra = {made.previewing.caller: caller} if made.previewing.caller else {}
-        job = Job(made.previewing.function, made.signature, arguments, extra, f"the preview of {made.path}")
-        seen = await running.run(job)
-        return Preview.of(seen.value) if seen.error is None else Preview(error=seen.error["message"])
 
 
 def _of_definition(name: str, definition_hash: str) -> ProjectTool | None:
@@ -167,9 +246,39 @@ async def _ends(work: Work, seconds: float) -> bool:
 
 
 def _caller(call: ToolCall) -> Caller:
-    kind: Any = call.caller_kind
-    return Caller(kind, call.caller_id, call.caller.get_username())
+    return Caller(cast("Any", call.caller_kind), call.caller_id, call.caller.get_username())
 
 
 def _outcome(work: Work, message: str) -> ToolResult:
     return ToolResult.failure("timeout", message) if work.cancelled() else work.result()
+
+
+def _run_sync(job: Job) -> ToolResult:
+    try:
+        return _written(job.call())
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - logged there
+        return _failed(error, job)
+
+
+def _written(value: Any) -> ToolResult:
+    try:
+        written = to_jsonable_python(value)
+        size = len(canonical.dumps(written))
+    except (PydanticSerializationError, canonical.NotJson) as error:
+        message = f"It was run, but JSON cannot carry the {type(value).__name__} it returned: {error}"
+        return ToolResult.failure("result", message[:LONGEST_MESSAGE])
+    if size > LARGEST_RESULT:
+        message = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
+        return ToolResult.failure("result", message)
+    return ToolResult(value=written)
+
+
+def _failed(error: BaseException, job: Job) -> ToolResult:
+    if isinstance(error, BadArguments):
+        message = f"It was not run: the arguments do not fit. {error}"
+        return ToolResult.failure("arguments", message[:LONGEST_MESSAGE])
+    # Subclasses of ValueError are not meant: those of parsers and validators quote what they could not read.
+    if isinstance(error, ToolError) or type(error) is ValueError:
+        return ToolResult.failure("error", (str(error) or "It failed, and gave no reason.")[:LONGEST_MESSAGE])
+    logger.error("A function of this project failed: %s", job.label, exc_info=error)
+    return ToolResult.failure("internal", f"It failed inside the function; the server's log says how ({job.label}).")

@@ -81,7 +81,10 @@ def unreadable_hash(event_id: int, inner: str) -> bytes:
 def node(value: Any, salt_of: SaltOf, hidden: Hidden = NOTHING, path: str = "", level: int = 0) -> bytes:
     """The hash of one value of `data`, at `path`, or that given for one that is kept back. NotJson, ValueError."""
     if path in hidden:
-        return _kept_back(hidden[path])
+        digest = hidden[path]
+        if not isinstance(digest, str) or len(digest) != 64:
+            raise ValueError("no hash of a value")
+        return bytes.fromhex(digest)
     if level > canonical.MAX_DEPTH:
         raise canonical.NotJson("nested too deeply")
     if isinstance(value, dict):
@@ -114,12 +117,6 @@ def _spelled(value: Any) -> bytes:
     if isinstance(value, str):
         return encode_basestring_ascii(value).encode("ascii")
     return _WORDS[value] if value is None or isinstance(value, bool) else canonical.dumps(value).encode("ascii")
-
-
-def _kept_back(digest: Any) -> bytes:
-    if not isinstance(digest, str) or len(digest) != 64:
-        raise ValueError("no hash of a value")
-    return bytes.fromhex(digest)
 
 
 def _keyed(key: bytes, text: str) -> bytes:

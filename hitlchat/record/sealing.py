@@ -286,22 +286,19 @@ def _drop(number: int, late: dict[int, int], days: int, actor: Actor) -> bool:
         with transaction.atomic():
             # The database asks for it before it lets an event of this batch go.
             made.save(force_insert=True)
-            _delete(batch, late)
+            ids = AuditEvent.objects.filter(pk__range=(batch.first, batch.last)).values_list("pk", flat=True)
+            own = (event_id for event_id in ids if not within(event_id, batch.gaps))
+            # Events of other batches or of none stay.
+            gone = [(event_id,) for event_id in (*batch.late, *own) if late.get(event_id, number) == number]
+            with connection.cursor() as cursor:
+                # The model cannot delete one.
+                cursor.executemany("DELETE FROM gate_auditevent WHERE id = %s", gone)
             data = {"batch": number, "seal": batch.hash, "first": batch.first, "last": batch.last, "days": days}
             note(None, DROPPED, actor=actor, data={**data, "events": batch.count})
     except IntegrityError:
         # Another process was first.
         return False
     return True
-
-
-def _delete(batch: Seal, late: dict[int, int]) -> None:
-    """Delete the events of a batch, which the model cannot; those of other batches or of none stay."""
-    ids = AuditEvent.objects.filter(pk__range=(batch.first, batch.last)).values_list("pk", flat=True)
-    own = (event_id for event_id in ids if not within(event_id, batch.gaps))
-    gone = [(event_id,) for event_id in (*batch.late, *own) if late.get(event_id, batch.number) == batch.number]
-    with connection.cursor() as cursor:
-        cursor.executemany("DELETE FROM gate_auditevent WHERE id = %s", gone)
 
 
 def _is_due(seen: int) -> bool:

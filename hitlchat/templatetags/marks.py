@@ -12,7 +12,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
 
-from hitlchat.base import canonical, schema_words, sentences
+from hitlchat.base import canonical, schemas, sentences
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate import contents, decide, placing, question
 from hitlchat.gate.card import RISK_LABELS
@@ -150,7 +150,7 @@ def pretty(value: Any) -> str:
 @register.filter
 def type_word(part: dict[str, Any]) -> str:
     """An argument's type in one word, as on the approval card."""
-    return schema_words.type_word(part, part)
+    return schemas.type_word(part, part)
 
 
 def _chip(status: Status, words: str) -> SafeString:

@@ -10,8 +10,8 @@ from asgiref.sync import async_to_sync
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import conditions, prompt, spec
 from hitlchat.gate import loosening as gate
+from hitlchat.gate import policy, prompt, spec
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
 from hitlchat.upstreams.models import ComposedTool, ToolEvent
@@ -241,7 +241,7 @@ def _rules(row: ComposedTool, change: Change) -> Iterator[Objection]:
             yield Objection("condition", translatable(f"Condition: not a Python expression: {wrong}"))
             return
         if row.tool is None or change.condition != row.tool.condition:
-            said = async_to_sync(conditions.fault_in)(change.condition, record.get("inputSchema") or {})
+            said = async_to_sync(policy.condition_fault)(change.condition, record.get("inputSchema") or {})
             if said:
                 yield Objection("condition", f"Condition: {said}")
 

@@ -13,7 +13,7 @@ from hitlchat.agent import agents, conversations, runner, runs
 from hitlchat.agent.agents import AgentSource
 from hitlchat.agent.models import ACTIVE, AgentTool, Conversation, Run, RunStatus
 from hitlchat.base.background import background
-from hitlchat.gate import decide, perform, stopping, stricter
+from hitlchat.gate import decide, perform, ruling, stopping
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Asks, AuditEvent, Delegation, Grant, Tool, ToolCall, delegation
@@ -164,7 +164,7 @@ async def test_several_agents_work_at_once_and_their_results_come_in_the_models_
 async def test_what_a_conversation_asks_more_about_its_agents_ask_about_too(
     talk: Talk, recorder: Recorder, cast: Cast
 ) -> None:
-    await in_database(stricter.change)(talk.conversation.pk, Asks.EVERY, signed_in(talk.owner))
+    await in_database(ruling.change_strictness)(talk.conversation.pk, Asks.EVERY, signed_in(talk.owner))
     cast.plays(TOP, calls(("worker", TASK)), text("Done."))
     cast.plays("worker", calls(("notify", {"text": "hi"})), text("Notified."))
     await talk.say()
@@ -188,14 +188,14 @@ async def test_a_conversation_that_asks_more_while_an_agent_works_has_its_next_c
     cast.plays("worker", calls(("notify", {"text": "hi"}), gate=gate), text("Notified."))
     await talk.say()
     await gate.arrival()
-    await in_database(stricter.change)(talk.conversation.pk, Asks.EVERY, signed_in(talk.owner))
+    await in_database(ruling.change_strictness)(talk.conversation.pk, Asks.EVERY, signed_in(talk.owner))
     gate.open()
     (approval,) = await waiting()
     assert (approval.call.tool_name, recorder.entered) == ("notify", [])
     (call,) = await calls_of("worker")
     child = await in_database(child_of)(call)
     # Its own word makes it ask no less.
-    await in_database(stricter.change)(child.pk, Asks.TOOLS, signed_in(talk.owner))
+    await in_database(ruling.change_strictness)(child.pk, Asks.TOOLS, signed_in(talk.owner))
     assert (await ToolCall.objects.aget(pk=approval.call_id)).status == Status.WAITING
     await approve(approval, talk.owner)
     await talk.over()
@@ -428,7 +428,7 @@ def test_an_agent_does_not_begin_if_its_conversation_was_made_stricter_between_t
 ) -> None:
     call = ask(talk.owner, Tool.objects.get(name="worker"), TASK, conversation_id=talk.conversation.pk)
     assert call.status == Status.ALLOWED
-    stricter_now = partial(stricter.change, talk.conversation.pk, Asks.EVERY, signed_in(talk.owner))
+    stricter_now = partial(ruling.change_strictness, talk.conversation.pk, Asks.EVERY, signed_in(talk.owner))
     with meanwhile(stricter_now):
         assert perform.claim(call.pk) is None
     assert fresh(call).status == Status.ALLOWED

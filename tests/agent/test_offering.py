@@ -12,8 +12,7 @@ from pytest_django import Settings
 from hitlchat.agent import offering
 from hitlchat.agent.models import Conversation
 from hitlchat.gate.models import AuditEvent, ToolCall
-from hitlchat.gate.reach import EVERYTHING, SEARCH
-from hitlchat.gate.tools import callable_by
+from hitlchat.gate.tools import EVERYTHING, SEARCH, callable_by
 from hitlchat.gate.tools import tools_for as catalog_of
 from tests.agent.talk import Talk, in_database
 from tests.conftest import caller

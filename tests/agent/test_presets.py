@@ -12,9 +12,9 @@ from hitlchat.agent.models import Conversation, ModelEndpoint, Preset
 from hitlchat.agent.presets import BadPreset, Draft, NoSuchPreset
 from hitlchat.agent.routes import NotOffered
 from hitlchat.base.problems import Conflict, NotFound
+from hitlchat.gate import strictness
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent
-from hitlchat.gate.policies import strictness
 from tests.conftest import signed_in
 from tests.recorder import recorded_tool
 

@@ -15,8 +15,8 @@ from hitlchat.agent.tool_sets import BadTools, BadToolSet, Draft
 from hitlchat.base.problems import NotFound
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent
-from hitlchat.gate.reach import SEARCH
 from hitlchat.gate.status import Status
+from hitlchat.gate.tools import SEARCH
 from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool

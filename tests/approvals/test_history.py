@@ -19,8 +19,8 @@ from hitlchat.gate import decide, disclosure, staleness
 from hitlchat.gate.attention import SHOWN
 from hitlchat.gate.deciders import COUNTED, TAKEN_BACK
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
-from hitlchat.gate.preview import Shown
 from hitlchat.gate.settling import settled
+from hitlchat.gate.sources import Shown
 from hitlchat.gate.status import Status
 from hitlchat.gate.stopping import REQUESTED
 from hitlchat.record.exporting import EXPORTED

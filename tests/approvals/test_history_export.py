@@ -15,7 +15,7 @@ from hitlchat.approvals.history.listing import Filters
 from hitlchat.base.download import END
 from hitlchat.gate import decide
 from hitlchat.gate.history import finding
-from hitlchat.gate.history.row import COLUMNS
+from hitlchat.gate.history.finding import COLUMNS
 from hitlchat.gate.models import AuditEvent, Decision, ToolCall, new_id
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, recording

@@ -8,9 +8,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.agent.models import Conversation
-from hitlchat.gate import stricter
+from hitlchat.gate import ruling, strictness
 from hitlchat.gate.models import Strictness
-from hitlchat.gate.policies import strictness
 from tests.conftest import signed_in
 from tests.gate.conftest import entered
 from tests.gate.granting import conditional, granted
@@ -62,7 +61,7 @@ def test_of_somebody_elses_nothing_is_changed(client: Client, charlie: User, mad
 def test_a_grant_that_does_not_count_here_is_said_not_to(client: Client, bob: User, made: Conversation) -> None:
     granted(bob, conditional(), calls=5, conversation_id=made.pk)
     assert "refund runs without asking: 5 of 5 left" in words(client.get(f"/chat/{made.pk}"))
-    stricter.change(made.pk, "risky", signed_in(bob))
+    ruling.change_strictness(made.pk, "risky", signed_in(bob))
     page = words(client.get(f"/chat/{made.pk}"))
     assert "The grant for refund does not apply here" in page
     assert "refund runs without asking" not in page

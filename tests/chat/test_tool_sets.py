@@ -12,7 +12,7 @@ from pytest_django import Settings
 from hitlchat.agent import conversations, endpoints, presets, tool_sets
 from hitlchat.agent.models import Conversation, OwnDefaults, Preset, ToolSet
 from hitlchat.agent.tool_sets import Draft
-from hitlchat.gate.policies import strictness
+from hitlchat.gate import strictness
 from tests.conftest import MakeTool, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,8 +10,8 @@ from pytest_django import Settings
 
 from hitlchat.agent import conversations
 from hitlchat.agent.models import Conversation, OwnDefaults
+from hitlchat.gate import strictness
 from hitlchat.gate.models import Strictness
-from hitlchat.gate.policies import strictness
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

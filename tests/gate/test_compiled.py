@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat.base.compiled import Compiled, Given
+from hitlchat.base.database import Compiled, Given
 from hitlchat.gate import decide, deciders, queue
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status

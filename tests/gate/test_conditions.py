@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hitlchat.gate import conditions
+from hitlchat.gate import policy
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -60,13 +60,13 @@ WRONG = {
 async def test_a_condition_that_works_is_taken(subtests: pytest.Subtests) -> None:
     for condition in FINE:
         with subtests.test(condition=condition):
-            assert await conditions.fault_in(condition, SCHEMA) == ""
+            assert await policy.condition_fault(condition, SCHEMA) == ""
 
 
 async def test_a_condition_that_would_fail_is_told_with_what_to_write(subtests: pytest.Subtests) -> None:
     for condition, said in WRONG.items():
         with subtests.test(condition=condition):
-            assert (await conditions.fault_in(condition, SCHEMA)).startswith(said)
+            assert (await policy.condition_fault(condition, SCHEMA)).startswith(said)
 
 
 async def test_of_arguments_that_nobody_knows_nothing_is_made_up(subtests: pytest.Subtests) -> None:
@@ -74,5 +74,5 @@ async def test_of_arguments_that_nobody_knows_nothing_is_made_up(subtests: pytes
     for schema in [{}, {"properties": {"x": {}, "y": True}}, {"properties": {"x": {"$ref": "#/x"}}}]:
         with subtests.test(schema=schema):
             for condition in ('args["x"] > 3', 'args["z"].startswith("a")', 'args["x"]["y"] == 1'):
-                assert await conditions.fault_in(condition, schema) == ""
-            assert await conditions.fault_in("args.x > 3", schema) == 'Write args["x"], not args.x.'
+                assert await policy.condition_fault(condition, schema) == ""
+            assert await policy.condition_fault("args.x > 3", schema) == 'Write args["x"], not args.x.'

@@ -10,8 +10,7 @@ from django.template.loader import render_to_string
 from hitlchat.gate import card
 from hitlchat.gate.card import Card, Effect, Part
 from hitlchat.gate.models import ToolCall
-from hitlchat.gate.preview import frozen
-from hitlchat.gate.sources import Preview
+from hitlchat.gate.sources import Preview, frozen_preview
 from tests.gate.asking import approval_of, approved, ask, recording, run, say_yes
 from tests.gate.test_card import CLAIM, HOSTILE, Elements
 from tests.tables import each_row
@@ -119,7 +118,7 @@ def test_what_was_cut_is_said_on_the_card(bob: User, previews: list[Any]) -> Non
 
 
 def changed(before: Preview, now: Preview) -> card.Again:
-    return card.again({"why": "It changed.", "before": frozen(before)}, frozen(now))
+    return card.again({"why": "It changed.", "before": frozen_preview(before)}, frozen_preview(now))
 
 
 def marks(found: Effect) -> list[str]:
@@ -194,7 +193,7 @@ def test_what_cannot_be_compared_is_shown_whole(subtests: pytest.Subtests) -> No
     ]:
         with subtests.test(before=before):
             found = changed(before, now)
-            assert (found.before, found.now) == (card.effect(frozen(before)), card.effect(frozen(now)))
+            assert (found.before, found.now) == (card.effect(frozen_preview(before)), card.effect(frozen_preview(now)))
             assert found.whole
 
 

@@ -13,8 +13,17 @@ from pytest_django import Settings
 
 from hitlchat.gate import decide
 from hitlchat.gate.history import finding
-from hitlchat.gate.history.finding import Wanted, decided, is_decided
-from hitlchat.gate.history.row import CHOICES, LABELS, NOBODY_ASKED, UNASKED, having, outcome_of
+from hitlchat.gate.history.finding import (
+    CHOICES,
+    LABELS,
+    NOBODY_ASKED,
+    UNASKED,
+    Wanted,
+    decided,
+    having,
+    is_decided,
+    outcome_of,
+)
 from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.status import SETTLED, Status
 from tests.conftest import signed_in

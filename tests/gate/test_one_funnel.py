@@ -12,7 +12,7 @@ from tests.tables import each_row
 pytestmark = pytest.mark.guarantee("gate:one-funnel")
 
 PERFORM = "hitlchat/gate/perform.py"
-PREVIEW = "hitlchat/gate/preview.py"
+SOURCES = "hitlchat/gate/sources.py"
 SETTLING = "hitlchat/gate/settling.py"
 SANDBOX = "hitlchat/sandbox/"
 DOES = (ast.Attribute, ast.ImportFrom, ast.Call)
@@ -56,11 +56,11 @@ def test_only_the_gates_performing_file_executes_a_tool_of_a_source() -> None:
     }
 
 
-def test_only_two_files_of_the_gate_get_hold_of_a_source_and_one_of_them_only_looks() -> None:
-    assert {path for path, _ in uses(imports("hitlchat.gate.sources", "source"))} == {PERFORM, PREVIEW}
+def test_only_the_gates_performing_file_gets_hold_of_a_source_and_only_the_sources_file_looks() -> None:
+    assert {path for path, _ in uses(imports("hitlchat.gate.sources", "source"))} == {PERFORM}
     looks = uses(lambda node: isinstance(node, ast.Call) and attribute("preview")(node.func))
-    assert {path for path, _ in looks if path.startswith("hitlchat/gate/")} == {PREVIEW}
-    assert {path for path, _ in uses(attribute("TOOL_SOURCES"))} == {"hitlchat/gate/sources.py"}
+    assert {path for path, _ in looks if path.startswith("hitlchat/gate/")} == {SOURCES}
+    assert {path for path, _ in uses(attribute("TOOL_SOURCES"))} == {SOURCES}
 
 
 @pytest.mark.guarantee("SR-32")
@@ -79,7 +79,6 @@ def test_only_the_gates_performing_file_begins_work_that_is_a_call_of_its_own() 
 
 def test_code_of_tools_is_run_by_their_source_and_conditions_by_the_policy() -> None:
     assert {path for path, code in uses(attribute("run")) if code.endswith("sandbox.run")} == {
-        "hitlchat/gate/conditions.py",
         "hitlchat/gate/policy.py",
         "tools_studio/source.py",
     }

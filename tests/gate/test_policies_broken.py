@@ -14,6 +14,7 @@ from pytest_django import Settings
 from hitlchat.base.database import in_db
 from hitlchat.gate import policy
 from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.policies import Ask
 from hitlchat.gate.status import Status
 from tests.conftest import caller
 from tests.gate import own_policies
@@ -52,7 +53,7 @@ def soon(settings: Settings) -> Iterator[None]:
 def asked(user: User, tool: Tool, arguments: dict[str, Any] | None = None) -> str:
     """Return why a person is asked about such a call."""
     verdict = async_to_sync(policy.judge)(tool, arguments or {"text": "hello", "amount": 1}, caller(user)).verdict
-    assert isinstance(verdict, policy.Ask)
+    assert isinstance(verdict, Ask)
     return verdict.reason
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from hitlchat.gate.models import Tool
-from hitlchat.gate.policies.rule import (
+from hitlchat.gate.policies import (
     Abstain,
     Allow,
     Ask,

@@ -17,8 +17,9 @@ from pytest_django import Settings
 
 from hitlchat.base import environment
 from hitlchat.checks import check_settings
+from hitlchat.gate.policies import Ask, Refuse
 from hitlchat.gate.policies.loading import Unloadable, load
-from hitlchat.gate.policy import Ask, Refuse, judge
+from hitlchat.gate.policy import judge
 from tests.conftest import caller
 from tests.gate.asking import recording
 from tests.gate.policy_rules import parent_of, places

@@ -8,7 +8,8 @@ from pytest_django import Settings
 
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import AuditEvent, Tool
-from hitlchat.gate.policy import Allow, Ask, Verdict, judge
+from hitlchat.gate.policies import Allow, Ask, Verdict
+from hitlchat.gate.policy import judge
 from hitlchat.gate.status import Status
 from tests.gate.asking import ask, recording
 from tests.tables import each_row

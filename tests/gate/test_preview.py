@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
 from hitlchat.base import canonical
-from hitlchat.gate import preview
+from hitlchat.gate import sources
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
@@ -183,15 +183,15 @@ def test_a_value_within_itself_is_no_table() -> None:
 
 
 def test_what_is_too_long_is_cut_and_says_how_much() -> None:
-    found = preview.frozen(Preview(text="x" * 9_234))
+    found = sources.frozen_preview(Preview(text="x" * 9_234))
     assert (found["text"], found["cut"]) == ("x" * 8000, ["1,234 more characters of the text are left out."])
-    assert preview.frozen(Preview(text="x" * 8001))["cut"] == ["1 more character of the text is left out."]
-    assert len(preview.frozen(Preview(error="x" * 9000))["error"]) == 500
+    assert sources.frozen_preview(Preview(text="x" * 8001))["cut"] == ["1 more character of the text is left out."]
+    assert len(sources.frozen_preview(Preview(error="x" * 9000))["error"]) == 500
 
 
 def test_a_table_that_is_too_large_is_cut_and_says_how_much() -> None:
     table = {"columns": [str(n) for n in range(14)], "rows": [["a" * 501, *["b"] * 13]] * 60}
-    found = preview.frozen(Preview(table=table))
+    found = sources.frozen_preview(Preview(table=table))
     assert {len(row) for row in [found["table"]["columns"], *found["table"]["rows"]]} == {12}
     left_out = 60 - len(found["table"]["rows"])
     assert found["cut"] == [
@@ -199,19 +199,19 @@ def test_a_table_that_is_too_large_is_cut_and_says_how_much() -> None:
         "2 more columns are left out.",
         f"{60 - left_out} more characters of long values are left out.",
     ]
-    assert sum(len(cell) for row in found["table"]["rows"] for cell in row) <= preview.LONGEST_TABLE
-    many = preview.frozen(Preview(table={"columns": ["n"], "rows": [["1"]] * 51}))
+    assert sum(len(cell) for row in found["table"]["rows"] for cell in row) <= sources.LONGEST_TABLE
+    many = sources.frozen_preview(Preview(table={"columns": ["n"], "rows": [["1"]] * 51}))
     assert many["cut"] == ["1 more row is left out."]
 
 
 def test_a_change_of_what_is_left_out_is_a_change() -> None:
-    one, other = (preview.frozen(Preview(text="x" * 9000 + end)) for end in "ab")
+    one, other = (sources.frozen_preview(Preview(text="x" * 9000 + end)) for end in "ab")
     assert one["text"] == other["text"]
     assert canonical.dumps(one) != canonical.dumps(other)
 
 
 def test_a_preview_within_the_limits_is_kept_whole() -> None:
-    assert preview.frozen(Preview(table=TABLE)) == {"text": None, "table": TABLE, "error": None, "cut": []}
+    assert sources.frozen_preview(Preview(table=TABLE)) == {"text": None, "table": TABLE, "error": None, "cut": []}
 
 
 @each_row("value", ["\x00\u202e\ud800", "x" * 300_000], ids=["odd characters", "huge"])

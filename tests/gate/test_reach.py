@@ -16,7 +16,7 @@ from hitlchat.agent import conversations, tool_sets
 from hitlchat.agent.models import Conversation, ToolSet
 from hitlchat.agent.tool_sets import Draft
 from hitlchat.agent.unknown import NotAgain, again
-from hitlchat.gate import perform, reach, spec, tools
+from hitlchat.gate import perform, spec, tools
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview
@@ -35,7 +35,7 @@ pytestmark = [
 
 FREE = "DISABLED"
 OTHERS = Draft("Orders", tools=("other",))
-TAKEN_AWAY = f"Not run: {reach.OUT_OF_REACH}."
+TAKEN_AWAY = f"Not run: {tools.OUT_OF_REACH}."
 
 
 @pytest.fixture

@@ -285,5 +285,5 @@ def test_connections_of_threads_are_closed(bob: User, offer: Offer) -> None:
 @pytest.mark.guarantee("gate:one-funnel")
 def test_functions_are_called_in_one_place_for_the_source_alone() -> None:
     ours = [path for path in program_files() if path.startswith("hitlchat/project_tools/")]
-    assert [path for path in ours if "job.call()" in read(path)] == ["hitlchat/project_tools/running.py"]
-    assert [path for path in program_files() if "running.run(" in read(path)] == ["hitlchat/project_tools/source.py"]
+    assert [path for path in ours if "job.call()" in read(path)] == ["hitlchat/project_tools/source.py"]
+    assert [path for path in program_files() if "run_job(" in read(path)] == ["hitlchat/project_tools/source.py"]

@@ -13,7 +13,7 @@ from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.project_tools import tool
-from hitlchat.project_tools.running import Busy, OwnThreads
+from hitlchat.project_tools.source import Busy, OwnThreads
 from tests.conftest import caller
 from tests.gate.asking import fresh, status
 from tests.project_tools.conftest import Offer

@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from hitlchat.accounts.models import Role, Token, TokenKind
 from hitlchat.accounts.roles import give
-from hitlchat.gate import oversight, results, ruling, stated, stricter, tools
+from hitlchat.gate import oversight, results, ruling, stated, tools
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import (
     Attachment,
@@ -74,7 +74,7 @@ def house(alice: User, bob: User) -> Tool:
     made("other", hitl_mode="DISABLED", risk_level=0)
     made("first")
     tools.remove(Tool.objects.filter(name="first"), signed_in(alice))
-    stricter.begin(HERE, "every", signed_in(alice))
+    ruling.begin_strictness(HERE, "every", signed_in(alice))
     call = approved(bob, made("pay"))
     assert run(call)
     seal_all()
@@ -231,8 +231,8 @@ def test_what_the_program_changes_itself_is_whole(house: Tool, alice: User, bob:
     membership.reactivate(bob.pk, signed_in(alice))
     call_command("createsuperuser", "--noinput", username="carol", email="carol@example.org")
     tools.remove(Tool.objects.filter(name__in=["paid", "other"]), signed_in(alice))
-    stricter.change(HERE, "tools", signed_in(alice))
-    stricter.forget(HERE)
+    ruling.change_strictness(HERE, "tools", signed_in(alice))
+    ruling.forget_strictness(HERE)
     seal_all()
     assert report().findings == []
 

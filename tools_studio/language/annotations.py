@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from hitlchat.base import expressions, schema_words
+from hitlchat.base import expressions, schemas
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.schema import BadArguments, Validator
 from tools_studio.language.snippet import Record, SignatureError
@@ -92,7 +92,7 @@ def check_bounds(bounds: dict[Any, Any], schema: dict[str, Any]) -> dict[str, An
         Draft202012Validator.check_schema(bounds)
     except SchemaError as error:
         raise ValueError(
-            f"the bound {'.'.join(map(str, error.path))!r} does not fit: {schema_words.problem(error)}"
+            f"the bound {'.'.join(map(str, error.path))!r} does not fit: {schemas.problem(error)}"
         ) from error
     except (RecursionError, OverflowError) as error:
         raise ValueError(translatable(f"expected a valid regular expression: {error}")) from error

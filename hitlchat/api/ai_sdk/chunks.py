@@ -12,7 +12,7 @@ from hitlchat.agent.models import Message, MessageState, Role
 from hitlchat.api.approvals import Approval
 from hitlchat.base import canonical
 from hitlchat.gate import decide, question, results
-from hitlchat.gate.history.row import approval_of, decisions_of, ran_unasked
+from hitlchat.gate.history.finding import approval_of, decisions_of, ran_unasked
 from hitlchat.gate.models import HitlMode, ToolCall
 from hitlchat.gate.status import SETTLED, STARTED, Status
 

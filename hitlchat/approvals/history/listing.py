@@ -20,9 +20,10 @@ from hitlchat.base.durations import span
 from hitlchat.gate import disclosure, question
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.history import finding
-from hitlchat.gate.history.finding import MEANS, Wanted
-from hitlchat.gate.history.row import (
+from hitlchat.gate.history.finding import (
     CHOICES,
+    MEANS,
+    Wanted,
     decisions_of,
     label_of,
     needed,

@@ -32,8 +32,7 @@ from hitlchat.gate.card import as_shown
 from hitlchat.gate.decide import AlreadySettled
 from hitlchat.gate.grants import scope
 from hitlchat.gate.history import changes, finding
-from hitlchat.gate.history.finding import FORMATS
-from hitlchat.gate.history.row import approval_of, decisions_of, needed
+from hitlchat.gate.history.finding import FORMATS, approval_of, decisions_of, needed
 from hitlchat.gate.models import Approval, AuditEvent, CallerKind, Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.settling import BadRemark
 from hitlchat.gate.status import Status

@@ -5,6 +5,7 @@ recorded.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal, cast
@@ -23,14 +24,13 @@ from hitlchat.base import canonical
 from hitlchat.base.database import durable, in_db
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import policy, stopping
+from hitlchat.gate import policy, stopping, strictness
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.grants import scope
 from hitlchat.gate.grants.scope import BadGrant, Scope, checked, fixed, seal
 from hitlchat.gate.models import Approval, CallerKind, Decision, Grant, HitlMode, Tool, ToolCall, Verdict, delegation
 from hitlchat.gate.models.calls import End
 from hitlchat.gate.oversight import HIGHEST_RISK
-from hitlchat.gate.policies import strictness
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note, withdraw
 
@@ -215,8 +215,12 @@ async def covering(
     """
     if not scope.may_be_granted(tool):
         return ()
-    found = await in_db(_in_force)(tool, arguments, caller, conversation_id)
-    return tuple([grant for grant in found if not grant.condition or await _holds(grant.condition, arguments)])
+    found = []
+    for grant in await in_db(_in_force)(tool, arguments, caller, conversation_id):
+        with suppress(policy.NoAnswer):
+            if not grant.condition or await policy.holds(grant.condition, arguments):
+                found.append(grant)
+    return tuple(found)
 
 
 def hold(grants: Iterable[Grant]) -> None:
@@ -284,16 +288,12 @@ def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
             return
         data = {"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
         note(None, f"grant.{end.value}", actor=actor, data=data)
-        _fence(grant, translatable(f"its grant was {end.label.lower()}: {why}"), actor)
+        # All that it let in is on record: counting holds the grant's row until then.
+        for call in ToolCall.objects.filter(grant_id=grant.pk, status=Status.ALLOWED):
+            # One that started just then is among those that execute.
+            withdraw(call, translatable(f"its grant was {end.label.lower()}: {why}"), actor=actor)
+        stopping.request_grant(grant.pk, actor)
         tell(grant)
-
-
-def _fence(grant: Grant, why: str, actor: Actor) -> None:
-    """Withdraw or stop what a grant let in, all of which is on record: counting holds the grant's row until then."""
-    for call in ToolCall.objects.filter(grant_id=grant.pk, status=Status.ALLOWED):
-        # One that started just then is among those that execute.
-        withdraw(call, why, actor=actor)
-    stopping.request_grant(grant.pk, actor)
 
 
 def _asked_by_others(call: ToolCall, risk: int) -> str | None:
@@ -335,10 +335,3 @@ def _is_void(grant: Grant, uses: int) -> bool:
     if why is not None:
         void(grant, why)
     return why is not None
-
-
-async def _holds(condition: str, arguments: dict[str, Any]) -> bool:
-    try:
-        return await policy.holds(condition, arguments)
-    except policy.NoAnswer:
-        return False

@@ -160,7 +160,7 @@ class Asks(models.TextChoices):
 
 
 class Strictness(models.Model):
-    """One conversation that has a word of its own; stricter.py writes it.
+    """One conversation that has a word of its own; ruling.py writes it.
 
     Here, since the start of a call depends on it in one statement. Any word is kept: one that is not known asks.
     """

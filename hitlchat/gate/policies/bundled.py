@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
-from hitlchat.gate.policies.rule import (
+from hitlchat.gate.policies import (
     VERDICTS,
     Abstain,
     Allow,

@@ -21,8 +21,7 @@ from pydantic import ValidationError
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
-from hitlchat.gate.policies.bundled import SIMPLE, Bundled
-from hitlchat.gate.policies.rule import (
+from hitlchat.gate.policies import (
     ORDER,
     Abstain,
     Allow,
@@ -39,6 +38,7 @@ from hitlchat.gate.policies.rule import (
     strictest,
     together,
 )
+from hitlchat.gate.policies.bundled import SIMPLE, Bundled
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,7 @@ from django.db.models.functions import Now
 from hitlchat.base import canonical, database
 from hitlchat.base.background import Waker
 from hitlchat.base.canonical import storable
-from hitlchat.base.compiled import Compiled, Given
-from hitlchat.base.database import in_db
+from hitlchat.base.database import Compiled, Given, in_db
 from hitlchat.base.forms import BadAnswer, Value, checked
 from hitlchat.base.problems import Conflict, Forbidden, NotFound
 from hitlchat.base.sentences import translatable

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
-from hitlchat.base.schema_words import kind_of
-from hitlchat.base.schemas import step
+from hitlchat.base.schemas import kind_of, step
 from hitlchat.base.visible import Seen, see
 from hitlchat.outbound.addresses import DEFAULT_PORTS
 

@@ -11,12 +11,11 @@ from django.db import connection
 from pytest_django import Settings
 
 from hitlchat.base.database import in_db
-from hitlchat.gate import batch, decide, perform, stricter
+from hitlchat.gate import batch, decide, perform, ruling, strictness
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import Asks, AuditEvent, Grant, Strictness, Tool, ToolCall, delegation, new_id
-from hitlchat.gate.policies import strictness
 from hitlchat.gate.settling import sweep
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
@@ -35,7 +34,7 @@ FREE = "DISABLED"
 
 
 def make(bob: User, word: str, conversation_id: Any = HERE) -> None:
-    stricter.change(conversation_id, word, signed_in(bob))
+    ruling.change_strictness(conversation_id, word, signed_in(bob))
 
 
 def asks(bob: User, tool: Tool, **request: Any) -> bool:
@@ -357,15 +356,15 @@ def test_what_was_given_back_can_be_used_again(bob: User) -> None:
 @pytest.mark.guarantee("gate:only-people", "audit:complete")
 def test_any_program_makes_it_stricter_and_only_people_have_it_ask_less(bob: User) -> None:
     program = Actor(bob.pk, "system")
-    stricter.change(HERE, "risky", program)
-    stricter.change(HERE, "every", program)
+    ruling.change_strictness(HERE, "risky", program)
+    ruling.change_strictness(HERE, "every", program)
     for word in ("risky", "tools"):
         for actor in (program, SYSTEM, Actor(bob.pk, "elicitation")):
-            with pytest.raises(stricter.OnlyPeople):
-                stricter.change(HERE, word, actor)
+            with pytest.raises(ruling.OnlyPeople):
+                ruling.change_strictness(HERE, word, actor)
     assert strictness.of(HERE) == "every"
-    stricter.change(HERE, "tools", Actor(bob.pk, "token"))
-    found = AuditEvent.objects.filter(name=stricter.CHANGED).order_by("pk")
+    ruling.change_strictness(HERE, "tools", Actor(bob.pk, "token"))
+    found = AuditEvent.objects.filter(name=ruling.ASKS_CHANGED).order_by("pk")
     assert [(each.data["before"]["asks"], each.data["after"]["asks"], "weaker" in each.data) for each in found] == [
         ("tools", "risky", False),
         ("risky", "every", False),
@@ -375,8 +374,8 @@ def test_any_program_makes_it_stricter_and_only_people_have_it_ask_less(bob: Use
 
 def test_from_a_word_that_is_not_known_only_people_come_back(bob: User) -> None:
     Strictness.objects.create(conversation_id=HERE, asks="sometimes")
-    with pytest.raises(stricter.OnlyPeople):
-        stricter.change(HERE, "every", Actor(bob.pk, "system"))
+    with pytest.raises(ruling.OnlyPeople):
+        ruling.change_strictness(HERE, "every", Actor(bob.pk, "system"))
     make(bob, "every")
     assert strictness.of(HERE) == "every"
 
@@ -384,13 +383,13 @@ def test_from_a_word_that_is_not_known_only_people_come_back(bob: User) -> None:
 def test_the_same_word_once_more_is_no_change(bob: User) -> None:
     make(bob, "every")
     make(bob, "every")
-    assert AuditEvent.objects.filter(name=stricter.CHANGED).count() == 1
+    assert AuditEvent.objects.filter(name=ruling.ASKS_CHANGED).count() == 1
 
 
 @each_row("word", ["", "never", "TOOLS", "every "])
 def test_a_word_that_there_is_not_cannot_be_set(word: str, bob: User) -> None:
-    with pytest.raises(stricter.BadWord, match="tools, risky, every"):
+    with pytest.raises(strictness.BadWord, match="tools, risky, every"):
         make(bob, word)
-    with pytest.raises(stricter.BadWord):
-        stricter.begin(HERE, word, signed_in(bob))
+    with pytest.raises(strictness.BadWord):
+        ruling.begin_strictness(HERE, word, signed_in(bob))
     assert not Strictness.objects.exists()

@@ -10,7 +10,7 @@ from pytest_django import Settings
 from hitlchat.agent import conversations
 from hitlchat.agent.models import RunStatus
 from hitlchat.base.database import in_db
-from hitlchat.gate import stricter
+from hitlchat.gate import ruling
 from hitlchat.gate.models import Strictness, ToolCall
 from hitlchat.gate.placing import ANYWHERE, Place
 from hitlchat.gate.status import Status
@@ -48,7 +48,7 @@ def crowded(transactional_db: None, recorder: Recorder, settings: Settings) -> N
 async def test_every_call_waits_and_the_run_goes_on_with_the_answers(
     talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    await in_db(stricter.change)(talk.conversation.pk, "every", signed_in(talk.owner))
+    await in_db(ruling.change_strictness)(talk.conversation.pk, "every", signed_in(talk.owner))
     scripted_model.enqueue(calls(("look", {"n": 1}), ("look", {"n": 2})), text("Done."))
     await talk.say()
     one, two = await talk.asked(2)

@@ -1,6 +1,6 @@
 """The strictness of a conversation: it may ask about more calls than the tools and rules do, never about fewer.
 
-An agent's conversation asks at least as much as those above it.
+An agent's conversation asks at least as much as those above it. ruling.py changes it.
 """
 
 from collections.abc import Collection
@@ -10,8 +10,9 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_noop
 
+from hitlchat.base.problems import Invalid
 from hitlchat.gate.models import Asks, Strictness, ToolCall, delegation
-from hitlchat.gate.policies.rule import Ask, Unusable
+from hitlchat.gate.policies import Ask, Unusable
 from hitlchat.gate.status import Status
 
 # Calls of tools up to this risk are those that `risky` leaves as they are.
@@ -22,6 +23,15 @@ EVERY: Final = gettext_noop("Asked because this conversation asks about every ca
 RISKY: Final = gettext_noop("Asked because this conversation asks about every call above L1.")
 UNKNOWN: Final = gettext_noop("Asked because what this conversation asks about is not a known word.")
 UNREADABLE: Final = gettext_noop("Asked because what this conversation asks about could not be read.")
+
+
+class BadWord(Invalid):
+    """No conversation can ask so."""
+
+    field = "asks"
+
+    def __init__(self) -> None:
+        super().__init__(f"Expected one of {', '.join(Asks.values)}.")
 
 
 def of(conversation_id: UUID | None) -> str:
@@ -36,13 +46,17 @@ def words(conversation_ids: Collection[UUID]) -> dict[UUID, str]:
     binding = delegation.with_those_above(conversation_ids)
     wanted = {each for bound in binding.values() for each in bound}
     found = dict(Strictness.objects.filter(pk__in=wanted).values_list("pk", "asks"))
-    said = {each: [found.get(one, Asks.TOOLS.value) for one in bound] for each, bound in binding.items()}
-    return {each: max(words, key=rank) for each, words in said.items()}
+    return {each: strictest(*(found.get(one, Asks.TOOLS.value) for one in bound)) for each, bound in binding.items()}
 
 
 def rank(word: str) -> int:
     """Return how strict a word is; one that is not known is stricter than all."""
     return ORDER.index(word) if word in ORDER else len(ORDER)
+
+
+def strictest(*words: str) -> str:
+    """Return the word under which all is asked about that any of these asks about."""
+    return max(words, key=rank)
 
 
 def says(word: str, risk: int) -> Ask | None:

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.gate import stricter
+from hitlchat.gate import ruling
 from hitlchat.gate.models import ToolCall
 from hitlchat.record.sealing import seal
 from tests.conftest import signed_in
@@ -19,7 +19,7 @@ def test_what_is_asked_about_after_all_is_proved_like_any_other_question(bob: Us
     tool = conditional(name="granted")
     granted(bob, tool, calls=1)
     calls = [covered(bob, tool), ask(bob, recording(mode="DISABLED"), conversation_id=HERE)]
-    stricter.change(HERE, "every", signed_in(bob))
+    ruling.change_strictness(HERE, "every", signed_in(bob))
     for call in calls:
         assert not run(call)
         say_yes(bob, call)
@@ -32,7 +32,7 @@ def test_what_is_asked_about_after_all_is_proved_like_any_other_question(bob: Us
 @pytest.mark.guarantee("record:proves")
 def test_a_start_of_one_that_nobody_approved_is_named(bob: User, tamper: Sql) -> None:
     call = ask(bob, recording(mode="DISABLED"), conversation_id=HERE)
-    stricter.change(HERE, "every", signed_in(bob))
+    ruling.change_strictness(HERE, "every", signed_in(bob))
     assert not run(call)
     tamper("UPDATE gate_toolcall SET status = 'approved' WHERE status = 'waiting'")
     ToolCall.objects.filter(pk=call.pk).update(status="executing")
