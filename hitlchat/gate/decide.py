@@ -109,7 +109,18 @@ class TooLate(AlreadySettled):
 
     def __init__(self, call: ToolCall) -> None:
         super().__init__(call)
-        self.args = (_sentence(call),)
+        status = Status(call.status)
+        if status == Status.WAITING:
+            words = gettext_noop("The call has not run: it asks again. Decline it there.")
+        elif status == Status.EXECUTING and stopping.can_stop(call):
+            words = gettext_noop("Too late to withdraw: the call has started. You can stop it.")
+        elif status == Status.EXECUTING:
+            words = gettext_noop("Too late to withdraw: the call has started. It cannot be stopped.")
+        elif status in SETTLED and call.started_at is not None:
+            words = translatable(f"Too late to withdraw: the call has started. Outcome: {status.label.lower()}.")
+        else:
+            words = translatable(f"There is nothing to withdraw: the call did not run. It is {status.label.lower()}.")
+        self.args = (words,)
 
 
 def given(decisions: Iterable[Decision]) -> str:
@@ -354,16 +365,3 @@ def _too_late(approval: Approval, actor: Actor) -> NoReturn:
         deciders.require(actor, _theirs(approval.pk, actor))
         raise OtherDigest(LOOK_AGAIN)
     raise AlreadySettled(ToolCall.objects.get(pk=call.pk))
-
-
-def _sentence(call: ToolCall) -> str:
-    status = Status(call.status)
-    if status == Status.WAITING:
-        return gettext_noop("The call has not run: it asks again. Decline it there.")
-    if status == Status.EXECUTING:
-        if stopping.can_stop(call):
-            return gettext_noop("Too late to withdraw: the call has started. You can stop it.")
-        return gettext_noop("Too late to withdraw: the call has started. It cannot be stopped.")
-    if status in SETTLED and call.started_at is not None:
-        return translatable(f"Too late to withdraw: the call has started. Outcome: {status.label.lower()}.")
-    return translatable(f"There is nothing to withdraw: the call did not run. It is {status.label.lower()}.")

@@ -80,7 +80,12 @@ def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None, c
         if rules != before:
             weaker = loosening.weaker_rules(before, rules)
             loosening.require(tool.name, weaker, confirmed=confirmed)
-            _keep(tool, rules)
+            if rules == Rules():
+                Oversight.objects.filter(tool=tool).delete()
+            else:
+                # Its fields are columns.
+                columns = {**vars(rules), "digest": rules.digest}
+                Oversight.objects.update_or_create(tool=tool, defaults=columns)
             stopping.withdraw_asked_otherwise(tool.pk, actor=actor)
             _note(tool, before, rules, actor, weaker)
     return before
@@ -237,11 +242,3 @@ def _too_few(rules: Rules) -> dict[str, str]:
     else:
         said = translatable(f"Only {count} active people could decide by these rules, and {needed} would have to.")
     return {"quorum": said}
-
-
-def _keep(tool: Tool, rules: Rules) -> None:
-    if rules == Rules():
-        Oversight.objects.filter(tool=tool).delete()
-        return
-    # Its fields are columns.
-    Oversight.objects.update_or_create(tool=tool, defaults={**vars(rules), "digest": rules.digest})

@@ -328,18 +328,14 @@ def _cut_table(table: dict[str, Any], cut: list[str]) -> dict[str, Any]:
             break
         rows.append(shorter)
     columns = [column[:LONGEST_CELL] for column in table["columns"][:MOST_COLUMNS]]
-    cut.extend(_cuts(table, rows))
-    return {"columns": columns, "rows": rows}
-
-
-def _cuts(table: dict[str, Any], rows: list[list[str]]) -> list[str]:
     kept = [table["columns"], *table["rows"][: len(rows)]]
     cells = [cell for line in kept for cell in line[:MOST_COLUMNS] if len(cell) > LONGEST_CELL]
     characters = sum(len(cell) - LONGEST_CELL for cell in cells)
     more_columns = max(map(len, kept), default=0) - MOST_COLUMNS
     more_rows = len(table["rows"]) - len(rows)
     found = (more_rows, "row", ""), (more_columns, "column", ""), (characters, "character", " of long values")
-    return [_left_out(number, word, of) for number, word, of in found if number > 0]
+    cut.extend(_left_out(number, word, of) for number, word, of in found if number > 0)
+    return {"columns": columns, "rows": rows}
 
 
 def _left_out(number: int, word: str, of: str = "") -> str:

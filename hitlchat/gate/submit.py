@@ -126,7 +126,12 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
             # It may have been made stricter since the call was judged: then no grant counts.
             grants = () if strictness.about(call.conversation_id, call.risk_level) else prepared.grants
             if (grant := giving.take(grants, call)) is not None:
-                return _run_on(grant, call, prepared)
+                call.grant, call.reason = grant, storable(scope.reason(grant))
+                data = {**_reasons(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
+                data |= transition.undisclosed_facts(call, prepared.request.caller)
+                enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=data)
+                giving.record(grant, call)
+                return call
             prepared = instead or prepared
             request, waits = prepared.request, prepared.status == Status.WAITING
             # Enough questions may be open already.
@@ -165,15 +170,6 @@ def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
         approval.save(force_insert=True)
         if grant_id is not None:
             giving.give_back(grant_id, call)
-
-
-def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
-    call.grant, call.reason = grant, storable(scope.reason(grant))
-    said = {**_reasons(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
-    said |= transition.undisclosed_facts(call, prepared.request.caller)
-    enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=said)
-    giving.record(grant, call)
-    return call
 
 
 def _reasons(prepared: Prepared) -> dict[str, Any]:

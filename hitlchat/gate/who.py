@@ -86,7 +86,12 @@ def stance_of(approval: Approval, viewer: Actor) -> Standing:
     """Return the standing of an open question. Costs no query where the requester decides."""
     call = approval.call
     may, said = deciders.may_decide(viewer, call), unusual_rules(approval)
-    sign_in = _sign_in(approval, viewer) if may else ""
+    sign_in = ""
+    if may:
+        try:
+            deciders.require(viewer, approval)
+        except deciders.NotEntitled as needed:
+            sign_in = str(needed)
     ages = may and deciders.is_asked_of(approval)
     if call.oversight_digest == "":
         return Standing(said, "may" if may else "others", sign_in=sign_in, ages=ages)
@@ -169,11 +174,3 @@ def _stuck(approval: Approval) -> str:
     if able == 0:
         return gettext_noop("Nobody can decide now, so it will not run.")
     return translatable(f"It cannot be approved now: {quorum} people are needed, and only {able} can decide.")
-
-
-def _sign_in(approval: Approval, viewer: Actor) -> str:
-    try:
-        deciders.require(viewer, approval)
-    except deciders.NotEntitled as needed:
-        return str(needed)
-    return ""

@@ -225,6 +225,11 @@ def _unsealed() -> "QuerySet[AuditEvent]":
 
 def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: datetime | None) -> Seal:
     number, since = (before.number + 1, before.last) if before else (1, 0)
+    # The first batch whose gaps may yet be filled by a transaction that is not over.
+    watch = None
+    if before is not None and oldest is not None:
+        candidates = Seal.objects.filter(number__gte=before.watch, sealed_at__gte=oldest - SLACK)
+        watch = candidates.order_by("number").values_list("number", flat=True).first()
     last = fresh[-1]["id"] if fresh else since
     made = Seal(
         number=number,
@@ -233,7 +238,7 @@ def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: dateti
         count=len(late) + len(fresh),
         gaps=gaps_in([row["id"] for row in fresh], since + 1, last),
         late=[row["id"] for row in late],
-        watch=_watch(before, number, oldest),
+        watch=number if watch is None else watch,
         salt=secrets.token_hex(32),
         format=FORM,
         previous=before.hash if before else "",
@@ -252,14 +257,6 @@ def _late(before: Seal) -> list[Row]:
     while some := list(islice(gaps, 50)):
         found += rows.read(reduce(or_, (Q(pk__range=(first, last)) for first, last in some)))
     return sorted((row for row in found if row["id"] not in sealed), key=lambda row: int(row["id"]))
-
-
-def _watch(before: Seal | None, number: int, oldest: datetime | None) -> int:
-    """Return the first batch whose gaps may yet be filled by a transaction that is not over."""
-    if before is None or oldest is None:
-        return number
-    candidates = Seal.objects.filter(number__gte=before.watch, sealed_at__gte=oldest - SLACK)
-    return candidates.order_by("number").values_list("number", flat=True).first() or number
 
 
 def _oldest_transaction() -> datetime | None:
