@@ -182,13 +182,16 @@ def _codes(run: str) -> str:
 
 
 def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[str]:
-    if _DIRECTION.search(escaped):
+    if overrides := len(_DIRECTION.findall(escaped)):
         yield gettext_noop("Contains a direction override: elsewhere this text may look different.")
-    if hidden := sum(map(len, patterns().hidden_run.findall(escaped))):
+    hidden = sum(map(len, patterns().hidden_run.findall(escaped)))
+    marks = len(escaped) - hidden
+    # One warning for each character.
+    if hidden := hidden - overrides:
         one = gettext_noop("Contains an invisible character, shown as U+ and a code.")
         many = translatable(f"Contains {hidden:,} invisible characters, shown as U+ and a code.")
         yield many if hidden > 1 else one
-    if marks := len(escaped) - hidden:
+    if marks:
         yield (
             translatable(f"Contains {marks:,} marks that can overlap letters, shown as U+ and a code.")
             if marks > 1

@@ -44,7 +44,16 @@ def test_a_text_smuggled_in_tag_characters_is_shown() -> None:
 def test_a_direction_override_is_called_one(subtests: pytest.Subtests) -> None:
     for code in [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]:
         with subtests.test(code=code):
-            assert any("direction override" in warning for warning in see(f"a{chr(code)}b").warnings)
+            (warning,) = see(f"a{chr(code)}b").warnings
+            assert "direction override" in warning
+
+
+@pytest.mark.guarantee("SR-3")
+def test_what_is_no_direction_override_is_counted_besides() -> None:
+    assert see("a\u202eb\u200bc\u200bd").warnings == (
+        "Contains a direction override: elsewhere this text may look different.",
+        "Contains 2 invisible characters, shown as U+ and a code.",
+    )
 
 
 @pytest.mark.guarantee("SR-3")
