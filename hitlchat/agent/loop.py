@@ -145,7 +145,9 @@ async def _step(claim: Claim, room: Room) -> bool:
     go_on = await in_db(_store)(claim, turn, answer, prepared)
     await tell(claim.conversation_id, "message", message=str(turn.message.pk))
     if not go_on:
-        await tell(claim.conversation_id, "run")
+        # With the answer there, the error line of a run that this one tried again goes.
+        is_retry = await in_db(Run.objects.filter(pk=claim.run_id, parent__status=RunStatus.FAILED).exists)()
+        await tell(claim.conversation_id, "resync" if is_retry else "run")
     return go_on
 
 

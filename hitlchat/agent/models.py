@@ -2,7 +2,7 @@
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -323,8 +323,11 @@ class MessageState(models.TextChoices):
 
 class MessageQuerySet(models.QuerySet["Message"]):
     def shown(self) -> "MessageQuerySet":
-        """Return those of the branch that people see and the model reads."""
-        return self.filter(Q(run=None) | Q(run__shown=True))
+        """Return those of the branch that people see and the model reads, without errors that a retry has made good."""
+        said = Message.objects.filter(run=OuterRef("pk"), role=Role.USER)
+        retries = Run.objects.filter(~Exists(said), parent=OuterRef("run"), shown=True).exclude(status__in=ACTIVE)
+        error = Q(role=Role.NOTICE, run__status=RunStatus.FAILED, content=F("run__error"))
+        return self.filter(Q(run=None) | Q(run__shown=True)).exclude(error & Exists(retries))
 
 
 class Message(models.Model):

@@ -6,8 +6,9 @@ import pytest
 from pytest_django import Settings
 
 from hitlchat.agent import runner, runs
+from hitlchat.agent.export import as_markdown
 from hitlchat.agent.model_client import ModelTrouble
-from hitlchat.agent.models import MessageState, Role, Run, RunStatus
+from hitlchat.agent.models import Message, MessageState, Role, Run, RunStatus
 from tests.agent.conftest import Read
 from tests.agent.talk import Talk, in_database
 from tests.recorder import Recorder, recorded_tool
@@ -173,6 +174,34 @@ async def test_a_run_that_failed_is_tried_again_without_saying_anything_anew(
     # What was cut off is not taken for an answer, and nobody has said anything twice.
     assert [each["role"] for each in scripted_model.requests[-1]["messages"]] == ["system", "user"]
     assert [each.content for each in await talk.messages(Role.USER)] == ["Where is my parcel?"]
+
+
+async def test_the_error_of_a_run_goes_once_it_was_tried_again_and_another_one_tells_its_own(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    def errors() -> list[str]:
+        rows = Message.objects.shown().filter(conversation=talk.conversation, role=Role.NOTICE)
+        return list(rows.values_list("run__children__status", flat=True))
+
+    scripted_model.enqueue(status(500, {"message": "oops"}))
+    await talk.ask("Where is my parcel?")
+    scripted_model.enqueue(status(500, {"message": "oops"}))
+    await in_database(runner.retry)(talk.conversation)
+    assert (await talk.over()).status == RunStatus.FAILED
+    assert await in_database(errors)() == [None]
+    scripted_model.enqueue(text("In Rotterdam."))
+    await in_database(runner.retry)(talk.conversation)
+    await talk.over()
+    assert await in_database(errors)() == []
+    assert "failed (500)" not in await in_database(lambda: "".join(as_markdown(talk.conversation)))()
+
+
+async def test_an_error_stays_where_something_else_was_said_after_it(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(status(500, {"message": "oops"}))
+    await talk.ask("Where is my parcel?")
+    scripted_model.enqueue(text("Hello."))
+    await talk.ask("Never mind. Hello.")
+    assert "failed (500)" in await in_database(lambda: "".join(as_markdown(talk.conversation)))()
 
 
 async def test_what_a_call_gave_before_the_failure_is_not_asked_for_again(
