@@ -32,7 +32,7 @@ TAGS = {
 }
 ATTRIBUTES: dict[str, set[str]] = {
     "a": {"href", "title", "target"},
-    **{tag: {"class"} for tag in ("code", "span", "td", "th")},
+    **{tag: {"class"} for tag in ("code", "li", "span", "td", "th")},
     "ol": {"start"},
     "pre": {"data-language"},
 }
@@ -100,6 +100,8 @@ FOOTNOTES = {
 FOOTNOTE = re.compile(r'(<li>| )?<code class="note-(ref|at|back)">(\d+)\.(\d+)</code>')
 ADDRESS = re.compile(r"\bhttps?://\w[^\s<>\"`|\\^{}]{1,2000}", re.IGNORECASE)
 ENDS = "?!.,:;*_~'…“”"
+# Of a picture that is not loaded.
+LONGEST_ADDRESS = 200
 BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
 FORMULA = re.compile(r'<code class="math-(inline|block)">([^<]*)</code>')
 
@@ -157,6 +159,14 @@ def _footnote(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any)
     return FOOTNOTES[token.type].format(number=number, mention=mention)
 
 
+def _picture(_self: RendererHTML, tokens: Sequence[Token], index: int, *_options: Any) -> str:
+    """Loaded, it would tell a foreign server, by its address, what the conversation holds."""
+    name, address = tokens[index].content, str(tokens[index].attrs["src"])
+    address = address if len(address) <= LONGEST_ADDRESS else f"{address[:LONGEST_ADDRESS]}…"
+    said = escape(_("Picture not loaded: {name}").format(name=name)) if name else escape(_("Picture not loaded:"))
+    return f'<span class="not-loaded">{said} <code>{escape(address)}</code></span>'
+
+
 def _formula(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
     token = tokens[index]
     kind = "block" if token.block or token.type == "math_inline_double" else "inline"
@@ -170,6 +180,7 @@ def _boxes(state: StateCore) -> None:
             first = token.children[0]
             if first.type == "text" and (box := BOXES.get(first.content[:4].lower())):
                 first.content = box + first.content[4:]
+                before.attrSet("class", "task")
 
 
 def _addresses(state: StateCore) -> None:
@@ -215,8 +226,7 @@ def _parser() -> MarkdownIt:
     made.core.ruler.after("block", "bounded", _bounded)
     made.core.ruler.after("inline", "boxes", _boxes)
     made.core.ruler.after("boxes", "addresses", _addresses)
-    # Loaded, a picture would tell a foreign server, by its address, what the conversation holds.
-    made.add_render_rule("image", lambda _self, tokens, index, *_: escape(tokens[index].content))
+    made.add_render_rule("image", _picture)
     made.add_render_rule("fence", _fence)
     for cell in ("td_open", "th_open"):
         made.add_render_rule(cell, _cell)

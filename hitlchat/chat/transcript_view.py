@@ -27,7 +27,6 @@ from hitlchat.gate import (
     batch,
     contents,
     decide,
-    deciders,
     disclosure,
     placing,
     question,
@@ -94,11 +93,10 @@ class CallView:
 
 @dataclass(frozen=True)
 class StepView:
-    """A call of an agent. `card_key`: of the card that asks about it, on the page of who the agent works for."""
+    """A call of an agent."""
 
     call: ToolCall
     summary: str
-    card_key: str
     agent: "AgentView | None" = None
 
 
@@ -170,8 +168,6 @@ class RunView:
     waiting: int
     active: bool
     run_id: UUID | None
-    # Nothing of what waits is for its owner to answer.
-    for_others: bool = False
     # Of a server, if one waits for its person.
     question_id: UUID | None = None
     # It failed, and without images it might not have.
@@ -302,7 +298,7 @@ def queued(conversation_id: UUID) -> QuerySet[QueuedMessage]:
 
 def run(conversation_id: UUID) -> RunView:
     rows = Conversation.objects.filter(pk=conversation_id).select_related("tip")
-    chat = rows.only("owner_id", "tip__status", "tip__refused_images", "tip__retrying").first()
+    chat = rows.only("tip__status", "tip__refused_images", "tip__retrying").first()
     family = delegation.family(conversation_id)
     asked = Approval.objects.filter(call__conversation_id__in=family, call__status=Status.WAITING)
     waiting = len(batch.leads(asked.order_by().only("same")))
@@ -313,7 +309,6 @@ def run(conversation_id: UUID) -> RunView:
         waiting,
         active=chat.tip.status in ACTIVE,
         run_id=chat.tip.pk,
-        for_others=waiting > 0 and not any(deciders.waits_in(each, chat.owner_id) for each in family),
         question_id=questions.open_in(conversation_id).values_list("pk", flat=True).first(),
         refused_images=chat.tip.refused_images,
         retrying=chat.tip.retrying,
@@ -348,9 +343,7 @@ def _agents(call_ids: list[UUID]) -> dict[UUID, AgentView]:
     steps: dict[UUID | None, list[StepView]] = {}
     for row in listed:
         approval: Approval | None = getattr(row, "approval", None)
-        card_key = key(approval.pk, row.round) if approval and row.status == Status.WAITING else ""
-        step = StepView(row, disclosure.sentence(row), card_key, below.get(row.pk))
-        steps.setdefault(row.conversation_id, []).append(step)
+        steps.setdefault(row.conversation_id, []).append(StepView(row, disclosure.sentence(row), below.get(row.pk)))
     return {
         call_id: AgentView(where, steps.get(where, [])[:MOST_STEPS], len(steps.get(where, [])) > MOST_STEPS)
         for call_id, where in begun.items()

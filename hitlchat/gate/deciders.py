@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Count, DateTimeField, Exists, F, IntegerField, OuterRef, Q, QuerySet, UUIDField, Value
+from django.db.models import Count, DateTimeField, Exists, F, IntegerField, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Now
 from django.db.models.lookups import GreaterThan, LessThan
 from django.utils.translation import gettext_noop
@@ -36,9 +36,6 @@ Membership = User.groups.through
 # A person in statements that are compiled once.
 PERSON: Final = Given("person", IntegerField())
 
-_IN_CONVERSATION: Final = Compiled(
-    lambda: waiting_for(PERSON, Q(conversation_id=Given("conversation", UUIDField()))).values_list("pk")[:1]
-)
 _BY_CONVERSATION: Final = Compiled(
     lambda: (
         waiting_for(PERSON, Q(caller_id=PERSON, conversation_id__isnull=False))
@@ -203,11 +200,6 @@ def waiting_for(user_id: Any, only: Q | None = None) -> QuerySet[Approval]:
     said = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
     rows = _approvals_of(*(way & (only or Q()) for way in waiting_ways(user_id)))
     return rows.filter(call__status=Status.WAITING).exclude(Exists(said))
-
-
-def waits_in(conversation_id: UUID, user_id: int) -> bool:
-    """Return whether something in this conversation waits for an answer of this person."""
-    return bool(_IN_CONVERSATION.rows(person=user_id, conversation=conversation_id))
 
 
 def waiting_by_conversation(user_id: int) -> dict[UUID, int]:

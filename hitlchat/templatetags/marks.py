@@ -75,8 +75,8 @@ def money(amount: float) -> str:
 
 
 @register.inclusion_tag("history/_attached.html")
-def attachments(call: ToolCall) -> dict[str, Any]:
-    """The content blocks of a result that are more than text."""
+def attachments(call: ToolCall, which: str = "") -> dict[str, Any]:
+    """The content blocks of a result that are more than text; which of them: only the "pictures", or the "others"."""
     parts = []
     for block in contents.blocks(call) or ():
         if block["type"] in {"text", contents.UNREADABLE}:
@@ -84,7 +84,9 @@ def attachments(call: ToolCall) -> dict[str, Any]:
         media = block.get("mimeType", "")
         shows = "picture" if media in contents.PICTURES else "sound" if media in contents.SOUNDS else "file"
         missing = contents.in_words(block) if "omitted" in block else ""
-        parts.append({"block": block, "shows": shows, "missing": missing})
+        is_picture = shows == "picture" and not missing
+        if not which or is_picture == (which == "pictures"):
+            parts.append({"block": block, "shows": shows, "missing": missing})
     return {"call": call, "parts": parts}
 
 

@@ -30,6 +30,7 @@ class Chat:
         self.composer = page.get_by_label("Message")
         self.send = page.get_by_role("button", name="Send")
         self.log = page.get_by_role("region", name="Transcript")
+        self.to_cards = page.get_by_role("button", name=re.compile("calls? waits?"))
         self.flash = page.locator("#flash")
         self.offline = page.locator("main > [data-offline]")
 
@@ -69,7 +70,7 @@ class Chat:
     def go_to_card(self) -> None:
         """From the composer to the first card, by keyboard."""
         self.page.keyboard.press("Tab")
-        expect(self.page.get_by_role("button", name="Answer the waiting call")).to_be_focused()
+        expect(self.to_cards).to_be_focused()
         self.page.keyboard.press("Enter")
         expect(self.cards.first).to_be_focused()
 

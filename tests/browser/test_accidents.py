@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.guarantee("gate:seen")]
 Ask = Callable[..., None]
 # Of taps near each other, only one that comes so much later is an act of its own.
 TAPS_MS = 1600
+# The product looks this often whether something has moved.
+LOOK_MS = 101
 LONG = {f"field_{n}": f"value {n}" for n in range(30)}
 
 
@@ -75,6 +77,40 @@ def test_a_key_answers_the_chosen_line_alone_however_often_it_is_pressed(
         inbox.page.clock.run_for(GRACE_MS // 2)
     expect(inbox.lines).to_have_count(2)
     assert len(house.bob.pending()) == 2
+
+
+# -- What moves --------------------------------------------------------------------------------------------------------
+
+
+def test_a_card_that_moves_away_from_the_pointer_keeps_its_look_and_at_the_pointer_no_press_counts(
+    chat: Chat, ask: Ask, house: House
+) -> None:
+    page = chat.page
+    ask(("echo", {"text": "one"}), ("echo", {"text": "two"}))
+    look_through(chat.cards.first)
+    settle(page)
+    first, second = chat.cards.all()
+    first.locator(".ask-head").hover()
+    settle(page)
+    stop_clock(page)
+    settle(page)
+    # As what opens in it would.
+    first.evaluate("card => card.style.paddingBlockStart = '30px'")
+    page.clock.run_for(LOOK_MS)
+    for card in (first, second):
+        expect(card).to_have_attribute("data-fresh", "")
+        expect(card).not_to_have_attribute("data-early", "")
+    page.mouse.move(*middle(approve_button(first)))
+    expect(first).to_have_attribute("data-early", "")
+    expect(approve_button(first)).to_have_attribute("aria-disabled", "true")
+    expect(second).not_to_have_attribute("data-early", "")
+    page.mouse.down()
+    page.mouse.up()
+    page.clock.run_for(GRACE_MS)
+    expect(first).not_to_have_attribute("data-early", "")
+    assert len(house.bob.pending()) == 2
+    page.clock.resume()
+    stop(chat)
 
 
 # -- What has not been in view -----------------------------------------------------------------------------------------

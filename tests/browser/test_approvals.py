@@ -1,15 +1,21 @@
 """Every page counts what waits, and a page of several cards shows first what stands above them."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser import looking
 from tests.browser.chatting import Chat, rest_hands, settle
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
+from tests.browser.looking import in_view
 from tests.scripted_model import Gate, calls, text
 from tests.waiting import until
 
 pytestmark = pytest.mark.browser
+
+# Of what leads to the cards, while they are in view: only the keyboard finds it then.
+IN_VIEW = re.compile("in-view")
 
 
 @pytest.fixture
@@ -143,7 +149,7 @@ def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Sh
     page.keyboard.press("Escape")
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Control+Enter")
-    page.get_by_role("button", name="Answer 3 waiting calls").click()
+    chat.to_cards.press("Enter")
     expect(chat.cards.first).to_be_focused()
     chat.asked(3)
     page.keyboard.press("Control+Enter")
@@ -179,6 +185,53 @@ def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Sh
     expect(chat.call("declined")).to_have_count(1)
 
 
+def test_one_button_leads_to_what_waits_and_only_while_none_of_it_is_in_view(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    model.enqueue(text("\n\n".join(f"line {n}" for n in range(60))), calls(("echo", {"text": "one"})))
+    chat.say()
+    chat.said("line 59")
+    chat.say()
+    card = chat.asked()
+    expect(page.locator("main > [data-announce]")).to_have_text("A call needs your answer")
+    expect(chat.to_cards).to_have_class(IN_VIEW)
+    expect(page.get_by_role("button", name="Answer")).to_have_count(0)
+    chat.log.evaluate("log => log.scrollTop = 0")
+    expect(chat.to_cards).to_have_text("1 call waits ↓")
+    expect(chat.to_cards).not_to_have_class(IN_VIEW)
+    assert in_view(chat.to_cards)
+    looking.check(page)
+    chat.to_cards.click()
+    expect(card).to_be_focused()
+    expect(card).to_be_in_viewport()
+    expect(chat.to_cards).to_have_class(IN_VIEW)
+    end(chat)
+    expect(chat.to_cards).to_be_hidden()
+
+
+def test_after_an_answer_the_next_card_has_the_focus_and_after_the_last_one_the_first(
+    chat: Chat, model: SharedModel
+) -> None:
+    page = chat.page
+    model.enqueue(calls(*(("echo", {"text": word}) for word in ("one", "two", "three", "four"))), text("Done."))
+    chat.say()
+    chat.asked(4)
+    left = ["one", "two", "three", "four"]
+    for answered, following in ((1, "three"), (1, "four"), (1, "one")):
+        chat.approve(chat.cards.nth(answered))
+        left.pop(answered)
+        expect(chat.cards).to_have_count(len(left))
+        card = chat.cards.nth(left.index(following))
+        expect(card.get_by_role("heading", level=3)).to_have_text(f"Say {following}")
+        expect(card).to_be_focused()
+        # Nobody has chosen it yet, however long ago it moved there.
+        settle(page)
+        page.keyboard.press("Control+Enter")
+        expect(chat.cards).to_have_count(len(left))
+    chat.approve()
+    chat.said("Done.")
+    expect(chat.composer).to_be_focused()
+
+
 def choose(page: Page) -> None:
     """Go into the card that has the focus, by keyboard, which may scroll it: its buttons stand still again."""
     page.keyboard.press("Tab")
@@ -196,7 +249,7 @@ def test_what_is_typed_after_an_answer_answers_no_other_card(
     if by == "pointer":
         chat.approve(chat.cards.first)
     else:
-        page.get_by_role("button", name="Answer 2 waiting calls").click()
+        chat.to_cards.press("Enter")
         chat.asked(2)
         page.keyboard.press("Control+Enter")
     expect(chat.cards).to_have_count(1)

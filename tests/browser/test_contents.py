@@ -47,8 +47,10 @@ def test_a_picture_is_seen_wherever_its_call_is(visit: Visit, server: Server, mo
     model.enqueue(calls(("honest_picture", {})), text("Here it is."))
     chat.say("A picture, please")
     chat.said("Here it is.")
-    chat.log.locator("details.call > summary").click()
+    # Below the row of its call, which nobody has to open.
     is_shown(chat.log.get_by_role("img"))
+    chat.log.locator("details.call > summary").click()
+    expect(chat.log.get_by_role("img")).to_have_count(1)
     looking.check(page)
     chat.log.get_by_role("link", name="Full history").click()
     is_shown(page.get_by_role("img", name="An image from honest_picture"))

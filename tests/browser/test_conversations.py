@@ -370,7 +370,7 @@ def test_what_is_sent_meanwhile_waits_above_the_box_and_is_said_in_its_turn(chat
     expect(chat.composer).to_have_value("Third")
     expect(waiting).to_have_count(1)
     expect(page.get_by_role("button", name="Send now")).to_be_hidden()
-    page.get_by_role("button", name="Answer the waiting call").click()
+    chat.to_cards.press("Enter")
     chat.approve()
     chat.said("Two.")
     expect(waiting).to_have_count(0)

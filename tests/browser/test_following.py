@@ -82,6 +82,30 @@ def test_who_reads_further_up_is_told_that_something_came(long_chat: Chat, model
     expect(new_below(long_chat)).to_be_hidden()
 
 
+def test_nothing_is_called_new_that_was_there_or_is_in_view(long_chat: Chat, model: SharedModel) -> None:
+    chat = long_chat
+    model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"})), text("Said."))
+    chat.say()
+    chat.asked(2)
+    expect(chat.call("waiting")).to_have_count(2)
+    pill = chat.log.locator("[data-new-below]")
+    scroll_up(chat)
+    for size in (NARROW, WIDE):
+        chat.page.set_viewport_size(size)
+        chat.asked(2)
+        expect(pill).to_have_attribute("hidden", "")
+    chat.to_cards.press("Enter")
+    # From here the line of the call is in view above the cards, and changes there.
+    chat.log.hover()
+    chat.page.mouse.wheel(0, -40)
+    chat.decline(chat.cards.first)
+    expect(chat.call("declined")).to_have_count(1)
+    expect(pill).to_have_attribute("hidden", "")
+    chat.approve()
+    chat.said("Said.")
+    expect(pill).to_have_attribute("hidden", "")
+
+
 @pytest.mark.slow("another story of following")
 def test_only_the_transcript_scrolls(long_chat: Chat) -> None:
     for url in (long_chat.url, long_chat.url.partition("/chat/")[0]):

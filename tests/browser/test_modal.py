@@ -78,7 +78,7 @@ def test_focus_is_on_the_heading_decline_comes_first_and_neither_a_key_there_nor
     expect(chat.modal).to_be_hidden()
     expect(chat.composer).to_be_focused()
     assert [call["status"] for call in house.calls(chat.conversation)] == ["waiting"]
-    chat.call("waiting").get_by_role("button", name="Answer").click()
+    chat.to_cards.click()
     chat.asked()
     end(chat)
 
@@ -140,26 +140,26 @@ def test_calls_of_one_turn_share_a_window_are_put_off_and_decided_one_by_one(
     expect(chat.modal.get_by_role("heading", level=2)).to_have_text("3 calls need your answer")
     expect(chat.cards.get_by_role("heading")).to_have_text(["Say one", "Say two", "Say three"])
     chat.page.keyboard.press("Escape")
-    back = chat.page.get_by_role("button", name="Answer 3 waiting calls")
-    assert in_view(back)
-    back.click()
+    expect(chat.to_cards).to_have_text("3 calls wait")
+    assert in_view(chat.to_cards)
+    chat.to_cards.click()
     chat.asked(3)
     decline(chat.cards.nth(1))
     approve(chat.asked(2))
     chat.asked(1)
     chat.page.keyboard.press("Escape")
-    chat.page.get_by_role("button", name="Answer the waiting call").click()
+    chat.to_cards.click()
     model.enqueue(text("Two of three."))
     chat.approve(chat.asked(1))
     chat.said("Two of three.")
     expect(chat.call("succeeded")).to_have_count(2)
     expect(chat.call("declined")).to_have_count(1)
-    expect(chat.page.locator("[data-answer]:visible")).to_have_count(0)
+    expect(chat.to_cards).to_be_hidden()
     assert [told.split()[0].strip('"') for told in model.told] == ["one", '{"status":', "three"]
 
 
 @pytest.mark.slow("another story of the window")
-def test_the_head_leads_back_a_reason_reaches_the_model_and_stop_withdraws_also_on_a_low_screen(
+def test_a_reason_reaches_the_model_and_stop_withdraws_also_on_a_low_screen(
     chat: Chat, ask: Ask, model: SharedModel, house: House
 ) -> None:
     ask()
@@ -170,7 +170,7 @@ def test_the_head_leads_back_a_reason_reaches_the_model_and_stop_withdraws_also_
             until(functools.partial(in_view, part), "it is in view")
     chat.page.set_viewport_size(WIDE)
     chat.page.keyboard.press("Escape")
-    chat.page.get_by_role("button", name="Waiting for your answer").click()
+    chat.to_cards.click()
     card = chat.asked()
     card.locator("summary[aria-label='Decline with a reason']").click()
     card.get_by_label("Decline with a reason that").fill("Wrong customer <b>")
@@ -229,7 +229,7 @@ def test_decide_later_leaves_the_answer_in_the_transcript_and_the_composer_as_it
     expect(chat.composer).to_be_focused()
     expect(chat.page).to_have_title(re.compile(r"^\(1\) "))
     model.enqueue(text("Said."))
-    chat.call("waiting").get_by_role("button", name="Answer").click()
+    chat.to_cards.click()
     chat.approve()
     chat.said("Said.")
     expect(chat.composer).to_have_value("and after that")

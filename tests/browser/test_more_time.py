@@ -45,7 +45,7 @@ def test_five_minutes_are_added_with_one_press_and_every_open_page_shows_them(
     expect(more(line)).to_be_hidden()
     chat.page.keyboard.press("Escape")
     expect(chat.call("waiting").locator("[data-deadline]")).to_have_text(LATER)
-    chat.page.get_by_role("button", name="Answer", exact=True).click()
+    chat.to_cards.press("Enter")
     model.enqueue(text("It said hello."))
     chat.approve(card)
     chat.said("It said hello.")

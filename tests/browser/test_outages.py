@@ -77,7 +77,7 @@ def test_a_reload_brings_the_question_back_and_the_page_says_that_it_reconnects_
     expect(chat.composer).to_have_value("written before")
     expect(chat.call("waiting")).to_have_count(1)
     model.enqueue(text("Done."))
-    chat.call("waiting").get_by_role("button", name="Answer").click()
+    chat.to_cards.press("Enter")
     chat.approve()
     chat.said("Done.")
 

@@ -152,7 +152,7 @@ def test_asking_again_brings_the_modal_back_also_to_who_put_the_first_card_off(c
     expect(chat.cards).to_contain_text("The effect changed after you approved.")
     looking.check(chat.page)
     chat.page.keyboard.press("Escape")
-    chat.call("waiting").get_by_role("button", name="Answer").click()
+    chat.to_cards.click()
     shop.model.enqueue(text("Not refunded."))
     chat.decline()
     chat.said("Not refunded.")

@@ -43,7 +43,7 @@ async def test_a_page_gets_the_whole_state_at_once(
     await talk.asked()
     whole = await (await open_tab()).next()
     assert whole == await in_database(talk.page)()
-    for part in ("Hello Bob.", "data-approve", "Waiting for your answer"):
+    for part in ("Hello Bob.", "data-approve", 'data-waiting="1"'):
         assert part in whole
 
 

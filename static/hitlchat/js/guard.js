@@ -76,12 +76,26 @@ function isFresh(card) {
   return !still.has(card) || isWithin(still, card);
 }
 
-/** What does not count yet looks and reads like it. @param {Element} card */
+/** Is the mouse on a button of the card, or nearly? @param {Element} card */
+function isPointedAt(card) {
+  const [last] = way.slice(-1);
+  if (!last) return false;
+  return [...card.querySelectorAll(`${FOOT} button[type=submit]`)].some((button) => {
+    const box = button.getBoundingClientRect();
+    const beyond = { x: Math.max(box.left - last.x, 0, last.x - box.right), y: Math.max(box.top - last.y, 0, last.y - box.bottom) };
+    return button.checkVisibility() && Math.hypot(beyond.x, beyond.y) < AWAY;
+  });
+}
+
+/** What does not count yet looks and reads like it; what has just moved does so only at the mouse, so that nothing flickers elsewhere. @param {Element} card */
 export function show(card) {
-  const fresh = isFresh(card) || isWithin(moved, card);
-  card.toggleAttribute("data-fresh", fresh);
+  const fresh = isFresh(card);
+  const shifted = isWithin(moved, card);
+  const early = fresh || (shifted && isPointedAt(card));
+  card.toggleAttribute("data-fresh", fresh || shifted);
+  card.toggleAttribute("data-early", early);
   for (const button of card.querySelectorAll(`${FOOT} .btn, .more-steps .link`)) {
-    const waits = fresh || (button.matches("[data-approve]") && missing(button).length > 0);
+    const waits = early || (button.matches("[data-approve]") && missing(button).length > 0);
     if (waits) button.setAttribute("aria-disabled", "true");
     else button.removeAttribute("aria-disabled");
   }
@@ -222,6 +236,8 @@ function follow(event) {
   if (last && Math.hypot(event.clientX - last.x, event.clientY - last.y) < STEP) return;
   way.push({ x: event.clientX, y: event.clientY, at: performance.now() });
   if (way.length > MOST_STEPS) way.shift();
+  const card = cardOf(event.target);
+  if (card && isWithin(moved, card)) show(card);
 }
 
 /** Has the mouse come onto the button from elsewhere, since the card stood still and since the last press? @param {Element} button @param {Element} card @param {PointerEvent} event */

@@ -2,6 +2,10 @@
 import { learn } from "./texts.js";
 
 learn({
+  "1 call waits": [
+    "1 Aufruf wartet",
+    "{count} Aufrufe warten"
+  ],
   "A call needs your answer": "Ein Aufruf braucht eine Antwort",
   "A call waits for others": [
     "Ein Aufruf wartet auf andere",
@@ -10,10 +14,6 @@ learn({
   "A call waits for your answer": [
     "Ein Aufruf wartet auf Antwort",
     "{count} Aufrufe warten auf Antwort"
-  ],
-  "Answer the waiting call": [
-    "Wartenden Aufruf beantworten",
-    "{count} wartende Aufrufe beantworten"
   ],
   "Apply": "Übernehmen",
   "Apply {count} change": [
@@ -49,7 +49,6 @@ learn({
   "Show in a window": "Als Fenster zeigen",
   "Show in the transcript": "Im Gesprächsverlauf zeigen",
   "Show password": "Passwort anzeigen",
-  "Show what waits for others": "Zeigen, was auf andere wartet",
   "The answer is complete.": "Die Antwort ist vollständig.",
   "The answer is complete: {text}": "Die Antwort ist vollständig: {text}",
   "The connection keeps failing, so this page has stopped trying. Reload the page. If that does not help, tell whoever runs this server.": "Die Verbindung bricht jedes Mal gleich nach dem Aufbau ab, deshalb versucht diese Seite es nicht mehr. Bitte die Seite neu laden. Wenn das nicht hilft, bitte denen Bescheid geben, die diesen Server betreiben.",
