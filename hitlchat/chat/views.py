@@ -31,7 +31,7 @@ from hitlchat.agent.runs import RunActive
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict, NotFound
 from hitlchat.base.visible import see
-from hitlchat.chat import layout, transcript_view
+from hitlchat.chat import layout, next_steps, transcript_view
 from hitlchat.gate import deciders, prompt
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
@@ -56,7 +56,7 @@ def chat(request: HttpRequest) -> HttpResponse:
     found = deleted.filter(pk=just_deleted).first() if just_deleted else None
     context: dict[str, Any] = {"section": "chat", "presets": beginnings, "deleted": found}
     context |= {"examples": _examples(tools_for(Caller("chat", user.pk, user.get_username())))}
-    context |= transcript_view.attach(None) | transcript_view.model(None)
+    context |= transcript_view.attach(None) | transcript_view.model(None) | {"next_steps": next_steps.left(request)}
     return render(request, "chat/empty.html", context | _threads_beside(user, None, Wanted.of(request)))
 
 
