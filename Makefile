@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages bench lock clean
+.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages texts bench lock clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +52,9 @@ format: setup-dev  ## fix what `make check` says about format and lint, where a 
 	find templates -name '*.html' -exec $(DJADE) {} +
 
 messages: setup-dev  ## collect the texts of pages into locale/ and compile their translations
+texts: setup-dev  ## print every text that a person can read, by page (ARGS=approvals for a part)
+	@$(BIN)/python tools/messages.py --list $(ARGS)
+
 	@$(BIN)/python tools/messages.py
 
 bench: setup-dev  ## measure (ARGS for what)

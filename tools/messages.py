@@ -1,5 +1,7 @@
 """Collects the texts of pages into locale/, keeps their translations, and compiles these (`make messages`).
 
+With `--list` it only prints them for reading, and those of the console, of logs and for programs (`make texts`).
+
 Texts of Python and of scripts are found by Babel, those of templates in what Django's `templatize` makes of them.
 Labels and help of forms, labels of choices, plain messages and the sentences of problems need no mark: templates draw
 them with `|translated`. An f-string among these, or within `translatable(…)`, becomes a template with a name for each
@@ -12,7 +14,7 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from io import BytesIO
@@ -73,6 +75,8 @@ ADVICE: Final = ("INSTEAD", "HINTS", "USE_FETCH", "USE_FILES")
 WARNINGS: Final = ("SURPRISES",)
 # What says something: two letters side by side.
 WORDS: Final = re.compile(r"[^\W\d_]{2}")
+# Of what is translated nowhere: several words, and not those of SQL or of a style.
+SENTENCE: Final = re.compile(r"^[^\W\d_]\S*[ ,:]+\S*[^\W\d_]{2}")
 # Of templates, as `base.sentences` looks for them.
 CONTEXT: Final = "sentence"
 PART: Final = "part of a sentence"
@@ -296,6 +300,40 @@ def _of_gallery() -> Iterator[Found]:
             yield from ((name, tag, PART) for tag in entry["tags"])
 
 
+def _of_console() -> Iterator[tuple[str, str]]:
+    """Yield what commands, logs, models and clients say, which is translated nowhere."""
+    for path in sources():
+        module = tree(path)
+        no_text = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+        inner = {id(part) for node in ast.walk(module) if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in ast.walk(module):
+            match node:
+                case ast.Constant(value=str(said)) if id(node) not in no_text | inner and SENTENCE.search(said):
+                    yield path.relative_to(ROOT).as_posix(), said
+                case ast.JoinedStr(values=parts) if any(says(part) for part in parts):
+                    yield path.relative_to(ROOT).as_posix(), template(node)
+
+
+def listing(found: Catalog, part: str) -> Iterator[str]:
+    """Yield the lines to read, file by file: each text once, where it stands first. `part`: of the files' paths."""
+    texts = [
+        (place, each) for message in found if message.id for place, _ in message.locations for each in _both(message)
+    ]
+    known, before = set[str](), ""
+    for place, text in sorted({*texts, *_of_console()}, key=lambda each: (each[0].startswith(PYTHON), *each)):
+        if part not in place or text in known:
+            continue
+        known.add(text)
+        if place != before:
+            yield f"\n{place}\n"
+            before = place
+        yield f"  {text}\n"
+
+
+def _both(message: Message) -> tuple[str, ...]:
+    return (message.id,) if isinstance(message.id, str) else tuple(message.id)
+
+
 def po_path(language: str) -> Path:
     return ROOT / "locale" / language / "LC_MESSAGES" / "django.po"
 
@@ -361,8 +399,11 @@ def forms(message: Message) -> tuple[str, ...]:
     return (string,) if isinstance(string, str) else tuple(string)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = sys.argv[1:]) -> int:
     found = texts()
+    if "--list" in arguments:
+        sys.stdout.writelines(listing(found, "".join(arguments[1:])))
+        return 0
     for language in LANGUAGES:
         catalog = merged(language, found)
         po_path(language).write_bytes(as_po(catalog, po_path(language).read_bytes()))

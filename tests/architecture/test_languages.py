@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from babel.messages import Message
 
+from hitlchat.gate import results
+from hitlchat.gate.status import Status
 from tests.architecture.pages import bare
 from tests.architecture.source import ROOT
 from tests.tables import each_row
@@ -39,6 +41,10 @@ def test_the_catalogs_have_every_text_of_the_program(subtests: pytest.Subtests) 
     with subtests.test(msg="labels and messages of Python are found without a mark"):
         assert {"Only these tools", "Comma-separated. Leave empty for all tools.", "Not reachable"} <= ids
         assert "Your password is changed. You are signed out everywhere else." in ids
+    with subtests.test(msg="the list for reading has those of pages, and of the console and of models, each once"):
+        lines = [*messages.listing(texts, "")]
+        assert {"  Next steps\n", "  No active grants.\n", f"  {results.MESSAGES[Status.DECLINED]}\n"} <= {*lines}
+        assert len(lines) == len({*lines})
     with subtests.test(msg="every sentence of the record can be shown in another language"):
         known = {each.id for each in texts if each.context in (messages.CONTEXT, messages.PART)}
         files = {each for each in (ROOT / "hitlchat" / "record").glob("*.py") if each.name not in OF_CONSOLE}
