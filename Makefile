@@ -25,6 +25,7 @@ setup: .venv/runtime  ## the environment in .venv, with what the program needs
 setup-dev: .venv/dev  ## the same, with what tests and checks need
 
 run: setup  ## set up, migrate and start on 127.0.0.1:8000 (PORT=8000)
+	@echo "Preparing the database and its tools (the first time about half a minute)"
 	@$(BIN)/python manage.py migrate --no-input --verbosity 0
 	@exec $(BIN)/python manage.py serve
 
@@ -51,10 +52,10 @@ format: setup-dev  ## fix what `make check` says about format and lint, where a 
 	$(BIN)/ruff format --quiet .
 	find templates -name '*.html' -exec $(DJADE) {} +
 
-messages: setup-dev  ## collect the texts of pages into locale/ and compile their translations
 texts: setup-dev  ## print every text that a person can read, by page (ARGS=approvals for a part)
 	@$(BIN)/python tools/messages.py --list $(ARGS)
 
+messages: setup-dev  ## collect the texts of pages into locale/ and compile their translations
 	@$(BIN)/python tools/messages.py
 
 bench: setup-dev  ## measure (ARGS for what)
@@ -80,11 +81,11 @@ clean:  ## remove the environment and what tools left behind (./var stays)
 	@$(PYTHON) -m venv .venv
 
 .venv/runtime: requirements.lock | .venv/bin/python
-	@echo "Installing what requirements.lock names into .venv"
+	@echo "Installing the packages of requirements.lock into .venv (about a minute, once)"
 	@$(PIP) install --require-hashes -r requirements.lock
 	@touch $@
 
 .venv/dev: requirements-dev.lock | .venv/bin/python
-	@echo "Installing what requirements-dev.lock names into .venv"
+	@echo "Installing the packages of requirements-dev.lock into .venv (one to two minutes, once)"
 	@$(PIP) install --require-hashes -r requirements-dev.lock
 	@touch .venv/runtime $@

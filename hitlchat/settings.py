@@ -364,7 +364,7 @@ if LOG_FORMAT not in ("line", "json"):
     raise ImproperlyConfigured(f"LOG_FORMAT is {LOG_FORMAT!r}; expected line or json")
 # Libraries that log at DEBUG what they send and receive, which is what calls are about: their DEBUG is never on.
 TALKATIVE = ("asyncio", "channels", "django.db", "django.template", "mcp", "openai", "opentelemetry", "urllib3")
-QUIET = ("httpx2", "httpcore2", "daphne")
+QUIET = ("axes", "httpx2", "httpcore2", "daphne")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

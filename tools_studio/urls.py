@@ -9,6 +9,7 @@ urlpatterns = [
     path("tools/<str:name>", editor.tool, name="tool"),
     path("tools/<str:name>/publish", editor.publish, name="publish-tool"),
     path("tools/<str:name>/delete", editor.delete, name="delete-tool"),
+    path("tools/<str:name>/open-calls", editor.open_calls, name="tool-open-calls"),
     path("tools/<str:name>/test", trials.test, name="test-tool"),
     path("tools/<str:name>/test/<uuid:call_id>", trials.console, name="test-console"),
     path("tools/<str:name>/preview", trials.preview, name="preview-tool"),

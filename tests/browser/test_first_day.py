@@ -37,6 +37,11 @@ LINES: Final = """element => {
   range.selectNodeContents(element);
   return new Set([...range.getClientRects()].map(each => Math.round(each.top))).size;
 }"""
+PASTE: Final = """(element, text) => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData("text/plain", text);
+  element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+}"""
 
 
 @pytest.fixture
@@ -67,6 +72,14 @@ def test_from_the_link_to_a_tool_of_ones_own_that_the_agent_uses_after_a_yes(emp
     expect(page.locator("#standing")).to_contain_text("agents can call it")
     _use_it_in_the_chat(page, empty_house)
 
+    page.get_by_role("link", name="Chat", exact=True).click()
+    steps = page.get_by_role("region", name="Next steps")
+    expect(steps.get_by_role("listitem")).to_have_count(3)
+    looking.check(page)
+    steps.get_by_role("button", name="Dismiss").click()
+    expect(page.get_by_role("heading", name="What would you like to do?")).to_be_visible()
+    expect(steps).to_have_count(0)
+
     page.goto(link.group())
     expect(page.get_by_role("heading")).to_have_text("This link no longer opens anything")
     looking.check(page)
@@ -86,7 +99,10 @@ def _write_tool(page: Page) -> None:
     page.get_by_role("link", name="Studio", exact=True).click()
     page.get_by_role("link", name="New", exact=True).click()
     page.get_by_label("Name", exact=True).fill("send_parcel")
-    write_code(page, PARCEL)
+    # Over the starter, which nobody has touched.
+    page.locator("[data-code] .ace_text-input").evaluate(PASTE, PARCEL)
+    expect(page.locator("#inspection")).to_contain_text("where it goes")
+    expect(page.locator("#inspection [data-finding]")).to_have_count(0)
     page.get_by_text("Ask", exact=True).click()
     page.get_by_label("Approval prompt").fill("Send a parcel to {args.address}")
     page.get_by_role("button", name="Create draft").click()

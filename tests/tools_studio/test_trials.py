@@ -99,6 +99,20 @@ def test_the_console_of_a_gated_test_says_nothing_until_it_is_settled(
     assert "waits for an answer" not in shown
 
 
+def test_the_note_about_open_calls_is_sent_again_only_when_there_are_others(
+    author: Client, make_tool: MakeTool, alice: User
+) -> None:
+    make_tool("echo")
+    test(author)
+    path = "/studio/tools/echo/open-calls"
+    assert f"{path}?shown=1" in author.get("/studio/tools/echo").content.decode()
+    assert author.get(path, {"shown": "1"}).status_code == 204
+    approval = ToolCall.objects.get().approval
+    decide.decline(approval.pk, signed_in(alice))
+    gone = author.get(path, {"shown": "1"})
+    assert (gone.status_code, "waits for an answer" in gone.content.decode()) == (200, False)
+
+
 def test_the_console_of_another_persons_test_is_not_there(
     author: Client, make_tool: MakeTool, bob: User, client: Client
 ) -> None:

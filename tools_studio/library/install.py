@@ -79,7 +79,8 @@ def _add(shipped: ShippedTool, fingerprint: str) -> bool:
         tool = authoring.create(_draft(shipped), SYSTEM, confirmed=True)
         Script.objects.filter(tool=tool).update(shipped=fingerprint)
         if shipped.set_up:
-            logger.info("The shipped tool %s is a draft: %s", shipped.name, shipped.set_up)
+            # The Studio says so on the tool's own page.
+            logger.debug("The shipped tool %s is a draft: %s", shipped.name, shipped.set_up)
         else:
             tools.change(tool.pk, {"published": True}, SYSTEM)
     return True

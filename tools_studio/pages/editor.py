@@ -152,6 +152,16 @@ def inspect(request: HttpRequest) -> HttpResponse:
 
 
 @author_only
+@require_safe
+def open_calls(request: HttpRequest, name: str) -> HttpResponse:
+    """Return the note about open calls; nothing while there are as many as the page shows."""
+    context = page.waiting(request, authored(name))
+    if request.GET.get("shown") == str(context["asked"] + context["cleared"]):
+        return HttpResponse(status=204)
+    return render(request, "studio/_waiting.html", context)
+
+
+@author_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)

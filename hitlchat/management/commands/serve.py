@@ -4,6 +4,7 @@ Whoever sends waits for such a client, and not for ever: Daphne alone keeps in m
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import Coroutine
 from contextvars import Context
@@ -255,7 +256,10 @@ class Command(BaseCommand):
     def _welcome(self, host: str, port: int) -> None:
         self._is_up = True
         shown = f"http://{host if ':' not in host else f'[{host}]'}:{port}"
-        self.stdout.write(f"hitlchat is running at {shown}")
+        self.stdout.write(f"hitlchat is running as process {os.getpid()}. Ctrl+C stops it.")
+        # The one address to open comes last, so that nobody picks another.
         if self._link is not None:
-            self.stdout.write(f"Open this link once to become the first administrator:\n  {shown}/welcome/{self._link}")
+            self.stdout.write(f"Open this link to become the first administrator:\n\n  {shown}/welcome/{self._link}\n")
+        else:
+            self.stdout.write(f"\n  {shown}\n")
         self.stdout.flush()

@@ -112,8 +112,18 @@ function connectEditor() {
   editor.setOptions({ enableKeyboardAccessibility: true, fontSize: "12.5px", scrollPastEnd: 0.2, showFoldWidgets: false });
   editor.textInput.getElement().setAttribute("aria-label", _("Code of the tool"));
   editor.getSession().on("change", markDirty);
+  replaceStarter();
   showFindings();
   if (wasSaved) returnToPlace(form, editor);
+}
+
+/** A whole function that is pasted into an untouched starter takes its place: beside it, there would be two. */
+function replaceStarter() {
+  const starter = editor.getValue();
+  if (form.hasAttribute("data-mode") || form.hasAttribute("data-unsaved")) return;
+  editor.on("paste", (/** @type {{ text: string }} */ { text }) => {
+    if (editor.getValue() === starter && /^def run\b/m.test(text)) editor.selectAll();
+  });
 }
 
 /** Where a test's argument was wrong, that is where one goes on typing. */
@@ -127,7 +137,10 @@ function goToField() {
 
 document.body.addEventListener("htmx:afterSettle", (event) => {
   const target = event.target instanceof Element ? event.target : null;
-  if (target?.id === "test-result") goToField();
+  if (target?.id === "test-result") {
+    goToField();
+    target.scrollIntoView({ block: "nearest" });
+  }
   for (const fold of document.querySelectorAll("#inspection details[data-keep]")) {
     fold.toggleAttribute("open", unfolded.has(fold.getAttribute("data-keep") ?? ""));
   }
