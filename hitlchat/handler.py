@@ -95,7 +95,7 @@ class Threads:
 
 def _complain(over: Future[None]) -> None:
     if (error := over.exception()) is not None:
-        logger.error("What follows a request failed", exc_info=error)
+        logger.error("The work after a request failed", exc_info=error)
 
 
 threads = Threads()

@@ -56,13 +56,15 @@ def migration_fault() -> tuple[str, str]:
     applied = {*MigrationRecorder(connection).applied_migrations()}
     if newer := _newer(applied):
         return AHEAD, (
-            f"The database was migrated by a newer version of hitlchat ({'.'.join(newer[0])} is unknown to this one)."
-            " Start that version, or restore a backup made before it."
+            f"The database was migrated by a newer version of hitlchat ({'.'.join(newer[0])} is unknown "
+            "here). Start that version, or restore a backup from before its migration."
         )
     if sentence := unfinished(applied):
         return OLDER, sentence
     if any(name not in applied and not (replaced and replaced <= applied) for name, replaced in of_code().items()):
-        return BEHIND, "The database is not migrated. Run `manage.py migrate` first (`make run` does it by itself)."
+        return BEHIND, (
+            "The database is not migrated. Run `manage.py migrate` first (`make run` does so automatically)."
+        )
     return "", ""
 
 

@@ -246,7 +246,7 @@ class StudioSource:
         if report is None:
             # Its process was killed, and what it had asked for was given up.
             who = await in_db(stopping.requested_by)(call)
-            return ToolResult.failure("stopped", f"It was stopped by {who}. What it had done by then stands.")
+            return ToolResult.failure("stopped", f"It was stopped by {who}. Anything it did before that is not undone.")
         if fault := report.fault:
             return ToolResult.failure(fault.kind, fault.message, fault.line, report.output)
         return ToolResult(value=report.result, output=report.output)

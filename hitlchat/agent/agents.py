@@ -40,7 +40,7 @@ INPUT_SCHEMA: Final[dict[str, Any]] = {
             "type": "string",
             "minLength": 1,
             "maxLength": LONGEST_TASK,
-            "description": "What the agent is to do, with all that it needs to know: it reads nothing else of this "
+            "description": "The task for the agent, with everything it needs to know: it reads nothing else of this "
             "conversation.",
         }
     },
@@ -55,7 +55,7 @@ MOST_TOKENS: Final = 1_000_000_000
 USUAL_RISK: Final = 2
 TAKEN = gettext_noop("There is already a tool of this name.")
 GONE = gettext_noop("the agent is gone")
-CHANGED = gettext_noop("the agent is not as it was when the call was made")
+CHANGED = gettext_noop("the agent was changed since the call was made")
 
 
 class BadAgent(Invalid):

@@ -83,7 +83,9 @@ class _Counted(httpx2.AsyncByteStream):
 
     async def _bounded(self) -> AsyncGenerator[bytes, None]:
         if self._is_packed:
-            raise OutOfBounds("The model server packs its answers although it was asked not to. Switch that off there.")
+            raise OutOfBounds(
+                "The model server compresses its answers although it was asked not to. Turn off compression there."
+            )
         async for chunk in self._stream:
             for piece in (chunk[start : start + PIECE] for start in range(0, len(chunk), PIECE)):
                 if self._is_error and self._all + len(piece) > LARGEST_ERROR:

@@ -103,7 +103,7 @@ def offered(caller: Caller, reach: Reach, conversation_id: UUID, *, whole: bool 
     # Clients, and agents that they call, have nothing that is built in.
     finder = catalog.built_in(COLUMNS) if caller.kind == "chat" else None
     if finder is None and caller.kind == "chat":
-        logger.info("The model cannot look for tools: another tool has the name %s", NAME)
+        logger.info("The model cannot search for tools: another tool has the name %s", NAME)
     picked = _picked(tools, conversation_id, most if finder is None else most - 1)
     notice = (ASK_ANEW if finder is None else TOLD).format(some=len(picked), all=len(tools))
     return Offer([*picked, *filter(None, [finder])], notice)

@@ -21,7 +21,7 @@ DRAIN_SECONDS: Final = 0.1
 class Failure(Exception):
     """The server tells of a failure in the midst of its answer, or at its end, in `body`."""
 
-    def __init__(self, body: Any, message: str = "The server tells of a failure.") -> None:
+    def __init__(self, body: Any, message: str = "The server reported a failure.") -> None:
         super().__init__(message)
         self.body = body
 

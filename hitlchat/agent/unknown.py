@@ -32,7 +32,7 @@ def mark(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, rem
         who = "You" if call.caller_id == actor.user_id else "An administrator"
         transcript.add_note(
             call.conversation_id,
-            f"{who} marked {call.tool_name} as: it {words}.",
+            f"{who} marked {call.tool_name}: it {words}.",
             for_model=f"The user found out about the call {call.model_call_id} of {call.tool_name}: it {words}.",
             turn_id=call.turn_id,
         )

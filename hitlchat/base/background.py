@@ -150,7 +150,7 @@ class Worker:
             # Doubled no further, as the pause is the longest long before.
             self._failures = min(self._failures + 1, 10)
             failing.add(self._name)
-            logger.exception("The worker %r failed; it tries again", self._name)
+            logger.exception("The worker %r failed and will try again", self._name)
         else:
             self._failures = 0
             failing.discard(self._name)
@@ -168,7 +168,7 @@ def attempt(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None
     except OperationalError:
         raise
     except Exception:
-        logger.exception("A step failed, and what follows goes on without it")
+        logger.exception("A step failed; the next ones continue without it")
         return None
 
 

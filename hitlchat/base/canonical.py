@@ -143,7 +143,7 @@ def _unique(pairs: list[tuple[str, Json]]) -> Object:
     found: Object = {}
     for key, value in pairs:
         if key in found:
-            raise NotJson(f"the key {key[:80]!r} stands twice")
+            raise NotJson(f"the key {key[:80]!r} occurs twice")
         found[key] = value
     return found
 

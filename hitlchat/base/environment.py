@@ -61,10 +61,10 @@ def entries(name: str) -> list[Any]:
     try:
         found = json.loads(text(name) or "[]", object_pairs_hook=_unique)
     except ValueError as error:
-        raise ImproperlyConfigured(f"{name} is no JSON: {error}") from error
+        raise ImproperlyConfigured(f"{name} is not valid JSON: {error}") from error
     if not isinstance(found, list):
         example = '[{"policy": "always_ask", "tools": ["*"]}]'
-        raise ImproperlyConfigured(f"{name} must be a list as JSON, such as {example}")
+        raise ImproperlyConfigured(f"{name} must be a JSON list, such as {example}")
     return found
 
 
@@ -125,7 +125,7 @@ def secret_key(folder: Path) -> str:
             handle.write(secrets.token_urlsafe(48))
     key = file.read_text(encoding="ascii").strip()
     if len(key) < 32:
-        raise ImproperlyConfigured(f"{file} holds no usable key; delete it to have a new one made, or set SECRET_KEY")
+        raise ImproperlyConfigured(f"{file} contains no usable key. Delete it to create a new one, or set SECRET_KEY")
     return key
 
 
@@ -137,7 +137,7 @@ def channel_prefix(redis_url: str) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError(f"of the keys {', '.join(repr(key) for key, _ in pairs)}, one stands twice")
+        raise ValueError(f"one of the keys {', '.join((repr(key) for key, _ in pairs))} occurs twice")
     return found
 
 

@@ -54,7 +54,7 @@ RAN = frozenset({"error", "result", "timeout", "tool"})
 _NOT_RUN = "It was not run"
 
 NEVER_RAN = "The call failed before it was run. It was not executed."
-NOBODY_ASKED = "Nobody was asked about this call, since enough other calls wait. It was not executed."
+NOBODY_ASKED = "Nobody was asked about this call, because too many other calls are waiting. It was not executed."
 NOBODY_ASKED_STATUS = "nobody_asked"
 STILL_RUNNING = "It was still executing when the run ended; its outcome is not known yet. Do not repeat it."
 

@@ -85,7 +85,7 @@ class Authentication:
                 rows = Token.valid().filter(pk__in=list(requests)).values_list("pk", flat=True)
                 voids = set(requests) - set(await in_db(list)(rows))
             except django.db.Error:
-                logger.exception("Looking for revoked tokens failed; it is tried again")
+                logger.exception("Checking for revoked tokens failed; the server will try again")
                 continue
             for token_id in voids:
                 for void in requests.get(token_id, ()):

@@ -333,7 +333,7 @@ def _request(incoming: ToolRequest, question: Question, chosen: Way) -> types.El
     first_line = question.message.partition("\n")[0]
     return types.ElicitRequest(
         params=types.ElicitRequestURLParams(
-            message=f"A signed-in person has to decide this call, on the page at this address. {first_line}",
+            message=f"A signed-in person has to decide this call, on the page at this URL. {first_line}",
             url=incoming.address_of(question.approval_id),
             elicitation_id=None if incoming.is_modern else str(question.approval_id),
         )
@@ -353,10 +353,14 @@ def _effect(preview: dict[str, Any] | None) -> list[str]:
     if not preview:
         return []
     if preview.get("error") is not None:
-        return [f"What it would do could not be found out: {_quoted(preview['error'])}"]
+        return [f"Its effect could not be determined: {_quoted(preview['error'])}"]
     text, table = preview.get("text"), preview.get("table")
     summary = f" {_quoted(text)}" if text else ""
-    return [f"What it would do, as the tool says:{summary}", *(_rows(table) if table else ()), *preview.get("cut", ())]
+    return [
+        (f"Its effect, as reported by the tool:{summary}"),
+        *(_rows(table) if table else ()),
+        *preview.get("cut", ()),
+    ]
 
 
 def _rows(table: dict[str, Any]) -> Iterator[str]:

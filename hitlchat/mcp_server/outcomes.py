@@ -26,13 +26,14 @@ NAMED = (*DEFINITIONS, "properties", "patternProperties", "dependentSchemas")
 DATA = ("const", "enum", "default", "examples")
 CALL, STATUS, APPROVAL = "hitlchat/call", "hitlchat/status", "hitlchat/approval"
 MISFIT = (
-    "It was executed, and must not be repeated, but its result is too large, or not as the tool declares it. As text: "
+    "The call was executed and must not be repeated, but its result is too large, or does not fit the "
+    "tool's output schema. As text: "
 )
-INTERNAL = "An error in hitlchat, not in the tool, ended the call. What waited for approval was withdrawn."
-USED = "This question had its answer before, so this one did not count, and nothing was run for it."
+INTERNAL = "An error in hitlchat, not in the tool, ended the call. Any waiting approval was withdrawn."
+USED = "This question was already answered. The later answer did not count, and nothing was executed for it."
 WAITS = (
-    "It waits for a person's approval and was not executed. Someone who is signed in decides at the address given."
-    " Make the same call again, with the same arguments, to get its outcome."
+    "The call waits for a person's approval and was not executed. A signed-in person decides at the given "
+    "URL. To get the outcome, make the same call again, with the same arguments."
 )
 # Of a result, in characters.
 SMALL = 4 * 1024
@@ -43,10 +44,10 @@ NOBODY_TO_ASK = (
 TOO_MANY = f"{MOST_WAITING} calls of this token wait for an answer already; let those be answered first."
 # What is refused since nobody could be asked, after the gate's policies.
 NOT_HERE = {
-    NOBODY_TO_ASK: "The token of this client does not let calls wait for a person. It was not executed.",
-    TOO_MANY: "Too many calls of this client's token wait for a person. It was not executed.",
+    NOBODY_TO_ASK: "This client's token does not let calls wait for a person. The call was not executed.",
+    TOO_MANY: "Too many calls of this client's token are waiting for a person. The call was not executed.",
 }
-RUNS = "It is still executing. Make the same call again, with the same arguments, to get its outcome."
+RUNS = "The call is still executing. To get the outcome, make the same call again, with the same arguments."
 
 
 def input_schema(tool: Tool) -> dict[str, Any]:

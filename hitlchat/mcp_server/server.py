@@ -299,7 +299,7 @@ async def _hide_errors(ctx: ServerRequestContext[Any], call_next: CallNext) -> H
         raise
     except Exception as error:
         logger.exception("%s over MCP failed", ctx.method[:64])
-        raise MCPError(types.INTERNAL_ERROR, "An error in hitlchat; its log has more.") from error
+        raise MCPError(types.INTERNAL_ERROR, "An internal error in hitlchat; see its log.") from error
 
 
 def _plain(body: bytes) -> bytes:

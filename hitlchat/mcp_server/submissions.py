@@ -34,7 +34,7 @@ from hitlchat.mcp_server.models import Submission
 from hitlchat.mcp_server.tokens import Access
 from hitlchat.upstreams.client.link import Step
 
-LOST = "the server that its client was connected to ended before the question was answered"
+LOST = "the server process that its client was connected to stopped before the question was answered"
 EXPIRED = gettext_noop("its token expired")
 AT_ONCE = 100
 SECONDS = 5.0

@@ -94,7 +94,7 @@ class Burst:
         if self.waiting == 1 and not self.expired:
             return f"A call waits for your answer: {tool}"
         if not self.waiting:
-            return "A call expired before you heard of it" if self.expired == 1 else _many(self.expired, "expired")
+            return "A call expired before you were notified" if self.expired == 1 else _many(self.expired, "expired")
         return f"{_many(self.waiting, 'waits' if self.waiting == 1 else 'wait')} for your answer"
 
     @property
@@ -243,9 +243,11 @@ def _mail_entry(call: Facts, receiver: Receiver) -> str:
 
 def _mail(parts: Sequence[str], *, asks: bool) -> str:
     inbox, settings = link("approvals"), link("notices:page")
-    where = f"All that waits: {inbox}" if inbox else "Open hitlchat and look under Approvals."
-    end = f"{where}\nNothing is decided by following a link: you sign in, see the call, and answer there."
-    why = f"You get this since you asked for it in hitlchat{f': {settings}' if settings else ', under Notices'}"
+    where = f"All waiting calls: {inbox}" if inbox else "Open hitlchat and go to the Inbox."
+    end = f"{where}\nOpening a link decides nothing: you sign in, read the call, and answer there."
+    why = (
+        f"You get this because you turned on notices in hitlchat{(f': {settings}' if settings else ', under Notices')}"
+    )
     return "\n\n".join(filter(None, [*parts, end if asks else "", why])) + "\n"
 
 

@@ -22,8 +22,8 @@ from hitlchat.project_tools import DECLARED, HIGHEST_RISK, Chosen, Declaration, 
 from hitlchat.project_tools.signature import Signature, SignatureError
 
 SOURCE = "project"
-OUTSIDE = "Runs in the server itself with all of its powers, not in the sandbox: it is code of this project."
-DESTRUCTIVE = "Can destroy what cannot be brought back."
+OUTSIDE = "Runs in the server itself with all its rights, not in the sandbox, because it is code of this project."
+DESTRUCTIVE = "Can permanently delete data."
 SHORTEST_TIMEOUT = 0.1
 LONGEST_TIMEOUT = 86400
 LONGEST_ORIGIN = 200
@@ -212,7 +212,7 @@ def tools() -> Mapping[str, ProjectTool]:
 
 def check_project_tools(**_: Any) -> list[CheckMessage]:
     """Warn of each function at the highest level that asks nobody."""
-    hint = "Give it hitl='REQUIRED' to have people asked."
+    hint = "Give it hitl='REQUIRED' to require approval."
     return [
         Caution(translatable(f"{made.path} (L{made.risk}) runs without asking anybody."), hint=hint, id="hitlchat.W003")
         for made in tools().values()

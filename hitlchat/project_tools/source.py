@@ -31,7 +31,7 @@ from hitlchat.project_tools import Function, ToolError, catalogue
 from hitlchat.project_tools.catalogue import SOURCE, ProjectTool
 from hitlchat.project_tools.signature import Signature
 
-OTHER_CODE = "This server process has other code for it. Restart the server."
+OTHER_CODE = "This server process has different code for this tool. Restart the server."
 # How long a function that was told to stop may take to do so.
 GRACE_SECONDS = 5.0
 MOST_AT_ONCE = 64
@@ -61,7 +61,7 @@ def keep_in_step() -> None:
                 why = gettext_noop("the function was removed from this server's project")
                 stopping.withdraw_tool(row.pk, actor=SYSTEM, why=why)
                 tools.remove(Tool.objects.filter(pk=row.pk, source=SOURCE), SYSTEM)
-            logger.info("The tool %s is gone with its function", name)
+            logger.info("The tool %s was removed: its function is gone", name)
 
 
 def after_migrate(*, using: str, **kwargs: Any) -> None:
@@ -210,7 +210,7 @@ def _change(row: Tool, columns: dict[str, Any]) -> None:
             stopping.withdraw_tool(row.pk, actor=SYSTEM, why=gettext_noop("the function was changed"))
         if (before.hitl_mode, before.condition) != (columns["hitl_mode"], columns["condition"]):
             stopping.withdraw_allowed(row.pk, actor=SYSTEM, why=gettext_noop("the rule that allowed it was changed"))
-    logger.info("The tool %s follows its function, which was changed", row.name)
+    logger.info("The tool %s was updated: its function changed", row.name)
 
 
 def _differs(row: Tool, columns: Mapping[str, Any]) -> bool:
@@ -231,13 +231,13 @@ async def _within(work: Work, made: ProjectTool, call: ToolCall) -> ToolResult:
         work.cancel()
         if await _ends(work, GRACE_SECONDS):
             message = translatable(
-                f"It took longer than {seconds:g} s and was stopped. What it had done by then is not undone."
+                f"It took longer than {seconds:g} s and was stopped. Anything it did before that is not undone."
             )
             return _outcome(work, message)
     # Nothing stops a thread. To say that it failed, while it may be about to succeed, would be untrue.
     await perform.give_up(call.pk, f"it took longer than {seconds:g} s, cannot be stopped, and may still go on")
     await asyncio.wait({work})
-    return _outcome(work, "It was stopped, later than asked. What it had done by then stands.")
+    return _outcome(work, "It was stopped, but not at once. Anything it did before that is not undone.")
 
 
 async def _ends(work: Work, seconds: float) -> bool:

@@ -44,7 +44,8 @@ SLACK: Final = timedelta(minutes=5)
 DROPPED: Final = "record.dropped"
 RETENTION_SECONDS: Final = 3600.0
 BOLTS_OFF: Final = (
-    "Not all triggers that keep the record from being changed are on: “manage.py migrate” puts them on again."
+    "Not all triggers that protect the record from changes are installed. Run “manage.py migrate” to "
+    "install them again."
 )
 
 logger = logging.getLogger(__name__)
@@ -215,7 +216,7 @@ async def seal_rest() -> None:
     try:
         await in_db(seal_all)()
     except (BadKey, OtherKey, DatabaseError):
-        logger.exception("What was left of the record could not be sealed; it is tried again")
+        logger.exception("The remaining events of the record could not be sealed; the server will try again")
 
 
 def _unsealed() -> "QuerySet[AuditEvent]":

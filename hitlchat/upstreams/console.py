@@ -28,70 +28,80 @@ from hitlchat.upstreams.server_draft import ServerDraft, draft_of
 WIDE = 200
 Row = Sequence[object]
 WITH_A_SERVER = {
-    "show": "everything about one server, but its secrets",
-    "test": "connect once, with a client of its own, and say what came of it",
-    "enable": "have it connected",
-    "disable": "close its connection; its tools leave the catalog",
-    "reconnect": "close its connection, and open a new one",
+    "show": "show everything about a server except its secrets",
+    "test": "test the connection, without touching the live one",
+    "enable": "connect a server",
+    "disable": "disconnect a server; its tools leave the catalog",
+    "reconnect": "close a server's connection and open a new one",
 }
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--user", default="", help="who does it: an administrator's user name, if there are several")
+    parser.add_argument("--user", default="", help="the administrator who does it; needed if there are several")
     found = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
-    found.add_parser("list", help="all servers")
+    found.add_parser("list", help="list all servers")
     for name, meaning in WITH_A_SERVER.items():
         found.add_parser(name, help=meaning).add_argument("name")
     deleting = found.add_parser("delete", help="remove a server with its tools")
     deleting.add_argument("name")
     deleting.add_argument("--yes", action="store_true", help="do not ask")
-    _add_adding(found.add_parser("add", help="a new server"))
-    tools = found.add_parser("tools", help="the tools of a server")
+    _add_adding(found.add_parser("add", help="add a server"))
+    tools = found.add_parser("tools", help="list a server's tools")
     tools.add_argument("name")
     tools.add_argument("--state", choices=ToolState.values, default="")
-    exposing = found.add_parser("expose", help="offer a tool, and say how it asks")
-    hiding = found.add_parser("hide", help="do not offer a tool any more")
-    accepting = found.add_parser("accept", help="take a tool as its server lists it now")
+    exposing = found.add_parser("expose", help="offer a tool")
+    hiding = found.add_parser("hide", help="stop offering a tool")
+    accepting = found.add_parser("accept", help="accept a changed tool as its server lists it now")
     for parser in (exposing, hiding, accepting):
         parser.add_argument("name")
-        parser.add_argument("tool", help="the server's own name of it")
-    exposing.add_argument("--alias", help="the name under which it is offered")
-    exposing.add_argument("--description", help="instead of the server's own")
-    exposing.add_argument("--mode", choices=HitlMode.values, help="how it asks (REQUIRED at first)")
-    exposing.add_argument("--prompt", help="the question of the approval card")
-    exposing.add_argument("--condition", help="a Python expression that decides, for CONDITIONAL")
-    exposing.add_argument("--warnings-read", action="store_true", help="you have read the warnings about its texts")
-    exposing.add_argument("--less-oversight", action="store_true", help="also where it will ask less than it did")
-    accepting.add_argument("--digest", default="", help="of what you have looked at; else you are shown it and asked")
-    accepting.add_argument("--keep-mode", action="store_true", help="also where it does not ask every time")
-    accepting.add_argument("--warnings-read", action="store_true", help="you have read the warnings about its texts")
+        parser.add_argument("tool", help="the tool's name on its server")
+    exposing.add_argument("--alias", help="the name to offer the tool under")
+    exposing.add_argument("--description", help="replaces the server's own description")
+    exposing.add_argument("--mode", choices=HitlMode.values, help="when calls need approval (default: REQUIRED)")
+    exposing.add_argument("--prompt", help="the title of the approval card")
+    exposing.add_argument("--condition", help="for CONDITIONAL: a Python expression; where it is true, the call asks")
+    exposing.add_argument("--less-oversight", action="store_true", help="confirm that it may ask less than before")
+    accepting.add_argument("--digest", default="", help="of the definition you reviewed; else you see it and are asked")
+    accepting.add_argument("--keep-mode", action="store_true", help="even if the tool does not ask every time")
+    for parser in (exposing, accepting):
+        parser.add_argument("--warnings-read", action="store_true", help="confirm that you have read its warnings")
 
 
 def _add_adding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name")
-    parser.add_argument("url", nargs="?", default="", help="its address")
-    parser.add_argument("--sse", action="store_true", help="it speaks HTTP with server-sent events (older)")
-    parser.add_argument("--program", default="", help="start this on the server instead (stdio)")
+    parser.add_argument("url", nargs="?", default="", help="the server's URL")
+    parser.add_argument("--sse", action="store_true", help="use the older HTTP+SSE transport")
+    parser.add_argument("--program", default="", help="start this program on this machine instead (stdio)")
     parser.add_argument(
-        "--args", dest="program_args", nargs=argparse.REMAINDER, default=[], help="all that follows is for the program"
+        "--args",
+        dest="program_args",
+        nargs=argparse.REMAINDER,
+        default=[],
+        help="everything after this is passed to the program",
     )
     for kind, what in (("header", "a header"), ("env", "a variable for the program")):
-        secret = f"{what}, secret; without =VALUE you are asked, or standard input has it on a line"
+        secret = f"{what}, secret; without =VALUE, it is prompted for or read as a line of standard input"
         parser.add_argument(f"--{kind}", action="append", default=[], metavar="NAME[=VALUE]", help=secret)
-        plain = f"{what} that anyone may see"
+        plain = f"{what}, not secret"
         parser.add_argument(f"--plain-{kind}", action="append", default=[], metavar="NAME=VALUE", help=plain)
-    parser.add_argument("--allow-private", action="store_true", help="its name may lead to a private address")
-    parser.add_argument("--call-seconds", type=int, default=60, help="how long one call may take")
-    parser.add_argument("--older-protocol", action="store_true", help="its newest revision of MCP is broken")
-    parser.add_argument("--docs", default="", help="the address of its documentation")
+    parser.add_argument(
+        "--allow-private", action="store_true", help="allow the host name to resolve to a private address"
+    )
+    parser.add_argument("--call-seconds", type=int, default=60, help="time limit for one call, in seconds")
+    parser.add_argument(
+        "--older-protocol",
+        action="store_true",
+        help="use the older revision of MCP: the server's newest one is broken",
+    )
+    parser.add_argument("--docs", default="", help="the URL of the server's documentation")
     parser.add_argument("--disabled", action="store_true", help="do not connect yet")
-    parser.add_argument("--confirm", default="", metavar="COMMAND-LINE", help="start this program, word for word")
+    parser.add_argument("--confirm", default="", metavar="COMMAND-LINE", help="confirm this exact command line")
 
 
 def described(options: dict[str, Any]) -> ServerDraft:
     """Return the draft that the options describe. Raises: CommandError"""
     if bool(options["url"]) == bool(options["program"]):
-        raise CommandError("Expected an address, or --program and what to start.")
+        raise CommandError("Expected either a URL or --program.")
     draft = ServerDraft(
         name=options["name"],
         transport="stdio" if options["program"] else "sse" if options["sse"] else "http",

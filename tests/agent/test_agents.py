@@ -462,7 +462,7 @@ async def test_an_agent_whose_rows_were_altered_does_not_begin(talk: Talk, cast:
     cast.plays(TOP, calls(("worker", TASK)), text("It did not begin."))
     await talk.ask()
     (call,) = await calls_of("worker")
-    said = "Not run: the agent is not as it was when the call was made."
+    said = "Not run: the agent was changed since the call was made."
     assert (call.status, call.reason) == (Status.WITHDRAWN, said)
     assert await in_database(list)(AgentSource().altered()) == ["The agent 'worker' is not as it was saved."]
 

@@ -140,7 +140,7 @@ async def test_calls_that_cannot_be_are_explained_to_the_model_and_nobody_is_ask
         ("functions.send it!", "{}", "There is no tool named 'functions.send it!' here."),
         ("", "{}", "There is no tool named '' here."),
         ("send", '{"text": "hi"', "not valid JSON: Expecting ',' delimiter at line 1, column 14"),
-        ("send", '{"text": "a", "text": "b"}', "the key 'text' stands twice"),
+        ("send", '{"text": "a", "text": "b"}', "the key 'text' occurs twice"),
         ("send", '{"n": NaN}', "NaN is not JSON"),
         ("send", "[1]", "must be a JSON object, not a list"),
         ("send", '{"n": "many"}', r"n: \"many\" is not a whole number."),

@@ -119,7 +119,7 @@ def test_calls_that_were_executing_are_unknown_until_a_person_says_so_or_has_one
     settled, repeated = begun
     page = bob.socket(settled)
     page.send(type="resolve", call=unknown[0]["id"], outcome="done")
-    page.until("You marked order as: it did happen.")
+    page.until("You marked order: it did happen.")
     assert "of order: it did happen." in said_next(bob, settled, scripted_model)
     bob.socket(repeated).send(type="resolve", call=unknown[1]["id"], outcome="again")
     bob.wait_for_call(repeated, "waiting")

@@ -96,7 +96,7 @@ def squeezed(text: str) -> str:
 def test_the_list_has_what_waits_the_most_urgent_first(
     run: Run, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run("list") == "Nothing waits for an answer."
+    assert run("list") == "No calls are waiting."
     late, soon = ask(bob, recording("late", risk_level=4)), ask(alice, recording("soon", deadline_seconds=60))
     first, second = run("list", "--plain").splitlines()
     assert first.split("\t")[:4] == [str(approval(soon).pk), "soon", "the assistant for alice", "L2 Low"]
@@ -105,7 +105,7 @@ def test_the_list_has_what_waits_the_most_urgent_first(
     assert "More wait than these 1" in run("list", "--limit", 1)
     assert run("list", "--plain", "--tool", "late") == run("list", "--plain", "--risk", "L3") == second
     assert run("list", "--plain", "--for", "bob") == second
-    assert "nobody named 'eve'" in refused(run, "list", "--for", "eve")
+    assert "no active user named 'eve'" in refused(run, "list", "--for", "eve")
     assert "Time left" in run("list")
     # In a terminal of the usual width, ids stand whole.
     monkeypatch.setenv("COLUMNS", "80")
@@ -228,9 +228,9 @@ def test_another_digest_or_none_without_a_terminal_decides_nothing(run: Run, wai
     found = approval(waits)
     for digest in ("", "0", "f" * 12, f"{found.digest}0", "%", found.digest[:11]):
         words = refused(run, "approve", found.pk, "--as", "bob", "--digest", digest)
-        assert "not the digest of the call that waits" in words
+        assert "does not belong to the waiting call" in words
     words = refused(run, "approve", found.pk, "--as", "bob")
-    assert "no terminal" in words
+    assert "not a terminal" in words
     assert "--digest" in words
     assert approval(waits).call.status == Status.WAITING
     assert Decision.objects.count() == 0
@@ -247,7 +247,7 @@ def test_every_refusal_is_said_in_plain_words(run: Run, bob: User, charlie: User
     found = approval(waits)
     right = ("--digest", found.digest)
     assert "no approval with this id for you" in refused(run, "approve", found.pk, "--as", "charlie", *right)
-    assert "nobody named 'eve'" in refused(run, "decline", found.pk, "--as", "eve")
+    assert "no active user named 'eve'" in refused(run, "decline", found.pk, "--as", "eve")
     decide.decline(found.pk, signed_in(bob))
     told = refused(run, "approve", found.pk, "--as", "bob", *right)
     assert told == (

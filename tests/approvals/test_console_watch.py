@@ -98,10 +98,10 @@ def test_it_shows_what_comes_and_takes_whole_words_that_were_typed_after_the_car
     for typed in ("", "yes", "Approved"):
         desk.screen = ""
         desk.type(f"{typed}\n")
-        desk.reads("none of the three")
+        desk.reads("one of the three")
     assert Decision.objects.count() == 0
     # In the order in which their time runs out.
-    for typed, told in (("approve", "A server performs it"), ("decline", "Reason"), ("later", "it waits on")):
+    for typed, told in (("approve", "A server performs it"), ("decline", "Reason"), ("later", "still waiting")):
         desk.reads("later")
         desk.screen = desk.screen.replace('Type "approve", "decline" or "later":', "asked", 1)
         desk.type(f"{typed}\n")
@@ -136,7 +136,7 @@ def test_approve_at_a_terminal_shows_all_that_is_risky_and_wants_the_word(at: At
     call = ask(bob, recording(risk_level=4), {"text": "z" * 3000 + "END"})
     found = Approval.objects.get(call=call)
     for typed, code, words in (
-        ("\n", 0, "it waits on"),
+        ("\n", 0, "still waiting"),
         ("\x04", 1, "Nothing was decided"),
         ("approve\n", 0, "Approved"),
     ):

@@ -284,7 +284,7 @@ def test_what_is_wrong_is_said_in_words_at_its_field(subtests: pytest.Subtests, 
 
 NOT_JSON: dict[str, tuple[str, str]] = {
     "an unknown key": ('{"to": "ann", "amount": 5, "tool": "other"}', '"tool" was unexpected'),
-    "a key twice": ('{"to": "ann", "to": "eve", "amount": 5}', "stands twice"),
+    "a key twice": ('{"to": "ann", "to": "eve", "amount": 5}', "occurs twice"),
     "NaN": ('{"to": "ann", "amount": NaN}', "NaN is not JSON"),
     "no object": ("[1]", "must be a JSON object"),
     "too long": ('{"to": "' + "x" * 262_144 + '", "amount": 5}', "at most 262,144 are accepted"),

@@ -74,7 +74,7 @@ def test_a_person_marks_it_with_a_note_and_the_record_its_conversation_and_the_m
         assert f"Marked as {word}." in shown
         assert "I looked at the bank." in shown
         message = Message.objects.filter(conversation=chat).latest("id")
-        assert message.content == f"You marked refund as: it {happened} happen."
+        assert message.content == f"You marked refund: it {happened} happen."
         assert f"it {happened} happen" in message.wire
     assert entered == []
 

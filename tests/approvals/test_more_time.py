@@ -120,10 +120,10 @@ def test_over_rest_it_answers_with_the_approval(bob: User, approval: Approval, p
 def test_at_the_console_it_says_until_when(bob: User, charlie: User, approval: Approval) -> None:
     with pytest.raises(CommandError, match="no approval with this id for you"):
         call_command("approvals", "extend", str(approval.pk), user=charlie.username)
-    with pytest.raises(CommandError, match="nobody named 'eve'"):
+    with pytest.raises(CommandError, match="no active user named 'eve'"):
         call_command("approvals", "extend", str(approval.pk), user="eve")
     told = StringIO()
     call_command("approvals", "extend", str(approval.pk), user=bob.username, stdout=told)
-    assert told.getvalue().startswith(f"It can be answered until {deadline(approval):%Y-%m-%d %H:%M:%S}")
+    assert told.getvalue().startswith(f"The new deadline is {deadline(approval):%Y-%m-%d %H:%M:%S}")
     with pytest.raises(CommandError, match="in the last minute"):
         call_command("approvals", "extend", str(approval.pk), user=bob.username)

@@ -178,7 +178,7 @@ def test_the_command_says_what_it_cannot_simulate(subtests: pytest.Subtests, rul
     for words, told in [
         (("nothing",), "no published tool"),
         (("echo", "{"), "not valid JSON"),
-        (("echo", "{}", "--user", "nobody"), "Nobody is 'nobody' here"),
+        (("echo", "{}", "--user", "nobody"), "There is no user named 'nobody'"),
     ]:
         with subtests.test(words=words), pytest.raises(CommandError, match=told):
             command("simulate", *words)

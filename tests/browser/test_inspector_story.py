@@ -187,7 +187,7 @@ def test_without_elicitation_the_client_gets_a_link_and_comes_back(bob: Page, ho
     before = {each["id"] for each in records(house, 100)}
     bench = connected(bob, OLDER, without="Give it a link")
     bench.run("count")
-    expect(bench.calls.first).to_contain_text("It waits for a person's approval and was not executed.")
+    expect(bench.calls.first).to_contain_text("The call waits for a person's approval and was not executed.")
     expect(bench.calls.first).to_contain_text(f"{house.server.url}/approvals/")
     with bob.expect_popup() as opened:
         bench.calls.first.get_by_role("link", name="Decide it here, signed in").click()

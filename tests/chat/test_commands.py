@@ -185,7 +185,7 @@ async def test_only_the_exact_word_is_a_yes_and_what_is_refused_leaves_no_mark_i
         await still_waits(waiting, recorder)
     both = json.dumps(decision(waiting, verdict="decline"))
     await tab.send_raw(both.replace('"verdict": "decline"', '"verdict": "decline", "verdict": "approve"'))
-    await tab.until("stands twice")
+    await tab.until("occurs twice")
     await still_waits(waiting, recorder)
     assert await AuditEvent.objects.acount() == before
 

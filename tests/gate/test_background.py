@@ -51,7 +51,7 @@ async def test_a_worker_outlives_its_failures_and_says_so(caplog: pytest.LogCapt
     working = asyncio.create_task(worker.work())
     await soon(lambda: "done" in looks, "it tries again")
     assert looks[:3] == ["failed", "failed", "done"]
-    assert caplog.text.count("The worker 'cleaner' failed; it tries again") == 2
+    assert caplog.text.count("The worker 'cleaner' failed and will try again") == 2
     assert "cleaner" not in failing
     working.cancel()
     await asyncio.wait([working])

@@ -57,7 +57,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "a limit as text": ([{**STORED[3], "limit": "10"}], "field “limit”"),
     "a limit that is true": ([{**STORED[3], "limit": True}], "field “limit”"),
     "a limit below nothing": ([{**STORED[3], "limit": -1}], "field “limit”"),
-    "no number": ([{**STORED[3], "limit": float("nan")}], "no JSON"),
+    "no number": ([{**STORED[3], "limit": float("nan")}], "not valid JSON"),
     "an unknown verdict": ([{**STORED[4], "verdict": "ALLOW"}], "field “verdict”"),
     "an unknown kind": ([{**STORED[4], "kinds": ["chat", "web"]}], "field “kinds[1]”"),
     "no reason": ([{"policy": "deny_list", "tools": ["*"], "reason": ""}], "field “reason”"),
@@ -160,9 +160,9 @@ def test_no_field_that_is_changed_turns_a_stored_policy_into_leave(bob: User) ->
 @pytest.mark.guarantee("SR-15")
 def test_what_is_no_list_as_json_is_no_setting(subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch) -> None:
     for value, told in [
-        ("{", "HITL_POLICIES is no JSON"),
-        ("{}", "HITL_POLICIES must be a list"),
-        ('[{"policy": "never_ask", "policy": "always_ask"}]', "one stands twice"),
+        ("{", "HITL_POLICIES is not valid JSON"),
+        ("{}", "HITL_POLICIES must be a JSON list"),
+        ('[{"policy": "never_ask", "policy": "always_ask"}]', "occurs twice"),
     ]:
         monkeypatch.setenv("HITL_POLICIES", value)
         with subtests.test(value=value), pytest.raises(ImproperlyConfigured, match=told):

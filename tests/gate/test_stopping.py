@@ -45,7 +45,7 @@ async def test_an_authored_tool_is_ended_and_has_failed(bob: User, executing: To
     await stored(lambda: fresh(executing).settled, "it has ended")
     ended = await in_db(fresh)(executing)
     assert (ended.status, ended.error["kind"]) == (Status.FAILED, "stopped")
-    assert ended.error["message"] == "It was stopped by bob. What it had done by then stands."
+    assert ended.error["message"] == "It was stopped by bob. Anything it did before that is not undone."
     assert ended.duration_ms is not None
     assert ended.duration_ms < 8000
 

@@ -89,10 +89,10 @@ async def test_an_answer_counts_once_however_often_it_is_sent(client: Raw, enter
     results = await asyncio.gather(*(client.call(**answer(state)) for _ in range(8)))
     texts = [result["result"]["content"][0]["text"] for result in results]
     assert texts.count("done") == 1
-    assert sum("its answer before" in text for text in texts) == 7
+    assert sum("was already answered" in text for text in texts) == 7
     again = (await client.call(**answer(state, "decline")))["result"]
     assert again["isError"]
-    assert "its answer before" in again["content"][0]["text"]
+    assert "was already answered" in again["content"][0]["text"]
     assert len(entered) == 1
     assert await Decision.objects.acount() == 1
 
@@ -225,7 +225,7 @@ async def test_a_tool_whose_effect_changed_since_the_yes_is_asked_about_again(
     assert "to everyone" in message
     assert entered == []
     # The first answer does not count for the second question.
-    assert "its answer before" in (await client.call(name="sends", **answer(state)))["result"]["content"][0]["text"]
+    assert "was already answered" in (await client.call(name="sends", **answer(state)))["result"]["content"][0]["text"]
     assert (await client.call(name="sends", **answer(second["requestState"])))["result"]["isError"] is False
     assert len(entered) == 1
 
@@ -244,7 +244,7 @@ async def test_a_table_of_what_it_would_do_is_asked_about_in_lines(
         previews[:] = [Preview.of(made)]
         result = (await client.call(name="sends"))["result"]
         message = result["inputRequests"]["approval"]["params"]["message"].splitlines()
-        at = message.index("What it would do, as the tool says:")
+        at = message.index("Its effect, as reported by the tool:")
         assert message[at + 1 : at + 1 + len(lines)] == lines
 
 

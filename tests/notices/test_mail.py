@@ -40,7 +40,7 @@ def test_one_mail_says_what_waits_where_to_look_and_no_arguments(bob: User, mail
     assert {*re.findall(r"https://\S+", text)} == links | pages
     assert "JST" in text
     assert "value-" not in text
-    assert "Nothing is decided by following a link" in text
+    assert "Opening a link decides nothing" in text
 
 
 def test_what_became_of_it_is_mailed_only_to_who_wants_that(bob: User, mailbox: Mailbox) -> None:

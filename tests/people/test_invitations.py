@@ -106,7 +106,7 @@ def test_an_operator_without_a_browser_invites_lists_and_changes_people(alice: U
     ]
     assert "can sign in again" in told("reactivate", "bob")
     for arguments, said in (
-        (("role", "nobody", "member"), "nobody named"),
+        (("role", "nobody", "member"), "no user named"),
         (("deactivate", "alice"), "only active administrator"),
         (("reactivate", "bob"), "already active"),
         (("role", "bob", "member"), "already has this role"),

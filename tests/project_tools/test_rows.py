@@ -39,7 +39,7 @@ def test_a_function_is_in_the_catalog_after_the_start(offer: Offer) -> None:
     )
     assert (row.published, row.hitl_mode, row.risk_level, row.deadline_seconds) == (True, "REQUIRED", 5, 60)
     assert row.origin == "Function tests.project_tools.test_rows.refund of this server's own project"
-    assert row.facts[-1] == "Can destroy what cannot be brought back."
+    assert row.facts[-1] == "Can permanently delete data."
 
 
 def test_nothing_is_written_when_nothing_changed(offer: Offer) -> None:

@@ -238,7 +238,9 @@ def test_a_process_with_other_code_does_not_run_it(bob: User, entered: list[str]
     Tool.objects.filter(name="refund").update(definition_hash="e" * 64)
     call = approved(bob, the("refund"), {"order": "A-1", "amount": 1})
     assert run(call)
-    assert fresh(call).error["message"].startswith("It was not run: This server process has other code for it.")
+    assert (
+        fresh(call).error["message"].startswith("It was not run: This server process has different code for this tool.")
+    )
     assert entered == []
 
 

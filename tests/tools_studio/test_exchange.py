@@ -116,7 +116,7 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     "NaN": (file({}).replace('"version": 1', '"version": NaN'), "NaN is not JSON"),
     "a number without end": (file({}).replace('"version": 1', '"version": 1e999'), "too large"),
     "a number of many digits": (file({}).replace('"version": 1', f'"version": {"9" * 5000}'), "too many digits"),
-    "a key twice": (file({}).replace('"version": 1', '"version": 1, "version": 1'), "the key 'version' stands twice"),
+    "a key twice": (file({}).replace('"version": 1', '"version": 1, "version": 1'), "the key 'version' occurs twice"),
     "a list": ("[]", "Expected an object"),
     "null": ("null", "Expected an object"),
     "another format": (file({}, format="other"), "format: Expected"),

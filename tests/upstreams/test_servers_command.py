@@ -63,7 +63,7 @@ def test_a_server_is_added_with_a_secret_from_standard_input(alice: User, typed:
     typed.write(f"{KEY}\n")
     typed.seek(0)
     options = ("--header", "X-Key", "--plain-header", "X-Team=blue", "--header", "Authorization=Bearer ${SHOP_KEY}")
-    assert "Nothing of it is exposed" in servers("add", "shop", URL, *options, "--call-seconds", "5")
+    assert "None of its tools is exposed" in servers("add", "shop", URL, *options, "--call-seconds", "5")
     found = stored()
     assert (found.url, found.call_seconds, found.created_by) == (URL, 5, alice)
     assert KEY not in str(found.headers)
@@ -83,8 +83,8 @@ def test_what_is_wrong_is_said_and_changes_nothing(
         (("add", "shop", "ftp://shop.example"), "https://"),
         (("add", "shop", URL, "--plain-header", KEY), "expected NAME=VALUE"),
         (("add", "shop", URL, "--header", "X-Key=short"), "at least 6 characters"),
-        (("add", "shop"), "Expected an address"),
-        (("add", "shop", URL, "--program", "shop"), "Expected an address"),
+        (("add", "shop"), "Expected either a URL"),
+        (("add", "shop", URL, "--program", "shop"), "Expected either a URL"),
         (("add", "shop", "--program", "shop"), "MCP_ALLOW_STDIO"),
         (("show", "nope"), "no server named 'nope'"),
         (("--user", "bob", "add", "shop", URL), "no active administrator named 'bob'"),
@@ -115,7 +115,7 @@ def test_a_program_is_added_only_with_its_exact_command_line(
     alice: User, typed: io.StringIO, allow_stdio: None
 ) -> None:
     adding = ("add", "clock", "--program", "clock")
-    with pytest.raises(CommandError, match="Say yes by --confirm"):
+    with pytest.raises(CommandError, match="Confirm with --confirm"):
         servers(*adding, "--args", "--zone", "a b")
     with pytest.raises(CommandError, match="--confirm"):
         servers(*adding, "--confirm", "clock --zone", "--args", "--zone", "a b")

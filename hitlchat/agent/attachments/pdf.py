@@ -114,7 +114,7 @@ def _run(data: bytes, name: str, limits: Limits) -> dict[str, Any]:
             sentence = _("“%(name)s” takes longer than %(seconds)s seconds to read. It may be damaged, or very large.")
             raise BadPdf(sentence % {"name": name, "seconds": limits.seconds})
         if ended == NO_WALL:
-            raise Unsafe(_("PDFs are not read: TOOLS_REQUIRE_JAIL demands walls that this machine does not have."))
+            raise Unsafe(_("PDFs are not read: TOOLS_REQUIRE_JAIL requires a jail that this machine does not support."))
         output.seek(0)
         with suppress(ValueError):
             if ended == 0 and isinstance(found := json.loads(output.read()), dict):

@@ -28,7 +28,7 @@ _WORD = re.compile(r"\s*\S+|\s+$")
 async def demo_model(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """POST /chat/completions below the demo path, for this installation's own processes only."""
     if scope["path"] != f"{DEMO_PATH}/chat/completions" or scope["method"] != "POST":
-        await _error(send, 404, "There is only POST /chat/completions here.")
+        await _error(send, 404, "Only POST /chat/completions exists here.")
         return
     key = dict(scope["headers"]).get(b"authorization", b"")
     if not hmac.compare_digest(key, b"Bearer " + demo_key().encode()):

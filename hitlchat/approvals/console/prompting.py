@@ -20,14 +20,14 @@ from hitlchat.gate.status import Status
 
 SHORTEST_DIGEST: Final = 12
 APPROVED: Final = "Approved. A server performs it within a few seconds."
-COUNTED: Final = "Your yes counts. It runs once the others have said yes too."
+COUNTED: Final = "Approved. The call runs once the others have approved it too."
 DECLINED: Final = "Declined. It does not run."
-OTHER_DIGEST: Final = "This is not the digest of the call that waits: show it again, and compare what it says now."
-YES_OR_LEAVE: Final = 'Type "approve" to run it, anything else to leave it: '
+OTHER_DIGEST: Final = "The digest does not belong to the waiting call. Show the call again and read what it says now."
+YES_OR_LEAVE: Final = 'Type "approve" to run the call, anything else to leave it: '
 WHAT: Final = 'Type "approve", "decline" or "later": '
-WHY: Final = "Reason, which the model is told (Enter for none): "
-LEFT: Final = "Nothing was decided; it waits on."
-NEITHER: Final = "Nothing was decided: that was none of the three."
+WHY: Final = "Reason, for the model to read (Enter for none): "
+LEFT: Final = "Nothing was decided. The call is still waiting."
+NEITHER: Final = "Nothing was decided: type one of the three words."
 # What is typed within it was meant for something else (SR-39).
 TOO_SOON_SECONDS: Final = 0.4
 LOOK_AGAIN_SECONDS: Final = 1.0
@@ -102,7 +102,7 @@ def overtaken(found: Approval) -> str:
     """Return what became of a question that its person was about to answer."""
     now = showing.approval(found.pk)
     if now.call.status == Status.WAITING:
-        return "It is being asked about again, and will come back."
+        return "The call asks again and will come back."
     return f"It has its outcome meanwhile. {showing.sentence(now)}"
 
 

@@ -36,7 +36,7 @@ _ACTS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _RIGHT_TO_LEFT: Final = {"R", "AL", "AN"}
 COLUMNS: Final = ("Approval", "Tool", "Asked by", "Risk", "Time left")
-NOTHING: Final = "Nothing waits for an answer."
+NOTHING: Final = "No calls are waiting."
 NOWHERE: Final = "There is no approval with this id."
 LARGE: Final = ("disclosure", "call__arguments", "call__result", "call__error", "call__output")
 NARROW: Final = 20
@@ -177,7 +177,7 @@ def in_boxes(facts: Iterable[Fact], *, colours: bool, width: int | None = None) 
 def person(name: str) -> User:
     found = User.objects.filter(username=name, is_active=True).first()
     if found is None:
-        raise NobodyNamed(f"There is nobody named {name!r} who may sign in.")
+        raise NobodyNamed(f"There is no active user named {name!r}.")
     return found
 
 
@@ -320,7 +320,7 @@ def _who(card: Card, approval: Approval) -> Iterator[Fact]:
     if now.sign_in and now.stance == "may":
         yield ours("Warning", f"{now.sign_in} It cannot be approved here; it can be declined.")
     if now.stance == "said":
-        yield ours("You", "You approved it. It runs once the others have too.")
+        yield ours("You", "You approved this call. It runs once the others have approved it too.")
     if now.stance == "others":
         yield ours("You", "You cannot decide this call.")
 

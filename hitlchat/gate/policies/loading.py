@@ -189,7 +189,7 @@ def load(entries: Any) -> tuple[Rule, ...]:
     try:
         found = _attempt(canonical.dumps(entries))
     except canonical.NotJson as error:
-        raise Unloadable(f"HITL_POLICIES is no JSON: {error}.") from error
+        raise Unloadable(f"HITL_POLICIES is not valid JSON: {error}.") from error
     if isinstance(found, str):
         raise Unloadable(found)
     return found

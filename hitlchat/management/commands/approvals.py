@@ -18,44 +18,48 @@ from hitlchat.gate.models import Approval
 from hitlchat.gate.oversight import HIGHEST_RISK
 
 MOST: Final = 1000
-WATCHING: Final = "Waiting for questions. Ctrl-C ends it."
-ONLY_SHOWN: Final = "Waiting for questions, which are only shown: to answer, say who you are with --as."
-NO_TERMINAL: Final = "Waiting for questions, which are only shown: they are answered at a terminal, and this is none."
-NOT_AT_A_TERMINAL: Final = (
-    "Nothing was decided: nobody can be asked here, since this is no terminal. Read what "
-    "`manage.py approvals show {id} --full` says, and approve exactly that with the --digest at its end."
+WATCHING: Final = "Waiting for calls. Press Ctrl+C to stop."
+ONLY_SHOWN: Final = "Waiting for calls, to show only. To answer them, say who you are with --as. Press Ctrl+C to stop."
+NO_TERMINAL: Final = (
+    "Waiting for calls, to show only: answering needs a terminal, and this is not one. Press Ctrl+C to stop."
 )
-STOPPED: Final = "Stopped. What was not answered waits on."
+NOT_AT_A_TERMINAL: Final = (
+    "Nothing was decided: this is not a terminal, so nobody can be asked. Read the output of `manage.py "
+    "approvals show {id} --full`, and approve exactly that call with the --digest at its end."
+)
+STOPPED: Final = "Stopped. Unanswered calls are still waiting."
 
 
 class Command(BaseCommand):
-    help = "Questions that wait, at the console. Fails with exit code 1 and the reason."
+    help = "Answer waiting calls at the console. On failure, prints the reason and exits with code 1."
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_subparsers(dest="what", required=True)
-        listed = what.add_parser("list", help="what waits, the most urgent first")
+        listed = what.add_parser("list", help="list waiting calls, most urgent first")
         _narrowed(listed)
         _printed(listed)
-        listed.add_argument("--limit", type=_limit, default=50, help=f"how many at most, up to {MOST:,}")
-        shown = what.add_parser("show", help="one question with all that its card says, or what became of it")
+        listed.add_argument("--limit", type=_limit, default=50, help=f"show at most this many (up to {MOST:,})")
+        shown = what.add_parser("show", help="show one call's card, or its outcome")
         shown.add_argument("approval", type=UUID)
-        shown.add_argument("--full", action="store_true", help="with all that is folded away, and the raw JSON")
-        shown.add_argument("--as", dest="person", metavar="USER", help="also whether this person may answer")
+        shown.add_argument("--full", action="store_true", help="with everything that is folded, and the raw JSON")
+        shown.add_argument("--as", dest="person", metavar="USER", help="also show whether this person may answer")
         _printed(shown)
-        approve = _answer(what.add_parser("approve", help="say yes to exactly this call, as a person"))
-        approve.add_argument("--digest", help="of what was read with `show`; without it, the card is shown here first")
-        approve.add_argument("--plain", action="store_true", help="no colours and no boxes: one fact a line")
-        decline = _answer(what.add_parser("decline", help="say no, as a person"))
+        approve = _answer(what.add_parser("approve", help="approve exactly this call, as a person"))
+        approve.add_argument("--digest", help="the digest that `show` printed; without it, the card is shown first")
+        approve.add_argument("--plain", action="store_true", help="no colours or boxes, one fact per line")
+        decline = _answer(what.add_parser("decline", help="decline a call, as a person"))
         decline.add_argument("--reason", default="", help="why; the model is told")
-        watched = what.add_parser("watch", help="wait for questions, show each, and ask what to do with it")
-        watched.add_argument("--as", dest="person", metavar="USER", help="who answers; without it they are only shown")
+        watched = what.add_parser("watch", help="wait for calls, show each, and ask for an answer")
+        watched.add_argument(
+            "--as", dest="person", metavar="USER", help="the person who answers; without it, calls are only shown"
+        )
         _narrowed(watched)
         _printed(watched)
-        extend = what.add_parser("extend", help="put a deadline off by five minutes, in its last minute")
+        extend = what.add_parser("extend", help="extend a deadline by five minutes, in its last minute")
         extend.add_argument("approval", type=UUID)
-        extend.add_argument("--user", required=True, help="the username of the person who does it")
+        extend.add_argument("--user", required=True, help="the username of the person who extends it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -130,7 +134,7 @@ class Command(BaseCommand):
             call = editing.extend(approval, _actor(user))
         except (decide.NoSuchApproval, decide.AlreadySettled, editing.NotNow) as error:
             raise CommandError(str(error)) from error
-        return f"It can be answered until {call.deadline:%Y-%m-%d %H:%M:%S %Z}."
+        return f"The new deadline is {call.deadline:%Y-%m-%d %H:%M:%S %Z}."
 
     def _is_terminal(self) -> bool:
         return sys.stdin.isatty() and self.stdout.isatty()
@@ -155,15 +159,17 @@ def _actor(name: str) -> Actor:
 
 
 def _narrowed(parser: ArgumentParser) -> None:
-    parser.add_argument("--for", dest="whose", metavar="USER", help="only what this person may answer")
+    parser.add_argument("--for", dest="whose", metavar="USER", help="only calls that this person may answer")
     parser.add_argument("--tool", default="", metavar="NAME", help="only calls of this tool")
-    parser.add_argument("--risk", type=_risk, default=0, metavar="LEVEL", help="only this risk or higher, such as L3")
+    parser.add_argument(
+        "--risk", type=_risk, default=0, metavar="LEVEL", help="only calls of this risk or higher, such as L3"
+    )
 
 
 def _printed(parser: ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--plain", action="store_true", help="no colours and no boxes: one fact a line")
-    how.add_argument("--json", action="store_true", help="one JSON object a line, with the fields of the REST API")
+    how.add_argument("--plain", action="store_true", help="no colours or boxes, one fact per line")
+    how.add_argument("--json", action="store_true", help="one JSON object per line, with the fields of the REST API")
 
 
 def _answer(parser: ArgumentParser) -> ArgumentParser:

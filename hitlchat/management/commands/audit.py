@@ -33,16 +33,16 @@ Style = Literal["rich", "plain", "json"]
 
 
 class Command(BaseCommand):
-    help = "Verify, export and check the record of what happened. Exit code 1 if it is not as it was."
+    help = "Verify, export and check the record. Exits with code 1 if the record was changed."
     # Checking a file needs none of what they look at.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="what", required=True)
-        walk = actions.add_parser("verify", help="look at every event and seal, and name the first that is not right")
-        walk.add_argument("--expect", default="", help="the hash of a seal that must be there, noted elsewhere before")
-        walk.add_argument("--key", default="", help="the fingerprint of the record's key, as noted elsewhere")
-        actions.add_parser("seal", help="seal what is not sealed yet, which a running server does by itself")
+        walk = actions.add_parser("verify", help="check every event and seal, and name the first that is wrong")
+        walk.add_argument("--expect", default="", help="the hash of a seal, noted earlier, that must be in the record")
+        walk.add_argument("--key", default="", help="the fingerprint of the record's key, as you noted it")
+        actions.add_parser("seal", help="seal new events now; a running server does so automatically")
         whole = actions.add_parser("export", help="write a signed file that “check” verifies without the database")
         whole.add_argument(
             "--from",
@@ -51,21 +51,21 @@ class Command(BaseCommand):
             help="a day or time, such as 2026-01-31",
         )
         whole.add_argument(
-            "--to", dest="until", type=partial(_time, of_day=moments.end), help="a day, with all of it, or a time"
+            "--to", dest="until", type=partial(_time, of_day=moments.end), help="a day (to its end) or a time"
         )
         whole.add_argument("file", type=Path)
-        one = actions.add_parser("receipt", help="the same for one call")
+        one = actions.add_parser("receipt", help="write such a file for one call")
         one.add_argument("call", type=UUID)
         one.add_argument("file", type=Path)
-        look = actions.add_parser("check", help="check such a file; no database is needed")
+        look = actions.add_parser("check", help="check an exported file; needs no database")
         look.add_argument("file", type=Path)
-        look.add_argument("--key", default="", help="the fingerprint that the key must have, as noted elsewhere")
-        drop = actions.add_parser("retain", help="drop the events of batches older than HITL_RECORD_DAYS; seals stay")
+        look.add_argument("--key", default="", help="the fingerprint of the key, as you noted it")
+        drop = actions.add_parser("retain", help="drop events of batches older than HITL_RECORD_DAYS; the seals stay")
         drop.add_argument("--days", type=int, help="instead of HITL_RECORD_DAYS")
-        actions.add_parser("key", help="the fingerprint of the key: note it where nobody can change it")
-        fresh = actions.add_parser("rotate", help="make a new key, which the old one vouches for")
-        fresh.add_argument("--to", type=Path, help="a new file for it, where HITL_RECORD_KEY is set")
-        fresh.add_argument("--lost", action="store_true", help="the old key is gone, and cannot vouch for it")
+        actions.add_parser("key", help="print the fingerprint of the key; note it where nobody can change it")
+        fresh = actions.add_parser("rotate", help="create a new key, signed by the old one")
+        fresh.add_argument("--to", type=Path, help="a new file for the key, if HITL_RECORD_KEY is set")
+        fresh.add_argument("--lost", action="store_true", help="the old key is lost and cannot sign the new one")
         for each in (walk, look):
             style = each.add_mutually_exclusive_group()
             style.add_argument("--plain", dest="style", action="store_const", const="plain", default="rich")
@@ -96,7 +96,7 @@ class Command(BaseCommand):
             return text
         if style == "json":
             self.stdout.write(text)
-            raise CommandError("It is not as it was.", returncode=1)
+            raise CommandError("The record was changed.", returncode=1)
         raise CommandError(text, returncode=1)
 
     def _seal(self, _: dict[str, Any]) -> str:
@@ -112,14 +112,14 @@ class Command(BaseCommand):
     def _retain(self, options: dict[str, Any]) -> str:
         days = settings.HITL_RECORD_DAYS if options["days"] is None else options["days"]
         if days < 1:
-            raise CommandError("HITL_RECORD_DAYS is not set, so that the record is kept for ever; or give --days.")
+            raise CommandError("HITL_RECORD_DAYS is not set, so the record is kept forever. Set it, or give --days.")
         dropped = sealing.drop(days, CONSOLE)
         return f"Dropped: {plural(dropped, 'batch', 'batches')} sealed more than {plural(days, 'day')} ago."
 
     def _key(self, options: dict[str, Any]) -> str:
         key, own = keys.current(), keys.own_fingerprint()
         if key is None and own is None:
-            raise CommandError("Nothing was sealed yet: the first start of the server makes a key.")
+            raise CommandError("Nothing was sealed yet: the server creates a key when it first starts.")
         if key is not None and own != key.pk:
             mine = f"has {spaced(own)}" if own else "has none"
             raise CommandError(f"The record is sealed with {spaced(key.pk)}\nThis process {mine}")
@@ -131,7 +131,7 @@ class Command(BaseCommand):
             sealing.seal_all()
         to = options["to"]
         if settings.HITL_RECORD_KEY and to is None:
-            raise CommandError("HITL_RECORD_KEY is set: say with --to in which new file the new key is to be.")
+            raise CommandError("HITL_RECORD_KEY is set: name a new file for the new key with --to.")
         made = keys.rotate(to or keys.file().with_name("record_key.new"), CONSOLE, lost=options["lost"])
         if to is None:
             keys.put_in_place()
@@ -167,4 +167,4 @@ def _time(text: str, of_day: Callable[[date], datetime]) -> datetime:
             return moments.usable(found if timezone.is_aware(found) else timezone.make_aware(found))
     except (ValueError, OverflowError):
         pass
-    raise argparse.ArgumentTypeError(f"{text!r} is no day and no time; expected one such as 2026-01-31")
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a day nor a time; expected one such as 2026-01-31")

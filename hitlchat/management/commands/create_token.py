@@ -23,34 +23,38 @@ LIMITS = {"tools": "--tool", "ceiling": "--ceiling", "without_elicitation": "--w
 
 
 class Command(BaseCommand):
-    help = "Print a new personal token, once, and nothing else; or list, mark or revoke those of a user."
+    help = "Create a personal token and print it, once; or list, trust or revoke a user's tokens."
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("user", help="the user name it acts for")
+        parser.add_argument("user", help="the user that the token acts for")
         act = parser.add_mutually_exclusive_group(required=True)
-        act.add_argument("--kind", choices=TokenKind.values, help="make one of this kind")
-        act.add_argument("--list", action="store_true", help="list the tokens of this user, without their text")
-        act.add_argument("--revoke", type=int, metavar="NUMBER", help="revoke this one; the numbers are in the list")
-        act.add_argument("--mark", type=int, metavar="NUMBER", help="trust the client of this one (with --by)")
-        act.add_argument("--unmark", type=int, metavar="NUMBER", help="stop trusting it (with --by)")
-        parser.add_argument("--by", metavar="ADMINISTRATOR", help="the administrator who says so")
-        parser.add_argument("--name", default="", help="to know it by later")
-        parser.add_argument("--expires", type=_days, metavar="DAYS", help="valid for so many days; else until revoked")
+        act.add_argument("--kind", choices=TokenKind.values, help="create a token of this kind")
+        act.add_argument("--list", action="store_true", help="list this user's tokens, without their text")
+        act.add_argument("--revoke", type=int, metavar="NUMBER", help="revoke this token; --list prints the numbers")
+        act.add_argument("--mark", type=int, metavar="NUMBER", help="trust the client of this token (with --by)")
+        act.add_argument("--unmark", type=int, metavar="NUMBER", help="stop trusting that client (with --by)")
+        parser.add_argument("--by", metavar="ADMINISTRATOR", help="the administrator who trusts the client")
+        parser.add_argument("--name", default="", help="to tell your tokens apart")
+        parser.add_argument(
+            "--expires", type=_days, metavar="DAYS", help="valid for this many days; else until revoked"
+        )
         mcp = parser.add_argument_group("for --kind mcp")
-        mcp.add_argument("--tool", action="append", dest="tools", metavar="NAME", help="may use this tool (repeat it)")
-        mcp.add_argument("--ceiling", type=int, choices=range(6), help="may use no tool of a higher risk; else 5")
+        mcp.add_argument(
+            "--tool", action="append", dest="tools", metavar="NAME", help="only this tool (can be repeated)"
+        )
+        mcp.add_argument("--ceiling", type=int, choices=range(6), help="only tools up to this risk (default: 5)")
         mcp.add_argument(
             "--without-elicitation",
             choices=WithoutElicitation.values,
-            help="when a call needs approval and the client cannot ask: refuse it (deny, usual), ask in hitlchat"
-            " while the call waits (inbox), or give the client a link to there (url)",
+            help="when a call needs approval and the client cannot ask: refuse it (deny, the default), ask in hitlchat"
+            " while the call waits (inbox), or give the client a link (url)",
         )
         mcp.add_argument(
             "--attended",
             action="store_true",
-            help="trust this client, by the administrator named by --by: its word that its user said yes counts, up to"
+            help="trust this client (with --by): its word that its user approved a call counts, up to"
             " HITL_ELICITATION_MAX_RISK. Never for a script or an agent that runs unattended",
         )
 
@@ -102,8 +106,8 @@ def _mark(user: User, token_id: int, by: str | None, *, attended: bool) -> str:
     except tokens.OnlyAdministrators as error:
         raise CommandError(f"--by: {error}") from error
     if attended:
-        return f"Token {token_id} is marked: its client is trusted from now on."
-    return f"Token {token_id} is not marked any more: its client is not trusted."
+        return f"The client of token {token_id} is now trusted."
+    return f"The client of token {token_id} is no longer trusted."
 
 
 def _administrator(name: str | None) -> Actor:

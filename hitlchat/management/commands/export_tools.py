@@ -9,10 +9,10 @@ from tools_studio.spec import SOURCE
 
 
 class Command(BaseCommand):
-    help = "Print authored tools as a file that import_tools takes: their code, rules and tests, without secrets."
+    help = "Print authored tools as a file for import_tools: with their code, rules and tests, without secrets."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("names", nargs="*", metavar="NAME", help="Tools to export; all of them without a name.")
+        parser.add_argument("names", nargs="*", metavar="NAME", help="Tools to export; without a name, all of them.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         names: list[str] = options["names"]

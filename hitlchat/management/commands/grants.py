@@ -16,17 +16,17 @@ CONSOLE = Actor(None, "console")
 
 
 class Command(BaseCommand):
-    help = "List the grants of everyone, or revoke one. Fails with exit code 1 and the reason."
+    help = "List everyone's grants, or revoke one. On failure, prints the reason and exits with code 1."
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        shown = actions.add_parser("list", help="what runs without asking now")
+        shown = actions.add_parser("list", help="list the grants in force")
         shown.add_argument("--user", help="only grants of this username")
-        shown.add_argument("--all", action="store_true", help="also those that have ended")
+        shown.add_argument("--all", action="store_true", help="also grants that have ended")
         shown.add_argument("--json", action="store_true")
-        actions.add_parser("revoke", help="end one at once").add_argument("id", type=UUID)
+        actions.add_parser("revoke", help="revoke a grant at once").add_argument("id", type=UUID)
 
     def handle(self, *args: Any, action: str, **options: Any) -> str:
         if action == "list":

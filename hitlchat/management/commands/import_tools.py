@@ -17,26 +17,24 @@ DONE = {"new": "new", "rename": "new, as", "replace": "replaced", "same": "the s
 
 
 class Command(BaseCommand):
-    help = (
-        "Import a file of tools: all of it or nothing. None is published by it, and none asks less often than before."
-    )
+    help = "Import a file of tools, all or nothing. It publishes no tool and never makes one ask less often."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", metavar="FILE", help="A file that export_tools wrote; - for the standard input.")
         parser.add_argument(
-            "--user", required=True, metavar="NAME", help="On whose behalf; someone who may write tools."
+            "--user", required=True, metavar="NAME", help="The user who imports; must be allowed to write tools."
         )
         parser.add_argument(
             "--on-conflict", choices=get_args(Conflict), default="leave",
-            help="What happens to a tool of the same name: leave it alone (default), replace it as a new version, "
-            "or add the new one beside it under another name.",
+            help="How to treat a tool with the same name: leave it alone (default), replace it with a new "
+                 "version, or add the new one under another name.",
         )  # fmt: skip
         parser.add_argument(
             "--confirm-lowering",
             action="store_true",
-            help="Also where a tool would run with less oversight, or approvers would read other texts of it.",
+            help="Import even if a tool would run with less oversight, or approvers would read different texts.",
         )
-        parser.add_argument("--dry-run", action="store_true", help="Only say what would happen.")
+        parser.add_argument("--dry-run", action="store_true", help="Only print what would happen.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         author = User.objects.filter(username=options["user"]).first()

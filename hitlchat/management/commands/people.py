@@ -14,20 +14,26 @@ Options = dict[str, Any]
 
 
 class Command(BaseCommand):
-    help = "See and change who is here and what they may do. Fails with exit code 1 and the reason."
+    help = (
+        "List, invite and deactivate people, and change their roles. On failure, prints the reason and exits "
+        "with code 1."
+    )
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_subparsers(dest="what", required=True)
-        what.add_parser("list", help="everyone: name, role, status, last sign-in, tokens")
-        invite = what.add_parser("invite", help="print the link of a new invitation, once: its path, and nothing else")
+        what.add_parser("list", help="list everyone: name, role, status, last sign-in, number of tokens")
+        invite = what.add_parser("invite", help="create an invitation and print the path of its link, once")
         invite.add_argument("role", choices=Role.values)
-        invite.add_argument("--note", default="", help="for whom it is")
-        role = what.add_parser("role", help="give somebody another role")
+        invite.add_argument("--note", default="", help="who the invitation is for")
+        role = what.add_parser("role", help="change a person's role")
         role.add_argument("user")
         role.add_argument("role", choices=Role.values)
-        for name, help_text in (("deactivate", "shut somebody out, at once"), ("reactivate", "let them sign in again")):
+        for name, help_text in (
+            ("deactivate", "deactivate a person and sign them out everywhere"),
+            ("reactivate", "let a person sign in again"),
+        ):
             what.add_parser(name, help=help_text).add_argument("user")
 
     def handle(self, *args: Any, **options: Any) -> str:
@@ -47,7 +53,7 @@ class Command(BaseCommand):
                 f"tokens: {user.token_count}",
             ]
             lines.append("\t".join(fields))
-        return "\n".join(lines) or "There is nobody yet."
+        return "\n".join(lines) or "There are no people yet."
 
     def _invite(self, options: Options) -> str:
         if len(options["note"]) > 120:
@@ -71,5 +77,5 @@ class Command(BaseCommand):
 def _named(options: Options) -> int:
     found = User.objects.filter(username=options["user"]).values_list("pk", flat=True).first()
     if found is None:
-        raise CommandError(f"There is nobody named {options['user']!r}.")
+        raise CommandError(f"There is no user named {options['user']!r}.")
     return int(found)

@@ -15,15 +15,17 @@ from hitlchat.gate.tools import listed
 
 
 class Command(BaseCommand):
-    help = "Show the rules in force, or what they would say about a made-up call."
+    help = "Show the rules in force, or simulate a call."
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        listing = actions.add_parser("list", help="the rules in force, the strictest first")
+        listing = actions.add_parser("list", help="list the rules in force, strictest first")
         listing.add_argument("--json", action="store_true")
-        made_up = actions.add_parser("simulate", help="what the rules would say; nothing runs and nothing is recorded")
+        made_up = actions.add_parser(
+            "simulate", help="show how the rules would judge a call; nothing runs and nothing is recorded"
+        )
         made_up.add_argument("tool")
         made_up.add_argument("arguments", help="a JSON object", nargs="?", default="{}")
         made_up.add_argument("--user", help="a username; by default the first administrator")
@@ -48,8 +50,8 @@ class Command(BaseCommand):
         wanted = {"is_superuser": True, "is_active": True} if user is None else {"username": user}
         person = User.objects.filter(**wanted).order_by("pk").first()
         if person is None:
-            nobody = "There is no administrator: name a person with --user."
-            raise CommandError(nobody if user is None else f"Nobody is {user!r} here.")
+            nobody = "There is no administrator: name a user with --user."
+            raise CommandError(nobody if user is None else f"There is no user named {user!r}.")
         try:
             found = async_to_sync(simulation.simulate)(tool, arguments, person, caller)
         except (simulation.NoSuchTool, BadArguments) as error:

@@ -251,7 +251,9 @@ class Command(BaseCommand):
         reactor.addSystemEventTrigger("before", "shutdown", lambda: defer.Deferred.fromFuture(_begun_apart(drain())))
         server.run()
         if not self._is_up:
-            raise CommandError(f"hitlchat cannot listen on {host}:{port}. Is the port taken? PORT chooses another one.")
+            raise CommandError(
+                f"hitlchat cannot listen on {host}:{port}. If the port is taken, set PORT to another one."
+            )
 
     def _welcome(self, host: str, port: int) -> None:
         self._is_up = True

@@ -18,7 +18,10 @@ Options = dict[str, Any]
 
 
 class Command(BaseCommand):
-    help = "See and change upstream servers and what is offered of them. Fails with exit code 1 and the reason."
+    help = (
+        "List, add and change upstream servers, and choose which of their tools to offer. On failure, prints "
+        "the reason and exits with code 1."
+    )
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)
 
@@ -52,9 +55,9 @@ class Command(BaseCommand):
             made = servers.create(draft, actor, confirmed=options["confirm"])
         except NotConfirmed as program:
             shown = see(program.command_line).plain
-            self._ask(f"This is to be started on the server:\n  {shown}\nStart it?", "--confirm")
+            self._ask(f"This program would be started on this machine:\n  {shown}\nStart it?", "--confirm")
             made = servers.create(draft, actor, confirmed=program.command_line)
-        self.stdout.write(f"{made.name} is added. Nothing of it is exposed yet.")
+        self.stdout.write(f"{made.name} is added. None of its tools is exposed yet.")
 
     def _enable(self, options: Options) -> None:
         enabled = options["what"] == "enable"
@@ -65,14 +68,14 @@ class Command(BaseCommand):
 
     def _reconnect(self, options: Options) -> None:
         found = servers.reconnect(_server(options).pk, _actor(options))
-        self.stdout.write(f"{found.name} reconnects.")
+        self.stdout.write(f"{found.name} is reconnecting.")
 
     def _delete(self, options: Options) -> None:
         found, actor = _server(options), _actor(options)
         if not options["yes"]:
-            self._ask(f"Remove {found.name} with its tools, and withdraw what waits?", "--yes")
+            self._ask(f"Remove {found.name} with its tools, and withdraw their waiting calls?", "--yes")
         servers.delete(found.pk, actor)
-        self.stdout.write(f"{found.name} is removed. Its calls and its history stay on record.")
+        self.stdout.write(f"{found.name} is removed. Its calls and history stay on the record.")
 
     # -- Tools --------------------------------------------------------------------------------------------------------
 
@@ -100,7 +103,7 @@ class Command(BaseCommand):
             (exposed,) = exposure.apply([change], actor, confirmed="")
         except LessOversight as loosening:
             if not options["less_oversight"]:
-                self._ask("It could run with less oversight than now. Is that meant?", "--less-oversight")
+                self._ask("The tool could run with less oversight than now. Continue?", "--less-oversight")
             (exposed,) = exposure.apply([change], actor, confirmed=loosening.digest)
         assert exposed.tool is not None
         mode = exposed.tool.get_hitl_mode_display().lower()
@@ -109,7 +112,7 @@ class Command(BaseCommand):
     def _hide(self, options: Options) -> None:
         row = _tool(options)
         exposure.apply([Change(row.pk, exposed=False)], _actor(options), confirmed="")
-        self.stdout.write(f"{console.plain(row.name)} is not exposed any more.")
+        self.stdout.write(f"{console.plain(row.name)} is no longer exposed.")
 
     def _accept(self, options: Options) -> None:
         row, actor = _tool(options), _actor(options)
@@ -118,7 +121,7 @@ class Command(BaseCommand):
             self.stdout.write(console.changes(row))
             if row.warnings:
                 self.stdout.write(console.warnings(row))
-            self._ask("Accept it as it is now?", f"--digest {row.seen_digest}")
+            self._ask("Accept the tool as it is now?", f"--digest {row.seen_digest}")
             digest = row.seen_digest
         keep, was_read = options["keep_mode"], options["warnings_read"]
         exposure.accept(row.pk, digest, actor, keep_mode=keep, warnings_read=was_read)
@@ -128,7 +131,7 @@ class Command(BaseCommand):
         """CommandError unless the person at the terminal says yes; `instead` says so where nobody sits there."""
         self.stdout.write(question)
         if not sys.stdin.isatty():
-            raise CommandError(f"Nothing was changed. Say yes by {instead}.")
+            raise CommandError(f"Nothing was changed. Confirm with {instead}.")
         if input("Type yes: ").strip().lower() != "yes":
             raise CommandError("Nothing was changed.")
 
@@ -156,5 +159,5 @@ def _actor(options: Options) -> Actor:
     if name and not found:
         raise CommandError(f"There is no active administrator named {name!r}.")
     if len(found) != 1:
-        raise CommandError("Say as which administrator: --user NAME, before the command.")
+        raise CommandError("Name the administrator with --user NAME, before the command.")
     return Actor(found[0].pk, "console")
