@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
+A_YEAR: Final = 365 * 86400  # seconds
 # Read by programs, in the words of the record; a page that asks for a person says so.
 FOR_PROGRAMS: Final = ("/api/", "/metrics")
 PAGE_HEADER: Final = "Hitlchat-Page"
@@ -74,5 +75,5 @@ def choose(request: HttpRequest, what: str) -> HttpResponse:
         *others, last = options
         return HttpResponseBadRequest(f"{what}: expected {', '.join(others)} or {last}.", content_type="text/plain")
     response = redirect("people:account")
-    response.set_cookie(cookie, chosen, max_age=365 * 86400, secure=request.is_secure(), httponly=True, samesite="Lax")
+    response.set_cookie(cookie, chosen, max_age=A_YEAR, secure=request.is_secure(), httponly=True, samesite="Lax")
     return response

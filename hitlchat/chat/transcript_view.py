@@ -342,7 +342,6 @@ def _agents(call_ids: list[UUID]) -> dict[UUID, AgentView]:
     below = _agents([row.pk for row in listed if row.source == AGENT])
     steps: dict[UUID | None, list[StepView]] = {}
     for row in listed:
-        approval: Approval | None = getattr(row, "approval", None)
         steps.setdefault(row.conversation_id, []).append(StepView(row, disclosure.sentence(row), below.get(row.pk)))
     return {
         call_id: AgentView(where, steps.get(where, [])[:MOST_STEPS], len(steps.get(where, [])) > MOST_STEPS)
