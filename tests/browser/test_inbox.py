@@ -122,7 +122,7 @@ def test_by_keyboard_alone_from_the_arrival_to_the_decision(inbox: Inbox, house:
     expect(inbox.lines).to_have_count(1)
     keys.press("j")
     # At the highest levels a key decides nothing: it leads to what is to be confirmed, and then to the button.
-    card = inbox.shows("wipe")
+    card = inbox.shows("Wipe")
     rest_hands(page)
     keys.press("a")
     expect(card.get_by_role("checkbox")).to_be_focused()

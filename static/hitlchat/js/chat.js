@@ -91,17 +91,14 @@ function present() {
   point();
 }
 
-/** Where the cards stood in the transcript's window after the last scroll, in px from its top. */
-let cardsAt = 0;
+/** Do the cards stand where the page put them? Only until the person does something. */
+let isPlaced = false;
 
-function whereCardsAre() {
-  return dialog.getBoundingClientRect().top - log.getBoundingClientRect().top;
-}
-
-/** Scroll until the cards stand at `at`, or as far down as it goes: the first of them must not leave at the top. */
-function goToCards(at = NEAR_END / 4) {
-  log.scrollTop += whereCardsAre() - at;
-  noteScroll();
+/** As far down as it goes without the first of them leaving at the top. */
+function goToCards() {
+  log.scrollTop += dialog.getBoundingClientRect().top - log.getBoundingClientRect().top - NEAR_END / 4;
+  lastTop = log.scrollTop;
+  isPlaced = true;
 }
 
 function offerPlace() {
@@ -357,7 +354,16 @@ function goToCall() {
   return true;
 }
 
-for (const kind of ["wheel", "pointerdown", "keydown"]) document.addEventListener(kind, () => (wantedCall = ""), { passive: true });
+for (const kind of ["wheel", "pointerdown", "keydown"]) {
+  document.addEventListener(
+    kind,
+    () => {
+      wantedCall = "";
+      isPlaced = false;
+    },
+    { passive: true },
+  );
+}
 
 function isAtEnd() {
   return log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
@@ -389,13 +395,8 @@ function keepPlace() {
 function goToEnd() {
   follows = true;
   log.scrollTop = log.scrollHeight;
-  noteScroll();
-  tellNew();
-}
-
-function noteScroll() {
   lastTop = log.scrollTop;
-  cardsAt = whereCardsAre();
+  tellNew();
 }
 
 /** New is what has come since the end was last in view, as long as that is further down. */
@@ -407,7 +408,7 @@ function tellNew() {
 
 log.addEventListener("scroll", () => {
   const isUp = log.scrollTop < lastTop;
-  noteScroll();
+  lastTop = log.scrollTop;
   if (isAtEnd()) follows = true;
   else if (isUp && follows) {
     endThen = theEnd();
@@ -428,9 +429,10 @@ new MutationObserver((changes) => {
   // What changes within a card is no news of the transcript, and must not move what is being read.
   if (changes.every((change) => dialog.contains(change.target))) return;
   if (goToCall()) return;
-  // Text that comes in above a card must not push it from under the eyes, or the pointer.
-  if (follows && dialog.matches("[open]:not(:modal)")) goToCards(cardsAt);
-  else if (follows) goToEnd();
+  // The text that led to a card may come in after it: it must not push the card out of view.
+  if (follows && dialog.matches("[open]:not(:modal)")) {
+    if (isPlaced) goToCards();
+  } else if (follows) goToEnd();
   else tellNew();
 }).observe(log, { childList: true, subtree: true, characterData: true });
 newBelow.querySelector("button")?.addEventListener("click", () => {
