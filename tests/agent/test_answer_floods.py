@@ -59,8 +59,8 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "no event stream": (200, {}, lambda: _poured(b"{", b" " * MIB), "One event of the model server"),
     "an error": (400, {}, lambda: _poured(b"", b"x" * MIB), "refused the request (400)"),
-    "a gzip bomb": (200, STREAM | {"Content-Encoding": "gzip"}, lambda: iter([_packed()]), "packs its answers"),
-    "an error as a gzip bomb": (500, {"Content-Encoding": "gzip"}, lambda: iter([_packed()]), "packs its answers"),
+    "a gzip bomb": (200, STREAM | {"Content-Encoding": "gzip"}, lambda: iter([_packed()]), "compresses its answers"),
+    "an error as a gzip bomb": (500, {"Content-Encoding": "gzip"}, lambda: iter([_packed()]), "compresses its answers"),
     "a drip": (200, STREAM, _dripped, "did not finish its answer within 5 seconds"),
 }
 
