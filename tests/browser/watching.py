@@ -18,7 +18,7 @@ AWAY: Final = (
 
 # A fragment for what the page no longer shows: a delta of a message that is whole already, a card that is gone; a look
 # at how things stand, which an answer given meanwhile aborts.
-LATE: Final = r"htmx:oobErrorNoTarget, #(call|progress)-|htmx:(afterRequest|sendAbort),"
+LATE: Final = r"htmx:oobErrorNoTarget, #(call|pictures|progress)-|htmx:(afterRequest|sendAbort),"
 
 
 class Watch:
