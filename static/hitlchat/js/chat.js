@@ -354,16 +354,13 @@ function goToCall() {
   return true;
 }
 
-for (const kind of ["wheel", "pointerdown", "keydown"]) {
-  document.addEventListener(
-    kind,
-    () => {
-      wantedCall = "";
-      isPlaced = false;
-    },
-    { passive: true },
-  );
+/** The person does something: the page leads nowhere by itself any more. */
+function letGo() {
+  wantedCall = "";
+  isPlaced = false;
 }
+
+for (const kind of ["wheel", "pointerdown", "keydown"]) document.addEventListener(kind, letGo, { passive: true });
 
 function isAtEnd() {
   return log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
@@ -408,6 +405,8 @@ function tellNew() {
 
 log.addEventListener("scroll", () => {
   const isUp = log.scrollTop < lastTop;
+  // To its very end the browser scrolls as well, when the transcript gets more room.
+  if (log.scrollTop !== lastTop && log.scrollHeight - log.scrollTop - log.clientHeight > 1) isPlaced = false;
   lastTop = log.scrollTop;
   if (isAtEnd()) follows = true;
   else if (isUp && follows) {
@@ -431,7 +430,8 @@ new MutationObserver((changes) => {
   if (goToCall()) return;
   // The text that led to a card may come in after it: it must not push the card out of view.
   if (follows && dialog.matches("[open]:not(:modal)")) {
-    if (isPlaced) goToCards();
+    const isLonger = changes.some((change) => [...change.addedNodes].some((node) => node instanceof Element));
+    if (isLonger && isPlaced) goToCards();
   } else if (follows) goToEnd();
   else tellNew();
 }).observe(log, { childList: true, subtree: true, characterData: true });
