@@ -108,16 +108,16 @@ async def test_a_message_is_either_sent_or_taken_back(talk: Talk, scripted_model
     scripted_model.otherwise = lambda _request: text("Yes.")
     await talk.ask("One")
     for _ in range(4):
-        row = await QueuedMessage.objects.acreate(conversation=talk.conversation, content="Two?")
+        # Counted first: the end of the run before may send the message as soon as the row exists.
         before = await in_database(said)(talk)
-        # The run before may still be about to say it by itself.
+        row = await QueuedMessage.objects.acreate(conversation=talk.conversation, content="Two?")
         _, back = await asyncio.gather(
             in_database(runner.go_on)(talk.conversation.pk),
             in_database(runner.take_back)(talk.conversation.pk, row.pk),
         )
         await talk.over()
         was_said = len(await in_database(said)(talk)) - len(before)
-        assert (was_said, back) in ((1, None), (0, "Two?"))
+        assert (was_said, back) in ((1, None), (0, TakenBack("Two?", [])))
 
 
 @on_servers
