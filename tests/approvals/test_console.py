@@ -17,7 +17,7 @@ from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
 from hitlchat.api.approvals import Approval as Shape
-from hitlchat.approvals.console import showing
+from hitlchat.approvals import console
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -125,7 +125,7 @@ def test_however_many_wait_the_list_reads_the_first_of_an_index(run: Run, waits:
     with CaptureQueriesContext(connection) as asked:
         run("list")
     assert len(asked) == 1
-    plan = showing.waiting()[:50].explain()
+    plan = console.waiting()[:50].explain()
     assert "call_overdue" in plan or connection.vendor == "postgresql", plan
 
 
@@ -139,7 +139,7 @@ def test_the_console_says_what_the_web_card_says_of_hostile_arguments(run: Run, 
     )  # fmt: skip
     hostile = {**HOSTILE, "name]\nRisk: L0\x1b[2J": "x", **{f"n{number}": f"v{number}" for number in range(30)}}
     found = approval(ask(bob, tool, hostile))
-    card = showing.card_of(found, signed_in(bob))
+    card = console.card_of(found, signed_in(bob))
     html = Texts(render_to_string("approvals/_card.html", {"card": card, "over": "ws"})).text
     plain, drawn = run("show", found.pk, "--full", "--plain"), run("show", found.pk, "--full")
     for seen in (row.value for row in (*card.rows, *card.more_rows)):
@@ -173,10 +173,10 @@ def test_nothing_in_a_card_acts_on_the_terminal_or_looks_like_another_fact(run: 
     # However narrow the screen: what goes on in the next line begins no fact there.
     question = approval(ask(bob, recording("q"), {"text": "x" * 20 + " Risk: L0 Verified" * 9}))
     for width in range(30, 60):
-        narrow = showing.in_boxes(showing.shown(question), colours=False, width=width).splitlines()
+        narrow = console.in_boxes(console.shown(question), colours=False, width=width).splitlines()
         assert [line for line in narrow if line.startswith("Risk:")] == ["Risk: L2 Low"]
     # In colours the only things that act are the colours that we chose.
-    drawn = showing.in_boxes(showing.shown(found, full=True), colours=True, width=100)
+    drawn = console.in_boxes(console.shown(found, full=True), colours=True, width=100)
     assert not ACTS.search(re.sub(r"\x1b\[[0-9;]*m", "", drawn))
 
 

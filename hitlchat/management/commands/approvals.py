@@ -1,21 +1,31 @@
-"""`manage.py approvals`: what waits, its cards and its answers, without a browser."""
+"""`manage.py approvals`: what waits, its cards and its answers, without a browser.
 
+The person at the terminal is shown each question as it comes, and answers as themselves through the gate.
+"""
+
+import select
 import sys
+import termios
 import time
 from argparse import ArgumentParser, ArgumentTypeError
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 
 from hitlchat.api import approvals as rest
-from hitlchat.approvals.console import prompting, showing
-from hitlchat.approvals.console.prompting import Desk, Ended, Overtaken, overtaken
-from hitlchat.gate import decide, editing
+from hitlchat.approvals import console
+from hitlchat.approvals.console import must_unfold, one_line
+from hitlchat.base.problems import Problem
+from hitlchat.gate import decide, deciders, editing
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import Approval
+from hitlchat.gate.card import Card
+from hitlchat.gate.models import Approval, AuditEvent
 from hitlchat.gate.oversight import HIGHEST_RISK
+from hitlchat.gate.status import Status
 
 MOST: Final = 1000
 WATCHING: Final = "Waiting for calls. Press Ctrl+C to stop."
@@ -28,6 +38,159 @@ NOT_AT_A_TERMINAL: Final = (
     "approvals show {id} --full`, and approve exactly that call with the --digest at its end."
 )
 STOPPED: Final = "Stopped. Unanswered calls are still waiting."
+SHORTEST_DIGEST: Final = 12
+APPROVED: Final = "Approved. A server performs it within a few seconds."
+COUNTED: Final = "Approved. The call runs once the others have approved it too."
+DECLINED: Final = "Declined. It does not run."
+OTHER_DIGEST: Final = "The digest does not belong to the waiting call. Show the call again and read what it says now."
+YES_OR_LEAVE: Final = 'Type "approve" to run the call, anything else to leave it: '
+WHAT: Final = 'Type "approve", "decline" or "later": '
+WHY: Final = "Reason, for the model to read (Enter for none): "
+LEFT: Final = "Nothing was decided. The call is still waiting."
+NEITHER: Final = "Nothing was decided: type one of the three words."
+# What is typed within it was meant for something else (SR-39).
+TOO_SOON_SECONDS: Final = 0.4
+LOOK_AGAIN_SECONDS: Final = 1.0
+LONGEST_LINE: Final = 4096
+LOOK_EVERY_SECONDS: Final = 1.5
+# What comes about by time alone, or was committed late, leaves no newer event.
+LOOK_ANYWAY_SECONDS: Final = 15.0
+# Read at once; what is asked for is nearly always among the first of them.
+AT_ONCE: Final = 200
+REFUSALS: Final = (Problem, decide.BadReason, console.NobodyNamed)
+
+Write = Callable[[str], None]
+# An approval, and the round in which it is asked.
+Key = tuple[UUID, int]
+
+
+class Ended(Exception):
+    """Nobody is at the terminal any more: it was closed, or ended by Ctrl-D."""
+
+
+class Overtaken(Exception):
+    """The call that the person was asked about has its outcome already."""
+
+
+class Desk:
+    """A person at a terminal. Nothing is read ahead, so that what was typed too soon can be thrown away."""
+
+    def __init__(self, stdin: IO[str], write: Write, actor: Actor, style: console.Style) -> None:
+        self._file = stdin.fileno()
+        self._read = stdin.buffer.raw.read  # type: ignore[attr-defined]
+        self._write, self._actor, self._style = write, actor, style
+
+    def confirm(self, found: Approval) -> str:
+        """Show the card and have it approved, or left. Raises: what `require` raises, Ended, Overtaken."""
+        card = self._show(found)
+        return approve(found.pk, self._actor, card.digest) if self._ask(YES_OR_LEAVE, card) == "approve" else LEFT
+
+    def decide(self, found: Approval) -> str:
+        """Show the card and have it approved, declined, or left for later."""
+        card = self._show(found)
+        try:
+            while (typed := self._ask(WHAT, card)) not in ("approve", "decline", "later"):
+                self._write(f"{NEITHER}\n")
+            if typed == "later":
+                return LEFT
+            if typed == "approve":
+                return approve(found.pk, self._actor, card.digest)
+            return decline(found.pk, self._actor, self._reason(card))
+        except Overtaken:
+            return f"\n{overtaken(found)}"
+        except REFUSALS as error:
+            return refusal(error)
+
+    def rest(self, seconds: float) -> None:
+        """Wait so long; Ended if the terminal ends meanwhile. What is typed counts for nothing."""
+        if select.select([self._file], [], [], seconds)[0] and not self._read(LONGEST_LINE):
+            raise Ended
+
+    def _show(self, found: Approval) -> Card:
+        card = console.card_of(found, self._actor)
+        facts = console.presented(found, card, viewer=self._actor, full=must_unfold(card))
+        self._write(f"{self._style.text(facts)}\n")
+        # What is typed until a moment after the card appeared is forgotten.
+        time.sleep(TOO_SOON_SECONDS)
+        termios.tcflush(self._file, termios.TCIFLUSH)
+        return card
+
+    def _ask(self, question: str, card: Card) -> str:
+        """Return the line that is typed in answer.
+
+        Raises: Ended; Overtaken within a second of the question being no longer the one on the card.
+        """
+        self._write(question)
+        while not select.select([self._file], [], [], LOOK_AGAIN_SECONDS)[0]:
+            rows = Approval.objects.filter(pk=card.id, digest=card.digest, call__status=Status.WAITING)
+            if not rows.filter(call__round=card.round).exists():
+                raise Overtaken
+        # A terminal gives one line at a time, and nothing at its end.
+        typed: bytes = self._read(LONGEST_LINE) or b""
+        if not typed.endswith(b"\n"):
+            raise Ended
+        return typed.decode(errors="replace").strip()
+
+    def _reason(self, card: Card) -> str:
+        while True:
+            try:
+                return decide.checked_reason(self._ask(WHY, card))
+            except decide.BadReason as error:
+                self._write(f"{error}\n")
+
+
+@dataclass
+class Watch:
+    """What waits among `rows`, a query, of which nothing is reported twice."""
+
+    rows: Callable[[], QuerySet[Approval]]
+    seen: set[Key] = field(default_factory=set)
+    _latest: int | None = -1
+    _looked: float = 0.0
+
+    def next(self) -> Approval | None:
+        """Return the most urgent question that was not reported; None while there is none.
+
+        Between events it costs one look at the end of an index.
+        """
+        if not self._is_due():
+            return None
+        key = next((each for each in self._waiting() if each not in self.seen), None)
+        if key is None:
+            return None
+        self.seen.add(key)
+        # There may be more.
+        self._looked = 0.0
+        return console.approval(key[0])
+
+    def events(self) -> Iterator[dict[str, object]]:
+        """Yield what began and what ended to wait since the last call, as JSON objects."""
+        if not self._is_due():
+            return
+        now = set(self._waiting())
+        for found, round_ in _read(self.seen - now):
+            end = console.ENDS.get(Status(found.call.status), "approved")
+            if found.call.status == Status.WAITING:
+                # Either the round is over, or the call waits for other people.
+                end = "again" if found.call.round > round_ else "others"
+            yield {"event": end, **console.line(found)}
+        for found, _ in _read(now - self.seen):
+            yield {"event": "waiting", **console.line(found)}
+        self.seen = now
+
+    def _waiting(self) -> Iterator[Key]:
+        """Yield what waits, read as far as it is needed."""
+        start, ids = 0, self.rows().values_list("pk", "call__round")
+        while page := list(ids[start : start + AT_ONCE]):
+            yield from page
+            start += AT_ONCE
+
+    def _is_due(self) -> bool:
+        latest = AuditEvent.objects.aggregate(latest=Max("pk"))["latest"]
+        is_due = latest != self._latest or time.monotonic() - self._looked > LOOK_ANYWAY_SECONDS
+        if is_due:
+            self._latest, self._looked = latest, time.monotonic()
+        return is_due
 
 
 class Command(BaseCommand):
@@ -64,32 +227,32 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             words = getattr(self, f"_{options['what']}")(**options)
-        except prompting.REFUSALS as error:
-            raise CommandError(prompting.refusal(error)) from error
+        except REFUSALS as error:
+            raise CommandError(refusal(error)) from error
         if words:
             self.stdout.write(words)
 
     def _list(self, *, limit: int, json: bool, plain: bool, **options: Any) -> str:
         rows = list(_waiting(**options)[: limit + 1])
         if json:
-            return "\n".join(showing.dumped(showing.line(row)) for row in rows[:limit])
+            return "\n".join(console.dumped(console.line(row)) for row in rows[:limit])
         return self._style(plain=plain).table(rows, limit)
 
     def _show(self, *, approval: UUID, full: bool, json: bool, plain: bool, person: str | None, **_: Any) -> str:
-        found = showing.approval(approval)
+        found = console.approval(approval)
         if json:
             whole = rest.approval(rest.with_all(Approval.objects.all()).get(pk=approval))
-            return showing.dumped({**showing.line(found), **whole.model_dump(by_alias=True)})
+            return console.dumped({**console.line(found), **whole.model_dump(by_alias=True)})
         viewer = _actor(person) if person else None
-        return self._style(plain=plain).text(showing.shown(found, viewer=viewer, full=full))
+        return self._style(plain=plain).text(console.shown(found, viewer=viewer, full=full))
 
     def _approve(self, *, approval: UUID, person: str, digest: str | None, plain: bool, **_: Any) -> str:
         actor = _actor(person)
         if digest is not None:
-            return prompting.approve(approval, actor, digest)
-        found = showing.approval(approval)
+            return approve(approval, actor, digest)
+        found = console.approval(approval)
         # Who may not, or comes too late, is told so before anything is shown.
-        prompting.require(found, actor)
+        require(found, actor)
         if not self._is_terminal():
             raise CommandError(NOT_AT_A_TERMINAL.format(id=approval))
         try:
@@ -100,33 +263,33 @@ class Command(BaseCommand):
             raise CommandError("Nothing was decided.") from None
 
     def _decline(self, *, approval: UUID, person: str, reason: str, **_: Any) -> str:
-        return prompting.decline(approval, _actor(person), reason)
+        return decline(approval, _actor(person), reason)
 
     def _watch(self, *, json: bool, plain: bool, person: str | None, **options: Any) -> str:
-        watch = prompting.Watch(lambda: _waiting(**options))
+        watch = Watch(lambda: _waiting(**options))
         try:
             while json:
                 for event in watch.events():
-                    self.stdout.write(showing.dumped(event))
+                    self.stdout.write(console.dumped(event))
                 self.stdout.flush()
-                time.sleep(prompting.LOOK_EVERY_SECONDS)
+                time.sleep(LOOK_EVERY_SECONDS)
             self._attend(watch, person, plain=plain)
         except (Ended, KeyboardInterrupt):
             return "" if json else f"\n{STOPPED}"
         return ""
 
-    def _attend(self, watch: prompting.Watch, person: str | None, *, plain: bool) -> None:
+    def _attend(self, watch: Watch, person: str | None, *, plain: bool) -> None:
         """Ask, where there is somebody to ask; else show only."""
         desk = self._desk(_actor(person), plain=plain) if person and self._is_terminal() else None
         self.stdout.write(WATCHING if desk else NO_TERMINAL if person else ONLY_SHOWN)
         while True:
             found = watch.next()
             if found is None:
-                (desk.rest if desk else time.sleep)(prompting.LOOK_EVERY_SECONDS)
+                (desk.rest if desk else time.sleep)(LOOK_EVERY_SECONDS)
             elif desk:
                 self.stdout.write(f"{desk.decide(found)}\n")
             else:
-                self.stdout.write(f"{self._style(plain=plain).text(showing.shown(found))}\n")
+                self.stdout.write(f"{self._style(plain=plain).text(console.shown(found))}\n")
             self.stdout.flush()
 
     def _extend(self, *, approval: UUID, user: str, **_: Any) -> str:
@@ -139,8 +302,8 @@ class Command(BaseCommand):
     def _is_terminal(self) -> bool:
         return sys.stdin.isatty() and self.stdout.isatty()
 
-    def _style(self, *, plain: bool) -> showing.Style:
-        return showing.Style(plain=plain, colours=self.stdout.isatty())
+    def _style(self, *, plain: bool) -> console.Style:
+        return console.Style(plain=plain, colours=self.stdout.isatty())
 
     def _desk(self, actor: Actor, *, plain: bool) -> Desk:
         def write(text: str) -> None:
@@ -150,12 +313,57 @@ class Command(BaseCommand):
         return Desk(sys.stdin, write, actor, self._style(plain=plain))
 
 
+def approve(approval_id: UUID, actor: Actor, digest: str) -> str:
+    """Say yes to the call with this consent digest, whole or its first 12 characters or more; what comes of it, in
+    words. What decide.py raises.
+    """
+    found = console.approval(approval_id)
+    matches = len(digest) >= SHORTEST_DIGEST and found.digest.startswith(digest.lower())
+    # Whoever may not see it, or comes too late, is told that and not what is right or wrong about a digest.
+    if not matches and deciders.sees(actor, found) and found.call.status == Status.WAITING:
+        raise decide.OtherDigest(OTHER_DIGEST)
+    decided = decide.approve(approval_id, actor, digest=found.digest if matches else digest)
+    return COUNTED if decided.call.status == Status.WAITING else APPROVED
+
+
+def decline(approval_id: UUID, actor: Actor, reason: str) -> str:
+    """Say no; what comes of it, in words. What decide.py raises, BadReason."""
+    decide.decline(approval_id, actor, reason=decide.checked_reason(reason))
+    return DECLINED
+
+
+def require(found: Approval, actor: Actor) -> None:
+    """Require that a yes of `actor` would count as things are. Raises: what decide.py raises."""
+    if not deciders.sees(actor, found):
+        raise decide.NoSuchApproval(decide.NOT_YOURS)
+    if found.call.status != Status.WAITING:
+        raise decide.AlreadySettled(found.call)
+    decide.require(actor, found)
+    deciders.require(actor, found)
+
+
+def refusal(error: Exception) -> str:
+    """Return why an answer did not count; of one that came too late also who decided, and how."""
+    if isinstance(error, decide.AlreadySettled):
+        settled = Approval.objects.select_related("call").get(call=error.call)
+        return f"{error} Your answer was not recorded. {console.sentence(settled)}"
+    return f"{one_line(str(error))} Nothing was decided."
+
+
+def overtaken(found: Approval) -> str:
+    """Return what became of a question that its person was about to answer."""
+    now = console.approval(found.pk)
+    if now.call.status == Status.WAITING:
+        return "The call asks again and will come back."
+    return f"It has its outcome meanwhile. {console.sentence(now)}"
+
+
 def _waiting(*, whose: str | None, tool: str, risk: int, **_: Any) -> QuerySet[Approval]:
-    return showing.waiting(showing.person(whose) if whose else None, tool=tool, risk=risk)
+    return console.waiting(console.person(whose) if whose else None, tool=tool, risk=risk)
 
 
 def _actor(name: str) -> Actor:
-    return Actor(showing.person(name).pk, "console")
+    return Actor(console.person(name).pk, "console")
 
 
 def _narrowed(parser: ArgumentParser) -> None:
@@ -189,3 +397,13 @@ def _risk(text: str) -> int:
     if not level.isascii() or not level.isdigit() or not 0 <= int(level) <= HIGHEST_RISK:
         raise ArgumentTypeError(f"expected a level from L0 to L{HIGHEST_RISK}")
     return int(level)
+
+
+def _read(keys: set[Key]) -> Iterator[tuple[Approval, int]]:
+    """Yield each with the round that was meant, in the order in which they were asked, without what is large."""
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), AT_ONCE):
+        rounds = dict(ordered[start : start + AT_ONCE])
+        rows = Approval.objects.filter(pk__in=rounds).select_related("call__caller").defer(*console.LARGE)
+        for found in rows.order_by("pk"):
+            yield found, rounds[found.pk]
