@@ -1,24 +1,30 @@
-"""One question and its answer: what a page's form gives, parsed strictly, its time left, and what came of it."""
+"""One question and its answer: a page's form, parsed strictly, changed arguments, the time left, and the outcome.
 
-from dataclasses import replace
-from typing import Final
+Changing arguments keeps and decides nothing: that is shown first, and then answered like the question itself.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import reswap, retarget
 
 from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.base import canonical, moments
 from hitlchat.base.forms import BadAnswer, read
 from hitlchat.base.ids import uuid_of
+from hitlchat.base.problems import Conflict, Forbidden, Invalid
 from hitlchat.base.sentences import translatable, translated
+from hitlchat.base.visible import is_hidden
 from hitlchat.gate import attention, batch, decide, deciders, editing, question
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import Looked, claimed
@@ -29,8 +35,11 @@ from hitlchat.gate.grants import scope
 from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.question import Asking
+from hitlchat.gate.schema import with_defaults
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import how, stance_of
+from tools_studio import argument_form
+from tools_studio.argument_form import BadInput, Field
 
 NEITHER: Final = _("Nothing was decided: the answer was neither approve nor decline.")
 HEADINGS: Final = {
@@ -42,15 +51,25 @@ OTHERS: Final = _("This call waits for others")
 # Where a page shows the time: on a card, on the line of a call in a transcript, in the list.
 PLACES: Final = ("card", "line", "list")
 # Whoever answered reads why it did not count.
-DID_NOT_COUNT: Final = (
-    decide.AlreadySettled,
-    decide.OtherDigest,
-    BadEdit,
-    deciders.NotEntitled,
-    deciders.AlreadyCounted,
-    BadGrant,
-    decide.BadReason,
-)
+DID_NOT_COUNT: Final = (Conflict, Forbidden, Invalid, decide.BadReason)
+UNFIT: Final = _("You can change these arguments only as JSON text.")
+
+Schema = dict[str, Any]
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EditForm:
+    """A form as it is shown.
+
+    `fields` is None when it shows `json`. A `problem` is at the field `at`, if that is set.
+    """
+
+    fields: list[Field] | None
+    json: str
+    problem: str = ""
+    at: str = ""
+    can_be_fields: bool = True
 
 
 @login_required
@@ -184,9 +203,43 @@ def extend(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     return _left(request, approval_for(request, approval_id), request.POST.get("place", ""), note)
 
 
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    """Show the form as fields or as JSON, or what a yes to its content would mean."""
+    found = approval_for(request, approval_id)
+    if found.call.status != Status.WAITING or found.call.tool is None:
+        return _edit_page(request, found, {"gone": str(decide.AlreadySettled(found.call))})
+    try:
+        decide.require(actor_of(request), found)
+    except deciders.NotEntitled as others:
+        return _edit_page(request, found, {"gone": str(others)})
+    schema, original = found.call.tool.input_schema, found.disclosure["arguments"]
+    if request.method != "POST":
+        return _edit_page(request, found, {"form": _edit_form(schema, original)})
+    step = request.POST.get("step", "")
+    try:
+        arguments = _read_edit(schema, request.POST, original)
+        if step == "review":
+            # Back leads to what was typed: to JSON from JSON, and to fields from fields.
+            back = "json" if "json" in request.POST else "fields"
+            return _edit_page(request, found, {"review": editing.review(found, arguments), "back": back})
+        form = _edit_form(schema, arguments, as_json=step == "json")
+        if step == "fields" and form.fields is None:
+            form = EditForm(None, form.json, str(UNFIT), "json")
+    except (BadInput, BadEdit) as error:
+        form = _edit_again(schema, request.POST, original, error)
+    return _edit_page(request, found, {"form": form})
+
+
 def approval_for(request: HttpRequest, approval_id: UUID) -> Approval:
     """Return the approval if this person may see it, or the page that says there is none."""
     return get_object_or_404(deciders.seen_by(person(request).pk, [approval_id]), pk=approval_id)
+
+
+def over(sent: QueryDict) -> str:
+    """Return whether a card's answer goes over its page's websocket or over HTTP."""
+    return "ws" if sent.get("over") == "ws" else "http"
 
 
 def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
@@ -215,7 +268,7 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
 
 def _form_again(request: HtmxRequest, found: Approval, asks: Asking, note: str = "") -> HttpResponse:
     shown = replace(card(found, actor_of(request)), asks=asks)
-    context = {"card": shown, "over": _over(request), "note": note}
+    context = {"card": shown, "over": over(request.POST), "note": note}
     if request.htmx:
         return render(request, "approvals/_question_form.html", context)
     page = card_context(request, found) | {"card": shown, "section": "approvals", "whole": True}
@@ -224,15 +277,11 @@ def _form_again(request: HtmxRequest, found: Approval, asks: Asking, note: str =
 
 def _replied(request: HtmxRequest, found: Approval, note: str = "") -> HttpResponse:
     """Show the call as it stands now in place of its card; a conversation's pages hear of it over their own socket."""
-    if _over(request) == "ws":
+    if over(request.POST) == "ws":
         asks = question.asking_of(found.disclosure["arguments"])
         return _form_again(request, found, asks, note) if note else HttpResponse(status=204)
     answer = _answered(request, found.pk, note)
     return retarget(reswap(answer, "innerHTML"), "closest [data-card-slot]") if request.htmx else answer
-
-
-def _over(request: HttpRequest) -> str:
-    return "ws" if request.POST.get("over") == "ws" else "http"
 
 
 def _answered(request: HtmxRequest, approval_id: UUID, note: str) -> HttpResponse:
@@ -275,3 +324,59 @@ def _left(request: HttpRequest, found: Approval, place: str, note: str = "") -> 
         "added": request.method == "POST" and not note,
     }
     return render(request, "approvals/_left.html", context)
+
+
+def _edit_page(request: HtmxRequest, found: Approval, what: dict[str, Any]) -> HttpResponse:
+    context = {"card": card(found), "over": over(request.GET), **what}
+    return render(request, "approvals/_edit.html" if request.htmx else "approvals/edit.html", context)
+
+
+def _edit_form(schema: Schema, arguments: Arguments, *, as_json: bool = False) -> EditForm:
+    """Return the form with these arguments in it; as fields if those can say all of them."""
+    fields = argument_form.fields(schema, arguments) if _fits(schema, arguments) and not as_json else None
+    # In JSON every character can be seen.
+    text = canonical.pretty(arguments, indent=2)
+    seen = "".join(json.dumps(char)[1:-1] if is_hidden(char) else char for char in text)
+    return EditForm(fields, seen, can_be_fields=_has_fields(schema))
+
+
+def _read_edit(schema: Schema, typed: QueryDict, original: Arguments) -> Arguments:
+    """Return what was typed into the form, which was filled with the `original` arguments. Raises: BadInput, BadEdit"""
+    if "json" in typed:
+        return editing.read(_json(typed))
+    return argument_form.arguments(schema, typed, original)
+
+
+def _edit_again(schema: Schema, typed: QueryDict, original: Arguments, error: BadInput | BadEdit) -> EditForm:
+    """Return the form as it was typed, with its problem."""
+    problem = str(error)
+    if "json" in typed:
+        return EditForm(None, _json(typed), problem, "json", can_be_fields=_has_fields(schema))
+    fields = [field.typed(typed) for field in argument_form.fields(schema, original)]
+    at = error.html_name if isinstance(error, BadInput) else f"{argument_form.PREFIX}{error.argument}"
+    return EditForm(fields, "", problem, at if at in {field.html_name for field in fields} else "")
+
+
+def _json(typed: QueryDict) -> str:
+    return str(typed["json"]).replace("\r\n", "\n")
+
+
+def _fits(schema: Schema, arguments: Arguments) -> bool:
+    """Return whether fields can hold the arguments as they are, and a person can see them in there."""
+    if not _has_fields(schema) or any(map(is_hidden, canonical.pretty([arguments, list(schema["properties"])]))):
+        return False
+    typed = QueryDict(mutable=True)
+    for field in argument_form.fields(schema, arguments):
+        typed.update({field.html_name: field.value, field.empty_name: field.empty})
+    try:
+        made = argument_form.arguments(schema, typed, arguments)
+    except BadInput:
+        return False
+    # As text: to Python, `1`, `1.0` and `True` would be equal.
+    texts = {canonical.dumps(with_defaults(schema, each)) for each in (made, arguments)}
+    return len(texts) == 1
+
+
+def _has_fields(schema: Schema) -> bool:
+    parts = schema.get("properties", {})
+    return bool(parts) and all(isinstance(part, dict) for part in parts.values())

@@ -15,8 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
-from hitlchat.approvals.answering import approval_for
-from hitlchat.approvals.editing import OVER
+from hitlchat.approvals.answering import approval_for, over
 from hitlchat.base.sentences import translated
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.card import card
@@ -48,9 +47,8 @@ MINUTES: Final = 60
 def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the form, or (`part=offer`) its present state in words. Nothing is kept or decided here."""
     found, actor = approval_for(request, approval_id), actor_of(request)
-    over = request.GET.get("over", "")
     here = found.call.conversation_id is not None
-    context: dict[str, Any] = {"card": card(found), "over": over if over in OVER else "http"}
+    context: dict[str, Any] = {"card": card(found), "over": over(request.GET)}
     if request.GET.get("part") == "offer":
         return render(request, "grants/_offer.html", context | _typed(found, actor, request.GET))
     is_open = found.call.status == Status.WAITING

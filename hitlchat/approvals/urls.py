@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.approvals import answering, editing, grants, policies, texts
+from hitlchat.approvals import answering, grants, policies, texts
 from hitlchat.approvals.history import views as history
 from hitlchat.approvals.inbox import views as inbox
 
@@ -22,7 +22,7 @@ urlpatterns = [
     path("approvals/<uuid:approval_id>", answering.approval, name="approval"),
     path("approvals/<uuid:approval_id>/decide", answering.answer, name="decide"),
     path("approvals/<uuid:approval_id>/reply", answering.reply, name="reply"),
-    path("approvals/<uuid:approval_id>/edit", editing.edit, name="edit-arguments"),
+    path("approvals/<uuid:approval_id>/edit", answering.edit, name="edit-arguments"),
     path("approvals/<uuid:approval_id>/time-left", answering.left, name="time-left"),
     path("approvals/<uuid:approval_id>/extend", answering.extend, name="extend"),
     path("approvals/<uuid:approval_id>/grant", grants.form, name="grant-form"),
