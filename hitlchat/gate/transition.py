@@ -6,7 +6,7 @@ Never arguments, results, reasons, or names that a model made up: whatever a log
 holds no secret of a call (SR-44).
 
 Events carry digests of what people read in other tables, so that the record can tell whether it still says so. Whoever
-changes which columns are covered gives that a new version: events of before are compared as they were made.
+changes which columns are covered raises FACTS_VERSION, and keeps the columns of before for the events of before.
 """
 
 import json
@@ -56,19 +56,17 @@ call_moved = Signal()
 FACTS_VERSION: Final = 1
 # A call's columns, save for its lease and its deadline, which change without a move, and for whether its tool is still
 # there.
-_CALL: Final = (
+CALL_COLUMNS: Final = (
     *("id", "tool_name", "source", "definition_hash", "risk_level", "arguments", "status", "round", "caller_kind"),
     *("caller_id", "conversation_id", "turn_id", "position", "model_call_id", "rule", "reason", "grantable"),
     *("grant_id", "token_id", "result", "error", "output", "decided_by", "decider_group", "quorum"),
     *("not_the_requester", "escalates_to", "escalates_at", "oversight_digest"),
     *("created_at", "started_at", "settled_at"),
 )
-_DECISION: Final = (
+DECISION_COLUMNS: Final = (
     *("id", "approval_id", "person_id", "round", "verdict", "means", "client", "token_name", "reason"),
     *("edited_arguments", "digest", "first_shown_at", "opened", "hurried", "decided_at"),
 )
-CALL_COLUMNS: Final = {FACTS_VERSION: _CALL}
-DECISION_COLUMNS: Final = {FACTS_VERSION: _DECISION}
 # What came back, and what of it a program printed.
 RESULT_COLUMNS: Final = ("result", "error", "output")
 
@@ -174,7 +172,7 @@ def remark(
 
 def decision_facts(decision: Decision) -> Facts:
     """Return the digest of all of a person's answer that people read."""
-    return {"decision": _digest(decision, _DECISION)}
+    return {"decision": _digest(decision, DECISION_COLUMNS)}
 
 
 def undisclosed_facts(call: ToolCall, caller: Caller) -> Facts:
@@ -190,11 +188,13 @@ def origin_facts(call: ToolCall, caller: Caller) -> Facts:
     return found | {"agents": agents} if agents else found
 
 
-def are_same_facts(said: object, columns: Mapping[int, Iterable[str]], row: Mapping[str, Any]) -> bool:
-    """Return whether `said`, the digest in an event, is of `row` as it is. False for what no version has written."""
-    version, _, _ = str(said).partition(":")
-    named = columns.get(int(version)) if version.isdecimal() and len(version) < 4 else None
-    return named is not None and said == f"{version}:{facts_digest({name: row[name] for name in named})}"
+def are_same_facts(digest: object, columns: Iterable[str], row: Mapping[str, Any]) -> bool:
+    """Return whether the digest in an event is of `row` as it is."""
+    return digest == versioned_digest({name: row[name] for name in columns})
+
+
+def versioned_digest(values: Mapping[str, Any]) -> str:
+    return f"{FACTS_VERSION}:{facts_digest(values)}"
 
 
 def facts_digest(values: Mapping[str, Any]) -> str:
@@ -215,7 +215,7 @@ def _arguments_facts(call: ToolCall) -> Facts:
 
 
 def _digest(row: ToolCall | Decision, columns: Iterable[str]) -> str:
-    return f"{FACTS_VERSION}:{facts_digest({name: getattr(row, name) for name in columns})}"
+    return versioned_digest({name: getattr(row, name) for name in columns})
 
 
 def _approval(call: ToolCall) -> str | None:
@@ -232,7 +232,7 @@ def _columns(name: str, data: Mapping[str, Any], actor: Actor) -> Facts:
 def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None, *, asked_late: bool = False) -> None:
     status = Status(call.status)
     # So that nobody can change the row without the record telling.
-    facts = {"row": _digest(call, _CALL)}
+    facts = {"row": _digest(call, CALL_COLUMNS)}
     if status == Status.EXECUTING:
         facts |= _arguments_facts(call)
     if status in (Status.SUCCEEDED, Status.FAILED):

@@ -26,8 +26,7 @@ WHILE_WAITING: Final = frozenset({"call.counted", "call.yes_taken_back", "call.e
 PEOPLE: Final = frozenset({"session", "token", "console", "elicitation"})
 # Where events say until when the question was open.
 _UNTIL: Final = {"call.extended": "after", "call.expired": "deadline"}
-_CALL: Final = (*transition.CALL_COLUMNS[transition.FACTS_VERSION], "deadline")
-_DECISION: Final = transition.DECISION_COLUMNS[transition.FACTS_VERSION]
+_CALL: Final = (*transition.CALL_COLUMNS, "deadline")
 _APPROVAL: Final = ("id", "call_id", "prompt", "disclosure", "digest")
 
 Columns = dict[str, Any]
@@ -115,7 +114,7 @@ def _stories(ids: list[UUID], *, dropped: bool, since: int | None) -> Iterator[S
     """Yield the stories as they are read now; while something happens to a call, its row and events may not fit."""
     calls = _by(ToolCall, "id", Q(pk__in=ids), _CALL)
     approvals = _by(Approval, "call_id", Q(call_id__in=ids), _APPROVAL)
-    decisions = _by(Decision, "approval__call_id", Q(approval__call_id__in=ids), _DECISION)
+    decisions = _by(Decision, "approval__call_id", Q(approval__call_id__in=ids), transition.DECISION_COLUMNS)
     events = rows.by_call(ids)
     attachments: dict[UUID, list[tuple[str, str]]] = {}
     files = Attachment.objects.filter(call_id__in=ids).order_by("pk").values_list("call_id", "digest", "data")

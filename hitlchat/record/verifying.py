@@ -36,30 +36,22 @@ LONGEST: Final = 80
 FINGERPRINTS: Final = ("reached", "headers_and_variables")
 
 
-@dataclass(frozen=True)
-class Noted:
-    """Knowledge of the record from elsewhere: a key's fingerprint, the hash of a seal."""
-
-    key: str = ""
-    seal: str = ""
-
-
-def verify(noted: Noted | None = None) -> Report:
-    """Verify the whole record.
+def verify(*, key: str = "", seal: str = "") -> Report:
+    """Verify the whole record. `key`, `seal`: the fingerprint and the hash that were noted elsewhere.
 
     Raises: BadKey, BadMark
     """
     report = Report()
-    for _ in steps(report, noted or Noted()):
+    for _ in steps(report, key=key, seal=seal):
         continue
     return report
 
 
-def steps(report: Report, noted: Noted) -> Iterator[tuple[int, int]]:
+def steps(report: Report, *, key: str = "", seal: str = "") -> Iterator[tuple[int, int]]:
     """Verify piece by piece into `report`; yield how many batches and calls are done, and of how many."""
     every = Seal.objects.count() + ToolCall.objects.count()
     try:
-        for finding in _Walk(report).over(noted):
+        for finding in _Walk(report).over(key, seal):
             if finding is not None:
                 report.findings.append(finding)
             else:
@@ -143,11 +135,11 @@ class _Walk:
         self._names = dict(User.objects.values_list("pk", "username"))
         self._renamed: set[int] = set()
 
-    def over(self, noted: Noted) -> Iterator[Finding | None]:
+    def over(self, noted_key: str, noted_seal: str) -> Iterator[Finding | None]:
         """Yield findings, and None after each piece in which there is nothing more to find."""
         mark = sealing.last_mark()
         self._report.late = len(self._late)
-        yield from self._keys(noted.key)
+        yield from self._keys(noted_key)
         for event_id in AuditEvent.objects.filter(pk__lt=1).order_by("pk").values_list("pk", flat=True)[:10]:
             yield Finding("inserted", f"Event {event_id} was put in: ids begin with 1.", None, event_id)
         previous: Seal | None = None
@@ -162,7 +154,7 @@ class _Walk:
             self._report.last_seal = seal.hash
             yield None
         yield from self._tail(previous.last if previous else 0)
-        yield from _cut_off(noted.seal, mark)
+        yield from _cut_off(noted_seal, mark)
         yield from calls.compare(self._report)
         yield from (Finding("not the definition", words) for words in altered())
         yield from self._stated.compare()

@@ -30,7 +30,7 @@ from hitlchat.record.keys import BadKey, OtherKey
 from hitlchat.record.proofs import spaced, unspaced
 from hitlchat.record.report import Report
 from hitlchat.record.sealing import BadMark
-from hitlchat.record.verifying import Noted, steps
+from hitlchat.record.verifying import steps
 
 VERIFIED: Final = "record.verified"
 LINES: Final = "application/x-ndjson"
@@ -55,7 +55,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def verify(request: HttpRequest) -> HttpResponseBase:
     """Stream the progress, a line each, for the page's script; others are sent back to the page once it is over."""
     key, seal = (unspaced(request.POST.get(name, "")) for name in ("key", "expect"))
-    pieces = _verifying(actor_of(request), Noted(key=key, seal=seal))
+    pieces = _verifying(actor_of(request), key=key, seal=seal)
     if LINES in request.headers.get("Accept", ""):
         return download(request, pieces, name="verification.jsonl", kind=LINES)
     last: dict[str, Any] = {}
@@ -117,11 +117,11 @@ def _page(request: HttpRequest, *, status: int = 200, **more: Any) -> HttpRespon
     return render(request, "record/page.html", shown | more, status=status)
 
 
-def _verifying(actor: Actor, noted: Noted) -> Iterator[str]:
+def _verifying(actor: Actor, **noted: str) -> Iterator[str]:
     """Yield the progress; the findings go on record."""
     report = Report()
     try:
-        for done, every in steps(report, noted):
+        for done, every in steps(report, **noted):
             yield f"{json.dumps({'done': done, 'of': every})}\n"
     except (BadKey, BadMark) as error:
         yield f"{json.dumps({'error': str(error)})}\n"

@@ -15,7 +15,7 @@ from hitlchat.gate.models import AuditEvent
 from hitlchat.gate.transition import note
 from hitlchat.record.report import Report
 from hitlchat.record.sealing import seal
-from hitlchat.record.verifying import Noted, verify
+from hitlchat.record.verifying import verify
 from tests.gate.conftest import entered
 from tests.processes import installation, migrated, servers
 
@@ -81,4 +81,4 @@ def found(**noted: str) -> list[tuple[str, int | None, int | None]]:
 
 
 def report(**noted: str) -> Report:
-    return verify(Noted(**noted))
+    return verify(**noted)

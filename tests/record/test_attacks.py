@@ -258,10 +258,8 @@ def other_than(field: Any, value: Any, alice: User) -> Any:
 
 
 def columns() -> list[tuple[type[models.Model], str]]:
-    calls = [name for name in transition.CALL_COLUMNS[transition.FACTS_VERSION] if name not in {"id", "grant_id"}]
-    answers = [
-        name for name in transition.DECISION_COLUMNS[transition.FACTS_VERSION] if name not in {"id", "approval_id"}
-    ]
+    calls = [name for name in transition.CALL_COLUMNS if name not in {"id", "grant_id"}]
+    answers = [name for name in transition.DECISION_COLUMNS if name not in {"id", "approval_id"}]
     found: list[tuple[type[models.Model], str]] = [(ToolCall, name) for name in (*calls, "deadline")]
     found += [(Decision, name) for name in answers]
     return found + [(Approval, name) for name in ("prompt", "disclosure", "digest")] + [(User, "username")]

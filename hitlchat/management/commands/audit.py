@@ -24,7 +24,7 @@ from hitlchat.record.checking import check, checked_words
 from hitlchat.record.proofs import spaced, unspaced
 from hitlchat.record.report import plural
 from hitlchat.record.sealing import BadMark
-from hitlchat.record.verifying import Noted, verify
+from hitlchat.record.verifying import verify
 
 # Whoever can run commands here is the operator, and nobody in particular.
 CONSOLE = Actor(None, "console")
@@ -80,7 +80,7 @@ class Command(BaseCommand):
             raise CommandError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
 
     def _verify(self, options: dict[str, Any]) -> str:
-        found = verify(Noted(key=unspaced(options["key"]), seal=unspaced(options["expect"])))
+        found = verify(key=unspaced(options["key"]), seal=unspaced(options["expect"]))
         return self._end(report.words(found), found.as_json, good=found.is_whole, style=options["style"])
 
     def _check(self, options: dict[str, Any]) -> str:
