@@ -47,6 +47,8 @@ class Actor:
 
 
 SYSTEM = Actor(None, "system")
+# Whoever can run commands is the operator, and nobody in particular.
+CONSOLE = Actor(None, "console")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from hitlchat.agent.models import ACTIVE, Run
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate import stated, stopping
-from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.actor import CONSOLE, SYSTEM, Actor
 from hitlchat.gate.models import CallerKind, ToolCall
 from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.transition import note
@@ -30,7 +30,6 @@ from hitlchat.gate.transition import note
 # Of an invitation: a link that makes one account with a given role.
 INVITATION_LASTS: Final = timedelta(days=7)
 MOST_OPEN: Final = 100
-CONSOLE: Final = Actor(None, "console")
 DEACTIVATED: Final = gettext_noop("the account it was called for was deactivated")
 NOT_STARTED: Final = Q(status__in=stopping.NOT_STARTED)
 

@@ -8,7 +8,8 @@ from django.contrib.auth.models import User
 
 from hitlchat.agent.models import Conversation
 from hitlchat.chat.consumers import CHECK_SECONDS, CLOSE_DEACTIVATED
-from hitlchat.people.membership import CONSOLE, deactivate
+from hitlchat.gate.actor import CONSOLE
+from hitlchat.people.membership import deactivate
 from tests.agent.talk import in_database
 from tests.chat.conftest import OpenTab, SignIn
 from tests.chat.tab import Tab

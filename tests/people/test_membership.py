@@ -12,13 +12,13 @@ from hitlchat.accounts.models import Invitation, Role, Token, TokenKind
 from hitlchat.agent.models import Conversation, Run, RunStatus
 from hitlchat.base.database import in_db
 from hitlchat.gate import decide, perform
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.actor import CONSOLE, Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare, submit
 from hitlchat.people import membership
-from hitlchat.people.membership import CONSOLE, Refused, Stale
+from hitlchat.people.membership import Refused, Stale
 from tests.conftest import PASSWORD, MakeTool, caller, signed_in
 
 NOTHING = {"invitations_void": 0, "calls_withdrawn": 0}

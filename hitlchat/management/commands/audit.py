@@ -18,16 +18,13 @@ from rich.console import Console
 from rich.text import Text
 
 from hitlchat.base import moments
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.actor import CONSOLE
 from hitlchat.record import exporting, keys, report, sealing
 from hitlchat.record.checking import check, checked_words
 from hitlchat.record.proofs import spaced, unspaced
 from hitlchat.record.report import plural
 from hitlchat.record.sealing import BadMark
 from hitlchat.record.verifying import verify
-
-# Whoever can run commands here is the operator, and nobody in particular.
-CONSOLE = Actor(None, "console")
 
 Style = Literal["rich", "plain", "json"]
 

@@ -7,12 +7,9 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.base.visible import see
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.actor import CONSOLE
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.models import Grant
-
-# Whoever can run commands here is the operator, and nobody in particular.
-CONSOLE = Actor(None, "console")
 
 
 class Command(BaseCommand):

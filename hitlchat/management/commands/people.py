@@ -7,8 +7,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.accounts.models import Role
 from hitlchat.base.visible import see
+from hitlchat.gate.actor import CONSOLE
 from hitlchat.people import membership
-from hitlchat.people.membership import CONSOLE, Refused
+from hitlchat.people.membership import Refused
 
 Options = dict[str, Any]
 
