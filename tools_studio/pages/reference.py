@@ -1,6 +1,5 @@
 """The page about the Python that tools are written in: docs/tool-python.md, with a list of its sections."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,7 @@ from django.views.decorators.http import require_safe
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
+from mdit_py_plugins.anchors import anchors_plugin
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
@@ -24,7 +24,7 @@ from pygments.util import ClassNotFound
 from tools_studio.pages.page import author_only, side
 
 DOCUMENT = Path("docs") / "tool-python.md"
-LISTED = ("h2",)
+LISTED = "h2"
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class _Html(RendererHTML):
 
 
 _parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Html).enable("table")
+_parser.use(anchors_plugin, min_level=2, max_level=6)
 
 
 @author_only
@@ -74,33 +75,15 @@ def _rendered(file: Path, _changed: int) -> Reference:
 def render_document(text: str) -> Reference:
     """The Markdown of our own documents as a page: its heading apart, and an anchor at each other one."""
     tokens = _parser.parse(text)
-    sections: list[tuple[str, str]] = []
-    title, seen = "", set[str]()
-    for opening, inline in pairwise(tokens):
-        if opening.type != "heading_open":
-            continue
-        words = "".join(child.content for child in inline.children or ())
-        if opening.tag == "h1":
-            title = title or words
-            continue
-        anchor = _anchor(words, seen)
-        opening.attrSet("id", anchor)
-        if opening.tag in LISTED:
-            sections.append((anchor, words))
+    titles = [
+        (opening, "".join(child.content for child in inline.children or ()))
+        for opening, inline in pairwise(tokens)
+        if opening.type == "heading_open"
+    ]
+    title = next((words for opening, words in titles if opening.tag == "h1"), "")
+    sections = [(str(opening.attrGet("id")), words) for opening, words in titles if opening.tag == LISTED]
     # The page has the title in its own head.
     first = next((at for at, token in enumerate(tokens) if token.type == "heading_close"), -1) + 1
     body = tokens[first:] if tokens and tokens[0].tag == "h1" else tokens
     html = _parser.renderer.render(body, _parser.options, {})
     return Reference(title, sections, mark_safe(html))  # noqa: S308 - our own file, and no HTML in it passes
-
-
-def _anchor(words: str, seen: set[str]) -> str:
-    """Return an anchor as links in Markdown documents expect it: small letters, hyphens for spaces."""
-    base = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-") or "section"
-    anchor = base
-    for number in range(1, len(seen) + 2):
-        if anchor not in seen:
-            break
-        anchor = f"{base}-{number}"
-    seen.add(anchor)
-    return anchor
