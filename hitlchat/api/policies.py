@@ -1,6 +1,6 @@
 """The rules: what they would say about a call, and who decides about a tool's calls."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group, User
@@ -28,7 +28,7 @@ class MadeUpCall(Body):
     tool_name: Line
     arguments: Object = Field(default_factory=dict)
     caller_kind: CallerName = "chat"
-    user: Annotated[Line | None, Field(description="A username; only administrators may name another person.")] = None
+    user: Line | None = Field(None, description="A username; only administrators may name another person.")
 
 
 class SpokenRule(Shape):
@@ -68,14 +68,12 @@ class ToolRules(Body):
     """All of them: what is left out is as it is without rules."""
 
     decided_by: Decider = "requester"
-    group: Annotated[Line | None, Field(description="By name, where a group decides.")] = None
-    quorum: Annotated[int, Field(strict=True, description="How many different people have to say yes, 1 to 10.")] = 1
-    not_the_requester: Annotated[bool, Field(strict=True)] = False
-    escalate_to: Annotated[Line | None, Field(description="A group that may decide too, by name.")] = None
-    escalate_after_seconds: Annotated[int | None, Field(strict=True)] = None
-    confirm_lowering: Annotated[bool, Field(strict=True, description="Also where fewer or other people decide.")] = (
-        False
-    )
+    group: Line | None = Field(None, description="By name, where a group decides.")
+    quorum: int = Field(1, description="How many different people have to say yes, 1 to 10.")
+    not_the_requester: bool = False
+    escalate_to: Line | None = Field(None, description="A group that may decide too, by name.")
+    escalate_after_seconds: int | None = None
+    confirm_lowering: bool = Field(default=False, description="Also where fewer or other people decide.")
 
 
 class RulesInForce(Shape):
@@ -117,8 +115,10 @@ def set_rules(request: ApiRequest, name: str, body: ToolRules) -> RulesInForce:
 
 
 def _group(field: str, name: str | None) -> Group | None:
-    found = None if name is None else named_groups().filter(name=name).first()
-    if name is not None and found is None:
+    if name is None:
+        return None
+    found = named_groups().filter(name=name).first()
+    if found is None:
         raise ruling.BadRules({field: "There is no group of this name here."})
     return found
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from ninja import Query, Router
@@ -19,7 +19,7 @@ Status = Literal["open", "answered", "declined", "expired", "gone"]
 
 
 class Answer(Body):
-    content: dict[str, Any] = {}
+    content: Object = {}
 
 
 class Question(Shape):
