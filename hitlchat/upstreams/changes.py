@@ -284,5 +284,5 @@ def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[Objec
 
 
 def _elsewhere(description: str, known: Known) -> Iterator[Objection]:
-    for found in aliases.speaking(description, known.tools, known.servers):
-        yield Objection("description", f"{found.sentence} Write your own description.")
+    for sentence in aliases.speaking(description, known.tools, known.servers):
+        yield Objection("description", f"{sentence} Write your own description.")

@@ -79,8 +79,8 @@ def aliases(wanted: list[Wanted]) -> Names:
         if (alias := chosen.get(row.pk)) is None:
             continue
         own = {row.tool.name} if row.tool else set()
-        if found := rules.objections(alias, (used - own) | defaults):
-            problems[row.pk] = [Objection("alias", f"Alias: {each.sentence}") for each in found]
+        if sentence := rules.objection(alias, (used - own) | defaults):
+            problems[row.pk] = [Objection("alias", f"Alias: {sentence}")]
         elif alike[rules.shape(alias)] > 1:
             sentence = translatable(f"Alias: “{alias}” is, or looks like, another tool's new alias.")
             problems[row.pk] = [Objection("alias", sentence)]

@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from hitlchat.base.database import in_db
 from hitlchat.base.forms import BadAnswer
+from hitlchat.base.problems import Forbidden, NotFound
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
@@ -120,9 +121,9 @@ async def test_nobody_else_no_program_and_nothing_that_does_not_fit_answers_it(
 ) -> None:
     question = await open_question(bob)
     for person in (alice, charlie):
-        with pytest.raises(questions.NoSuchQuestion):
+        with pytest.raises(NotFound):
             await answer(person, question, colour="blue")
-    with pytest.raises(questions.OnlyPeople):
+    with pytest.raises(Forbidden):
         await in_db(questions.answer)(question.pk, Actor(bob.pk, "system"), {"colour": "blue"})
     with pytest.raises(BadAnswer) as refused:
         await answer(bob, question, colour="green", litres=12, gift="yes", more=1)
@@ -239,7 +240,7 @@ async def test_answering_a_question_decides_nothing_at_the_gate(alice: User, bob
     call = await submitted(bob, tools["paint"])
     question = await open_question(bob)
     before = await in_db(list)(Approval.objects.values_list("pk", "digest"))
-    with pytest.raises(questions.NoSuchQuestion):
+    with pytest.raises(NotFound):
         await in_db(questions.answer)(before[0][0], signed_in(bob), {"colour": "blue"})
     await answer(bob, question, colour="blue")
     await settled(call)

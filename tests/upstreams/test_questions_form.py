@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hitlchat.base.forms import BadAnswer, checked, read
-from hitlchat.upstreams.elicitation.screening import NoLink, Unusable, fields_of, link, secret_field
+from hitlchat.upstreams.elicitation.screening import Unusable, fields_of, link, secret_field
 
 
 def form(**properties: Any) -> dict[str, Any]:
@@ -189,5 +189,5 @@ def test_nobody_is_sent_to_an_address_of_another_kind_or_inside(subtests: pytest
         *("http://printer.local/", "http://metadata.google.internal/", "http://[fe80::1%25eth0]/", "http://a.test/"),
         *("https://shop.example:99999/", "https://sh•••op.example/", f"https://shop.example/{'x' * 2000}"),
     ]:
-        with subtests.test(url=url), pytest.raises(NoLink, match="its address"):
+        with subtests.test(url=url), pytest.raises(Unusable, match="its address"):
             link(url)

@@ -56,14 +56,6 @@ LOOK_AGAIN_SECONDS = 1.0
 _waiters: dict[UUID, set[Waker]] = defaultdict(set)
 
 
-class NoSuchQuestion(NotFound):
-    """No question has this id, or it is someone else's."""
-
-
-class OnlyPeople(Forbidden):
-    """A program's credential tried to answer."""
-
-
 class NotOpen(Conflict):
     """The question was answered, taken back, or too late; the message says which."""
 
@@ -97,12 +89,12 @@ def open_in(conversation_id: UUID) -> QuerySet[UpstreamQuestion]:
 
 
 def find(question_id: UUID, actor: Actor) -> UpstreamQuestion:
-    """Return a question that this person may answer. Raises: OnlyPeople, NoSuchQuestion"""
+    """Return a question that this person may answer. Raises: Forbidden, NotFound"""
     if not actor.is_person:
-        raise OnlyPeople("Only a person may answer a server's question: sign in, or use an approver token.")
+        raise Forbidden("Only a person may answer a server's question: sign in, or use an approver token.")
     found = asked_of(actor.user_id).filter(pk=question_id).first()
     if found is None:
-        raise NoSuchQuestion("There is no question with this id that you can answer.")
+        raise NotFound("There is no question with this id that you can answer.")
     return found
 
 
@@ -115,7 +107,7 @@ def store(question: UpstreamQuestion) -> None:
 
 
 def answer(question_id: UUID, actor: Actor, content: dict[str, Any]) -> UpstreamQuestion:
-    """Answer: values by field, {} for an address. Raises: NoSuchQuestion, OnlyPeople, NotOpen, BadAnswer"""
+    """Answer: values by field, {} for an address. Raises: NotFound, Forbidden, NotOpen, BadAnswer"""
     question = find(question_id, actor)
     values: dict[str, Value] = {}
     if question.url and content:
@@ -127,7 +119,7 @@ def answer(question_id: UUID, actor: Actor, content: dict[str, Any]) -> Upstream
 
 
 def decline(question_id: UUID, actor: Actor) -> UpstreamQuestion:
-    """Decline a question for its person. NoSuchQuestion, OnlyPeople, NotOpen."""
+    """Decline a question for its person. NotFound, Forbidden, NotOpen."""
     return _close(find(question_id, actor), QuestionState.DECLINED, actor)
 
 

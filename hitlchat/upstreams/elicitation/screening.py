@@ -41,7 +41,7 @@ _KINDS: dict[str, Kind] = {"string": "text", "integer": "integer", "number": "nu
 
 
 class Unusable(ValueError):
-    """No form can be made of a schema; the message says why, in the middle of a sentence."""
+    """No form can be made of a schema, or nobody may be sent to an address; why, in the middle of a sentence."""
 
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -136,10 +136,6 @@ def secret_field(message: str, fields: Iterable[Field], schema: Mapping[str, Any
     return ""
 
 
-class NoLink(ValueError):
-    """Nobody may be sent to an address; the message says why, in the middle of a sentence."""
-
-
 @dataclass(frozen=True)
 class Link:
     """An address that a person may open: `address` in ASCII, as a browser goes there; `host` with an unusual port."""
@@ -158,23 +154,23 @@ class Link:
 
 
 def link(url: str) -> Link:
-    """Return the address as it is shown and opened. Raises: NoLink"""
+    """Return the address as it is shown and opened. Raises: Unusable"""
     if HIDDEN in url:
-        raise NoLink("its address contains a secret of its own connection")
+        raise Unusable("its address contains a secret of its own connection")
     # What a browser takes for a slash, or leaves out, would lead it elsewhere than where this looks.
     if not url or len(url) > LONGEST_URL or re.search(r"[\s\\<>\"`{}|^\x00-\x1f\x7f-\x9f]", url):
-        raise NoLink("its address cannot be read")
+        raise Unusable("its address cannot be read")
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").encode("idna").decode("ascii").lower(), parts.port
     except (ValueError, UnicodeError):
-        raise NoLink("its address cannot be read") from None
+        raise Unusable("its address cannot be read") from None
     if not host:
-        raise NoLink("its address cannot be read")
+        raise Unusable("its address cannot be read")
     if parts.scheme not in DEFAULT_PORTS:
-        raise NoLink("its address is none of the web")
+        raise Unusable("its address is none of the web")
     if "@" in parts.netloc:
-        raise NoLink("its address has a user name in it")
+        raise Unusable("its address has a user name in it")
     _check_public(host)
     shown = f"[{host}]" if ":" in host else host
     if port is not None and port != DEFAULT_PORTS[parts.scheme]:
@@ -188,12 +184,12 @@ def link(url: str) -> Link:
 def _check_public(host: str) -> None:
     if (literal := addresses.literal(host)) is not None:
         if not addresses.is_public(literal):
-            raise NoLink("its address leads to a private network")
+            raise Unusable("its address leads to a private network")
         return
     if addresses.is_local_name(host) or addresses.is_metadata_name(host) or _INSIDE.search(host):
-        raise NoLink("its address leads to a private network")
+        raise Unusable("its address leads to a private network")
     if len(host) > 253 or not _NAME.fullmatch(host):
-        raise NoLink("its address cannot be read")
+        raise Unusable("its address cannot be read")
 
 
 def obstacle(question: Question, earlier: list[str]) -> str:
@@ -210,7 +206,7 @@ def obstacle(question: Question, earlier: list[str]) -> str:
         fields = fields_of(question.schema)
     except canonical.NotJson:
         return "Nobody was asked, since its form cannot be read."
-    except (Unusable, NoLink) as error:
+    except Unusable as error:
         return translatable(f"Nobody was asked because {error}.")
     if name := secret_field(question.message, fields, question.schema):
         return translatable(

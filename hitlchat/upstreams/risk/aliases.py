@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Literal
+
+from hitlchat.base.sentences import translatable
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _NAME_LIKE = re.compile(r"[A-Za-z0-9][_.-][A-Za-z0-9]|[a-z][A-Z]|[A-Za-z][0-9]")
@@ -80,14 +81,6 @@ def _key(name: str) -> str:
     return name.replace("-", "_").replace(".", "_").lower()
 
 
-@dataclass(frozen=True)
-class Objection:
-    """The reason why a tool cannot be offered under this name (`form`, `R1`), or with this description (`R2`, `R3`)."""
-
-    rule: Literal["form", "R1", "R2", "R3"]
-    sentence: str
-
-
 def normal(server: str, tool: str) -> str:
     """Return `<server>_<tool>`, with what no name may have as `_`; shortened or empty, it ends in digits of a hash."""
     cleaned = [_NOT_IN_NAMES.sub("_", part).strip("_") for part in (server, tool)]
@@ -107,29 +100,25 @@ def assign(offers: Iterable[Offer], taken: Collection[str]) -> dict[Offer, str]:
     return given
 
 
-def objections(alias: str, taken: Collection[str]) -> tuple[Objection, ...]:
-    """Return what speaks against an alias that an administrator chose; `taken` are the names of all other tools."""
+def objection(alias: str, taken: Collection[str]) -> str:
+    """Return why an administrator cannot choose this alias, empty if they can. `taken`: the names of all other tools"""
     if not _FORM.fullmatch(alias):
-        return (Objection("form", f"Expected 1 to {LONGEST} letters (a to z), digits, “_” and “-”."),)
-    if shape(alias) in {shape(word) for word in RESERVED}:
-        return (Objection("R1", f"“{alias}” is, or looks like, a word that the product keeps for itself."),)
-    for other in taken:
-        if shape(other) == shape(alias):
-            how = "is the name of another tool" if other == alias else f"looks like “{other}”, the name of another tool"
-            return (Objection("R1", f"“{alias}” {how}."),)
-    return ()
+        return translatable(f"Expected 1 to {LONGEST} letters (a to z), digits, “_” and “-”.")
+    if shape(alias) in map(shape, RESERVED):
+        return translatable(f"“{alias}” is, or looks like, a word that the product keeps for itself.")
+    other = next((each for each in taken if shape(each) == shape(alias)), None)
+    if other is None:
+        return ""
+    how = "is the name of another tool" if other == alias else f"looks like “{other}”, the name of another tool"
+    return translatable(f"“{alias}” {how}.")
 
 
-def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> tuple[Objection, ...]:
+def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> Iterator[str]:
     """R2 and R3. `tools` are the names of the tools on offer, `servers` those of the servers, both without its own."""
-    objections = []
     if name := next((each.name for each in mentions(description, tools) if each.ordered), None):
-        objections.append(
-            Objection("R2", f"The description tells the model about using “{name}”, a tool from elsewhere.")
-        )
+        yield translatable(f"The description tells the model about using “{name}”, a tool from elsewhere.")
     if found := next(mentions(description, servers), None):
-        objections.append(Objection("R3", f"The description speaks of “{found.name}”, another server."))
-    return tuple(objections)
+        yield translatable(f"The description speaks of “{found.name}”, another server.")
 
 
 def shape(name: str) -> str:
