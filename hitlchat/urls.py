@@ -2,6 +2,8 @@ from django.urls import include, path
 
 from hitlchat import health
 from hitlchat.api.root import api
+from hitlchat.chat.administering import EndpointPages, PresetPages, ToolSetPages
+from hitlchat.chat.agents import AgentPages
 from hitlchat.insights.views import page as insights_page
 from hitlchat.telemetry import metrics
 
@@ -18,13 +20,13 @@ urlpatterns = [
     path("record/", include("hitlchat.record.views")),
     path("insights/", insights_page, name="insights"),
     path("notices/", include("hitlchat.notices.views")),
-    path("studio/agents/", include("hitlchat.chat.agents")),
+    path("studio/agents/", include(AgentPages().included)),
     path("studio/project/", include("hitlchat.project_tools.views")),
     path("studio/", include("tools_studio.urls")),
     path("servers/", include("hitlchat.upstreams.urls")),
-    path("models/", include("hitlchat.chat.endpoints")),
-    path("tool-sets/", include("hitlchat.chat.tool_sets")),
-    path("presets/", include("hitlchat.chat.presets")),
+    path("models/", include(EndpointPages().included)),
+    path("tool-sets/", include(ToolSetPages().included)),
+    path("presets/", include(PresetPages().included)),
     path("mcp-access/", include("hitlchat.mcp_server.views")),
     path("", include("hitlchat.chat.urls")),
 ]

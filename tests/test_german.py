@@ -17,8 +17,8 @@ from pytest_django import Settings
 from hitlchat.agent import asking, conversations, runs
 from hitlchat.agent.models import Conversation
 from hitlchat.base import forms, sentences
-from hitlchat.base.durations import span
 from hitlchat.base.forms import Field
+from hitlchat.base.moments import span
 from hitlchat.gate import card, decide, oversight, question, schema, staleness
 from hitlchat.gate.grants import scope
 from hitlchat.gate.models import Grant

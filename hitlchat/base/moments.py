@@ -1,4 +1,6 @@
-"""Days and moments that somebody wrote, in a range that is safe to compute with in any time zone."""
+"""Days and moments that somebody wrote, in a range that is safe to compute with in any time zone; and spans of time as
+people say them.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
@@ -6,10 +8,13 @@ from typing import Final
 
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.translation import ngettext
 
 # Every clock is less than a day ahead of another one, and a whole day ends with the next.
 FIRST: Final = datetime(1, 1, 3, tzinfo=UTC)
 LAST: Final = datetime(9999, 12, 29, tzinfo=UTC)
+# In seconds; days have words of their own.
+UNITS: Final = ((86400, ""), (3600, "h"), (60, "min"))
 
 
 def beginning(day: date) -> datetime:
@@ -40,3 +45,34 @@ def read(text: str, of_day: Callable[[date], datetime] | None = None) -> datetim
         return usable(found) if found and found.tzinfo else None
     except (ValueError, OverflowError):
         return None
+
+
+def about(seconds: float) -> str:
+    """Return a span in one unit."""
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.1f}".removesuffix(".0") + " s"
+    if seconds < 90:
+        return f"{round(seconds)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"
+
+
+def span(seconds: float) -> str:
+    """Return a span in its two largest units; below ten seconds with a tenth, below one in milliseconds."""
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    parts = []
+    for size, unit in UNITS:
+        count, whole = divmod(whole, size)
+        if count:
+            words = unit or ngettext("day", "days", count)
+            parts.append(f"{count} {words}")
+    parts += [f"{whole} s"] if whole else []
+    return " ".join(parts[:2])
+
+
+def between(earlier: datetime | None, later: datetime | None) -> str:
+    """Empty while one of them is not there."""
+    return span((later - earlier).total_seconds()) if earlier and later else ""

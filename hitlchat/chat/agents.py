@@ -131,7 +131,3 @@ class AgentPages(DraftPages[AgentTool]):
 
     def delete(self, row: AgentTool, actor: Actor) -> None:
         agents.remove(row.tool.name, actor)
-
-
-app_name = AgentPages.namespace
-urlpatterns = AgentPages().urls

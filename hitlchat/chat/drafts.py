@@ -138,6 +138,11 @@ class DraftPages(Generic[R]):
         self.form.flows.remove(row.pk, actor)
 
     @property
+    def included(self) -> tuple[list[URLPattern], str]:
+        """Return the addresses with their namespace, as `include` takes them."""
+        return self.urls, self.namespace
+
+    @property
     def urls(self) -> list[URLPattern]:
         edited = require_http_methods(["GET", "HEAD", "POST"])
         return [

@@ -18,7 +18,7 @@ from hitlchat.agent.model_client import uses_demo
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, MessageState, QueuedMessage, Role, Run
 from hitlchat.agent.usage import Used
 from hitlchat.base import canonical
-from hitlchat.base.durations import about
+from hitlchat.base.moments import about
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import escaped
 from hitlchat.chat.grid import Grid, grid

@@ -1,12 +1,12 @@
 from django.urls import path
 
-from hitlchat.chat import find, next_steps, uses, views
+from hitlchat.chat import find, uses, views
 
 urlpatterns = [
     path("", views.chat, name="chat"),
     path("find", find.find, name="find"),
     path("chat/new", views.new_conversation, name="new-conversation"),
-    path("chat/next-steps/dismiss", next_steps.dismiss, name="dismiss-next-steps"),
+    path("chat/next-steps/dismiss", views.dismiss_next_steps, name="dismiss-next-steps"),
     path("chat/threads", views.threads, name="threads"),
     path("chat/<uuid:conversation_id>/grants", views.grants, name="grants-meter"),
     path("chat/<uuid:conversation_id>/before/<int:before>", views.earlier, name="earlier"),

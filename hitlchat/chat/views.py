@@ -22,26 +22,33 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import person
+from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.accounts.preferences import A_YEAR
+from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import branches, conversations, presets, routes, runner, runs, search, tool_sets
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.attachments.keeping import BadAttachments
-from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, Role
+from hitlchat.agent.model_client import uses_demo
+from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, ModelEndpoint, Role
 from hitlchat.agent.presets import NoSuchPreset
 from hitlchat.agent.runs import RunActive
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict, NotFound
 from hitlchat.base.visible import see
-from hitlchat.chat import layout, next_steps, transcript_view
+from hitlchat.chat import layout, transcript_view
 from hitlchat.gate import deciders, prompt
 from hitlchat.gate.actor import Caller, actor_of
-from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
+from hitlchat.gate.models import Decision, HitlMode, Tool, ToolCall, Verdict, delegation
 from hitlchat.gate.strictness import BadWord
 from hitlchat.gate.tools import tools_for
 from hitlchat.upstreams.elicitation import questions
+from hitlchat.upstreams.models import UpstreamServer
 
 MOST_THREADS = 100
 MOST_EXAMPLES = 4
 LONGEST_COUNT = 5
+# The cookie of a browser in which the list of next steps is hidden.
+DISMISSED = "hitlchat_next_steps"
 
 
 @login_required
@@ -56,8 +63,19 @@ def chat(request: HttpRequest) -> HttpResponse:
     found = deleted.filter(pk=just_deleted).first() if just_deleted else None
     context: dict[str, Any] = {"section": "chat", "presets": beginnings, "deleted": found}
     context |= {"examples": _examples(tools_for(Caller("chat", user.pk, user.get_username())))}
-    context |= transcript_view.attach(None) | transcript_view.model(None) | {"next_steps": next_steps.left(request)}
+    context |= transcript_view.attach(None) | transcript_view.model(None) | {"next_steps": _steps_left(request)}
     return render(request, "chat/empty.html", context | _threads_beside(user, None, Wanted.of(request)))
+
+
+@login_required
+@require_POST
+def dismiss_next_steps(request: HttpRequest) -> HttpResponse:
+    """Hide the list in this browser."""
+    response = redirect("chat")
+    response.set_cookie(
+        DISMISSED, "dismissed", max_age=A_YEAR, secure=request.is_secure(), httponly=True, samesite="Lax"
+    )
+    return response
 
 
 @login_required
@@ -279,6 +297,20 @@ def shared_earlier(request: HttpRequest, link: UUID, before: int) -> HttpRespons
 def shared_attachment(_request: HttpRequest, link: UUID, attachment_id: UUID) -> HttpResponse:
     """Return a file of a message that is shown."""
     return keeping.fetched(get_object_or_404(keeping.shared(_behind(link)), pk=attachment_id))
+
+
+def _steps_left(request: HttpRequest) -> tuple[str, ...]:
+    """Return which of model, server and client are still to be connected; none where the list is not shown."""
+    if DISMISSED in request.COOKIES or not may_administer(person(request)):
+        return ()
+    if not Decision.objects.filter(verdict=Verdict.APPROVE).exists():
+        return ()
+    done = {
+        "model": not uses_demo() or ModelEndpoint.objects.filter(removed_at=None).exists(),
+        "server": UpstreamServer.objects.exists(),
+        "client": Token.objects.filter(kind=TokenKind.MCP).exists(),
+    }
+    return tuple(step for step, is_done in done.items() if not is_done)
 
 
 def _own(request: HttpRequest, conversation_id: UUID) -> Conversation:

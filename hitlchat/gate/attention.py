@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.db import DatabaseError, transaction
 from django.utils.translation import gettext as _
 
-from hitlchat.base.durations import about
+from hitlchat.base.moments import about
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import FOLD_AFTER, FOLD_AFTER_LINES, MOST_FACTS, MOST_ROWS, ROWS_SHOWN, SHOWN_OF_FOLDED
 from hitlchat.gate.contents import spelled

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.base.background import Waker, background
 from hitlchat.base.database import in_db
-from hitlchat.base.durations import span
+from hitlchat.base.moments import span
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import usage
-from hitlchat.base.durations import about
+from hitlchat.base.moments import about
 from hitlchat.gate import attention
 from hitlchat.gate.history.finding import UNASKED
 from hitlchat.gate.models import Decision

@@ -1,9 +1,11 @@
 """Pages about the built-in MCP server: a person's own tokens, and how to connect a client."""
 
+import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import forms
 from django.conf import settings
@@ -18,6 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 from django.views.decorators.http import require_http_methods
+from mcp_types.version import LATEST_MODERN_VERSION
 
 from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.models import Token, TokenKind
@@ -25,7 +28,7 @@ from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Tool
-from hitlchat.mcp_server import client_setup, tokens
+from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.inspector import views as inspector
 from hitlchat.mcp_server.listing import visible
 from hitlchat.mcp_server.models import WithoutElicitation
@@ -52,6 +55,27 @@ MOST_NAMED = 5
 NAME_ON_CONNECT = "Made on the Connect page"
 DAYS_ON_CONNECT = timedelta(days=90)
 UNKNOWN = "<token>"
+NAME_AT_CLIENT = "hitlchat"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A text to copy, and `where` it belongs."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Client:
+    """An MCP client. `asks`: whether it can ask its user about a call; `about`: what else to know."""
+
+    id: str
+    name: str
+    asks: str
+    about: str
+    snippets: tuple[Snippet, ...]
 
 
 class TokenForm(forms.Form):
@@ -193,7 +217,7 @@ def tokens_page(request: HttpRequest) -> HttpResponse:
     secret = tokens.make(user, kind, session, name, form.expires_at, trusted_by=by, **form.limits)
     url = address(request)
     made = {"secret": secret, "name": name, "is_for_mcp": form.is_for_mcp, "url": url}
-    return render(request, "mcp/made.html", made | {"clients": client_setup.clients(url, secret)})
+    return render(request, "mcp/made.html", made | {"clients": clients(url, secret)})
 
 
 @login_required
@@ -241,13 +265,20 @@ def connect(request: HttpRequest) -> HttpResponse:
         "secret": secret,
         "name": NAME_ON_CONNECT,
         "days": DAYS_ON_CONNECT.days,
-        "clients": client_setup.clients(url, secret or UNKNOWN),
+        "clients": clients(url, secret or UNKNOWN),
         "count": _offered(user).count(),
         "mode": Exposure.current().mode,
         "highest_said": settings.HITL_ELICITATION_MAX_RISK,
         "inbox_seconds": settings.MCP_INBOX_SECONDS,
     }
     return render(request, "mcp/connect.html", context)
+
+
+def clients(url: str, token: str) -> tuple[Client, ...]:
+    """Return the set-up of each client. `token`: its text, or a placeholder."""
+    bearer = f"Bearer {token}"
+    first = (_claude_code(url, bearer), _claude_desktop(url, bearer), _vs_code(url, token))
+    return (*first, _cursor(url, bearer), _inspector(url, bearer), _curl(url, bearer))
 
 
 def address(request: HttpRequest) -> str:
@@ -280,6 +311,82 @@ def _rows(user: User) -> Iterator[OwnToken]:
 
 
 app_name = "mcp"
+
+
+def _claude_code(url: str, bearer: str) -> Client:
+    command = f'claude mcp add --transport http {NAME_AT_CLIENT} {url} \\\n  --header "Authorization: {bearer}"'
+    about = gettext_noop(
+        "Add --scope user before the name for all projects. Approval questions appear in a dialog in the terminal."
+    )
+    snippet = Snippet(gettext_noop("In a terminal"), command)
+    return Client("claude-code", "Claude Code", gettext_noop("Can ask"), about, (snippet,))
+
+
+def _claude_desktop(url: str, bearer: str) -> Client:
+    # Spaces in arguments are mangled on Windows, so the one in the header stands in a variable.
+    arguments = ["-y", "mcp-remote", url, "--transport", "http-only", "--header", "Authorization:${AUTH_HEADER}"]
+    if urlsplit(url).scheme == "http" and urlsplit(url).hostname not in LOOPBACK:
+        arguments.append("--allow-http")
+    server = {"command": "npx", "args": arguments, "env": {"AUTH_HEADER": bearer}}
+    about = gettext_noop(
+        "Its file supports only programs, so mcp-remote (npm, needs Node.js) connects them. Open Settings, "
+        "Developer, Edit Config; then restart Claude Desktop. Its connectors sign in by OAuth, which this "
+        "server does not offer."
+    )
+    snippet = Snippet("claude_desktop_config.json", _json({"mcpServers": {NAME_AT_CLIENT: server}}))
+    return Client("claude-desktop", "Claude Desktop", gettext_noop("May not be able to ask"), about, (snippet,))
+
+
+def _vs_code(url: str, token: str) -> Client:
+    name, said = f"{NAME_AT_CLIENT}-token", f"Token for {NAME_AT_CLIENT}"
+    prompt = {"type": "promptString", "id": name, "description": said, "password": True}
+    server = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer ${{input:{name}}}"}}
+    about = gettext_noop(
+        "The file is often committed, so it does not contain the token: VS Code asks for it once and stores it."
+    )
+    file = _json({"servers": {NAME_AT_CLIENT: server}, "inputs": [prompt]})
+    snippet = Snippet(".vscode/mcp.json, or MCP: Open User Configuration", file)
+    secret = Snippet(gettext_noop("When it asks for the token"), token)
+    return Client("vs-code", "VS Code", gettext_noop("Can ask"), about, (snippet, secret))
+
+
+def _cursor(url: str, bearer: str) -> Client:
+    server = {"url": url, "headers": {"Authorization": bearer}}
+    snippet = Snippet("~/.cursor/mcp.json", _json({"mcpServers": {NAME_AT_CLIENT: server}}))
+    about = gettext_noop("In a project, .cursor/mcp.json. Do not commit the token; use ${env:NAME} instead.")
+    return Client("cursor", "Cursor", gettext_noop("Can ask"), about, (snippet,))
+
+
+def _inspector(url: str, bearer: str) -> Client:
+    program = "npx @modelcontextprotocol/inspector"
+    server = f'--transport http \\\n  --header "Authorization: {bearer}"'
+    where = gettext_noop("In a terminal; it prints the address of its page")
+    page = Snippet(where, f"{program} --server-url {url} {server}")
+    cli = Snippet(gettext_noop("Without a page"), f"{program} --cli {url} {server} \\\n  --method tools/list")
+    about = gettext_noop("The MCP project's tool to inspect servers; needs Node.js 22. With --cli it cannot ask.")
+    return Client("inspector", "MCP Inspector", gettext_noop("Can ask on its page"), about, (page, cli))
+
+
+def _curl(url: str, bearer: str) -> Client:
+    prefix = "io.modelcontextprotocol"
+    meta = {f"{prefix}/protocolVersion": LATEST_MODERN_VERSION, f"{prefix}/clientCapabilities": {}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    headers = {
+        "Authorization": bearer,
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": LATEST_MODERN_VERSION,
+        "Mcp-Method": "tools/list",
+    }
+    lines = [f"curl {url}", *(f"-H '{name}: {value}'" for name, value in headers.items()), f"-d '{json.dumps(body)}'"]
+    about = gettext_noop("Lists the tools, with the MCP version that needs no session.")
+    snippet = Snippet(gettext_noop("In a terminal"), " \\\n  ".join(lines))
+    return Client("curl", "curl", gettext_noop("Cannot ask"), about, (snippet,))
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
 
 _SESSION = "inspector/<uuid:session_id>"
 

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
-from hitlchat.base.durations import about
+from hitlchat.base.moments import about
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import stated
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall

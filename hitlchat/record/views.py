@@ -18,8 +18,8 @@ from django.views.decorators.http import require_POST, require_safe
 from hitlchat.accounts.access import administrators_only
 from hitlchat.base import moments
 from hitlchat.base.download import download
-from hitlchat.base.durations import about
 from hitlchat.base.ids import uuid_of
+from hitlchat.base.moments import about
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note

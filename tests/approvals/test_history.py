@@ -14,7 +14,7 @@ from django.utils import timezone
 from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.approvals.history import listing
 from hitlchat.approvals.history.views import WORDS
-from hitlchat.base.durations import span
+from hitlchat.base.moments import span
 from hitlchat.gate import decide, disclosure, staleness
 from hitlchat.gate.attention import SHOWN
 from hitlchat.gate.deciders import COUNTED, TAKEN_BACK

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from hitlchat.accounts.models import Token
 from hitlchat.gate.models import Tool
-from hitlchat.mcp_server import client_setup, tokens
+from hitlchat.mcp_server import tokens, views
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ def page(client: Client, bob: User) -> Client:
 
 
 def texts(url: str = HERE) -> dict[str, list[str]]:
-    return {each.id: [part.text for part in each.snippets] for each in client_setup.clients(url, SECRET)}
+    return {each.id: [part.text for part in each.snippets] for each in views.clients(url, SECRET)}
 
 
 def test_looking_makes_no_token_and_shows_what_stands_for_one(page: Client) -> None:
@@ -109,7 +109,7 @@ def words(command: str) -> list[str]:
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 @pytest.mark.django_db(transaction=True)
 def test_the_command_for_curl_lists_the_tools(url: str, token: str, tool: Tool) -> None:
-    command = {each.id: each for each in client_setup.clients(f"{url}/mcp", token)}["curl"].snippets[0].text
+    command = {each.id: each for each in views.clients(f"{url}/mcp", token)}["curl"].snippets[0].text
     answer = subprocess.run(
         ["sh", "-c", command + " --silent --max-time 20 --noproxy '*'"], capture_output=True, check=True, text=True
     )

@@ -16,7 +16,7 @@ from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.base import moments
 from hitlchat.base.canonical import storable
-from hitlchat.base.durations import span
+from hitlchat.base.moments import span
 from hitlchat.gate import disclosure, question
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.history import finding

@@ -23,8 +23,8 @@ from hitlchat.agent import conversations, unknown
 from hitlchat.approvals.history import listing
 from hitlchat.approvals.history.listing import Filters
 from hitlchat.base.download import download, stored
-from hitlchat.base.durations import between
 from hitlchat.base.ids import uuid_of
+from hitlchat.base.moments import between
 from hitlchat.base.sentences import translated
 from hitlchat.gate import attention, contents, decide, deciders, disclosure, editing, question
 from hitlchat.gate.actor import actor_of

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from hitlchat.accounts.access import person
 from hitlchat.approvals import answering
 from hitlchat.approvals.inbox import lines
-from hitlchat.base.durations import span
 from hitlchat.base.ids import uuid_of
+from hitlchat.base.moments import span
 from hitlchat.gate import batch, decide, deciders
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import claimed

@@ -1,4 +1,4 @@
-"""The pages on which administrators set up model endpoints, list their models, and test them."""
+"""The pages on which administrators set up what conversations run on: model endpoints, tool sets and presets."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,12 +12,15 @@ from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import endpoints, model_client, routes
-from hitlchat.agent.administering import InUse
-from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint, Draft
-from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint
+from hitlchat.agent import endpoints, model_client, presets, routes, tool_sets
+from hitlchat.agent.administering import LONGEST_DESCRIPTION, InUse
+from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint
+from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint, Preset, ToolSet
+from hitlchat.agent.presets import LONGEST_INSTRUCTIONS
 from hitlchat.chat.drafts import DraftForm, DraftPages
+from hitlchat.chat.uses import LimitsForm, Pick, asks_labels, picks
 from hitlchat.gate.actor import Actor, actor_of
+from hitlchat.gate.models import Asks
 
 
 class EndpointForm(DraftForm):
@@ -77,7 +80,7 @@ class EndpointForm(DraftForm):
     enabled = forms.BooleanField(required=False, label="Enabled: conversations can choose it")
 
     def __init__(self, row: ModelEndpoint | None, data: Any = None) -> None:
-        draft = Draft("") if row is None else endpoints.draft_of(row)
+        draft = endpoints.Draft("") if row is None else endpoints.draft_of(row)
         super().__init__(row, data, draft, key=None, other_models="\n".join(draft.other_models))
         for field in self.fields.values():
             field.widget.attrs.setdefault("autocomplete", "off")
@@ -91,10 +94,10 @@ class EndpointForm(DraftForm):
             found.setdefault("key", gettext_noop("Enter the key again: pages never show it."))
         return found
 
-    def draft(self) -> Draft:
+    def draft(self) -> endpoints.Draft:
         key = self.cleaned_data.get("key") or (None if self.row and not self.cleaned_data.get("no_key") else "")
         more = {"other_models": self.lines("other_models"), "key": key}
-        return replace(Draft(""), **self.given(endpoints.FIELDS) | more)
+        return replace(endpoints.Draft(""), **self.given(endpoints.FIELDS) | more)
 
 
 class EndpointPages(DraftPages[ModelEndpoint]):
@@ -160,5 +163,116 @@ class EndpointPages(DraftPages[ModelEndpoint]):
         return redirect("models:list")
 
 
-app_name = EndpointPages.namespace
-urlpatterns = EndpointPages().urls
+class ToolSetForm(DraftForm):
+    """A tool set as it is typed, with its tools as they are ticked."""
+
+    flows = tool_sets
+    name = forms.CharField(max_length=64, help_text="For example “Order desk”.")
+    description = forms.CharField(required=False, max_length=300, help_text="One line, for the list of sets.")
+
+    def __init__(self, row: ToolSet | None, data: Any = None) -> None:
+        draft = tool_sets.blank() if row is None else tool_sets.draft_of(row)
+        super().__init__(row, data, draft)
+        self.tools = draft.tools if data is None else tuple(data.getlist("tools"))
+
+    def problems(self) -> dict[str, str]:
+        return tool_sets.problems(self.draft(), self.row)
+
+    def draft(self) -> tool_sets.Draft:
+        return tool_sets.Draft(**{name: self.cleaned_data.get(name, "") for name in self.fields}, tools=self.tools)
+
+    @property
+    def offered(self) -> list[Pick]:
+        return picks(tool_sets.choosable(), self.tools)
+
+
+class ToolSetPages(DraftPages[ToolSet]):
+    namespace = "tool-sets"
+    templates = "tool_sets"
+    form = ToolSetForm
+    words = "Only administrators may see and change tool sets."
+    rows = staticmethod(tool_sets.standing)
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        return [*super().urls, self.posted("begin", self.begin, "begin")]
+
+    def about_all(self) -> dict[str, Any]:
+        rows = [(row, len(tool_sets.draft_of(row).tools)) for row in self.rows()]
+        return {"rows": rows, "default": tool_sets.default()}
+
+    def begin(self, request: HttpRequest) -> HttpResponse:
+        """Have new conversations begin with the set that is sent; without one, with all tools."""
+        name = request.POST.get("name", "")
+        tool_sets.begin_with(self.named(name).pk if name else None, actor_of(request))
+        messages.success(request, gettext_noop("New conversations use it from now on."))
+        return redirect("tool-sets:list")
+
+
+class PresetForm(LimitsForm, DraftForm):
+    """A preset as it is typed; empty fields leave it to who begins a conversation."""
+
+    flows = presets
+    name = forms.CharField(max_length=64, help_text="Shown on the card, for example “Order desk”.")
+    description = forms.CharField(
+        required=False, max_length=LONGEST_DESCRIPTION, help_text="One line on the card: its purpose."
+    )
+    instructions = forms.CharField(
+        required=False,
+        label="Instructions",
+        max_length=LONGEST_INSTRUCTIONS,
+        widget=forms.Textarea({"rows": 5, "class": "grows"}),
+        help_text="The model reads these first.",
+    )
+    starters = forms.CharField(
+        required=False,
+        label="Starter prompts",
+        widget=forms.Textarea({"rows": 3, "class": "grows"}),
+        help_text="One per line, up to six. Each is a button on the card.",
+    )
+    route = forms.ChoiceField(required=False, label="Model")
+    tool_set = forms.ChoiceField(required=False, label="Tools")
+    asks = forms.ChoiceField(
+        label="Asks",
+        help_text="The least its conversations ask. People can make them ask more, never less.",
+    )
+    published = forms.BooleanField(required=False, label="Published: conversations can start with it")
+
+    field_order = ("name", "description", "instructions", "starters", "route", "tool_set", "asks")
+
+    def __init__(self, row: Preset | None, data: Any = None) -> None:
+        draft, route = presets.Draft("") if row is None else presets.draft_of(row), _route_of(row)
+        super().__init__(row, data, draft, starters="\n".join(draft.starters), route=route)
+        left_open = ("", _("Default for new conversations"))
+        self.choose_from("asks", asks_labels(Asks.values))
+        self.choose_from("route", [left_open, *_models_with(route)])
+        self.choose_from("tool_set", [left_open, *((each.name, each.name) for each in tool_sets.standing())])
+
+    def draft(self) -> presets.Draft:
+        given = {"name": ""} | self.given(presets.FIELDS) | self.chosen_route()
+        instructions = given.get("instructions", "").replace("\r\n", "\n").strip()
+        more = {"tool_set": given.get("tool_set") or None, "instructions": instructions}
+        return presets.Draft(**given | more | {"starters": self.lines("starters")})
+
+
+class PresetPages(DraftPages[Preset]):
+    namespace = "presets"
+    templates = "presets"
+    form = PresetForm
+    words = "Only administrators may see and change presets."
+    rows = staticmethod(presets.rows)
+
+
+def _route_of(row: Preset | None) -> str:
+    """Return its endpoint and model, as choices name them."""
+    if row is None or not row.chooses_model:
+        return ""
+    endpoint = row.endpoint.name if row.endpoint else ENVIRONMENT
+    usual = row.endpoint.model if row.endpoint else next(iter(routes.choices(None).groups))[1][0].model
+    return f"{endpoint}/{row.model or usual}"
+
+
+def _models_with(now: str) -> list[tuple[str, Any]]:
+    found = [(name, [(each.value, each.model) for each in choices]) for name, choices in routes.choices(None).groups]
+    known = {value for _name, group in found for value, _model in group}
+    return [*found, *([(now, now)] if now and now not in known else [])]
