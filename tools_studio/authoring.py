@@ -17,7 +17,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.secrets.values import Stored
-from tools_studio import capabilities, cases, inspection, risk, spec, variables, versions
+from tools_studio import capabilities, cases, inspection, spec, variables, versions
 from tools_studio.language import signature
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.spec import SOURCE, AuthoringError, Checked, Draft, check, draft_of
@@ -242,7 +242,7 @@ def _weaker(tool: Tool, sound: Checked) -> tuple[str, ...]:
 
 def _check_critical(sound: Checked, actor: Actor) -> None:
     """AuthoringError: a critical tool that may run unasked is for an administrator to set up, or the system itself."""
-    if sound.risk_level < risk.CRITICAL or sound.hitl_mode == HitlMode.REQUIRED or actor.user_id is None:
+    if sound.risk_level < oversight.HIGHEST_RISK or sound.hitl_mode == HitlMode.REQUIRED or actor.user_id is None:
         return
     if not may_administer(User.objects.get(pk=actor.user_id)):
         raise AuthoringError({"hitl_mode": "Only an administrator may let a tool of level L5 run without asking."})

@@ -13,12 +13,11 @@ from hitlchat import sandbox
 from hitlchat.base import canonical
 from hitlchat.base.schemas import type_word
 from hitlchat.sandbox import Problem
-from tools_studio import capabilities, risk
+from tools_studio import capabilities
 from tools_studio.capabilities import Capabilities, CapabilityError
 from tools_studio.language import signature
 from tools_studio.language.signature import Signature
 from tools_studio.language.snippet import SignatureError
-from tools_studio.risk import Risk
 
 _NOT_GRANTED = re.compile(r"switch on the capability '(\w+)'")
 _NOT_WRITING = re.compile(r"Class `files` has no attribute `(?:write|append|delete)`")
@@ -60,7 +59,6 @@ class Inspection:
     findings: list[Finding] = field(default_factory=list)
     signature: Signature | None = None
     capabilities: Capabilities | None = None
-    risk: Risk | None = None
 
     @property
     def model_view(self) -> str:
@@ -109,8 +107,7 @@ def inspect(name: str, code: str, declared: dict[str, Any], description: str = "
     shown = granted or Capabilities()
     checked = async_to_sync(problems)(code, shown, advise=True)
     findings += [Finding(each.line, each.message, each.severity == "warning") for each in checked]
-    level = risk.assess(granted.as_json()) if granted else None
-    return Inspection(name, description, findings, found, granted, level)
+    return Inspection(name, description, findings, found, granted)
 
 
 async def problems(code: str, granted: Capabilities, *, advise: bool = False) -> list[Problem]:

@@ -63,7 +63,7 @@ def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, Ho
         **store.store_grants(group),
         **grants(granted.files),
         **store.email_grants(granted.email),
-        **network.grants(granted.fetch, granted.webhook, value, read_only=granted.reads_only),
+        **network.grants(granted.fetch, granted.webhook, value),
     }
     return {name: every[name] for name in granted.names()}
 

@@ -15,7 +15,7 @@ from hitlchat.gate import prompt, schema
 from hitlchat.gate import spec as gate
 from hitlchat.gate.models import TOOL_NAME, HitlMode, Tool
 from hitlchat.secrets.values import Stored, Value
-from tools_studio import capabilities, risk, variables
+from tools_studio import capabilities, variables
 from tools_studio.capabilities import Capabilities, CapabilityError, listed
 from tools_studio.language import signature
 from tools_studio.language.signature import Signature
@@ -178,7 +178,7 @@ def check(draft: Draft, stored: Mapping[str, Stored] | None = None, *, sections:
         _check_against(found, draft, problems)
     if problems or found is None or granted is None:
         raise AuthoringError(problems, unsound)
-    level = risk.assess(granted.as_json()).level
+    level = granted.risk_level
     default = HitlMode.DISABLED if level == 0 else HitlMode.REQUIRED
     declared = variables.to_store(draft.variables, stored or {})
     return Checked(draft, found, granted, declared, level, HitlMode(draft.hitl_mode) if draft.hitl_mode else default)

@@ -1,4 +1,6 @@
-"""Capabilities, as values: understood strictly, and told to people, to the type checker and to the sandbox."""
+"""Capabilities, as values: understood strictly, with the risk that follows from them, and told to people, to the type
+checker and to the sandbox.
+"""
 
 import ast
 import re
@@ -7,9 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.sentences import translatable
+from hitlchat.gate.oversight import HIGHEST_RISK
 
 FetchMode = Literal["public", "allowlist", "open"]
 FilesMode = Literal["read", "write"]
@@ -54,6 +58,14 @@ class CapabilityError(ValueError):
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(f"{field}: {sentence}" if field else sentence)
         self.field, self.sentence = field, sentence
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One declared power with the risk level that it asks for."""
+
+    level: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -139,6 +151,27 @@ class Capabilities:
             gettext_noop("Can wait for some seconds.") if self.sleep else "",
         ]
         return [each for each in sentences if each]
+
+    def signals(self) -> list[Signal]:
+        """Return what raises the risk, the worst first."""
+        powers = [
+            _fetch_signal(self.fetch) if self.fetch else None,
+            Signal(2, "keeps data between calls") if self.store else None,
+            _files_signal(self.files) if self.files else None,
+            Signal(3, "reads secrets") if self.secrets else None,
+            Signal(0, "reads the clock") if self.now else None,
+            Signal(0, "uses chance") if self.random else None,
+            Signal(0, "may wait") if self.sleep else None,
+            _email_signal(self.email) if self.email else None,
+            Signal(3, "sends data to addresses kept in its variables") if self.webhook else None,
+            Signal(HIGHEST_RISK, "can destroy what cannot be brought back") if self.destructive else None,
+        ]
+        return sorted(filter(None, powers), key=lambda signal: -signal.level)
+
+    @property
+    def risk_level(self) -> int:
+        """Return the level from 0 to 5 that the worst of its powers asks for."""
+        return max((signal.level for signal in self.signals()), default=0)
 
     def names(self) -> frozenset[str]:
         """The dotted names that the tool may import from `hitl` and use."""
@@ -356,6 +389,37 @@ def _email_words(recipients: tuple[str, ...]) -> str:
         return gettext_noop("Can send e-mail to anyone.")
     named = tuple(f"anyone at {each[1:]}" if each[0] == "@" else each for each in recipients)
     return translatable(f"Can send e-mail to {listed(named)}.")
+
+
+def _fetch_signal(fetch: Fetch) -> Signal:
+    reads, hosts = fetch.only_reads, ", ".join(fetch.hosts)
+    match fetch.mode:
+        case "allowlist" if "*" in hosts:
+            if reads:
+                words = _("may read from hosts that are not all named: {hosts}")
+            else:
+                words = _("may fetch from hosts that are not all named: {hosts}")
+            return Signal(4, words.format(hosts=hosts))
+        case "allowlist":
+            words = _("may read from named hosts: {hosts}") if reads else _("may fetch from named hosts: {hosts}")
+            return Signal(3, words.format(hosts=hosts))
+        case "public":
+            words = _("may read from any public host") if reads else _("may fetch from any public host")
+            return Signal(3, words + (_(", and {hosts}").format(hosts=hosts) if hosts else ""))
+        case "open":
+            return Signal(4, _("may read from any host") if reads else _("may fetch from any host"))
+
+
+def _files_signal(files: Files) -> Signal:
+    if files.mode == "read":
+        return Signal(3, _("reads files in the folder {folder}").format(folder=files.folder))
+    return Signal(4, _("writes and deletes files in the folder {folder}").format(folder=files.folder))
+
+
+def _email_signal(recipients: tuple[str, ...]) -> Signal:
+    if "*" in recipients:
+        return Signal(4, "sends e-mail to anyone")
+    return Signal(3, _("sends e-mail to {recipients}").format(recipients=", ".join(recipients)))
 
 
 def _declared(node: ast.stmt, names: Collection[str], closed: Collection[str], prefix: str = "") -> Iterator[ast.stmt]:

@@ -83,18 +83,12 @@ def grants(
     granted: Fetch | None,
     webhook_targets: Collection[str] = (),
     value: Resolver = no_values,
-    *,
-    read_only: bool = False,
 ) -> dict[str, HostFunction]:
-    """Return what of the two is granted, by name. `value` finds the variables that `auth=` and `webhook` name.
-
-    With `read_only` requests are those that read, and nothing is sent to webhooks: what an effect preview gets.
-    """
+    """Return what of the two is granted, by name. `value` finds the variables that `auth=` and `webhook` name."""
     functions: dict[str, HostFunction] = {}
     if granted is not None:
-        policy = FetchPolicy.of(granted, value)
-        functions["fetch"] = partial(fetch, policy.read_only() if read_only else policy)
-    if webhook_targets and not read_only:
+        functions["fetch"] = partial(fetch, FetchPolicy.of(granted, value))
+    if webhook_targets:
         functions["webhook"] = Webhooks(frozenset(webhook_targets), value).send
     return functions
 

@@ -21,61 +21,27 @@ from hitlchat.outbound.addresses import (
     literal,
 )
 from hitlchat.secrets.masking import Mask
-from tools_studio.capabilities import (
-    FETCH_METHODS,
-    MOST_BYTES,
-    MOST_REDIRECTS,
-    MOST_SECONDS,
-    READING_METHODS,
-    Fetch,
-    FetchMode,
-)
+from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, Fetch, FetchMode
 
 AGENT = "hitlchat-tool"
-
-
 DEFAULT_SECONDS = 10.0
-
-
 NAME_CHARS = 100
-
-
 EXPECTED = (
     'auth must be the name of a secret, {"basic": name}, {"header": header, "secret": name}'
     ' or {"query": parameter, "secret": name}'
 )
-
-
 TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
 VALUE = re.compile(r"|[\x21-\x7e\x80-\xff]([\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?")
-
-
 # Those that belong to the connection, or say where a request goes and how long it is.
 OURS = re.compile(r"host|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|expect|content-length|proxy-.*")
-
-
 # Cookies too: whoever holds one is whom it was given to, and the tool has its own keys.
 _KEPT_BACK = re.compile(r"connection|keep-alive|te|trailers?|transfer-encoding|upgrade|proxy-.*|set-cookie2?")
-
-
 # The only ones that go along to another origin: any other may be a key.
 HARMLESS = frozenset({"accept", "accept-language", "user-agent"})
-
-
 URL_CHARS = 8192
-
-
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-
-
 _NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*")
-
-
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-
-
 # The value of a variable by its name. LookupError or ValueError: there is none, in words for the tool.
 Resolver = Callable[[str], str]
 
@@ -205,10 +171,6 @@ class FetchPolicy:
     def of(cls, granted: Fetch, secret: Resolver = no_values) -> "FetchPolicy":
         bounds = (granted.methods, granted.max_bytes, granted.timeout_seconds, granted.redirects)
         return cls(granted.hosts, granted.mode, *bounds, secret)
-
-    def read_only(self) -> "FetchPolicy":
-        """The same, for requests that only read."""
-        return replace(self, methods=tuple(method for method in self.methods if method in READING_METHODS))
 
     def require_method(self, method: str) -> None:
         """Raises: PermissionError, the tool may not use it."""

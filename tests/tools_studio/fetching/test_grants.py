@@ -5,7 +5,7 @@ from typing import Any
 from hitlchat import sandbox
 from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, policy, url
-from tools_studio.capabilities import ALL_NAMES, Fetch
+from tools_studio.capabilities import ALL_NAMES, Capabilities, Fetch
 from tools_studio.network import grants
 
 ASKS = """from hitl import fetch
@@ -25,19 +25,16 @@ async def run(server: Server, granted: dict[str, sandbox.HostFunction], **more: 
 
 
 @each_row(
-    "fetch, targets, read_only, names",
+    "fetch, targets, names",
     [
-        (None, (), False, set()),
-        (Fetch("open"), (), False, {"fetch"}),
-        (None, ("A_URL",), False, {"webhook"}),
-        (Fetch("open"), ("A_URL",), False, {"fetch", "webhook"}),
-        (Fetch("open"), ("A_URL",), True, {"fetch"}),
+        (None, (), set()),
+        (Fetch("open"), (), {"fetch"}),
+        (None, ("A_URL",), {"webhook"}),
+        (Fetch("open"), ("A_URL",), {"fetch", "webhook"}),
     ],
 )
-def test_only_what_is_declared_is_granted(
-    fetch: Fetch | None, targets: tuple[str, ...], read_only: bool, names: set[str]
-) -> None:
-    assert grants(fetch, targets, read_only=read_only).keys() == names
+def test_only_what_is_declared_is_granted(fetch: Fetch | None, targets: tuple[str, ...], names: set[str]) -> None:
+    assert grants(fetch, targets).keys() == names
 
 
 async def test_a_tool_asks_with_a_secret_that_it_does_not_hold(shop: Server) -> None:
@@ -48,10 +45,13 @@ async def test_a_tool_asks_with_a_secret_that_it_does_not_hold(shop: Server) -> 
 
 
 async def test_a_preview_only_reads(shop: Server) -> None:
-    report = await run(shop, grants(declared(shop), read_only=True), method="POST")
+    reads = Capabilities(declared(shop), webhook=("A_URL",)).read_only()
+    granted = grants(reads.fetch, reads.webhook)
+    assert granted.keys() == {"fetch"}
+    report = await run(shop, granted, method="POST")
     assert report.fault is not None
     assert "may use GET, HEAD: POST is not granted" in report.fault.message
-    assert (await run(shop, grants(declared(shop), read_only=True))).fault is None
+    assert (await run(shop, granted)).fault is None
 
 
 @each_row("name", ["policy", "secret", "value", "targets"])

@@ -106,11 +106,6 @@ async def test_a_method_that_is_not_granted_is_refused_and_the_granted_ones_name
     assert shop.asked == []
 
 
-def test_read_only_leaves_the_methods_that_read() -> None:
-    assert FetchPolicy(methods=("POST", "GET")).read_only().methods == ("GET",)
-    assert FetchPolicy(methods=("POST",)).read_only().methods == ()
-
-
 def test_a_policy_is_what_was_declared() -> None:
     declared = Fetch("public", ("http://intranet",), ("GET",), 5, 2.0, 3)
     assert FetchPolicy.of(declared) == FetchPolicy(("http://intranet",), "public", ("GET",), 5, 2.0, 3)

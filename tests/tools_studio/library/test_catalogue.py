@@ -11,7 +11,7 @@ from hitlchat.gate import prompt
 from tests.tables import each_row
 from tests.tools_studio.library.answers import ANSWERS
 from tests.tools_studio.library.world import World, result
-from tools_studio import inspection, risk
+from tools_studio import capabilities, inspection
 from tools_studio.capabilities import parse
 from tools_studio.language import signature
 from tools_studio.language.signature import read
@@ -72,7 +72,7 @@ def test_it_uses_every_power_that_it_declares(tool: ShippedTool) -> None:
 
 @every_tool
 def test_it_never_asks_only_where_it_can_do_no_harm(tool: ShippedTool) -> None:
-    is_pure = risk.assess(tool.capabilities).level == 0
+    is_pure = capabilities.parse(tool.capabilities).risk_level == 0
     never_asks = is_pure or tool.name in ONLY_READ_THEIR_STORE
     assert tool.hitl_mode == ("DISABLED" if never_asks else "REQUIRED")
 
