@@ -97,7 +97,7 @@ def _offer(found: Approval, actor: Actor, scope: Scope) -> dict[str, Any]:
         exactly = giving.meant(found, scope, actor, found.call.arguments)
     except BadGrant as error:
         return {"problems": [*error.errors.values()]}
-    return {"offer": offer(found.call.tool_name, exactly, translated), "scope": exactly.as_json}
+    return {"offer": offer(found.call.tool_name, exactly, translated), "until": exactly.until, "scope": exactly.as_json}
 
 
 def _rows(grants: QuerySet[Grant], *, is_active: bool) -> list[dict[str, Any]]:

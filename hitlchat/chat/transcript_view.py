@@ -90,6 +90,11 @@ class CallView:
     def is_long(self) -> bool:
         return self.size > LONG_RESULT
 
+    @property
+    def granted_until(self) -> datetime | None:
+        grants = self.approval.grants.all() if self.approval else ()
+        return next((each.until for each in grants), None)
+
 
 @dataclass(frozen=True)
 class StepView:

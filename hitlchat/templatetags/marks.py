@@ -16,6 +16,7 @@ from hitlchat.base import canonical, schemas, sentences
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate import contents, decide, placing, question
 from hitlchat.gate.card import RISK_LABELS
+from hitlchat.gate.grants.scope import clock
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
@@ -109,6 +110,13 @@ def when(moment: datetime, precision: Literal["minutes", "seconds"] = "minutes")
         words["seconds"],
         words[precision],
     )
+
+
+@register.filter
+def told_at(sentence: str, moment: datetime | None) -> SafeString:
+    """A sentence of ours about a grant, with the moment that `scope.clock` wrote into it as `when` shows it."""
+    html = seen(sentence)
+    return html if moment is None else SafeString(html.replace(escape(clock(moment)), when(moment), 1))
 
 
 @register.simple_tag
