@@ -68,8 +68,8 @@ LOOKS = {
     ToolState.HIDDEN: ("", "ban"),
     ToolState.EXPOSED: ("succeeded", "check"),
     ToolState.WITHHELD: ("unknown", "alert"),
-    ToolState.GONE: ("failed", "x"),
-    ToolState.UNFIT: ("refused", "alert"),
+    ToolState.GONE: ("", "ban"),
+    ToolState.UNFIT: ("failed", "failed"),
 }
 
 

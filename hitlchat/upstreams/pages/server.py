@@ -24,6 +24,7 @@ from hitlchat.upstreams import connections, endpoint, exposure, gallery, server_
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Transport, UpstreamServer
 from hitlchat.upstreams.pages import sign_in, summary
 from hitlchat.upstreams.pages.form import ServerForm, confirmed_in
+from hitlchat.upstreams.pages.ledger import LOOKS
 from hitlchat.upstreams.pages.summary import administrator_only, server_named
 from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.servers import NotConfirmed
@@ -34,14 +35,14 @@ HAS_WITHHELD = "has-withheld"
 MOST_NAMED = 12
 TOOLS_ON_A_PAGE = 100
 # In the order of the page: what needs a person comes first.
-_LOOKS = {
-    ToolState.WITHHELD: ("unknown", "alert"),
-    ToolState.EXPOSED: ("succeeded", "check"),
-    ToolState.NEW: ("", "ban"),
-    ToolState.HIDDEN: ("", "ban"),
-    ToolState.UNFIT: ("failed", "x"),
-    ToolState.GONE: ("", "ban"),
-}
+_ORDER = (
+    ToolState.WITHHELD,
+    ToolState.EXPOSED,
+    ToolState.NEW,
+    ToolState.HIDDEN,
+    ToolState.UNFIT,
+    ToolState.GONE,
+)
 
 
 @dataclass(frozen=True)
@@ -149,13 +150,13 @@ def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
 
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
     found = summary.summary_of(server)
-    order = Case(*(When(state=state, then=Value(at)) for at, state in enumerate(_LOOKS)), output_field=IntegerField())
+    order = Case(*(When(state=state, then=Value(at)) for at, state in enumerate(_ORDER)), output_field=IntegerField())
     rows = server.tools.select_related("tool", "server").order_by(order, "name")
     page = Paginator(rows, TOOLS_ON_A_PAGE).get_page(request.GET.get("page"))
     names = exposure.proposals(page)
     lines = []
     for row in page:
-        look, icon = _LOOKS[ToolState(row.state)]
+        look, icon = LOOKS[ToolState(row.state)]
         lines.append({"row": row, "alias": names[row.pk], "look": look, "icon": icon})
     return {
         "server": found.server,

@@ -35,7 +35,7 @@ _LOOKS = {
     ServerState.NEW: ("executing", "clock"),
     ServerState.CONNECTING: ("executing", "clock"),
     ServerState.UP: ("succeeded", "check"),
-    ServerState.DOWN: ("failed", "x"),
+    ServerState.DOWN: ("failed", "failed"),
     ServerState.SIGN_IN: ("waiting", "ask"),
     ServerState.UNUSABLE: ("unknown", "alert"),
     ServerState.DISABLED: ("", "ban"),
