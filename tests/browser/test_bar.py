@@ -95,7 +95,7 @@ def test_who_has_few_pages_has_them_all_on_a_telephone_too(page: Page, house: Ho
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_theme_is_switched_in_the_bar_without_a_new_page_and_stays(visit: Visit, house: House, width: int) -> None:
     page = visit(house.server, house.bob, viewport={"width": width, "height": 844}, color_scheme="dark")
-    page.goto(f"{house.server.url}/history/")
+    page.goto(f"{house.server.url}/account")
     switch, scheme = page.get_by_role("button", name="Dark theme"), "getComputedStyle(document.body).colorScheme"
     expect(switch).to_have_attribute("aria-pressed", "true")
     for pressed, theme in (("false", "light"), ("true", "dark"), ("false", "light")):
@@ -104,6 +104,7 @@ def test_the_theme_is_switched_in_the_bar_without_a_new_page_and_stays(visit: Vi
         expect(switch).to_have_attribute("aria-pressed", pressed)
         expect(switch).to_be_focused()
         assert page.evaluate(scheme) == theme
+        expect(page.get_by_label(theme.capitalize(), exact=True)).to_be_checked()
     assert not outside(page) + looking.overflow(page)
     page.goto(f"{house.server.url}/approvals/")
     expect(switch).to_have_attribute("aria-pressed", "false")

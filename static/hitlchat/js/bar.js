@@ -47,6 +47,8 @@ theme.addEventListener("submit", (event) => {
   event.preventDefault();
   const chosen = new FormData(theme, themeButton);
   root.dataset.theme = themeButton.value;
+  const radio = document.querySelector(`input[name="theme"][value="${themeButton.value}"]`);
+  if (radio instanceof HTMLInputElement) radio.checked = true;
   const surface = getComputedStyle(document.querySelector(".bar") ?? root).backgroundColor;
   for (const meta of document.querySelectorAll('meta[name="theme-color"]')) meta.setAttribute("content", surface);
   showTheme();
