@@ -136,14 +136,14 @@ def example(tool: Tool) -> dict[str, Any]:
 
 def _of_tools(tools: list[Tool]) -> list[Line]:
     by_mode = {mode: [tool for tool in tools if tool.hitl_mode == mode] for mode in HitlMode}
-    conditional, at_each = by_mode[HitlMode.CONDITIONAL], "Set at each tool"
+    conditional, at_each = by_mode[HitlMode.CONDITIONAL], gettext_noop("Set at each tool")
     found: list[tuple[Outcome, str, str, list[Tool]]] = [
         ("ask", gettext_noop("Ask every time about these tools."), at_each, by_mode[HitlMode.REQUIRED])
     ]
     for tool in conditional:
         if condition := tool.condition.strip():
             words = translatable(f"Ask about {tool.name} if this is true: {condition}")
-            found.append(("ask", words, "The condition of the tool", [tool]))
+            found.append(("ask", words, gettext_noop("The condition of the tool"), [tool]))
     others = [tool for tool in conditional if not tool.condition.strip()]
     unless = gettext_noop("Ask about these tools, unless a policy lets the call run.")
     never = gettext_noop("Never ask about these tools; a policy may still refuse.")
@@ -182,9 +182,9 @@ def _state(possible: frozenset[Outcome]) -> State:
 def _why(tool: Tool, kinds: list[str], rules: tuple[Rule, ...]) -> list[str]:
     """Return what lets calls from these kinds of callers run unasked."""
     if not settings.HITL_ENABLED:
-        return ["Approvals are switched off for this whole installation (HITL_ENABLED=0)."]
+        return [gettext_noop("Approvals are switched off for this whole installation (HITL_ENABLED=0).")]
     if tool.hitl_mode == HitlMode.DISABLED:
-        return ["It is set to never ask."]
+        return [gettext_noop("It is set to never ask.")]
     condition = tool.condition.strip()
     view = policy.view_of(tool)
     allowing = [rule.sentence for rule in rules if any("allow" in rule.outcomes(view, kind) for kind in kinds)]
