@@ -59,7 +59,7 @@ def german(alice: User) -> Client:
         ("/servers/gallery", "Bekannte Server als Ausgangspunkt."),
         ("/servers/history", "Noch keine Ereignisse"),
         ("/servers/questions", "Nichts wartet auf"),
-        ("/servers/tools", "Was angeboten wird und bis zu welchem Risiko"),
+        ("/servers/tools", "Angebotene Werkzeuge und höchstes Risiko"),
         ("/tool-sets/", "Jedes veröffentlichte Werkzeug, und künftige."),
         ("/tool-sets/new", "Wie man ihn findet"),
         ("/presets/", "Noch gibt es keine Vorlagen."),
@@ -323,7 +323,7 @@ def test_the_gallery_is_searched_in_the_language_of_its_page(german: Client) -> 
 def test_rules_that_spoke_are_told_in_german(alice: User, german: Client) -> None:
     call = ask(alice, recording())
     found = german.get(f"/history/{call.pk}").content.decode()
-    assert "Was die Regeln sagten" in found
+    assert "Urteile der Regeln" in found
     assert "<b>ask</b>" not in found
 
 

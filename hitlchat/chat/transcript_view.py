@@ -434,7 +434,7 @@ def _ending(row: ToolCall) -> str:
         case Status.DECLINED | Status.EXPIRED if question.is_one(row):
             return _("The model was told that there is no answer.")
         case Status.DECLINED | Status.EXPIRED:
-            expired = _("Nobody answered in time. It was not executed.")
+            expired = _("Nobody answered in time, and the call did not run.")
             return expired if row.status == Status.EXPIRED else _("It was not executed.")
         case Status.WITHDRAWN | Status.REFUSED | Status.REJECTED:
             return translated(row.reason)

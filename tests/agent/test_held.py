@@ -122,9 +122,9 @@ async def test_the_page_says_that_more_is_to_come_and_a_stop_puts_the_rest_on_re
 ) -> None:
     await begin(talk, scripted_model)
     shown = await in_database(fragments.asks)(talk.conversation.pk, signed_in(talk.owner))
-    assert "2 questions are open; 3 more calls come up as answers are given." in shown
+    assert "2 questions are open; 3 more calls appear as you answer." in shown
     await talk.stop()
-    assert "more calls come up" not in await in_database(fragments.asks)(talk.conversation.pk, signed_in(talk.owner))
+    assert "more calls appear" not in await in_database(fragments.asks)(talk.conversation.pk, signed_in(talk.owner))
     assert sorted(await talk.outcomes()) == ["withdrawn"] * 5
     assert recorder.entered == []
     scripted_model.enqueue(text("Well."))

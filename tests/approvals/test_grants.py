@@ -93,10 +93,10 @@ def test_why_no_grant_can_be_given_stands_on_the_card_and_in_the_form(page: Clie
     rule(tool, alice, decided_by=DecidedBy.REQUESTER, escalate_to=others, escalate_after_seconds=60)
     for asked_of, on_card, in_form in (
         (recording("plain"), "can\u2019t be allowed in advance", "This tool asks every time"),
-        (conditional(name="wipe", risk_level=5), "Calls of risk L5 need approval every time", ""),
+        (conditional(name="wipe", risk_level=5), "L5 calls need approval every time", ""),
         (
             tool,
-            "has its own rules about who decides, so it can\u2019t be allowed in advance",
+            "has its own rules about who decides, so its calls can\u2019t be allowed in advance",
             "so no grant applies",
         ),
     ):

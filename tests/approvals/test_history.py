@@ -45,7 +45,7 @@ def of(page: Client, call: ToolCall) -> str:
 def test_asked_or_not_every_call_is_a_line_with_who_and_what_and_filters_are_taken_off_one_by_one(
     page: Client, bob: User
 ) -> None:
-    assert "No call yet" in text(page)
+    assert "No calls yet" in text(page)
     call = ask(bob, recording(prompt_template="Refund {args.text}"), {"text": "A-1"}, kind="mcp")
     decide.decline(approval_of(call).pk, signed_in(bob))
     Decision.objects.update(decided_at=approval_of(call).created_at + timedelta(seconds=75), hurried=True)

@@ -76,10 +76,10 @@ def test_administrators_copy_an_example_that_loads(rules: None, alice: User, of:
 
 
 def test_what_can_run_unasked_is_for_those_who_answer_for_it(rules: None, alice: User, bob: User, of: Any) -> None:
-    assert "What can run without asking" in text_of(of(alice))
-    assert "What can run without asking" not in text_of(of(bob))
+    assert "Tools that can run without asking" in text_of(of(alice))
+    assert "Tools that can run without asking" not in text_of(of(bob))
     bob.user_permissions.add(Permission.objects.get(codename="decide_for_others"))
-    assert "What can run without asking" in text_of(of(bob))
+    assert "Tools that can run without asking" in text_of(of(bob))
 
 
 @pytest.mark.guarantee("gate:truth")
@@ -153,7 +153,7 @@ def test_a_simulated_call_says_who_may_answer(rules: None, alice: User, make_too
     assert "alice decides." in told("plain", "chat")
     assert "or through a client at which an administrator says they sit" in told("plain", "mcp")
     assert "the client&#x27;s answer is not enough" in told("grave", "mcp")
-    assert "Set at the tool" in told("grave", "mcp")
+    assert "Set on the tool" in told("grave", "mcp")
     assert "decides" not in told("look", "mcp").partition('class="outcome"')[2]
 
 

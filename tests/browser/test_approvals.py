@@ -42,7 +42,7 @@ def test_every_page_counts_what_waits_by_itself(author: Page, visit: Visit, hous
     expect(page.locator("[data-approvals-count]")).to_be_hidden()
     # Nobody else's count.
     author.goto(f"{house.server.url}/approvals/")
-    expect(author.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(author.get_by_text("Nothing is waiting for you")).to_be_visible()
     looking.check(author)
 
 
@@ -196,7 +196,7 @@ def test_one_button_leads_to_what_waits_and_only_while_none_of_it_is_in_view(cha
     expect(chat.to_cards).to_have_class(IN_VIEW)
     expect(page.get_by_role("button", name="Answer")).to_have_count(0)
     chat.log.evaluate("log => log.scrollTop = 0")
-    expect(chat.to_cards).to_have_text("1 call waits ↓")
+    expect(chat.to_cards).to_have_text("1 call waiting ↓")
     expect(chat.to_cards).not_to_have_class(IN_VIEW)
     assert in_view(chat.to_cards)
     looking.check(page)

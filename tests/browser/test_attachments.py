@@ -186,7 +186,7 @@ def test_a_text_too_long_for_a_field_is_attached_or_refused_and_never_cut(chat: 
     page.get_by_label("Message").fill("Read this")
     paste_text(page, "Message", "word " * 20_001)
     attached(page, "pasted.txt")
-    expect(page.get_by_text("The text has 100,005 characters, and a message takes 100,000")).to_be_visible()
+    expect(page.get_by_text("The text has 100,005 characters, and a message holds at most 100,000")).to_be_visible()
     looking.check(page)
     model.enqueue(text("Read."))
     page.get_by_role("button", name="Send").click()

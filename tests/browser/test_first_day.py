@@ -81,7 +81,7 @@ def test_from_the_link_to_a_tool_of_ones_own_that_the_agent_uses_after_a_yes(emp
     expect(steps).to_have_count(0)
 
     page.goto(link.group())
-    expect(page.get_by_role("heading")).to_have_text("This link no longer opens anything")
+    expect(page.get_by_role("heading")).to_have_text("This link no longer works")
     looking.check(page)
     visit.watch(page).expect("status of 410")
 
@@ -195,7 +195,7 @@ def test_a_question_in_the_studio_that_nobody_answers_ends_on_screen(author: Pag
     pane = author.locator("#test-result")
     expect(pane.locator("[data-ask]")).to_be_visible()
     expect(pane.locator("[data-status=expired]")).to_be_visible()
-    expect(pane).to_contain_text("Nobody answered in time. It was not executed.")
+    expect(pane).to_contain_text("Nobody answered in time, and the call did not run.")
     expect(pane.locator("[data-ask]")).to_have_count(0)
 
 

@@ -45,7 +45,7 @@ def begin_grant(card: Locator) -> Locator:
 def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     chat: Chat, ask: Ask, model: SharedModel, house: House
 ) -> None:
-    page, meter = chat.page, chat.page.get_by_role("list", name="What runs without asking")
+    page, meter = chat.page, chat.page.get_by_role("list", name="Calls that run without asking")
     ask("one")
     step = begin_grant(chat.asked())
     words = step.get_by_role("status")

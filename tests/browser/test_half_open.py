@@ -121,7 +121,7 @@ def test_a_message_that_was_swallowed_stays_in_the_composer_and_the_page_says_so
 def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house: House, model: SharedModel) -> None:
     visit.watch(page).expect("htmx:timeout")
     inbox = Inbox(page, network.url).open()
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("Nothing is waiting for you")).to_be_visible()
     network.swallow()
     model.enqueue(calls(("echo", {"text": "one"})))
     house.bob.begin("Do it.")

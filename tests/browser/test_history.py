@@ -44,7 +44,7 @@ def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     assert [row["arguments"]["text"] for row in rows if row["prompt"] == "Say “history of this”"] == ["history of this"]
     assert {row["outcome"] for row in rows} == {"declined"}
     page.get_by_role("link", name="history of this").click()
-    card = page.get_by_label("The call as it was shown")
+    card = page.get_by_label("The call as shown")
     expect(card).to_contain_text("This tool always needs approval.")
     expect(card).to_contain_text(rows[0]["consentDigest"])
     expect(page.get_by_text("Declined by bob, signed in")).to_be_visible()

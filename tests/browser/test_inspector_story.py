@@ -64,7 +64,7 @@ def connected(bob: Page, era: str, *, without: str) -> Bench:
     """A session of a client that cannot ask; `without`: what its token says for that."""
     bob.get_by_text(era, exact=True).click()
     bob.get_by_text("No", exact=True).click()
-    bob.get_by_label("When the client can't ask").select_option(label=without)
+    bob.get_by_label("If the client can").select_option(label=without)
     bob.get_by_role("button", name="Connect").click()
     expect(bob.get_by_text("It cannot ask its user.")).to_be_visible()
     return Bench(bob)

@@ -140,7 +140,7 @@ def test_calls_of_one_turn_share_a_window_are_put_off_and_decided_one_by_one(
     expect(chat.modal.get_by_role("heading", level=2)).to_have_text("3 calls need your answer")
     expect(chat.cards.get_by_role("heading")).to_have_text(["Say one", "Say two", "Say three"])
     chat.page.keyboard.press("Escape")
-    expect(chat.to_cards).to_have_text("3 calls wait")
+    expect(chat.to_cards).to_have_text("3 calls waiting")
     assert in_view(chat.to_cards)
     chat.to_cards.click()
     chat.asked(3)
@@ -270,7 +270,7 @@ def test_a_call_that_nobody_answers_in_time_goes_away_and_says_so(chat: Chat, as
     line = chat.call("expired")
     expect(line).to_have_count(1)
     line.locator("summary").click()
-    expect(line).to_contain_text("Nobody answered in time. It was not executed.")
+    expect(line).to_contain_text("Nobody answered in time, and the call did not run.")
     chat.said("Nobody was there.")
     assert "expired" in model.told[-1]
 

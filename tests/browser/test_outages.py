@@ -118,7 +118,7 @@ def test_a_call_of_unknown_outcome_is_settled_by_what_a_person_found_out(
     unknown = chat.log.locator(".call.unsure")
     unknown.first.get_by_role("button", name="It happened").click()
     expect(chat.call("succeeded")).to_have_count(1)
-    unknown.first.get_by_role("button", name="It did not").click()
+    unknown.first.get_by_role("button", name="It did not happen").click()
     expect(chat.call("failed")).to_have_count(1)
     unknown.first.get_by_role("button", name="Run it again…").click()
     chat.decline()

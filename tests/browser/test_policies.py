@@ -47,7 +47,7 @@ def test_the_rules_are_read_and_a_call_is_simulated_by_keyboard(ruled: Server, v
 
     member = visit(ruled, ruled.sign_in("bob"))
     member.goto(f"{ruled.url}/policies")
-    expect(member.get_by_role("heading", name="What can run without asking")).to_have_count(0)
+    expect(member.get_by_role("heading", name="Tools that can run without asking")).to_have_count(0)
     member.get_by_label("Tool", exact=True).select_option("look")
     member.get_by_role("button", name="Simulate").press("Enter")
     expect(member.get_by_role("status")).to_contain_text("Would run without asking.")

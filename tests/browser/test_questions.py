@@ -280,7 +280,7 @@ def test_from_elsewhere_one_finds_the_question_by_its_page(
     looking.check(page)
     page.get_by_role("radio", name="red").check()
     press(page.get_by_role("button", name="Send answer"))
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("Nothing is waiting for you")).to_be_visible()
     chat.said("Done.")
 
 

@@ -30,7 +30,7 @@ def test_an_administrator_verifies_exports_and_checks_the_record(house: House, v
     page.get_by_role("button", name="Check", exact=True).click()
     expect(page.get_by_text("Not genuine")).to_be_visible()
     looking.check(page)
-    page.get_by_text("Compare with what you noted").click()
+    page.get_by_text("Compare with your notes").click()
     page.get_by_label("Hash of a seal you noted").fill("ab" * 32)
     page.get_by_role("button", name="Verify now").click()
     expect(page.get_by_text("which was to be found, is not in the record")).to_be_visible(timeout=30_000)

@@ -41,7 +41,7 @@ def test_an_administrator_signs_in_at_a_server_and_out_again(alice: Page, server
     alice.get_by_role("button", name="Save and connect").click()
     finds(alice, "#standing", "Waits for someone to sign in")
     alice.reload()
-    alice.get_by_role("button", name="Sign in at notes", exact=True).click()
+    alice.get_by_role("button", name="Sign in to notes", exact=True).click()
 
     expect(alice.get_by_role("heading", level=2)).to_contain_text(f"127.0.0.1:{guarded.port}")
     looking.check(alice)

@@ -89,7 +89,7 @@ def test_a_preset_holds_its_conversation_to_a_set_until_its_person_chooses_other
     model.enqueue(calls(("cancel_order", {"order_id": "4711", "reason": "late"})), text("I cannot cancel orders here."))
     page.get_by_role("button", name="Where is order 4711?").click()
     expect(page.get_by_text("I cannot cancel orders here.", exact=True)).to_be_visible()
-    expect(page.get_by_text("It can use the 1 tool of “Orders”.")).to_be_visible()
+    expect(page.get_by_text("The assistant can use the 1 tool in “Orders”.")).to_be_visible()
     expect(page.get_by_label("This conversation asks: Also about every call above L1. Choose")).to_be_visible()
     assert [tool["function"]["name"] for tool in model.requests[0]["tools"]] == ["get_order"]
     (call,) = bob.calls(page.url.rsplit("/", 1)[-1])

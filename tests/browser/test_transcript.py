@@ -132,7 +132,7 @@ def test_a_call_of_another_version_is_found_from_the_history(chat: Chat, model: 
     page.goto(chat.url.partition("/chat")[0] + "/history/")
     page.get_by_role("link", name=re.compile("of the first version|^look")).first.click()
     page.get_by_role("link", name="this chat").click()
-    expect(page.get_by_text("is in version 1 of 2 of what you said")).to_be_visible()
+    expect(page.get_by_text("is in version 1 of 2 of your message")).to_be_visible()
     looking.check(page)
     page.get_by_role("button", name="Show that version").click()
     chat.said("Looked.")

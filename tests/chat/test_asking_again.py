@@ -121,7 +121,7 @@ async def test_nobody_answering_the_second_time_is_told_as_that(
     await talk.over()
     (told,) = map(json.loads, scripted_model.told)
     assert told["status"] == "expired"
-    assert (await fate_of_the_call(talk)).endswith("Nobody answered in time. It was not executed.")
+    assert (await fate_of_the_call(talk)).endswith("Nobody answered in time, and the call did not run.")
 
 
 async def fate_of_the_call(talk: Talk) -> str:

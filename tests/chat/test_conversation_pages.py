@@ -115,7 +115,7 @@ def test_a_link_to_a_call_of_a_version_that_is_not_shown_says_which_has_it(page:
     made, call = with_call(bob)
     shown = page.get(f"/chat/{made.pk}?call={call.pk}").content.decode()
     assert f'id="call-{call.pk}"' not in shown
-    assert "is in version 1 of 2 of what you said, which is not shown" in shown
+    assert "is in version 1 of 2 of your message, which is not shown" in shown
     answer = page.post(f"/chat/{made.pk}/calls/{call.pk}")
     assert answer["Location"] == f"/chat/{made.pk}?call={call.pk}#call-{call.pk}"
     there = page.get(f"/chat/{made.pk}?call={call.pk}").content.decode()

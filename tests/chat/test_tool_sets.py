@@ -82,7 +82,7 @@ def test_a_set_is_made_changed_and_removed_on_its_pages(admin: Client, orders: T
     admin.post(page, {"name": "Office", "description": "Of all", "tools": ["look"]})
     found = ToolSet.objects.get(name="Office")
     assert (found.description, found.tools) == ("Of all", ["look"])
-    assert "can use no tools until their owners choose again" in words(admin.get("/tool-sets/at/Office/remove"))
+    assert "have no tools until their owners choose again" in words(admin.get("/tool-sets/at/Office/remove"))
     answer = admin.post("/tool-sets/at/Office/remove", follow=True)
     assert "Office was removed." in words(answer)
     assert admin.get("/tool-sets/at/Office").status_code == 404
@@ -166,7 +166,7 @@ def test_a_set_that_was_removed_is_said_on_both_pages_and_stays_until_another_is
     bobs: Client, alice: User, made: Conversation, orders: ToolSet
 ) -> None:
     conversations.change(made, tool_set="Orders")
-    assert "It can use the 1 tool of “Orders”." in words(bobs.get(f"/chat/{made.pk}"))
+    assert "The assistant can use the 1 tool in “Orders”." in words(bobs.get(f"/chat/{made.pk}"))
     tool_sets.remove(orders.pk, signed_in(alice))
     assert "The tool set “Orders” of this conversation was removed" in words(bobs.get(f"/chat/{made.pk}"))
     assert "Orders (removed)" in words(bobs.get(f"/chat/{made.pk}/uses"))
@@ -182,7 +182,7 @@ def test_what_it_asks_about_is_offered_from_what_its_preset_has(
     for page in (f"/chat/{made.pk}", f"/chat/{made.pk}/uses"):
         found = bobs.get(page).content.decode()
         assert ('value="every"' in found, 'value="tools"' in found) == (True, False)
-    assert "It started with the preset “Order desk”" in words(bobs.get(f"/chat/{made.pk}/uses"))
+    assert "This conversation started with the preset “Order desk”" in words(bobs.get(f"/chat/{made.pk}/uses"))
     answer = bobs.post(f"/chat/{made.pk}/change", {"asks": "tools"}, follow=True)
     assert "It started with a preset that asks “risky” at least." in words(answer)
     assert bobs.post(f"/chat/{made.pk}/uses", USES | {"asks": "tools"}).status_code == 422

@@ -69,7 +69,7 @@ def test_of_many_facts_the_first_are_in_sight_and_the_others_counted(bob: User) 
     shown = card.card(approval_of(call))
     assert [fact.plain for fact in shown.facts] == many[:3]
     assert [fact.plain for fact in shown.more_facts] == [*many[3:6], "Fact 6U+200B."]
-    assert "4 more about the tool" in rendered(call).text
+    assert "More about the tool (4)" in rendered(call).text
     assert "Contains an invisible character, shown as U+ and a code." in shown.warnings
     assert approval_of(call).disclosure["facts"] == [*many[:6], "Fact 6\u200b."]
 

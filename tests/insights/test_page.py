@@ -60,7 +60,7 @@ def test_an_answer_without_a_display_is_told_of_and_called_nothing_worse(bob: Us
 def test_before_anything_happened_it_says_what_will_stand_here(bob: User) -> None:
     shown = text_of(bob)
     assert "No calls in the last 4 weeks" in shown
-    assert "You decided nothing in the last 4 weeks" in shown
+    assert "You made no decisions in the last 4 weeks" in shown
     assert '<svg class="plot' not in shown
 
 

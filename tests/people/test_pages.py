@@ -72,7 +72,7 @@ def test_the_list_takes_as_many_queries_for_many_as_for_few(admin: Client, djang
 def test_a_role_is_changed_by_a_second_press_and_not_by_looking(admin: Client, bob: User) -> None:
     asked = admin.get(f"/people/{bob.pk}/role?role=author")
     assert "Now Member" in text(asked)
-    assert "Then Author" in text(asked)
+    assert "Afterwards Author" in text(asked)
     assert roles.role_of(bob) == Role.MEMBER
     answer = admin.post(f"/people/{bob.pk}/role", {"role": "author", "seen": "member, active"}, follow=True)
     assert "bob is now author." in text(answer)
@@ -104,7 +104,7 @@ def test_before_someone_is_deactivated_it_is_said_what_follows(admin: Client, bo
     for words in (
         "signed out everywhere",
         "The one token is revoked for good",
-        "What the assistant is doing for bob stops.",
+        "The assistant stops working for bob.",
     ):
         assert words in page
     answer = admin.post(f"/people/{bob.pk}/deactivate", {"seen": "member, active"}, follow=True)
@@ -118,13 +118,13 @@ def test_a_group_is_made_filled_renamed_and_deleted_and_all_of_it_recorded(admin
     group = admin.post("/people/groups", {"name": "  Finance   team "}).headers["location"]
     admin.post(f"{group}/add", {"person": "bob"})
     admin.post(f"{group}/add", {"person": "bob"})
-    assert "bob" in text(admin.get(group)).partition("People in it")[2]
+    assert "bob" in text(admin.get(group)).partition("Members")[2]
     assert "Finance team" in text(admin.get("/people/"))
     admin.post(f"{group}/rename", {"name": "Money", "seen": "Finance team"})
     assert "It is called" not in text(admin.get(group))
     assert admin.post(f"{group}/rename", {"name": "Gold", "seen": "Finance team"}).status_code == 409
     admin.post(f"{group}/remove/{bob.pk}")
-    assert "bob are in it" not in text(admin.get(f"{group}/delete"))
+    assert "The group has no members." in text(admin.get(f"{group}/delete"))
     assert admin.post(f"{group}/delete", {"seen": "Gold"}).status_code == 409
     assert "The group Money is deleted." in text(admin.post(f"{group}/delete", {"seen": "Money"}, follow=True))
     assert not roles.named_groups().exists()

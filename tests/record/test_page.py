@@ -66,7 +66,7 @@ def test_verifying_tells_how_far_it_is_and_what_was_found_goes_on_record(admin: 
     assert lines == [{"done": 1, "of": 2}, {"done": 2, "of": 2}, {"whole": True}]
     event = AuditEvent.objects.get(name="record.verified")
     assert (event.data["whole"], event.data["by"]["name"]) == (True, "alice")
-    assert "<b>Whole</b>: 4 events in 1 batch and 1 call, verified by alice" in text_of(admin)
+    assert "<b>Intact</b>: 4 events in 1 batch and 1 call, verified by alice" in text_of(admin)
     with time_machine.travel(event.at + timedelta(days=8), tick=False):
         assert "<b>Not verified since <time" in text_of(admin)
     ToolCall.objects.update(status="failed")
@@ -103,9 +103,9 @@ def test_days_at_the_ends_of_time_are_refused_or_answered(
 
 def test_it_says_loudly_that_events_wait_too_long_for_their_seal(admin: Client) -> None:
     happen(1)
-    assert "Events have waited " not in text_of(admin)
+    assert "Events have been waiting " not in text_of(admin)
     with time_machine.travel(AuditEvent.objects.earliest("id").at + timedelta(seconds=40), tick=False):
-        assert "Events have waited 40 s to be sealed." in text_of(admin)
+        assert "Events have been waiting 40 s to be sealed." in text_of(admin)
         # What another test had it look for counts for some seconds more.
         until(lambda: admin.get("/readyz").json()["record"]["overdue"], "the server says that its record is overdue")
         assert round(admin.get("/readyz").json()["record"]["oldestUnsealedSeconds"]) == 40

@@ -87,7 +87,7 @@ def test_the_console_of_a_gated_test_says_nothing_until_it_is_settled(
     make_tool("echo", published=False)
     test(author, **{"arg-text": "hi there"})
     call = ToolCall.objects.get()
-    assert "1 call of this tool waits for an answer." in author.get("/studio/tools/echo").content.decode()
+    assert "1 call of this tool is waiting for an answer." in author.get("/studio/tools/echo").content.decode()
     path = f"/studio/tools/echo/test/{call.pk}"
     assert author.get(path, headers=HTMX).status_code == 204
     decide.approve(call.approval.pk, signed_in(alice), digest=call.approval.digest)
@@ -96,7 +96,7 @@ def test_the_console_of_a_gated_test_says_nothing_until_it_is_settled(
     assert "hi there" in shown
     assert "Publish version 1" in shown
     assert '<div id="open-calls" hx-swap-oob="true">' in shown
-    assert "waits for an answer" not in shown
+    assert "waiting for an answer" not in shown
 
 
 def test_the_note_about_open_calls_is_sent_again_only_when_there_are_others(
@@ -110,7 +110,7 @@ def test_the_note_about_open_calls_is_sent_again_only_when_there_are_others(
     approval = ToolCall.objects.get().approval
     decide.decline(approval.pk, signed_in(alice))
     gone = author.get(path, {"shown": "1"})
-    assert (gone.status_code, "waits for an answer" in gone.content.decode()) == (200, False)
+    assert (gone.status_code, "waiting for an answer" in gone.content.decode()) == (200, False)
 
 
 def test_the_console_of_another_persons_test_is_not_there(

@@ -167,7 +167,7 @@ def test_a_tool_that_cannot_be_exposed_says_why(alice: User, shop: UpstreamServe
 def test_suspicious_texts_stand_beside_the_tool_with_their_place(alice: User, shop: UpstreamServer) -> None:
     take_in(shop, listing(echo=POISONED))
     page = seen(alice, LINES)
-    assert "Suspicious texts" in page
+    assert "Suspicious text" in page
     assert "<code>/description</code>" in page
     assert "&lt;IMPORTANT&gt;" in page
     assert "I read the warnings" in page
@@ -191,7 +191,7 @@ def test_more_than_a_hundred_tools_come_in_pieces(alice: User) -> None:
     assert (lines(first)[0], len(lines(first))) == ("tool_000", 100)
     assert "4 of 104 are not shown" in first
     assert "Apply, and select 3 more" in first
-    assert "1 has suspicious texts" in first
+    assert "1 has suspicious text" in first
     assert len(lines(seen(alice, LINES, **{"from": 100}))) == 4
     assert len(lines(seen(alice, LINES, most=104))) == 104
 

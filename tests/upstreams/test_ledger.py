@@ -82,9 +82,9 @@ def test_only_administrators_see_the_ledger_and_its_history(client: Client, bob:
 
 def test_a_tool_nobody_exposed_is_shown_as_its_server_lists_it(admin: Client, server: UpstreamServer) -> None:
     page = read(admin, server)
-    assert "Nobody has accepted it yet" in page
+    assert "Not accepted yet" in page
     assert SAYS_IT_BACK in page
-    assert "Nothing yet. It begins when someone first exposes the tool." in page
+    assert "Nothing yet. The history starts when someone first exposes the tool." in page
     assert row(server).seen_digest in page
 
 
@@ -220,7 +220,7 @@ def test_a_program_accepts_nothing_whatever_it_says(alice: User, server: Upstrea
     found = row(server)
     with pytest.raises(OnlyPeople):
         exposure.accept(found.pk, found.seen_digest, Actor(alice.pk, "system"), keep_mode=True, warnings_read=True)
-    with pytest.raises(Refused, match="Suspicious texts"):
+    with pytest.raises(Refused, match="Suspicious text"):
         exposure.accept(found.pk, found.seen_digest, signed_in(alice))
 
 

@@ -237,7 +237,7 @@ function updateComposer() {
 function point() {
   const cards = waiting();
   const open = cards.filter(isMine).length;
-  const words = open ? _n("1 call waits", "{count} calls wait", open) : _n("A call waits for others", "{count} calls wait for others", cards.length);
+  const words = open ? _n("1 call waiting", "{count} calls waiting", open) : _n("A call waits for others", "{count} calls wait for others", cards.length);
   const label = isInline() ? `${words} ↓` : words;
   toCards.hidden = !cards.length;
   toCards.classList.toggle("in-view", dialog.open && (dialog.matches(":modal") || isInLog(dialog.getBoundingClientRect())));

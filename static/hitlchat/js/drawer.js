@@ -8,7 +8,7 @@ const SIGNED_OUT = _("You are signed out. Sign in again in another tab.");
 const KEPT = _("Nothing was applied, and your changes are kept here.");
 const FAILURES = {
   "htmx:sendError": _("The server cannot be reached."),
-  "htmx:responseError": _("The server did not accept this."),
+  "htmx:responseError": _("The server rejected the changes."),
   "htmx:timeout": _("The server took too long."),
 };
 /** There is room for the tools or for what is offered at all; as in drawer.css. */

@@ -104,7 +104,7 @@ function showChips(drawer) {
     const line = drawer.querySelector(`#tool-${chip.dataset.chip}[data-edited]`);
     const goes = Boolean(line && !tick(line).checked);
     chip.dataset.mark = goes ? "going" : "";
-    label(chip, goes ? _("going") : "");
+    label(chip, goes ? _("to be removed") : "");
   }
   const coming = all(drawer, ".tool[data-edited]:not([data-exposed])");
   for (const line of coming.slice(0, MOST_COMING)) {
@@ -202,7 +202,7 @@ export function restore(drawer) {
     const fresh = /** @type {HTMLElement | null} */ (drawer.querySelector(`#${line.id}`));
     const place = fresh?.querySelector('[data-problem=""]');
     if (place && fresh?.dataset.stamp !== line.dataset.stamp) {
-      place.textContent = _("The tool has changed since. Your changes to it were undone.");
+      place.textContent = _("The tool has changed in the meantime. Your changes to it were undone.");
     } else if (fresh) fresh.replaceWith(line);
     else drawer.querySelector(`[data-server="${CSS.escape(server)}"] .tools`)?.prepend(line);
     // The early look at it starts again.

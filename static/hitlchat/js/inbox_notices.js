@@ -11,7 +11,7 @@ const BLOCKED = _("This browser blocks notifications for this page. Allow them i
 function show() {
   button.hidden = !canNotify();
   button.setAttribute("aria-pressed", String(wantsNotices()));
-  button.textContent = wantsNotices() ? _("Notifying you") : _("Notify me");
+  button.textContent = wantsNotices() ? _("Notifications on") : _("Notify me");
   button.title = wantsNotices() ? _("Turn notifications off") : _("Notify me when no hitlchat page is in front");
 }
 

@@ -43,7 +43,7 @@ function show() {
   bar.hidden = !chosen.length;
   count.textContent = _("{many} selected", { many: chosen.length });
   review.disabled = chosen.length < 2 || chosen.length > MOST;
-  review.textContent = chosen.length > 1 ? _("Review {many}", { many: chosen.length }) : _("Select one more to answer together");
+  review.textContent = chosen.length > 1 ? _("Review {many}", { many: chosen.length }) : _("Select another to answer them together");
 }
 
 /** The list came anew: what has gone is selected no more. */

@@ -2,7 +2,7 @@
 import { learn } from "./texts.js";
 
 learn({
-  "1 call waits": [
+  "1 call waiting": [
     "1 Aufruf wartet",
     "{count} Aufrufe warten"
   ],
@@ -31,11 +31,11 @@ learn({
   "No changes.": "Keine Änderungen.",
   "No problems": "Nichts zu beanstanden",
   "Nothing was applied, and your changes are kept here.": "Es wurde nichts übernommen; die Änderungen sind hier aufbewahrt.",
-  "Nothing was pasted: the text has {count} characters, and this field takes {most} in all.": "Nichts wurde eingefügt: Der Text hat {count} Zeichen, dieses Feld fasst insgesamt {most}.",
+  "Nothing was pasted: the text has {count} characters, and this field holds at most {most}.": "Nichts wurde eingefügt: Der Text hat {count} Zeichen, in dieses Feld passen höchstens {most}.",
   "Nothing was sent. Reload the page, then answer again.": "Nichts wurde gesendet. Bitte die Seite neu laden und dann noch einmal antworten.",
+  "Notifications on": "Benachrichtigungen an",
   "Notify me": "Im Browser melden",
   "Notify me when no hitlchat page is in front": "Benachrichtigen, solange keine Seite von hitlchat vorn ist",
-  "Notifying you": "Meldet im Browser",
   "Review {many}": "Diese {many} zum Beantworten auflisten",
   "Save first: the test runs the saved code.": "Zuerst speichern: Der Test läuft mit dem gespeicherten Code.",
   "Scroll through the whole card first.": "Noch war nicht alles zu sehen.",
@@ -43,7 +43,7 @@ learn({
     "{count} Argument noch nicht gesehen.",
     "{count} Argumente noch nicht gesehen."
   ],
-  "Select one more to answer together": "Noch einen auswählen, um zusammen zu antworten",
+  "Select another to answer them together": "Einen weiteren auswählen, um sie zusammen zu beantworten",
   "Select only calls of the same tool.": "Nur Aufrufe desselben Werkzeugs wie die ausgewählten.",
   "Selected: press Ctrl+C": "Ausgewählt: Strg+C drücken",
   "Show in a window": "Als Fenster zeigen",
@@ -57,11 +57,11 @@ learn({
   "The run was stopped.": "Der Lauf wurde angehalten.",
   "The server cannot be reached.": "Der Server ist nicht erreichbar.",
   "The server cannot be reached. Try again.": "Der Server ist nicht erreichbar. Noch einmal versuchen.",
-  "The server did not accept this.": "Der Server hat dies nicht angenommen.",
   "The server did not answer. Try again.": "Der Server hat nicht geantwortet. Noch einmal versuchen.",
+  "The server rejected the changes.": "Der Server hat die Änderungen zurückgewiesen.",
   "The server took too long.": "Der Server hat zu lange gebraucht.",
-  "The text has {count} characters, and a message takes {most}: it is attached as a file.": "Der Text hat {count} Zeichen, eine Nachricht fasst {most}: Er ist als Datei angehängt.",
-  "The tool has changed since. Your changes to it were undone.": "Es hat sich seit der Auswahl geändert. Die Änderungen daran wurden zurückgenommen.",
+  "The text has {count} characters, and a message holds at most {most}, so the text was attached as a file.": "Der Text hat {count} Zeichen, in eine Nachricht passen höchstens {most}. Er wurde deshalb als Datei angehängt.",
+  "The tool has changed in the meantime. Your changes to it were undone.": "Das Werkzeug hat sich inzwischen geändert. Ihre Änderungen daran wurden zurückgenommen.",
   "The verification was interrupted. Try again.": "Abgebrochen. Noch einmal versuchen.",
   "This browser blocks notifications for this page. Allow them in the browser’s settings.": "Dieser Browser blockiert Benachrichtigungen dieser Seite. Sie lassen sich in seinen Einstellungen für die Seite erlauben.",
   "Tick the box above first.": "Zuerst die Prüfung bestätigen.",
@@ -79,9 +79,9 @@ learn({
   "Your last message may not have arrived. When the connection is back, check, and send it again if needed.": "Das zuletzt Gesendete ist vielleicht nicht angekommen. Bitte nachsehen, sobald die Verbindung wieder steht, und es sonst noch einmal senden.",
   "approve": "genehmigen",
   "decline": "ablehnen",
-  "going": "entfällt",
   "hitlchat itself did not answer as expected. Reload the page and try again.": "hitlchat selbst hat nicht wie erwartet geantwortet. Die Seite neu laden und noch einmal versuchen.",
   "not saved": "nicht gespeichert",
+  "to be removed": "entfällt",
   "{count} change is not applied and would be lost.": [
     "{count} Änderung ginge verloren. Nichts davon wurde übernommen.",
     "{count} Änderungen gingen verloren. Nichts davon wurde übernommen."

@@ -48,8 +48,8 @@ document.addEventListener(
     const take = field.form && field instanceof HTMLTextAreaElement && instead.get(field.form);
     if (take) take(text);
     note(field).textContent = take
-      ? _("The text has {count} characters, and a message takes {most}: it is attached as a file.", values)
-      : _("Nothing was pasted: the text has {count} characters, and this field takes {most} in all.", values);
+      ? _("The text has {count} characters, and a message holds at most {most}, so the text was attached as a file.", values)
+      : _("Nothing was pasted: the text has {count} characters, and this field holds at most {most}.", values);
   },
   true,
 );

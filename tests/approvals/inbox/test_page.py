@@ -68,7 +68,7 @@ def test_calls_of_every_kind_of_caller_are_listed_and_nobody_elses(
     assert f"/chat/{chat.pk}" in html
     assert "private" not in html
     assert "<span data-number>4</span>" in html
-    assert "4 wait for you" in html
+    assert "4 waiting for you" in html
 
 
 @pytest.mark.servers("the SQL differs between the databases")
@@ -119,7 +119,7 @@ def test_the_card_is_that_of_the_most_urgent_call_or_of_the_one_that_is_picked(
 def test_where_nothing_waits_the_page_says_what_would(page: Client) -> None:
     assert page.get("/approvals", follow=True).status_code == 200
     html = shown(page)
-    assert "Nothing waits for you" in html
+    assert "Nothing is waiting for you" in html
     assert "appears here, with its outcome" in html
     assert page.get("/waiting").content == b"0"
 
@@ -145,7 +145,7 @@ def test_filters_show_what_fits_and_say_how_much_they_hide(page: Client, bob: Us
     ):
         html = shown(page, f"?{query}")
         assert listed(html) == [str(found.pk)], query
-        assert "4 wait for you, the filter hides 3" in html
+        assert "4 waiting for you, the filter hides 3" in html
     html = shown(page, "?kind=studio")
     assert "No call matches" in html
     assert "the filter hides all of them" in html
