@@ -94,7 +94,7 @@ def test_what_a_page_asks_of_the_api_is_refused_in_the_language_of_the_page(bob:
 
 
 WORDS = {
-    "/": "Was soll geschehen?",
+    "/": "Was möchten Sie tun?",
     "/approvals/": "Nichts wartet auf eine Antwort",
     "/history/": "Noch kein Aufruf",
     "/policies": "Noch keine Regeln",
