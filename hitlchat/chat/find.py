@@ -13,48 +13,14 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from hitlchat.accounts.access import person
-from hitlchat.accounts.roles import may_administer, may_author
+from hitlchat.accounts.roles import may_author
 from hitlchat.agent import conversations, search
 from hitlchat.agent.attachments import keeping
+from hitlchat.chat import pages
 from hitlchat.gate.models import Tool
 
 MOST: Final = 8
 LONGEST: Final = 200
-FOR_ALL: Final = (
-    (_("Chat"), "chat"),
-    (_("Inbox"), "approvals"),
-    (_("Grants"), "grants"),
-    (_("History"), "history"),
-    (_("Policies"), "policies"),
-    (_("Insights"), "insights"),
-    (_("Server questions"), "servers:questions"),
-    (_("Notices"), "notices:page"),
-    (_("Your account"), "people:account"),
-    (_("Your tokens"), "mcp:tokens"),
-    (_("Connect a client"), "mcp:connect"),
-    (_("Inspector"), "mcp:inspector"),
-)
-FOR_AUTHORS: Final = (
-    (_("Tool Studio"), "studio"),
-    (_("New tool"), "new-tool"),
-    (_("Agents"), "agents:list"),
-    (_("Import tools"), "import-tools"),
-    (_("Tool Python"), "tool-python"),
-)
-FOR_ADMINISTRATORS: Final = (
-    (_("Servers"), "servers:list"),
-    (_("Add server"), "servers:new"),
-    (_("Server gallery"), "servers:gallery"),
-    (_("Composed tools"), "servers:drawer"),
-    (_("Models"), "models:list"),
-    (_("Tool sets"), "tool-sets:list"),
-    (_("Presets"), "presets:list"),
-    (_("Changes to tools, people and settings"), "history-changes"),
-    (_("Record"), "record:page"),
-    (_("People"), "people:list"),
-    (_("Texts for models"), "texts"),
-    (_("Sandbox"), "sandbox-status"),
-)
 
 
 @dataclass(frozen=True)
@@ -92,11 +58,9 @@ def _tools(user: User, text: str) -> list[Hit]:
 
 
 def _pages(user: User, text: str) -> list[Hit]:
-    for_authors = FOR_AUTHORS if may_author(user) else ()
-    for_administrators = FOR_ADMINISTRATORS if may_administer(user) else ()
     wanted = search.words(text)
     # A sign that is no word finds nothing, as it does among conversations.
     if text and not wanted:
         return []
-    pages = (*FOR_ALL, *for_authors, *for_administrators)
-    return [Hit(name, reverse(url)) for name, url in pages if all(word in name.casefold() for word in wanted)]
+    found = (each for each in pages.open_to(user) if all(word in each.name.casefold() for word in wanted))
+    return [Hit(each.name, reverse(each.url)) for each in found]
