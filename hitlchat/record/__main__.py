@@ -10,7 +10,7 @@ from hitlchat.record.checking import check, checked_words
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m hitlchat.record", description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--key", default="", help="the fingerprint that was noted when the record was begun")
+    parser.add_argument("--key", default="", help="the fingerprint noted when the record was started")
     given = parser.parse_args()
     try:
         with given.file.open("rb") as lines:

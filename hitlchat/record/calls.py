@@ -99,13 +99,13 @@ def first_wrong(story: Story) -> Finding | None:
     """Return the first thing that is not as the events say; None if all is, as far as they say it."""
     if not story.call:
         last_id = story.events[-1]["id"] if story.events else None
-        return Finding("not what was called", f"Call {story.call_id} cannot even be read any more.", event=last_id)
+        return Finding("not what was called", f"Call {story.call_id} can no longer be read.", event=last_id)
     if not story.moves:
         if story.dropped:
             return None
         return Finding(
             "not on record",
-            f"Call {story.call_id} of {story.call['tool_name']!r} is on no record: no event says how it began.",
+            f"Call {story.call_id} of {story.call['tool_name']!r} is not on record: no event says how it began.",
         )
     return next((found for check in _CHECKS for found in check(story)), None)
 
@@ -168,15 +168,17 @@ def _order(story: Story) -> Iterator[Finding]:
             if event["name"] in WHILE_WAITING and before != Status.WAITING and story.is_whole:
                 label = before.value if before else ""
                 words = translatable(
-                    f"Event {event['id']} ({event['name']}) says that somebody answered or extended call"
-                    f" {story.call_id}, which was {label}."
+                    f"Event {event['id']} ({event['name']}) says that call {story.call_id} was answered or "
+                    f"extended, but it was {label}."
                 )
                 yield Finding("not in order", words, event=event["id"])
             continue
         if status not in (MOVES[before] if before else ENTRIES) and (before or not story.dropped):
             yield Finding("not in order", _no_move(event["id"], story.call_id, before, status), event=event["id"])
         if status == Status.APPROVED and (event["actor"] is None or event["means"] not in PEOPLE):
-            words = translatable(f"Event {event['id']} says that call {story.call_id} was approved, and by no person.")
+            words = translatable(
+                f"Event {event['id']} says that call {story.call_id} was approved, but names no person."
+            )
             yield Finding("not in order", words, event=event["id"])
         before = status
 
@@ -193,9 +195,7 @@ def _status(story: Story) -> Iterator[Finding]:
     last = story.moves[-1]
     if story.call["status"] != STATUSES[last["name"]].value:
         label, label2 = story.call["status"], STATUSES[last["name"]].value
-        words = translatable(
-            f"Call {story.call_id} is {label}, and event {last['id']}, the last about it, says {label2}."
-        )
+        words = translatable(f"Call {story.call_id} is {label}, but event {last['id']}, its last one, says {label2}.")
         yield Finding("not what happened", words, event=last["id"])
 
 
@@ -204,7 +204,7 @@ def _agents(story: Story) -> Iterator[Finding]:
     first = story.moves[0]
     if story.is_whole and first["data"].get("agents", []) != story.agents:
         words = translatable(
-            f"The agents of call {story.call_id} are not those of event {first['id']}, when it was made."
+            f"The agents of call {story.call_id} differ from those in event {first['id']}, when the call was made."
         )
         yield Finding("not what was called", words, event=first["id"])
 
@@ -213,7 +213,7 @@ def _question(story: Story) -> Iterator[Finding]:
     question, approval = story.last(ASKED), story.approval
     if question is None:
         if approval is not None and story.is_whole:
-            words = translatable(f"Call {story.call_id} has a question, and no event says that it was asked.")
+            words = translatable(f"Call {story.call_id} has a question, but no event records that it was asked.")
             yield Finding("not what was shown", words, event=story.moves[-1]["id"])
         return
     digest, yes = question["data"].get("digest"), story.last(APPROVED)
@@ -229,7 +229,7 @@ def _question(story: Story) -> Iterator[Finding]:
     )
     if not is_same:
         words = translatable(
-            f"What was shown for event {question['id']} is not on record as it was (call {story.call_id})."
+            f"The stored question differs from the one shown in event {question['id']} (call {story.call_id})."
         )
         yield Finding("not what was shown", words, event=question["id"])
 
@@ -249,9 +249,7 @@ def _origin(story: Story) -> Iterator[Finding]:
         }
         for fact, (there, name, column) in facts.items():
             if isinstance(there, dict) and story.call[column] != there.get(name):
-                words = translatable(
-                    f"The {fact} of call {story.call_id} is not that of event {event_id}, when it was made."
-                )
+                words = translatable(f"The {fact} of call {story.call_id} differs from the one in event {event_id}.")
                 yield Finding("not what was called", words, event=event_id)
 
 
@@ -269,8 +267,8 @@ def _arguments(story: Story) -> Iterator[Finding]:
             event_id, digest = event["id"], data["argumentsDigest"]
     if digest is not None and rows.digest_of(story.call["arguments"]) != digest:
         words = translatable(
-            f"The arguments of call {story.call_id} are not those of event {event_id}, when it was shown, changed, let"
-            " run or refused."
+            f"The arguments of call {story.call_id} differ from those in event {event_id}, when the call "
+            "was shown, changed, allowed or refused."
         )
         yield Finding("not what was called", words, event=event_id)
 
@@ -280,7 +278,9 @@ def _result(story: Story) -> Iterator[Finding]:
     digest = back["data"].get("resultDigest") if back else None
     came_back = {name: story.call[name] for name in transition.RESULT_COLUMNS}
     if back and digest is not None and digest != transition.facts_digest(came_back):
-        words = translatable(f"The result of call {story.call_id} is not what came back at event {back['id']}.")
+        words = translatable(
+            f"The result of call {story.call_id} differs from what the tool returned in event {back['id']}."
+        )
         yield Finding("not what came back", words, event=back["id"])
 
 
@@ -299,7 +299,7 @@ def _deadline(story: Story) -> Iterator[Finding]:
     except (TypeError, ValueError):
         deadline = None
     if story.call["deadline"] != deadline:
-        words = translatable(f"The deadline of call {story.call_id} is not that of event {event['id']}.")
+        words = translatable(f"The deadline of call {story.call_id} differs from the one in event {event['id']}.")
         yield Finding("not what was shown", words, event=event["id"])
 
 
@@ -320,12 +320,12 @@ def _answers(story: Story) -> Iterator[Finding]:
         )
         if not is_same:
             words = translatable(
-                f"The answer of event {event['id']} is not kept as it was given (call {story.call_id})."
+                f"The answer in event {event['id']} differs from the stored one (call {story.call_id})."
             )
             yield Finding("not what was decided", words, event=event["id"])
     if strangers := there.keys() - events.keys():
         person, _ = min(strangers)
-        words = translatable(f"Call {story.call_id} has an answer of person {person} that no event tells of.")
+        words = translatable(f"Call {story.call_id} has an answer by person {person} that no event records.")
         yield Finding("not what was decided", words, event=story.moves[-1]["id"])
 
 
@@ -353,7 +353,7 @@ def _row(story: Story) -> Iterator[Finding]:
     last = story.moves[-1]
     digest = last["data"].get("row")
     if digest is not None and not transition.are_same_facts(digest, transition.CALL_COLUMNS, story.call):
-        words = translatable(f"Call {story.call_id} is not as event {last['id']}, the last about it, left it.")
+        words = translatable(f"Call {story.call_id} was changed after event {last['id']}, its last one.")
         yield Finding("not what was called", words, event=last["id"])
 
 
@@ -361,7 +361,9 @@ def _digests(story: Story) -> Iterator[Finding]:
     """Yield moves without a digest of the row, though older ones of the record have one."""
     for event in story.moves:
         if story.digests_since is not None and event["id"] > story.digests_since and "row" not in event["data"]:
-            words = translatable(f"Event {event['id']} of call {story.call_id} carries no digest, and older ones do.")
+            words = translatable(
+                f"Event {event['id']} of call {story.call_id} has no digest, although older events do."
+            )
             yield Finding("no digest", words, event=event["id"])
 
 
@@ -370,13 +372,15 @@ def _attachments(story: Story) -> Iterator[Finding]:
     event = back["id"] if back else None
     for digest, made in story.attachments:
         if digest != made:
-            words = translatable(f"An attachment of call {story.call_id} is not what came back: {digest[:16]}….")
+            words = translatable(
+                f"An attachment of call {story.call_id} differs from what the tool returned: {digest[:16]}…."
+            )
             yield Finding("not what came back", words, event=event)
     there = {name for name, _ in story.attachments}
     for block in contents.attached(ToolCall(source=story.call["source"], result=story.call["result"])):
         if block["sha256"] not in there:
             label = str(block["sha256"])[:16]
-            words = translatable(f"An attachment of call {story.call_id} is not there any more: {label}….")
+            words = translatable(f"An attachment of call {story.call_id} is missing: {label}….")
             yield Finding("not what came back", words, event=event)
 
 

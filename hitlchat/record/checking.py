@@ -34,7 +34,7 @@ STATUSES: Final = frozenset(
 )
 # Fields of the data of events that go into receipts.
 _FIELDS: Final = ("digest", "argumentsDigest", "resultDigest", "tool", "caller", "by", "reason")
-MALFORMED: Final = part("is not of the form that such a line has")
+MALFORMED: Final = part("does not have the expected form")
 CUT_OFF: Final = part("is missing: the file was cut off before its end")
 # Parts of a receipt that come from beside the events.
 _BESIDE: Final = ("disclosure", "matches", "whole")
@@ -141,26 +141,22 @@ def checked_words(found: Checked, noted: str) -> list[str]:
     batches = part("1 batch") if found.batches == 1 else part(f"{found.batches:,} batches")
     receipts = part("1 receipt") if found.receipts == 1 else part(f"{found.receipts:,} receipts")
     events = _counted_events(found.events)
-    lines = [translatable(f"As it was written on {found.at}: {batches}, {events}, {receipts}.")]
+    lines = [translatable(f"Unchanged since it was written on {found.at}: {batches}, {events}, {receipts}.")]
     if found.found:
-        lines.insert(0, translatable(f"The record itself was not as it was: verifying it named {found.found} things."))
+        lines.insert(0, translatable(f"The record itself had been changed (problems found: {found.found})."))
     if (count := found.hidden) == 1:
-        lines.append(translatable("1 value in it is kept back as secret; its hash stands for it."))
+        lines.append(translatable("1 value is withheld as secret; the file has its hash instead."))
     elif count:
-        lines.append(translatable(f"{count:,} values in it are kept back as secret; their hashes stand for them."))
+        lines.append(translatable(f"{count:,} values are withheld as secret; the file has their hashes instead."))
     if found.unreadable:
         counted = _counted_events(found.unreadable)
-        lines.append(
-            translatable(
-                f"{counted} in it could not be read as events when they were sealed: only their hashes are here."
-            )
-        )
+        lines.append(translatable(f"{counted} could not be read when sealed: the file has only the hashes."))
     lines.append(translatable(f"Signed with the key {spaced(found.key)}"))
     lines.append(
         translatable(
-            "That is the key that you named, or one that it vouches for."
+            "This is the key you named, or a later key that it vouches for."
             if noted
-            else "Compare this with the fingerprint that you noted: the file alone cannot tell whose key it is."
+            else "Compare this with the fingerprint you noted: the file alone cannot prove whose key this is."
         )
     )
     return lines
@@ -202,7 +198,7 @@ class _File:
             raise WrongLine("comes after the end of the file")
         kind = body["kind"]
         if (kind == "header") != (self._header is None):
-            raise WrongLine("is no header" if self._header is None else "is a second header")
+            raise WrongLine("is not a header" if self._header is None else "is a second header")
         match kind:
             case "header":
                 self._begin(body)
@@ -224,21 +220,21 @@ class _File:
         self.count += 1
         body = _parsed(raw)
         if body.get("n") != self.count:
-            raise WrongLine(f"is numbered {body.get('n')!r}: lines before it were removed, put in or moved")
+            raise WrongLine(f"is numbered {body.get('n')!r}: lines before it were removed, inserted or moved")
         stated = body.pop("sum", None)
         self._sum = sum_of(self._sum, body)
         if stated != self._sum:
-            raise WrongLine("was edited, or is not the one that followed here")
+            raise WrongLine("was edited, or is not the next line")
         return body
 
     def _begin(self, body: Body) -> None:
         if body["format"] in OLDER:
             raise WrongLine(
-                "says that an older version of hitlchat wrote the file, and such a file could be made of a forged"
-                " record. Export it again with this version"
+                "says that an older version of hitlchat wrote the file, which cannot rule out a forged "
+                "record. Export it again with this version"
             )
         if body["format"] != FORMAT:
-            raise WrongLine(f"says that the file is {body['format']!r}, and not {FORMAT!r}")
+            raise WrongLine(f"says that the file is {body['format']!r}, not {FORMAT!r}")
         chain = [PublicKey(each["id"], each["public"], each["number"], each["endorsement"]) for each in body["keys"]]
         self._header, self._keys = body, {each.id: each.public for each in chain}
         self.checked.what, self.checked.at, self.checked.key = body["what"], body["at"], body["key"]
@@ -246,9 +242,9 @@ class _File:
         self.checked.found = int(body.get("found", 0))
         anchor = self._noted or body["key"]
         if why := proofs.broken(chain, anchor):
-            raise WrongLine(f"names keys that are not to be believed. {why}")
+            raise WrongLine(f"names keys that cannot be trusted. {why}")
         if body["key"] not in proofs.onward(chain, anchor):
-            raise WrongLine(f"names a key that is older than {anchor[:16]}…")
+            raise WrongLine(f"names a key older than {anchor[:16]}…")
 
     def _seal(self, body: Body) -> None:
         self._close()
@@ -284,29 +280,29 @@ class _File:
         expected = receipt_of(call, self._entries.pop(call, []))
         self._decided.discard(call)
         if given["events"] != expected["events"]:
-            raise WrongLine(f"is the receipt of call {call}, and names other events than there are of it")
+            raise WrongLine(f"is the receipt of call {call}, but does not list the call's events")
         stated = {name: given[name] for name in expected if name != "shown"}
         shown = [{name: item for name, item in each.items() if name not in _BESIDE} for each in given["shown"]]
         if {**stated, "shown": shown} != expected:
-            raise WrongLine(f"is the receipt of call {call}, and tells otherwise than its events")
+            raise WrongLine(f"is the receipt of call {call}, but contradicts the call's events")
         for each in given["shown"]:
             if each["whole"] and canonical.sha256(each["disclosure"]) != each["digest"]:
-                raise WrongLine(f"is the receipt of call {call}, and shows something else than was shown")
+                raise WrongLine(f"is the receipt of call {call}, but differs from what was shown")
         if given["ranWhole"] and canonical.sha256(given["ran"]) != given["ranDigest"]:
-            raise WrongLine(f"is the receipt of call {call}, and tells of something else than what ran")
+            raise WrongLine(f"is the receipt of call {call}, but differs from what ran")
         if given.keys() - {*expected, "ran", "ranWhole", "n", "kind"}:
-            raise WrongLine(f"is the receipt of call {call}, and says more than its events")
+            raise WrongLine(f"is the receipt of call {call}, but says more than the call's events")
         self.checked.receipts += 1
 
     def _end(self, body: Body, before: str) -> None:
         if self._decided:
-            raise WrongLine(f"comes where the receipt of call {min(self._decided)} is missing")
+            raise WrongLine(f"comes in place of the receipt of call {min(self._decided)}, which is missing")
         counts = {name: getattr(self.checked, name) for name in ("batches", "events", "receipts")}
         signed = {"counts": counts, "lines": body["n"] - 1, "over": before}
         if body["counts"] != counts:
-            raise WrongLine("counts something else than is there")
+            raise WrongLine("has counts that do not match the file")
         if not proofs.is_signed(self._keys[self.checked.key], body["signature"], proofs.EXPORT, signed):
-            raise WrongLine("has a signature that does not fit the file")
+            raise WrongLine("has a signature that does not match the file")
         self.is_over = True
 
 
@@ -317,14 +313,14 @@ class _Batch:
         self.seal, self.hash = body["seal"], body["hash"]
         match proofs.fault_of(self.seal, self.hash, body["signature"], keys.get(self.seal["key"], "")):
             case "edited":
-                raise WrongLine(f"is the seal of batch {self.seal['number']}, and was edited")
+                raise WrongLine(f"is the seal of batch {self.seal['number']}, but was edited")
             case "unsigned":
-                raise WrongLine(f"is the seal of batch {self.seal['number']}, without the signature of its key")
+                raise WrongLine(f"is the seal of batch {self.seal['number']}, but lacks its key's signature")
         self._is_whole = bool(body["whole"])
         self._hashes: list[bytes] = []
         marks = body["marks"] if self._is_whole else ""
         if self._is_whole and proofs.digest(marks) != self.seal["marks"]:
-            raise WrongLine(f"is the seal of batch {self.seal['number']}, and its marks were edited")
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, but its marks were edited")
         # Events still to come, with their marks.
         self._expected = proofs.sealed_as(self.seal, marks)
         if "drop" in body:
@@ -332,11 +328,11 @@ class _Batch:
             is_of_this = (drop["number"], drop["seal"]) == (self.seal["number"], self.hash)
             has_signature = proofs.is_signed(keys.get(drop["key"], ""), body["drop"]["signature"], proofs.DROP, drop)
             if self._is_whole or not (is_of_this and has_signature):
-                raise WrongLine(f"says that batch {self.seal['number']} was dropped, and that is not signed")
+                raise WrongLine(f"says that batch {self.seal['number']} was dropped, but this is not signed")
 
     def require_follows(self, before: "_Batch") -> None:
         if self.seal["number"] != before.seal["number"] + 1 or self.seal["previous"] != before.hash:
-            raise WrongLine(f"is the seal of batch {self.seal['number']}, which does not follow that of the one before")
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, which does not follow the previous seal")
 
     def take(self, body: Body) -> None:
         row, number = body["row"], self.seal["number"]
@@ -353,10 +349,10 @@ class _Batch:
             if expected is None:
                 raise WrongLine(f"is event {event}, after the last one")
             if event != expected:
-                raise WrongLine(f"is event {event}, where event {expected} was sealed")
+                raise WrongLine(f"is event {event}, where event {expected} was expected")
             is_sealed = proofs.mark_of(made) == mark
         if not is_sealed:
-            raise WrongLine(f"is event {row['id']}, and not as it was sealed in batch {number}")
+            raise WrongLine(f"is event {row['id']}, which was changed after it was sealed in batch {number}")
         self._hashes.append(made)
 
     def close(self) -> None:
@@ -365,9 +361,9 @@ class _Batch:
             return
         missing, _ = next(self._expected, (None, ""))
         if missing is not None:
-            raise WrongLine(f"comes where event {missing} of batch {self.seal['number']} was sealed, which is missing")
+            raise WrongLine(f"comes in place of event {missing} of batch {self.seal['number']}, which is missing")
         if proofs.root(self._hashes).hex() != self.seal["root"]:
-            raise WrongLine(f"comes after batch {self.seal['number']}, which is not as it was sealed")
+            raise WrongLine(f"comes after batch {self.seal['number']}, which was changed after it was sealed")
 
 
 def _hash(body: Body, form: int) -> bytes:
@@ -384,7 +380,7 @@ def _parsed(raw: bytes) -> Body:
         body = canonical.loads(raw)
         is_spelled = f"{canonical.dumps(body)}\n".encode("ascii") == raw
     except canonical.NotJson as error:
-        raise WrongLine(f"was edited or cut off: it is no JSON ({error})") from error
+        raise WrongLine(f"was edited or cut off: not valid JSON ({error})") from error
     if not isinstance(body, dict) or not is_spelled:
-        raise WrongLine("was edited: it is not spelled as it was written")
+        raise WrongLine("was edited: the spelling is not the original one")
     return body

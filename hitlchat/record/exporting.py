@@ -71,7 +71,7 @@ def _write(to: Path, about: Body, lines: Callable[["_Content"], Lines]) -> dict[
     private = keys.own()
     key = keys.enrolled(private)
     if to.exists():
-        raise FileExistsError(f"{to} exists: name a file that does not.")
+        raise FileExistsError(f"{to} already exists. Name a new file.")
     # The first findings, without values.
     found = verify().findings
     named = [{"kind": each.kind, "batch": each.batch, "event": each.event} for each in found[:MOST_FINDINGS]]
@@ -105,7 +105,7 @@ def _batches(since: datetime | None, until: datetime | None) -> Iterable[Seal]:
     span = span.filter(at__lte=until) if until is not None else span
     ends = span.aggregate(first=Min("pk"), last=Max("pk"))
     if ends["first"] is None:
-        raise NothingThere("Nothing is on record from that time.")
+        raise NothingThere("The record has no events from that time.")
     # Dropped batches count as older.
     first = _batch_of(ends["first"]) if since is not None else 1
     return rows.every_seal(first or 1, _batch_of(ends["last"]) if until is not None else None)

@@ -58,7 +58,7 @@ def own() -> Ed25519PrivateKey:
     except (binascii.Error, ValueError):
         raw = b""
     if len(raw) != 32:
-        raise BadKey(f"HITL_RECORD_KEY is no key, and no file that is there; {EXPECTED}.")
+        raise BadKey(f"HITL_RECORD_KEY is neither a key nor an existing file; {EXPECTED}.")
     return Ed25519PrivateKey.from_private_bytes(raw)
 
 
@@ -96,9 +96,9 @@ def enrolled(key: Ed25519PrivateKey) -> RecordKey:
     row = current() or _add(public, 1)
     if row.public != public:
         raise OtherKey(
-            f"The record is sealed with the key {row.pk[:16]}…, and this process has {fingerprint(public)[:16]}…: it"
-            " seals nothing. Give all processes on one database the same key (HITL_RECORD_KEY), or change the record's"
-            " key with “manage.py audit rotate”."
+            f"The record is sealed with the key {row.pk[:16]}…, but this process has "
+            f"{fingerprint(public)[:16]}…, so it seals nothing. Give all processes on one database the "
+            "same key (HITL_RECORD_KEY), or change the record's key with “manage.py audit rotate”."
         )
     return row
 
@@ -108,7 +108,7 @@ def rotate(to: Path, actor: Actor, *, lost: bool = False) -> RecordKey:
     it, unless that is `lost`. BadKey, OtherKey; FileExistsError: nothing was changed.
     """
     if to.exists():
-        raise FileExistsError(f"{to} exists: name a file that does not.")
+        raise FileExistsError(f"{to} already exists. Name a new file.")
     before, endorsement = current(), ""
     made = Ed25519PrivateKey.generate()
     public = public_of(made)
@@ -140,7 +140,7 @@ def check(**_: Any) -> list[CheckMessage]:
         if settings.HITL_RECORD_KEY:
             own()
     except BadKey as error:
-        return [Error(str(error), hint="docs/record.md says how to give one.", id="hitlchat.record.E001")]
+        return [Error(str(error), hint="See docs/record.md for how to set one.", id="hitlchat.record.E001")]
     return []
 
 
@@ -167,7 +167,7 @@ def _pem(data: bytes, where: str) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(data, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise BadKey(f"{where} holds no key that can be read; {EXPECTED}.") from error
+        raise BadKey(f"{where} contains no readable key; {EXPECTED}.") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise BadKey(f"{where} holds a key of another kind; {EXPECTED}.")
+        raise BadKey(f"{where} contains a key of another kind; {EXPECTED}.")
     return key

@@ -280,14 +280,14 @@ def broken(keys: Sequence[PublicKey], anchor: str) -> str:
         except ValueError:
             is_own = False
         if not is_own:
-            return translatable(f"The key {key.id[:16]}… on record is not the one that this fingerprint belongs to.")
+            return translatable(f"This fingerprint does not belong to the key {key.id[:16]}… on record.")
     places = [place for place, key in enumerate(keys) if key.id == anchor]
     if not places:
         return translatable(f"The record was never sealed with the key {anchor[:16]}….")
     for before, key in zip(keys[places[0] :], keys[places[0] + 1 :], strict=False):
         if not is_signed(before.public, key.endorsement, KEY, endorsed(key.public, before.id)):
             return translatable(
-                f"The key {key.id[:16]}… took over, and the key {before.id[:16]}… before it never vouched for it."
+                f"The key {key.id[:16]}… took over, but the previous key {before.id[:16]}… never vouched for it."
             )
     return ""
 

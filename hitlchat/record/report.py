@@ -79,25 +79,28 @@ def words(report: Report) -> Iterator[str]:
     """Yield the report, a line each."""
     counts = f"{plural(report.events, 'event')} in {plural(report.batches, 'batch', 'batches')}"
     if report.is_whole:
-        yield f"Whole: {counts}, as they were sealed. {plural(report.calls, 'call')}, as their events say."
+        yield (
+            f"Whole: {counts}, unchanged since they were sealed. {plural(report.calls, 'call')}, matching their events."
+        )
     else:
         first, *others = report.findings
         yield f"Broken: {first.words}"
         yield from (each.words for each in others[: MOST - 1])
         if len(others) >= MOST:
-            yield f"… and {plural(len(others) - MOST + 1, 'thing')} more."
-        yield f"Looked at {counts}, and at {plural(report.calls, 'call')}."
-    yield from (f"Batch {each['batch']}: dropped by retention on {each['at']}, seal stands." for each in report.dropped)
+            yield f"… and {plural(len(others) - MOST + 1, 'problem')} more."
+        yield f"Checked {counts}, and {plural(report.calls, 'call')}."
+    for each in report.dropped:
+        yield f"Batch {each['batch']}: dropped by retention on {each['at']}; its seal is kept."
     if report.late:
-        yield f"{plural(report.late, 'event')} came late, and {'is' if report.late == 1 else 'are'} sealed as such."
+        yield f"{plural(report.late, 'event')} came late and {'is' if report.late == 1 else 'are'} sealed as late."
     if report.uncovered:
         count = plural(report.uncovered, "call")
-        yield f"Not covered by the record: what is kept of {count}, made before {report.uncovered_until} or up to then."
+        yield f"Not fully covered by the record: {count} from {report.uncovered_until} or earlier."
     if report.tail:
-        yield f"Not sealed yet: the last {plural(report.tail, 'event')}. Of these nothing can be told."
+        yield f"Not sealed yet: the last {plural(report.tail, 'event')}. These cannot be verified."
     yield from report.notes
     if report.last_seal:
-        yield f"The last seal is {report.last_seal}: note it elsewhere, and give it to --expect later."
+        yield f"The last seal is {report.last_seal}. Note it elsewhere, and pass it to --expect later."
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -89,7 +89,7 @@ def _rows(events: "QuerySet[AuditEvent]", most: int | None = None) -> list[Row]:
     found: list[Row] = []
     for pk, name, call, actor, means, at, text in columns[:most]:
         if not (isinstance(name, str) and isinstance(means, str) and isinstance(actor, int | None)):
-            raise TypeError("not of the kinds that the columns of an event have")
+            raise TypeError("not of the types that an event's columns have")
         row = {"id": pk, "name": name, "call": None if call is None else str(call), "actor": actor, "means": means}
         found.append({**row, "at": iso(at), "data": json.loads(text), TEXT: text})
     return found

@@ -185,7 +185,7 @@ class RecordWorker:
             while _is_due(seen) and seal(up_to=seen) is not None:
                 continue
             if lost := advance():
-                self._complain(f"Seal {lost.number} was here and is not in the record any more: see docs/record.md.")
+                self._complain(f"Seal {lost.number} is missing from the record. See docs/record.md.")
             elif settings.HITL_RECORD_DAYS and now - self._dropped_at >= RETENTION_SECONDS:
                 self._dropped_at = now
                 drop(settings.HITL_RECORD_DAYS, SYSTEM)

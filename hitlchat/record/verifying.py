@@ -25,10 +25,10 @@ from hitlchat.record.proofs import DROP, PublicKey, Row, fault_of, is_signed, ma
 from hitlchat.record.report import Finding, Report
 
 NOT_SEALED: Final = gettext_noop(
-    "Whatever they say can still be forged: start the server, which seals them, or run “audit seal”."
+    "Unsealed events can still be forged: start the server, which seals them, or run “audit seal”."
 )
 UNKNOWN: Final = (
-    "Nothing here says whose key that is: give --key with the fingerprint that was noted when the record was begun."
+    "This does not prove whose key it is: pass --key with the fingerprint noted when the record was started."
 )
 # So often the settings are compared again, if they change meanwhile.
 ATTEMPTS: Final = 5
@@ -60,7 +60,7 @@ def steps(report: Report, *, key: str = "", seal: str = "") -> Iterator[tuple[in
     except rows.UNREADABLE as error:
         # Events, calls and answers never raise: this is a seal, a key, or the database itself.
         words = translatable(
-            f"A seal or key after batch {report.batches} cannot even be read: {type(error).__name__}: {error}."
+            f"A seal or key after batch {report.batches} cannot be read: {type(error).__name__}: {error}."
         )
         report.findings.append(Finding("seal edited", words, report.batches + 1))
 
@@ -75,7 +75,7 @@ def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int)
     for row in there:
         is_late = row["id"] in late or (seal.number >= still_open and within(row["id"], seal.gaps))
         if row["id"] not in marks and not is_late:
-            words = translatable(f"Event {row['id']} was put in: batch {seal.number} was sealed without it.")
+            words = translatable(f"Event {row['id']} was inserted: batch {seal.number} was sealed without it.")
             yield Finding("inserted", words, seal.number, row["id"])
     own = {row["id"]: row for row in there if row["id"] in marks}
     broken = list(_against(seal, marks, own))
@@ -84,7 +84,7 @@ def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int)
     for row in own.values():
         if not rows.is_readable(row) and row["id"] not in named:
             words = translatable(
-                f"Event {row['id']} cannot be read as an event, and was sealed as such in batch {seal.number}."
+                f"Event {row['id']} is unreadable, and was already unreadable when sealed in batch {seal.number}."
             )
             yield Finding("unreadable", words, seal.number, row["id"])
 
@@ -95,7 +95,7 @@ def _against(seal: Seal, marks: dict[int, str], own: dict[int, Row]) -> Iterator
         # Retention may have been here since.
         if not Drop.objects.filter(pk=seal.number).exists():
             for event_id in missing:
-                words = translatable(f"Event {event_id} is missing: batch {seal.number} was sealed with it.")
+                words = translatable(f"Event {event_id} is missing: it was sealed in batch {seal.number}.")
                 yield Finding("missing", words, seal.number, event_id)
         return
     hashes = {event_id: rows.hashed(own[event_id], seal) for event_id in marks}
@@ -103,7 +103,7 @@ def _against(seal: Seal, marks: dict[int, str], own: dict[int, Row]) -> Iterator
         return
     wrong = [event_id for event_id, mark in marks.items() if mark_of(hashes[event_id]) != mark]
     if not wrong:
-        yield Finding("edited", f"An event of batch {seal.number} is not as it was sealed.", seal.number)
+        yield Finding("edited", f"An event of batch {seal.number} was changed after it was sealed.", seal.number)
         return
     yield _changed(seal, own[wrong[0]], marks)
     yield from (_edited(seal, event_id) for event_id in wrong[1:])
@@ -113,13 +113,13 @@ def _changed(seal: Seal, row: Row, marks: dict[int, str]) -> Finding:
     """Return whether a row was edited, or was sealed as another event of the batch."""
     for event_id, mark in marks.items():
         if event_id != row["id"] and mark_of(rows.hashed({**row, "id": event_id}, seal)) == mark:
-            words = translatable(f"Event {row['id']} was reordered: what it says was sealed as event {event_id}.")
+            words = translatable(f"Event {row['id']} was reordered: its content was sealed as event {event_id}.")
             return Finding("reordered", words, seal.number, row["id"])
     return _edited(seal, row["id"])
 
 
 def _edited(seal: Seal, event_id: int) -> Finding:
-    words = translatable(f"Event {event_id} was edited: it is not as batch {seal.number} sealed it.")
+    words = translatable(f"Event {event_id} was edited after it was sealed in batch {seal.number}.")
     return Finding("edited", words, seal.number, event_id)
 
 
@@ -141,7 +141,7 @@ class _Walk:
         self._report.late = len(self._late)
         yield from self._keys(noted_key)
         for event_id in AuditEvent.objects.filter(pk__lt=1).order_by("pk").values_list("pk", flat=True)[:10]:
-            yield Finding("inserted", f"Event {event_id} was put in: ids begin with 1.", None, event_id)
+            yield Finding("inserted", f"Event {event_id} was inserted: ids begin with 1.", None, event_id)
         previous: Seal | None = None
         for seal in rows.every_seal(last=self._last.number if self._last else 0):
             wrong = list(self._linked(seal, previous))
@@ -172,7 +172,7 @@ class _Walk:
             yield Finding("key not vouched for", why)
         elif self._last is not None and self._last.key_id not in proofs.onward(chain, anchor):
             words = translatable(
-                f"The last seal is of an older key than {anchor[:16]}…, which therefore says nothing of the record yet."
+                f"The last seal is by an older key than {anchor[:16]}…, so that key proves nothing yet."
             )
             yield Finding("key not vouched for", words, self._last.number)
 
@@ -188,13 +188,13 @@ class _Walk:
             )
             yield Finding("seal missing", words, expected)
         elif seal.previous != (previous.hash if previous else ""):
-            words = translatable(f"The seal of batch {number} does not follow that of the batch before.")
+            words = translatable(f"The seal of batch {number} does not follow the previous seal.")
             yield Finding("chain broken", words, number)
         match fault_of(rows.body_of(seal), seal.hash, seal.signature, self._public.get(seal.key_id, "")):
             case "edited":
                 yield Finding("seal edited", f"The seal of batch {number} was edited.", number)
             case "unsigned":
-                words = translatable(f"The signature on the seal of batch {number} is not that of its key.")
+                words = translatable(f"The signature on the seal of batch {number} does not match its key.")
                 yield Finding("seal unsigned", words, number)
 
     def _batch(self, seal: Seal) -> Iterator[Finding]:
@@ -207,10 +207,10 @@ class _Walk:
             left = AuditEvent.objects.filter(pk__range=(seal.first, seal.last)).values_list("pk", flat=True)
             for event_id in left:
                 if self._late.get(event_id, seal.number) == seal.number:
-                    words = translatable(f"Event {event_id} was put in: batch {seal.number} was dropped.")
+                    words = translatable(f"Event {event_id} was inserted: batch {seal.number} was dropped.")
                     yield Finding("inserted", words, seal.number, event_id)
         else:
-            words = translatable(f"Batch {seal.number} is said to be dropped by retention, and that is not signed.")
+            words = translatable(f"Batch {seal.number} is marked as dropped by retention, but this is not signed.")
             yield Finding("missing", words, seal.number)
 
     def _events(self, seal: Seal) -> Iterator[Finding]:
@@ -227,7 +227,7 @@ class _Walk:
         left = {str(pk) for pk in ToolCall.objects.filter(pk__in=list(first_of)).values_list("pk", flat=True)}
         for call, event_id in first_of.items():
             if call not in left:
-                words = translatable(f"Call {call} of event {event_id} is not there any more.")
+                words = translatable(f"Call {call} of event {event_id} is missing.")
                 yield Finding("not what was called", words, seal.number, event_id)
 
     def _tail(self, sealed: int) -> Iterator[Finding]:
@@ -243,11 +243,9 @@ class _Walk:
         count = self._report.tail
         if count and sealing.is_overdue(seconds):
             words = (
-                translatable(f"The last event is not sealed, and is {about(seconds)} old.")
+                translatable(f"The last event is {about(seconds)} old and not sealed.")
                 if count == 1
-                else translatable(
-                    f"The last {count:,} events are not sealed, and the first of them is {about(seconds)} old."
-                )
+                else translatable(f"The last {count:,} events are not sealed; the oldest is {about(seconds)} old.")
             )
             yield Finding("not sealed", " ".join((words, NOT_SEALED)), None, first)
 
@@ -264,9 +262,9 @@ class _Walk:
             self._renamed.add(person)
             now = self._names.get(person)
             words = (
-                translatable(f"Person {person} is not there any more, and was “{name}” in event {event}.")
+                translatable(f"Person {person}, “{name}” in event {event}, is missing.")
                 if now is None
-                else translatable(f"Person {person} is called “{now}”, and was “{name}” in event {event}.")
+                else translatable(f"Person {person} is called “{now}”, but was “{name}” in event {event}.")
             )
             yield Finding("not the name", words, batch, event)
 
@@ -281,11 +279,10 @@ def _gap(first: int, until: int, batch: int | None) -> Iterator[Finding]:
 def _cut_off(expected: str, mark: sealing.Mark | None) -> Iterator[Finding]:
     """Yield seals that were there once: noted by somebody elsewhere, or beside the database."""
     if expected and not Seal.objects.filter(hash=expected).exists():
-        yield Finding("truncated", f"The seal {expected[:16]}…, which was to be found, is not in the record.")
+        yield Finding("truncated", f"The expected seal {expected[:16]}… is not in the record.")
     if mark and not Seal.objects.filter(pk=mark.number, hash=mark.hash).exists():
         words = translatable(
-            f"Seal {mark.number} ({mark.hash[:16]}…) was here once, as {sealing.mark_file()} says, and is"
-            " not in the record any more."
+            f"Seal {mark.number} ({mark.hash[:16]}…), noted in {sealing.mark_file()}, is missing from the record."
         )
         yield Finding("truncated", words, mark.number)
 
@@ -326,14 +323,14 @@ class _Stated:
             try:
                 there = stated.now(kind)
             except rows.UNREADABLE as error:
-                words = translatable(f"What is kept of each {_word(kind)} cannot even be read: {error}.")
+                words = translatable(f"The stored {_word(kind)} data cannot be read: {error}.")
                 yield Finding("not as stated", words)
                 continue
             for key, (event, facts) in expected.get(kind, {}).items():
                 yield from _differences(kind, key, event, facts, there.get(key))
             if kind in self.begun:
                 for key in there.keys() - expected.get(kind, {}).keys():
-                    words = translatable(f"The {_word(kind)} {_label(key, there[key])} is on no record.")
+                    words = translatable(f"The {_word(kind)} {_label(key, there[key])} is not on record.")
                     yield Finding("not on record", words)
 
     def _folded(self) -> dict[str, dict[str, tuple[int, Facts | None]]]:
@@ -351,12 +348,12 @@ class _Stated:
 def _differences(kind: str, key: str, event: int, stated_facts: Facts | None, there: Facts | None) -> Iterator[Finding]:
     if stated_facts is None or there is None:
         if there is not None:
-            words = translatable(f"The {_word(kind)} {_label(key, there)} is there, and event {event} says it is gone.")
+            words = translatable(
+                f"The {_word(kind)} {_label(key, there)} exists, but event {event} says that it was removed."
+            )
             yield Finding("not as stated", words, event=event)
         elif stated_facts is not None:
-            words = translatable(
-                f"The {_word(kind)} {_label(key, stated_facts)} is not there any more, and event {event} states it."
-            )
+            words = translatable(f"The {_word(kind)} {_label(key, stated_facts)} of event {event} is missing.")
             yield Finding("not as stated", words, event=event)
         return
     # Any text may have been put in; of other kinds, older events do not state every field.
@@ -372,7 +369,7 @@ def _differences(kind: str, key: str, event: int, stated_facts: Facts | None, th
             column, word, label = name.replace("_", " "), _word(kind), _label(key, there)
             now, before = _short(actual), _short(expected)
             words = translatable(
-                f"The {column} of the {word} {label} is {now}, and event {event}, the last about it, says {before}."
+                f"The {column} of the {word} {label} is {now}, but event {event}, the last about it, says {before}."
             )
             yield Finding("not as stated", words, event=event)
 

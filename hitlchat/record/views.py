@@ -81,7 +81,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
         since = _moment(request.POST.get("from", ""), moments.beginning)
         until = _moment(request.POST.get("to", ""), moments.end)
     except ValueError:
-        return _page(request, problem=_("A day is written as 2026-01-31."), status=422)
+        return _page(request, problem=_("Write a day as 2026-01-31."), status=422)
     span = {"since": since, "until": until}
     actor = actor_of(request)
     return _file(request, "record.jsonl", lambda to: exporting.export(to, actor, **span))

@@ -122,9 +122,9 @@ NOT_SHOWN = {
     "unreadable {event_id} {bytes}",
     "no event is hashed in form {form}",
     "hitlchat record {kind}\n{canonical}",
-    "{to} exists: name a file that does not.",
+    "{to} already exists. Name a new file.",
     # What the log says.
-    "Seal {number} was here and is not in the record any more: see docs/record.md.",
+    "Seal {number} is missing from the record. See docs/record.md.",
 }
 
 

@@ -344,7 +344,7 @@ def test_an_export_of_a_forged_record_is_not_genuine(bob: User, tmp_path: Path, 
             tamper(f"{UPDATE} data = %s WHERE id = %s", other, event.pk)
             export(tmp_path / f"{number} {name}", signed_in(bob))
             found = check((tmp_path / f"{number} {name}").read_bytes().splitlines(keepends=True))
-            assert "not as it was sealed" in found.wrong, (path, name)
+            assert "changed after it was sealed" in found.wrong, (path, name)
 
 
 # -- What looks like the record's own marks, and what cannot be read --------------------------------------------------
@@ -480,4 +480,4 @@ def test_what_waits_too_long_for_its_seal_is_named() -> None:
     with time_machine.travel(since + timedelta(seconds=31), tick=False):
         told = report()
     assert [(each.kind, each.batch, each.event) for each in told.findings] == [("not sealed", None, first)]
-    assert told.findings[0].words.startswith("The last 2 events are not sealed, and the first of them is 31 s old.")
+    assert told.findings[0].words.startswith("The last 2 events are not sealed; the oldest is 31 s old.")

@@ -228,7 +228,7 @@ def test_a_file_is_checked_where_there_are_no_settings_and_no_database(story: To
     lines = exported(tmp_path)
     whole = offline(tmp_path / "record.jsonl")
     assert whole.returncode == 0
-    assert "Compare this with the fingerprint that you noted" in whole.stdout
+    assert "Compare this with the fingerprint you noted" in whole.stdout
     (tmp_path / "cut.jsonl").write_bytes(b"".join(lines[:-1]))
     cut = offline(tmp_path / "cut.jsonl")
     assert (cut.returncode, cut.stdout) == (

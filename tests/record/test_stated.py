@@ -215,7 +215,7 @@ def test_nothing_that_makes_the_gate_ask_less_is_changed_unnamed(
 def test_each_difference_is_named_with_what_it_is_and_what_the_last_event_says(house: Tool, tamper: Sql) -> None:
     Tool.objects.filter(pk=house.pk).update(hitl_mode="DISABLED", title="Tidy up")
     mode, title = report().findings
-    assert mode.words.startswith("The hitl mode of the tool 'refund' is \"DISABLED\", and event ")
+    assert mode.words.startswith("The hitl mode of the tool 'refund' is \"DISABLED\", but event ")
     assert title.words.endswith(', the last about it, says "Refund".')
 
 
@@ -392,7 +392,7 @@ def test_an_attachment_is_there_and_held_to_its_digest(bob: User) -> None:
     Attachment.objects.filter(call=call).delete()
     (finding,) = report().findings
     assert finding.kind == "not what came back"
-    assert "is not there any more" in finding.words
+    assert "is missing" in finding.words
 
 
 # -- Exports -----------------------------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def test_an_export_and_a_receipt_say_on_their_first_line_what_verifying_would(
         assert (header["verified"], [each["kind"] for each in header["findings"]]) == (False, ["not as stated"])
         told = check((tmp_path / name).read_bytes().splitlines(keepends=True))
         assert told.is_genuine
-        assert "was not as it was" in checked_words(told, "")[0]
+        assert "had been changed" in checked_words(told, "")[0]
     with pytest.raises(Exception, match="exists"):
         call_command("audit", "export", str(tmp_path / "export"))
 

@@ -51,7 +51,7 @@ class Command(BaseCommand):
             "--to", dest="until", type=partial(_time, of_day=moments.end), help="a day (to its end) or a time"
         )
         whole.add_argument("file", type=Path)
-        one = actions.add_parser("receipt", help="write such a file for one call")
+        one = actions.add_parser("receipt", help="write the record of one call to a file")
         one.add_argument("call", type=UUID)
         one.add_argument("file", type=Path)
         look = actions.add_parser("check", help="check an exported file; needs no database")
@@ -109,14 +109,14 @@ class Command(BaseCommand):
     def _retain(self, options: dict[str, Any]) -> str:
         days = settings.HITL_RECORD_DAYS if options["days"] is None else options["days"]
         if days < 1:
-            raise CommandError("HITL_RECORD_DAYS is not set, so the record is kept forever. Set it, or give --days.")
+            raise CommandError("HITL_RECORD_DAYS is not set, so the record is kept forever. Set it, or pass --days.")
         dropped = sealing.drop(days, CONSOLE)
-        return f"Dropped: {plural(dropped, 'batch', 'batches')} sealed more than {plural(days, 'day')} ago."
+        return f"Dropped {plural(dropped, 'batch', 'batches')} sealed more than {plural(days, 'day')} ago."
 
     def _key(self, options: dict[str, Any]) -> str:
         key, own = keys.current(), keys.own_fingerprint()
         if key is None and own is None:
-            raise CommandError("Nothing was sealed yet: the server creates a key when it first starts.")
+            raise CommandError("Nothing has been sealed yet: the server creates a key when it first starts.")
         if key is not None and own != key.pk:
             mine = f"has {spaced(own)}" if own else "has none"
             raise CommandError(f"The record is sealed with {spaced(key.pk)}\nThis process {mine}")
@@ -151,7 +151,7 @@ def _styled(lines: Iterable[str], style: Style, *, good: bool) -> str:
 
 def _written(counts: dict[str, int], to: Path) -> str:
     found = exporting.first_line(to)["found"]
-    warning = f"The record is not as it was: “audit verify” names {plural(found, 'thing')}.\n" if found else ""
+    warning = f"The record was changed: “audit verify” reports {plural(found, 'problem')}.\n" if found else ""
     return f"{warning}{to}: {plural(counts['events'], 'event')}, {plural(counts['receipts'], 'receipt')}."
 
 
