@@ -115,7 +115,7 @@ async def test_a_gated_call_of_an_agent_waits_names_the_agents_in_between_and_al
     await Delegation.objects.filter(distance=2).adelete()
     found = await in_database(lambda: [each.words for each in compare(report) if each])()
     assert len(found) == 2
-    assert f"The agents of call {approval.call_id} are not those of event" in "".join(found)
+    assert f"The agents of call {approval.call_id} differ from those in event" in "".join(found)
 
 
 @pytest.mark.guarantee("gate:truth")
