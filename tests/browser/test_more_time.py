@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.chatting import Chat
 from tests.browser.conftest import House, SharedModel, Visit
@@ -21,6 +21,17 @@ def more(place: Page | Locator) -> Locator:
     return place.get_by_role("button", name="+5 min to answer")
 
 
+def answer_after_a_look(route: Route, page: Page) -> None:
+    answer = route.fetch()
+    page.locator("dialog [data-left]").evaluate(
+        """async (place) => {
+            place.dispatchEvent(new Event("look"));
+            await fetch(place.getAttribute("hx-get"), { headers: { "HX-Request": "true" } });
+        }"""
+    )
+    route.fulfill(response=answer)
+
+
 def test_five_minutes_are_added_with_one_press_and_every_open_page_shows_them(
     chat: Chat, house: House, model: SharedModel, visit: Visit
 ) -> None:
@@ -34,6 +45,8 @@ def test_five_minutes_are_added_with_one_press_and_every_open_page_shows_them(
     check(chat.page)
     check(other)
     expect(more(card)).to_be_visible()
+    # Each piece looks for itself now and then, so also while the answer to the button is on its way.
+    chat.page.route("**/extend", lambda route: answer_after_a_look(route, chat.page))
     more(card).focus()
     chat.page.keyboard.press("Enter")
     expect(card.locator("[data-deadline]")).to_have_text(LATER)
