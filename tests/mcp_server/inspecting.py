@@ -78,8 +78,8 @@ class Inspecting:
         return found[1] if found else ""
 
     def close(self) -> None:
-        """End the sessions of everyone, and wait for their calls."""
-        calls = [call for session in _sessions.values() for call in session.calls]
+        """End the sessions of everyone, and wait for all that goes on in them."""
+        sessions = list(_sessions.values())
         end_all()
-        until(lambda: all(call.task is None for call in calls), "all calls are over")
+        until(lambda: not any(session.tasks for session in sessions), "nothing goes on any more")
         self.web.close()

@@ -1,5 +1,7 @@
 """The Inspector's pages: a client of our own server, which is asked like every other, and only its owner sees."""
 
+import asyncio
+
 import pytest
 from django.contrib.auth.models import User
 
@@ -9,6 +11,7 @@ from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import tokens
+from hitlchat.mcp_server.inspector import Session
 from tests.conftest import signed_in
 from tests.mcp_server.inspecting import BASE, MODERN, OLDER, Inspecting, each_era
 from tests.processes import STEADY, Servers
@@ -136,6 +139,27 @@ def test_only_what_changed_is_sent_again(inspecting: Inspecting, tool: Tool) -> 
     inspecting.post(f"{inspecting.path}/ping")
     changed = until(lambda: inspecting.web.get(live, params={"seen": seen}).text, "the ping is shown")
     assert "inspector-tools" not in changed
+
+
+async def test_the_end_of_a_session_ends_what_its_server_does_not_answer() -> None:
+    connected, left = asyncio.Event(), asyncio.Event()
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected.set()
+        await reader.read()
+        writer.close()
+        left.set()
+
+    async with await asyncio.start_server(hear, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        session = Session(1, OLDER, elicits=False, url=f"http://127.0.0.1:{port}/mcp", host="hitlchat", secret="none")
+        listing = asyncio.create_task(session.list_tools())
+        await connected.wait()
+        await session.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await listing
+        assert not session.tasks
+        await left.wait()
 
 
 def test_a_session_takes_the_place_of_the_one_before_and_ends_with_its_token_and_calls(

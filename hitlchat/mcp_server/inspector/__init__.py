@@ -55,13 +55,13 @@ def session_of(owner_id: int) -> "Session | None":
 
 
 def end(owner_id: int) -> None:
-    """End the person's session, if there is one, and with it the calls that go on."""
+    """End the person's session, if there is one, and with it everything that goes on in it."""
     if session := _sessions.pop(owner_id, None):
         background.spawn(session.cancel)
 
 
 def end_all() -> None:
-    """End all of them while the server they talk to still listens; what drains the background waits for their calls."""
+    """End all of them while the server they talk to still listens; what drains the background waits for them."""
     for owner_id in list(_sessions):
         end(owner_id)
 
@@ -137,6 +137,8 @@ class Session:
     _listing: asyncio.Lock = field(default_factory=asyncio.Lock)
     # When each unanswered request was made, and its method: by who made it, and its id.
     _open: dict[tuple[bool, str], tuple[float, str]] = field(default_factory=dict)
+    # Those that talk to the server: of calls, of lists, of pings.
+    tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
     async def list_tools(self) -> None:
         tools: list[types.Tool] = []
@@ -185,9 +187,10 @@ class Session:
             self._mark("calls")
 
     async def cancel(self, number: int | None = None) -> None:
-        for call in self.calls:
-            if call.task is not None and number in (call.number, None):
-                call.task.cancel()
+        """Cancel one call, or everything that goes on."""
+        for task in [call.task for call in self.calls if call.number == number] if number else list(self.tasks):
+            if task is not None:
+                task.cancel()
 
     async def answer(self, number: int, action: str) -> None:
         for question in self.questions:
@@ -230,9 +233,15 @@ class Session:
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             event_hooks={"response": [record_refusal]},
         )
-        async with web, streamable_http_client(self.url, http_client=web) as (reading, writing):
-            sent, received = (partial(self._record, sent=is_sent) for is_sent in (True, False))
-            yield _Recorded(reading, received), _Recorded(writing, sent)
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.add(task)
+        try:
+            async with web, streamable_http_client(self.url, http_client=web) as (reading, writing):
+                sent, received = (partial(self._record, sent=is_sent) for is_sent in (True, False))
+                yield _Recorded(reading, received), _Recorded(writing, sent)
+        finally:
+            self.tasks.discard(task)
 
     def _record(self, item: SessionMessage | Exception, *, sent: bool) -> None:
         if not isinstance(item, SessionMessage):
