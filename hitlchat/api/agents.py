@@ -23,18 +23,18 @@ class AgentChange(Body):
     title: Text = ""
     description: Text = Field(default="", description="Models read this to know when to call the agent.")
     instructions: Text = ""
-    tools: list[Line] = Field(default_factory=list, description="All that it may call, agents among them.")
+    tools: list[Line] = Field(default_factory=list, description="Names of tools it may call, agents included.")
     endpoint: Line | None = Field(
-        default=None, description="By name; “environment”; null: what the conversation that calls it asks."
+        default=None, description="The endpoint's name, or “environment”; null: that of the calling conversation."
     )
-    model: Line = Field("", description="One that the endpoint offers; empty: its usual one.")
-    max_turns: int | None = Field(None, description="After how many turns it is stopped: 1 to 100.")
-    max_tokens: int | None = Field(None, description="How many tokens it may use for one task, as its server counts.")
+    model: Line = Field("", description="A model that the endpoint offers; empty: the endpoint's default.")
+    max_turns: int | None = Field(None, description="Turns after which the agent is stopped: 1 to 100.")
+    max_tokens: int | None = Field(None, description="Token limit for one task, as the model server counts.")
     hitl_mode: HitlModeName = "REQUIRED"
     condition: Text = ""
     prompt_template: Text = ""
     deadline_seconds: int | None = None
-    signed_in_only: bool = Field(default=False, description="The word of an MCP client is not enough for it.")
+    signed_in_only: bool = Field(default=False, description="An MCP client's word is not enough.")
     risk_level: int = agents.USUAL_RISK
     published: bool = False
 

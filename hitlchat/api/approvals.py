@@ -44,13 +44,13 @@ class Reject(Body):
 
 
 class RejectQuery(BaseModel):
-    reason: Reason = Field("", description="Why, for programs that send no body.")
+    reason: Reason = Field("", description="The reason, for programs that send no body.")
 
 
 class Extend(Body):
     # Strict bodies take no text for a moment, and JSON has nothing else.
     deadline: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
-        default=None, description="The deadline as you saw it; if it is another by now, it stays as it is."
+        default=None, description="The deadline you saw. If it has changed since, nothing is extended."
     )
 
 
@@ -68,7 +68,7 @@ class Batch(Body):
 
 class BatchOutcome(Shape):
     id: UUID = read("approval")
-    counted: bool = Field(description="Whether this answer is the one that counts for this call.")
+    counted: bool = Field(description="Whether this is the answer that counts for the call.")
     detail: str = read("said")
     call_status: Status
 
@@ -78,17 +78,17 @@ class BatchOutcomes(Shape):
 
 
 class QuestionField(Shape):
-    name: str = Field(description="What the answer calls it.")
+    name: str = Field(description="The field's name in the answer.")
     label: str
     kind: Literal["text", "number", "choice", "yes_no"]
-    choices: list[str] = Field(description="Of the kind choice; one of them is the answer.")
+    choices: list[str] = Field(description="For the kind “choice”: the possible answers.")
     required: bool
 
 
 class Question(Shape):
-    text: str = Field(description="The model's words: show them as text, and as its own.")
+    text: str = Field(description="The model's words. Show them as plain text, and as the model's.")
     fields: list[QuestionField]
-    seems_secret: bool = read("seemsSecret", "It seems to ask for a password or key, which nobody should give.")
+    seems_secret: bool = read("seemsSecret", "Whether it seems to ask for a password or key.")
 
 
 class Approval(Shape):
@@ -106,25 +106,25 @@ class Approval(Shape):
     consent_digest: str = read("digest")
     status: ApprovalStatus
     reason: str = read("disclosure.reason")
-    grant_id: UUID | None = read("given", "The grant that was given together with the yes.")
+    grant_id: UUID | None = read("given", "The grant given with the approval.")
     preview: Object | None = Field(
-        description="What the call would do, as the tool's own preview code says: {text, table, error, cut}."
+        description="The effect of the call, according to the tool's own preview code: {text, table, error, cut}."
     )
     asked_times: int = Field(
-        description="How many identical calls wait. A yes runs one and withdraws the others; a no declines all."
+        description="How many identical calls wait. Approving runs one and withdraws the rest; declining declines all."
     )
     asked_again: Object | None = Field(
-        description="Why it was asked about again after a yes, with the preview that was shown before."
+        description="Why the call was asked about again after an approval, with the earlier preview."
     )
     question: Question | None = Field(
         description="Of a call that asks the person: its form. A yes is an answer: `modifiedArguments` with `answer`, "
         "an object with a value for each field by its name."
     )
     decided_by: Literal["requester", "approvers", "group"] = read("call.decided_by")
-    decider_group: str | None = Field(description="The group whose people decide, as it was called then.")
-    quorum: int = read("call.quorum", "How many different people have to say yes.")
-    approved_by: list[Username] = Field(description="Who said yes; while it waits, those whose yes counts.")
-    who_decides: str = Field(description="All of that in words, as the card says it.")
+    decider_group: str | None = Field(description="The group whose members decide, by its name at the time.")
+    quorum: int = read("call.quorum", "How many different people must approve.")
+    approved_by: list[Username] = Field(description="Who approved; while the call waits, those whose approval counts.")
+    who_decides: str = Field(description="Who decides, as a sentence on the card.")
     decisions: list[Decision]
     call_status: Status = read("call.status")
     result: Any = read("call.result")

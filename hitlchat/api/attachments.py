@@ -20,9 +20,9 @@ router = Router(tags=["attachments"], by_alias=True)
 class Attachment(Shape):
     id: UUID
     name: str
-    media_type: str = Field(description="Told by the content.")
+    media_type: str = Field(description="Detected from the content.")
     size: int
-    note: str = Field(description="What the model reads of a text that it does not get whole; empty if it does.")
+    note: str = Field(description="Says which part of a text the model reads; empty if it reads all.")
 
 
 def attachment(row: agent.Attachment) -> Attachment:

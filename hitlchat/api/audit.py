@@ -38,7 +38,7 @@ class AuditEvent(Shape):
     means: str
     words: str = Field(description="What was changed, in one sentence; empty for events of calls.")
     data: Object
-    batch: int | None = Field(description="The batch that it is sealed in; null: not yet.")
+    batch: int | None = Field(description="The batch in which the event is sealed; null: not sealed yet.")
 
 
 class AuditSeal(Shape):
@@ -46,17 +46,17 @@ class AuditSeal(Shape):
     first_event: int = read("first")
     last_event: int = read("last")
     count: int
-    late_events: list[int] = read("late", "Events with lower ids than those of batches before.")
+    late_events: list[int] = read("late", "Events with lower ids than those in earlier batches.")
     hash: str
     previous: str
     key: str = read("key_id", "The fingerprint of the key that signed it.")
     signature: str
     sealed_at: datetime
-    dropped_at: datetime | None = Field(description="When retention dropped its events; null: they are there.")
+    dropped_at: datetime | None = Field(description="When retention dropped the batch's events; null: still stored.")
 
 
 class SealFilter(BaseModel):
-    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The number of the last seal that you have.")
+    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The number of the last seal you have.")
     limit: Limit = 100
 
 
@@ -64,7 +64,7 @@ class AuditFilter(BaseModel):
     name: Text | None = None
     call: UUID | None = None
     since: AwareDatetime | None = None
-    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The id of the last event that you have.")
+    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The id of the last event you have.")
     limit: Limit = 100
     format: Literal["json", "csv"] = "json"
 

@@ -57,7 +57,7 @@ class PersonalToken(AuthBase):
             return None
         found = Token.find(secret.strip())
         if found is None:
-            raise AuthenticationError(message="This token is not known here, or its user is no longer active.")
+            raise AuthenticationError(message="This token is unknown, or its user is no longer active.")
         if found.kind not in MEANS:
             raise AuthorizationError(message="This token is for /mcp only.")
         found.note_use()

@@ -33,28 +33,28 @@ class Decision(Shape):
     verdict: Literal["approve", "decline"]
     reason: str
     means: str = Field(
-        description="How the person was known: session (signed in), token, console, or elicitation: an MCP client said "
-        "so, and nobody was signed in."
+        description="How the person was authenticated: session (signed in), token, console, or elicitation (an MCP "
+        "client's word, with nobody signed in)."
     )
-    client: str | None = Field(description="With elicitation: what the client calls itself, which is only a claim.")
-    token: str | None = Field(description="The name of the token that was shown, if there was one and it has a name.")
+    client: str | None = Field(description="With elicitation: the client's name for itself, which is only a claim.")
+    token: str | None = Field(description="The name of the token used, if any.")
     decided_at: datetime
-    round: int = Field(description="Which time it was asked about, from 1 on.")
+    round: int = Field(description="The round of asking, starting at 1.")
     edited_arguments: Object | None
     first_shown_at: datetime | None = Field(
-        description="When this person first had the card before them; null: hitlchat knows of no display."
+        description="When the card was first shown to this person; null: no recorded display."
     )
     shown_for_ms: int | None = Field(description="From first display to the answer.")
-    opened: bool | None = Field(description="Whether folded text was opened, as the page said; null: none was folded.")
-    hurried: bool = Field(description="A yes that came faster than what was shown can plausibly be read.")
+    opened: bool | None = Field(description="Whether folded text was opened; null: nothing was folded.")
+    hurried: bool = Field(description="Whether the approval came faster than the card can plausibly be read.")
 
 
 class AgentStep(Shape):
-    tool: str = Field(description="The agent, by the name that its tool had.")
-    call_id: UUID = read("call", "The call that began it.")
+    tool: str = Field(description="The agent, by its tool's name at the time.")
+    call_id: UUID = read("call", "The call that started the agent.")
 
 
-AGENTS = "The agents through which it comes, the outermost first; none for a call of your own conversation or client."
+AGENTS = "The agents that the call came through, outermost first; none for a call from your own conversation or client."
 
 
 class Call(Shape):
@@ -65,52 +65,52 @@ class Call(Shape):
     status: Status
     outcome: str = Field(description="The status, and “nobody_asked” apart from “refused” by a policy.")
     reason: str
-    rule: str = Field(description="Fingerprint of the rules under which it was asked, not asked or refused.")
+    rule: str = Field(description="Fingerprint of the rules that decided whether the call was asked about or refused.")
     risk_level: int
     caller: CallerName = read("caller_kind")
-    person: Username = read("caller", "For whom it was made.")
+    person: Username = read("caller", "The person the call was made for.")
     conversation_id: UUID | None
     agents: list[AgentStep] = Field(description=AGENTS)
     agent_conversation_id: UUID | None = Field(description="Of a call of an agent: the conversation in which it works.")
     approval_id: UUID | None
-    grant_id: UUID | None = Field(description="The grant that it ran on without a person being asked.")
-    prompt: str | None = Field(description="The question, as it was put last.")
+    grant_id: UUID | None = Field(description="The grant that let the call run without asking a person.")
+    prompt: str | None = Field(description="The question, as last asked.")
     consent_digest: str | None
-    asked_at: datetime | None = Field(description="When people were asked first.")
+    asked_at: datetime | None = Field(description="When people were first asked.")
     seconds_to_decide: float | None = Field(description="From the first question to the last answer.")
     decisions: list[Decision]
     result: Any
     error: Object | None
     output: str
     requested_at: datetime = read("created_at")
-    queued_since: datetime | None = Field(description="Since when it waits for a free worker; it may start then.")
+    queued_since: datetime | None = Field(description="Since when the call has waited for a free worker.")
     started_at: datetime | None
     settled_at: datetime | None
     duration_ms: float | None
-    is_automatic: bool = Field(description="It ran without a person being asked; “reason” says why.")
+    is_automatic: bool = Field(description="Whether the call ran without asking a person; “reason” says why.")
 
 
 class CallFilter(BaseModel):
     scope: Literal["mine", "all"] = Field(
-        "mine", description="Made for you; or all that you may look at: of everyone, for administrators."
+        "mine", description="Calls made for you, or all that you may see: everyone's, for administrators."
     )
     status: Status | None = None
     outcome: Literal[tuple(CHOICES)] | None = None  # type: ignore[valid-type]
     tool: Text | None = None
     source: Text | None = None
     caller: CallerName | None = None
-    person: Text | None = Field(None, description="The username of whom it was made for.")
-    decider: Text | None = Field(None, description="The username of somebody who answered.")
+    person: Text | None = Field(None, description="The username of the person the call was made for.")
+    decider: Text | None = Field(None, description="The username of someone who answered.")
     means: Literal[tuple(MEANS)] | None = Field(  # type: ignore[valid-type]
-        None, description="How somebody who answered was known; elicitation: by no more than the word of an MCP client."
+        None, description="How someone who answered was authenticated; elicitation: only by an MCP client's word."
     )
     rule: Text | None = None
     risk: Annotated[int, Field(ge=0, le=5)] | None = None
     since: AwareDatetime | None = None
     until: AwareDatetime | None = Field(None, description="Only calls from before this moment.")
-    hurried: bool = Field(default=False, description="Only calls with an answer faster than the card can be read.")
+    hurried: bool = Field(default=False, description="Only calls answered faster than the card can be read.")
     conversation: UUID | None = None
-    before: UUID | None = Field(None, description="The id of the last call that you have: older ones follow.")
+    before: UUID | None = Field(None, description="The id of the last call you have; older ones follow.")
     limit: Limit = 50
 
 
@@ -130,10 +130,10 @@ class RunState(Shape):
     conversation_id: UUID
     status: Literal["running", "waiting", "done", "failed", "stopped"]
     error: str | None
-    held_back: int = Field(description="Calls that nobody is asked about yet, since enough questions are open.")
+    held_back: int = Field(description="Calls not asked about yet, because enough questions are open.")
     created_at: datetime
     finished_at: datetime | None
-    usage: Usage | None = Field(description="Null where no model server told any tokens.")
+    usage: Usage | None = Field(description="Null if no model server reported tokens.")
 
 
 def usage_of(used: usage.Used | None) -> Usage | None:

@@ -51,15 +51,15 @@ IdempotencyKey = Annotated[
 Said = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_MESSAGE), STORABLE]
 
 ASKS = (
-    "About which calls it asks by itself, never about fewer than the tools do: “tools”, as they say; “risky”, also "
-    "every call above L1; “every”, each call. No token of kind “api” has it ask less again."
+    "Which calls need approval in this conversation, never fewer than the tools require: “tools”, as the tools "
+    "say; “risky”, also every call above L1; “every”, every call. A token of kind “api” cannot make it ask less."
 )
 
-TOOLS = "Names of the tools that it may use, picked one by one; null: all published ones."
-TOOL_SET = "The tool set that it is held to, by name, in place of `tools`; null: none."
+TOOLS = "Names of the tools that the conversation may use, picked one by one; null: all published tools."
+TOOL_SET = "The name of the tool set that limits the conversation, instead of `tools`; null: none."
 
-ALL_TOOLS = "They may use all published tools, also where an administrator chose a tool set for new conversations."
-OWN_TOOLS = "Names of tools; null here and for `toolSet`, without `allTools`: as an administrator chose."
+ALL_TOOLS = "Allow all published tools, even if an administrator chose a tool set for new conversations."
+OWN_TOOLS = "Names of tools; null here and for `toolSet`, without `allTools`: the administrator's choice."
 
 NULLABLE = ("tools", "tool_set", *limits.NAMES)
 
@@ -71,22 +71,22 @@ class Limits(Body):
     """Left out they stay as they are; null leaves them to the installation."""
 
     temperature: float | None = Field(None, description="0 to 2; not sent to a model that reasons first.")
-    max_tokens: int | None = Field(None, description="How long one answer may be, in tokens: 1 to 1,000,000.")
-    max_turns: int | None = Field(None, description="After how many turns a run is stopped: 1 to 100.")
+    max_tokens: int | None = Field(None, description="Token limit for one answer: 1 to 1,000,000.")
+    max_turns: int | None = Field(None, description="Turns after which a run is stopped: 1 to 100.")
 
 
 class NewConversation(Limits):
     title: Line = ""
     draft: bool = Field(
         default=False,
-        description="Whether it is left out of your list, and removed in the end, until something is said or set.",
+        description=("Not listed until something is said or set, and in the end removed."),
     )
     instructions: str = ""
-    endpoint: Line | None = Field(None, description="By name; without one, that which new conversations begin with.")
-    model: Line = Field("", description="One that the endpoint offers; empty: its usual one.")
+    endpoint: Line | None = Field(None, description="The endpoint's name; by default that of new conversations.")
+    model: Line = Field("", description="A model that the endpoint offers; empty: the endpoint's default.")
     tools: list[Line] | None = Field(None, description=TOOLS)
     tool_set: Text | None = Field(None, description=TOOL_SET)
-    preset: Text | None = Field(None, description="A published one, by name: what is not sent is as it says.")
+    preset: Text | None = Field(None, description="The name of a published preset, which supplies everything not sent.")
     asks: Asks = Field(Asks.TOOLS, strict=False, description=ASKS)
 
 
@@ -94,7 +94,7 @@ class ConversationChange(Limits):
     title: str | None = None
     pinned: bool | None = None
     archived: bool | None = None
-    endpoint: Line | None = Field(None, description="By name; “environment”: that of the variables OPENAI_….")
+    endpoint: Line | None = Field(None, description="The endpoint's name; “environment”: that of OPENAI_….")
     model: Line | None = None
     instructions: str | None = None
     tools: list[Line] | None = Field(None, description=TOOLS)
@@ -121,21 +121,21 @@ class Beginning(Shape):
 
 class ConversationFilter(Page):
     search: Annotated[str, StringConstraints(max_length=200)] = Field(
-        "", description="Words that the title, or one message, has; the last one may be only begun."
+        "", description="Words in the title or in one message; the last may be incomplete."
     )
-    archived: bool | None = Field(None, description="Only archived ones, or only others; without it, both.")
+    archived: bool | None = Field(None, description="true: only archived ones; false: only others.")
 
 
 class MessagePage(BaseModel):
     limit: Limit = 50
-    before: UUID | None = Field(None, description="A message: those before it. Without one, the last ones.")
+    before: UUID | None = Field(None, description="The id of the first message you have; earlier ones follow.")
 
 
 class NewMessage(Body):
     attachments: list[Annotated[UUID, Field(strict=False)]] = Field(
-        default=[], max_length=100, description="Files that were sent ahead, in their order."
+        default=[], max_length=100, description="Ids of uploaded files, in order."
     )
-    content: Said = Field(description="May be empty where there are attachments.")
+    content: Said = Field(description="May be empty if there are attachments.")
 
     @field_validator("content")
     @classmethod
@@ -163,7 +163,7 @@ class MessageCall(Shape):
     error: Object | None
     approval_id: UUID | None
     agent_conversation_id: UUID | None = Field(description="Of a call of an agent: the conversation in which it works.")
-    is_automatic: bool = Field(description="It ran without a person being asked.")
+    is_automatic: bool = Field(description="Whether the call ran without asking a person.")
 
 
 class Message(Shape):
@@ -178,30 +178,30 @@ class Message(Shape):
         description="Of a summary: the messages in whose place the model reads it, results of calls among them."
     )
     undone: bool = Field(description="Of a summary: the model reads the messages themselves.")
-    usage: calls.Usage | None = Field(description="Of an answer whose model server told its tokens.")
-    version: int | None = Field(description="Of what a person said, which of its `versions` it is, from 1.")
+    usage: calls.Usage | None = Field(description="For an answer whose model server reported tokens.")
+    version: int | None = Field(description="For a person's message: its number among `versions`, starting with 1.")
     versions: list[UUID] = Field(
-        description="The messages said in place of each other, the oldest first; empty where there is but one."
+        description="The alternative versions of this message, oldest first; empty if there is only one."
     )
 
 
 class ConversationSummary(Shape):
     id: UUID
     title: str
-    endpoint: str = Field(description="Its name; “environment”: that of the variables OPENAI_….")
+    endpoint: str = Field(description="The endpoint's name; “environment”: that of OPENAI_….")
     model: str
-    trouble: str = Field(description="Why no model can be asked here, and what to do; empty where one can.")
-    tools: list[str] | None = Field(description="Names of those that it may use now; null: all published ones.")
-    tool_set: Name | None = Field(description="The tool set that it is held to, whose tools these are.")
-    tool_trouble: str = Field(description="Why it may use no tool at all; empty where it may use some.")
-    preset: str = Field(description="The preset that it began with, as it was called then; empty for none.")
-    least_asks: str = Field(description="The mildest word that its preset lets it ask by; empty for none.")
+    trouble: str = Field(description="Why no model is available, and what to do; empty if one is.")
+    tools: list[str] | None = Field(description="Names of tools that may be used now; null: all published ones.")
+    tool_set: Name | None = Field(description="The tool set that limits the conversation and has these tools.")
+    tool_trouble: str = Field(description="Why the conversation may use no tools; empty if it may use some.")
+    preset: str = Field(description="The preset at the start, by its name at the time; empty for none.")
+    least_asks: str = Field(description="The least value of `asks` that the preset allows; empty without one.")
     instructions: str
-    temperature: float | None = Field(description="Its own; null: that of the installation, if it has one.")
+    temperature: float | None = Field(description="The conversation's own; null: the installation's, if any.")
     max_tokens: int | None
     max_turns: int | None
-    agent_call_id: UUID | None = read("call_id", "The call of the agent that works in it; null in one of your own.")
-    asks: str = Field(description="About which calls it asks by itself; a word that is not known asks about every one.")
+    agent_call_id: UUID | None = read("call_id", "The agent call that this conversation serves; null in your own.")
+    asks: str = Field(description="Which calls need approval in this conversation; an unknown word means every call.")
     pinned: Flag = read("pinned_at")
     archived: Flag = read("archived_at")
     created_at: datetime
@@ -209,13 +209,13 @@ class ConversationSummary(Shape):
 
 
 class Messages(Shape):
-    messages: list[Message] = Field(description="In the order in which they were said.")
-    earlier: bool = Field(description="Whether there are others before them.")
+    messages: list[Message] = Field(description="In chronological order.")
+    earlier: bool = Field(description="Whether there are earlier messages.")
 
 
 class Conversation(ConversationSummary):
     messages: list[Message]
-    usage: calls.Usage | None = Field(description="Of all answers, those of other versions and of the title included.")
+    usage: calls.Usage | None = Field(description="Total of all answers, including other versions and the title.")
 
 
 def summary(row: agent.Conversation, asks: str) -> ConversationSummary:

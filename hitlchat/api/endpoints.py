@@ -19,7 +19,7 @@ from hitlchat.api.contract import Body, Shape, Text, examples, read
 Header = Literal["Authorization", "api-key"]
 ApiName = Literal["chat", "responses"]
 Price = Annotated[float, Field(ge=0, le=endpoints.HIGHEST_PRICE), AfterValidator(lambda price: Decimal(str(price)))]
-OF_VARIABLES = "It is what the variables OPENAI_… say: only whether new conversations begin with it can be changed."
+OF_VARIABLES = "This endpoint is set by the variables OPENAI_…. Only its use as the default can be changed."
 
 
 class EndpointChange(Body):
@@ -31,7 +31,7 @@ class EndpointChange(Body):
     base_url: Text = ""
     key: Text | None = Field(
         default=None,
-        description="Kept sealed unless it is a reference such as `${NAME}`; empty for none; null keeps it.",
+        description="Stored encrypted unless a reference such as `${NAME}`; empty: none; null: as stored.",
     )
     key_header: Header = "Authorization"
     api: ApiName = Field(default="chat", description="Chat Completions, or the Responses API.")
@@ -45,7 +45,7 @@ class EndpointChange(Body):
     output_price: Price | None = None
     allow_private: bool = False
     enabled: bool = True
-    is_default: Literal[True] = Field(default=True, description="New conversations begin with it.")
+    is_default: Literal[True] = Field(default=True, description="Makes new conversations use this endpoint.")
 
 
 class NewEndpoint(EndpointChange):
@@ -73,7 +73,7 @@ class Endpoint(Shape):
     source: Literal["administrator", "environment"]
     base_url: str
     has_key: bool
-    key_reference: str = Field(description="The reference that the key is; empty for a sealed key, and for none.")
+    key_reference: str = Field(description="The key, if it is a reference; empty otherwise.")
     key_header: Header
     api: ApiName
     model: str

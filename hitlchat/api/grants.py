@@ -23,7 +23,7 @@ class NewGrant(Body):
     same_arguments: bool = False
     this_conversation: bool = False
     calls: int | None = Field(None, description="1 to 100.")
-    minutes: int | None = Field(None, description="From now on; at most 24 hours.")
+    minutes: int | None = Field(None, description="Minutes from now on, up to 24 hours.")
     # Strict bodies take no text for a time, and JSON has nothing else.
     until: Annotated[AwareDatetime | None, Field(strict=False, description="Within the next 24 hours.")] = None
     condition: Text = Field("", description="An expression about `args`; if it fails, a person is asked.")
@@ -35,14 +35,14 @@ class NewGrant(Body):
 
 class Grant(Shape):
     id: UUID
-    sentence: str = Field(description="What it covers, in words.")
+    sentence: str = Field(description="The calls covered, as a sentence.")
     state: giving.State
-    approval_id: UUID = Field(description="The yes that it was given with.")
+    approval_id: UUID = Field(description="The approval that the grant was given with.")
     person: Username
     tool_name: str
     caller: CallerName = read("caller_kind")
     same_arguments: Flag = read("arguments_digest")
-    conversation_id: UUID | None = Field(description="Only calls in this conversation; null: in any.")
+    conversation_id: UUID | None = Field(description="Covers only calls in this conversation; null: in any.")
     calls: int | None
     used: int
     until: datetime | None
@@ -50,7 +50,7 @@ class Grant(Shape):
     given_at: datetime
     ended_at: datetime | None
     ended_by: Username | None
-    why: str = Field(description="Why it was ended, if it was.")
+    why: str = Field(description="Why the grant was ended, if it was.")
 
 
 class GrantFilter(Page):

@@ -42,7 +42,7 @@ class SpokenRule(Shape):
 class Simulation(Shape):
     verdict: Word
     reason: str
-    rules: list[SpokenRule] = read("spoke", "Every rule that had something to say.")
+    rules: list[SpokenRule] = read("spoke", "Every rule that gave a verdict.")
 
 
 @router.post("/simulate", response=Simulation)
@@ -55,7 +55,7 @@ def simulate(request: ApiRequest, body: MadeUpCall) -> simulation.Simulated:
         administrator(request, to="simulate calls of other people")
         person = User.objects.filter(username=body.user).first()
     if person is None:
-        raise HttpError(404, f"There is nobody named {body.user!r} here.")
+        raise HttpError(404, f"There is no user named {body.user!r}.")
     try:
         return async_to_sync(simulation.simulate)(body.tool_name, body.arguments, person, body.caller_kind)
     except simulation.NoSuchTool as error:
@@ -68,12 +68,12 @@ class ToolRules(Body):
     """All of them: what is left out is as it is without rules."""
 
     decided_by: Decider = "requester"
-    group: Line | None = Field(None, description="By name, where a group decides.")
-    quorum: int = Field(1, description="How many different people have to say yes, 1 to 10.")
+    group: Line | None = Field(None, description="The name of the group, if a group decides.")
+    quorum: int = Field(1, description="How many different people must approve: 1 to 10.")
     not_the_requester: bool = False
-    escalate_to: Line | None = Field(None, description="A group that may decide too, by name.")
+    escalate_to: Line | None = Field(None, description="The name of a group that may also decide.")
     escalate_after_seconds: int | None = None
-    confirm_lowering: bool = Field(default=False, description="Also where fewer or other people decide.")
+    confirm_lowering: bool = Field(default=False, description="Confirms that fewer or other people decide.")
 
 
 class RulesInForce(Shape):
@@ -84,7 +84,7 @@ class RulesInForce(Shape):
     not_the_requester: bool
     escalate_to: Name | None
     escalate_after_seconds: int | None
-    who_decides: str = Field(description="The same in words.")
+    who_decides: str = Field(description="The same as a sentence.")
 
 
 @rules_router.get("/{name}/rules", response=RulesInForce)
@@ -119,7 +119,7 @@ def _group(field: str, name: str | None) -> Group | None:
         return None
     found = named_groups().filter(name=name).first()
     if found is None:
-        raise ruling.BadRules({field: "There is no group of this name here."})
+        raise ruling.BadRules({field: "There is no group with this name."})
     return found
 
 

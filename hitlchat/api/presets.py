@@ -25,16 +25,16 @@ class PresetChange(Body):
     model_config = examples({"published": True}, {"toolSet": "Orders", "asks": "every"}) | {"use_enum_values": True}
 
     name: Text = Field("", description="Up to 64 characters, without a slash.")
-    description: Text = Field("", description="One line of up to 300 characters, for its card.")
+    description: Text = Field("", description="One line of up to 300 characters, shown on the card.")
     instructions: Text = ""
-    endpoint: Text | None = Field(None, description="By name; “environment”: that of the variables OPENAI_….")
-    model: Text = Field("", description="One that the endpoint offers; empty: its usual one.")
+    endpoint: Text | None = Field(None, description="The endpoint's name; “environment”: that of OPENAI_….")
+    model: Text = Field("", description="A model that the endpoint offers; empty: the endpoint's default.")
     tool_set: Text | None = Field(None, description="By name.")
-    starters: list[Text] = Field(default_factory=list, description="Up to 6 sentences to begin with.")
+    starters: list[Text] = Field(default_factory=list, description="Up to 6 starter prompts.")
     temperature: float | None = None
     max_tokens: int | None = None
     max_turns: int | None = None
-    asks: Asks = Field(Asks.TOOLS, strict=False, description="What its conversations ask about at least.")
+    asks: Asks = Field(Asks.TOOLS, strict=False, description="The least value of `asks` for its conversations.")
     published: bool = False
 
 

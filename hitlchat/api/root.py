@@ -53,8 +53,8 @@ from tools_studio.authoring import NameTaken
 from tools_studio.exchange import BadFile
 
 # One sentence for what is not there and for what is someone else's (SR-21).
-NOT_FOUND = "There is nothing here by this name or id, or it is not yours."
-NOT_ACCEPTED = "Not accepted here: it is unknown, or read-only."
+NOT_FOUND = "Nothing with this name or id exists, or it is not yours."
+NOT_ACCEPTED = "Not accepted: unknown or read-only."
 
 View = Callable[..., HttpResponseBase]
 
@@ -106,7 +106,7 @@ def _framed(view: View) -> View:
 
 
 def _nothing(request: HttpRequest) -> HttpResponseBase:
-    raise Http404(f"{request.path} is no address of the API")
+    raise Http404(f"{request.path} is not an address of the API")
 
 
 def _answer(handle: Callable[[Any], HttpResponse], _request: HttpRequest, error: Any) -> HttpResponse:
@@ -173,7 +173,7 @@ def _unforeseen(error: Exception) -> HttpResponse:
         logger.error("An API request failed: the database is %s", trouble, exc_info=error)
         return problem(503, database.SENTENCES[trouble])
     logger.error("An API request failed", exc_info=error)
-    return problem(500, "Something went wrong here. It has been logged.")
+    return problem(500, "Something went wrong on the server. The error was logged.")
 
 
 HANDLERS: Final[dict[type[Exception], Callable[[Any], HttpResponse]]] = {
@@ -184,12 +184,12 @@ HANDLERS: Final[dict[type[Exception], Callable[[Any], HttpResponse]]] = {
     DataError: lambda _: problem(422, "A value is too large, or has a character that cannot be kept."),
     RequestDataTooBig: lambda _: problem(413, "The request is too large."),
     RawPostDataException: lambda _: problem(415, "Send the body as application/json."),
-    MultiPartParserError: lambda _: problem(400, "The body is no well-formed multipart/form-data."),
+    MultiPartParserError: lambda _: problem(400, "The body is not well-formed multipart/form-data."),
     SuspiciousOperation: lambda _: problem(400, "The request is malformed."),
     Problem: _problem,
     AlreadySettled: _settled,
     SignInAgain: lambda error: _problem(error, signIn=reverse("sign-in-again")),
-    NotConfirmed: lambda error: _fields({"confirmLowering": f"{error} Send true to have it so."}, 409),
+    NotConfirmed: lambda error: _fields({"confirmLowering": f"{error} Send true to confirm."}, 409),
     NameTaken: lambda error: problem(409, error.errors["name"], errors=error.errors),
     ProgramNotConfirmed: lambda error: _problem(error, commandLine=error.command_line),
     BadFile: _bad_file,
@@ -198,7 +198,7 @@ HANDLERS: Final[dict[type[Exception], Callable[[Any], HttpResponse]]] = {
 
 api = RestApi(
     title="hitlchat",
-    description="Errors are problem documents (RFC 9457). Bodies are strict: what is unknown here is refused.",
+    description="Errors are problem documents (RFC 9457). Bodies are strict: unknown fields are rejected.",
     version="1",
     docs=Docs(),
     auth=[PersonalToken(), Session()],

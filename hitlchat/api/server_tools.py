@@ -61,11 +61,11 @@ class ComposedTool(Shape):
     tool: str = read("name")
     exposed: bool
     alias: str
-    description: str = Field(description="Instead of the upstream's own; empty: that one is used.")
+    description: str = Field(description="Replaces the server's own description; empty: that one is used.")
     hitl_mode: HitlModeName
     prompt_template: str
     condition: str
-    deadline_seconds: int | None = Field(description="To answer; null: as many as the installation gives.")
+    deadline_seconds: int | None = Field(description="Seconds to answer; null: the installation's default.")
     signed_in_only: bool
     risk_level: int = read("risk_effective", "With which its calls are asked about, as cards and `/api/tools` say it.")
     inherent_risk_level: int = read(
@@ -75,8 +75,8 @@ class ComposedTool(Shape):
     state: ToolStateName
     reason: str
     warnings: list[Warned]
-    problems: list[str] = Field(description="Why it cannot be offered.")
-    digest: str = read("seen_digest", "Of its definition as listed last; send it back to expose what you have seen.")
+    problems: list[str] = Field(description="Why the tool cannot be offered.")
+    digest: str = read("seen_digest", "Of the definition as last listed; send it back to expose what you saw.")
     title: str
     upstream_description: str
     input_schema: Object | None = Field(description="In a list only with `schemas=true`.")
@@ -109,18 +109,18 @@ class HistoryEvent(Shape):
     means: str
     digest: str
     data: Object
-    record: Object | None = Field(description="The definition, where that is what changed; only with `records=true`.")
+    record: Object | None = Field(description="The definition, if it changed; only with `records=true`.")
 
 
 class WholeTool(ComposedTool):
     server: str
     risk_floor: str
     risk_reasons: list[str]
-    accepted: Fingerprint | None = Field(description="What a person accepted last.")
-    seen: Fingerprint = Field(description="What the server listed last.")
-    differences: list[Difference] = Field(description="From the accepted to the listed one.")
+    accepted: Fingerprint | None = Field(description="The definition that a person last accepted.")
+    seen: Fingerprint = Field(description="The definition that the server last listed.")
+    differences: list[Difference] = Field(description="Between the accepted and the listed definition.")
     first_seen_at: datetime
-    history: list[HistoryEvent] = Field(description="The last twenty, the newest first.")
+    history: list[HistoryEvent] = Field(description="The last twenty events, newest first.")
 
 
 class ToolChange(Body):
@@ -131,20 +131,20 @@ class ToolChange(Body):
         {"hitlMode": "DISABLED", "confirmLowering": True},
     )
 
-    tool: Text | None = Field(default=None, description="The upstream's own name.")
+    tool: Text | None = Field(default=None, description="The tool's name on its server.")
     exposed: bool | None = None
-    alias: Text | None = Field(default=None, description="Empty: the default one.")
-    description: Text | None = Field(default=None, description="Empty: the upstream's own.")
+    alias: Text | None = Field(default=None, description="Empty: the default alias.")
+    description: Text | None = Field(default=None, description="Empty: the server's own description.")
     hitl_mode: HitlModeName | None = None
     prompt_template: Text | None = None
     condition: Text | None = None
     deadline_seconds: Annotated[int, Field(ge=1, le=LONGEST_DEADLINE)] | None = Field(
-        default=None, description="To answer. Waiting questions keep theirs. null: as many as the installation gives."
+        default=None, description="Seconds to answer; waiting questions keep theirs. null: the installation's default."
     )
-    signed_in_only: bool | None = Field(default=None, description="The word of an MCP client is not enough for it.")
-    digest: Text | None = Field(default=None, description="Refuse if the definition is another one by now.")
-    warnings_read: bool = Field(default=False, description="The findings that block have been read by a person.")
-    confirm_lowering: bool = Field(default=False, description="Also where it will run with less oversight.")
+    signed_in_only: bool | None = Field(default=None, description="An MCP client's word is not enough.")
+    digest: Text | None = Field(default=None, description="Of the definition you reviewed; fails if it has changed.")
+    warnings_read: bool = Field(default=False, description="Confirms that a person has read the blocking findings.")
+    confirm_lowering: bool = Field(default=False, description="Confirms that the tool runs with less oversight.")
 
 
 class NamedChange(ToolChange):
@@ -160,14 +160,14 @@ class ToolChanges(Body):
 class Accept(Body):
     model_config = examples({"digest": "796f4530e2ec…"})
 
-    digest: Text = Field(description="Of the definition that was looked at.")
-    keep_mode: bool = Field(default=False, description="Also where it does not ask every time; else it does from now.")
-    warnings_read: bool = Field(default=False, description="The findings that block have been read by a person.")
+    digest: Text = Field(description="Digest of the definition you reviewed.")
+    keep_mode: bool = Field(default=False, description="Keeps the mode; else the tool asks every time from now on.")
+    warnings_read: bool = Field(default=False, description="Confirms that a person has read the blocking findings.")
 
 
 class ToolFilter(BaseModel):
     state: ToolStateName | None = None
-    q: Text = Field("", description="A part of the upstream's name or of the alias.")
+    q: Text = Field("", description="Part of the tool's own name or its alias.")
     schemas: bool = False
     limit: Annotated[int, Field(ge=1, le=MOST_TOOLS)] = 1000
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
@@ -176,7 +176,7 @@ class ToolFilter(BaseModel):
 class HistoryFilter(BaseModel):
     records: bool = False
     limit: Annotated[int, Field(ge=1, le=200)] = 50
-    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The id of the last event that you have.")
+    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The id of the last event you have.")
 
 
 class AnyText(StringConverter):
@@ -304,7 +304,7 @@ def change_server_tool(request: ApiRequest, name: str, tool: str, body: ToolChan
     """
     actor, row = request.auth.actor, _tool(name, tool)
     if body.tool not in {None, row.name}:
-        raise BadChange({"tool": "The address names another tool."})
+        raise BadChange({"tool": "The URL names another tool."})
     change = body.model_copy(update={"tool": row.name})
     rows = _carry_out(row.server, [("", change)], actor)
     return tools(rows, schemas_too=True)[0]
@@ -331,7 +331,7 @@ def _carry_out(server: UpstreamServer, wanted: Wanted, actor: Actor) -> list[mod
             _check_confirmed(loosening, rows, wanted)
             return exposure.apply(changes, actor, confirmed=loosening.digest)
     except NotConfirmed as error:
-        raise OtherChange({"confirmLowering": f"{error} Something else was changed just now: try again."}) from error
+        raise OtherChange({"confirmLowering": f"{error} Something else was just changed. Try again."}) from error
     except Refused as error:
         raise _refusal(error, {row.pk: place for row, (place, _) in zip(rows, wanted, strict=True)}) from error
 
@@ -343,9 +343,9 @@ def _rows(server: UpstreamServer, wanted: Wanted) -> list[models.ComposedTool]:
     seen: set[str] = set()
     for name, (place, _) in zip(names, wanted, strict=True):
         if name not in rows:
-            errors[f"{place}tool"] = "The server has no tool of this name."
+            errors[f"{place}tool"] = "The server has no tool with this name."
         elif name in seen:
-            errors[f"{place}tool"] = "It stands twice."
+            errors[f"{place}tool"] = "Listed twice."
         seen.add(name)
     if errors:
         raise BadChange(errors)
@@ -355,7 +355,7 @@ def _rows(server: UpstreamServer, wanted: Wanted) -> list[models.ComposedTool]:
 def _check_confirmed(loosening: NotConfirmed, rows: Iterable[models.ComposedTool], wanted: Wanted) -> None:
     loosened = {each.tool for each in loosening.loosenings}
     errors = {
-        f"{place}confirmLowering": f"{row.name[:64]!r} would run with less oversight. Send true to have it so."
+        f"{place}confirmLowering": f"{row.name[:64]!r} would run with less oversight. Send true to confirm."
         for row, (place, body) in zip(rows, wanted, strict=True)
         if row.pk in loosened and not body.confirm_lowering
     }

@@ -68,8 +68,8 @@ _OBJECT = {
 }
 _VALUE_SCHEMA = {
     "anyOf": [{"type": "string"}, _OBJECT, {"type": "null"}],
-    "description": "A text is a secret, kept sealed unless it is a reference such as `${TOKEN}`; null keeps what is "
-    "stored.",
+    "description": "A string is a secret, stored encrypted unless it is a reference such as `${TOKEN}`; null keeps the "
+    "stored value.",
 }
 Values = dict[str, Annotated[Given, BeforeValidator(_written_out), WithJsonSchema(_VALUE_SCHEMA)]]
 
@@ -90,15 +90,15 @@ class ServerChange(Body):
     env: Values = Field(default_factory=dict)
     enabled: bool = True
     allow_private: bool = Field(default=False, description="Its public name may lead to a private address.")
-    call_seconds: int = Field(default=60, description="How long one call may take: 1 to 3,600.")
+    call_seconds: int = Field(default=60, description="Time limit for one call, in seconds: 1 to 3,600.")
     older_protocol: bool = Field(default=False, description="Speak 2025-11-25 or before: its newest is broken.")
     docs_url: Text = ""
     docs_adequate: bool = Field(
-        default=True, description="A person found its documentation good enough, or none has looked."
+        default=True, description="Whether a person found the documentation sufficient, or nobody has checked."
     )
     gallery_entry: Text = ""
     confirmed_command_line: Text = Field(
-        default="", description="For stdio: the `commandLine` of the 409 that came without it, word for word."
+        default="", description="For stdio: the exact `commandLine` from the 409 that you got without this field."
     )
 
 
@@ -135,7 +135,7 @@ class Server(Shape):
     command: str
     args: list[str]
     env: dict[str, Shown]
-    command_line: str | None = Field(description="What is started, as a shell would be told; null unless stdio.")
+    command_line: str | None = Field(description="The command as typed in a shell; null unless stdio.")
     enabled: bool
     allow_private: bool
     call_seconds: int
@@ -151,13 +151,13 @@ class Server(Shape):
     latency_ms: float | None
     reported_at: datetime | None
     protocol_version: str
-    told_name: str = Field(description="What the server calls itself.")
+    told_name: str = Field(description="The server's name for itself.")
     told_version: str
-    notes: list[str] = Field(description="The last lines of its standard error, and what was wrong with its output.")
+    notes: list[str] = Field(description="The last lines of its standard error, and faults in its output.")
     tool_count: int
     exposed_count: int
     withheld_count: int
-    listing_note: str = Field(description="What of its list of tools was left out.")
+    listing_note: str = Field(description="The part of the server's tool list that was left out.")
     listed_at: datetime | None
     risk_level: int
     risk_reasons: list[str]
@@ -176,7 +176,7 @@ class Tried(Shape):
     told_name: str = read("server_name")
     told_version: str = read("server_version")
     tool_count: int | None
-    tools: list[str] = Field(description="The first hundred names.")
+    tools: list[str] = Field(description="Names of the tools, up to 100.")
     notes: list[str]
 
 
@@ -194,7 +194,7 @@ class ExposureChange(Body):
 
     mode: ModeName | None = None
     risk_ceiling: Annotated[int, Field(ge=1, le=5)] | None = None
-    confirm_lowering: bool = Field(default=False, description="Also where tools come back that ask less often.")
+    confirm_lowering: bool = Field(default=False, description="Confirms that tools come back that ask less often.")
 
 
 class BadChange(Invalid):
@@ -318,7 +318,7 @@ def change_exposure(request: ApiRequest, body: ExposureChange) -> models.Exposur
     except NotConfirmed as refusal:
         names = ", ".join(f"{each.name[:64]!r} of {each.server}" for each in refusal.loosenings[:MOST_NAMED])
         more = f", and {left} more" if (left := len(refusal.loosenings) - MOST_NAMED) > 0 else ""
-        sentence = f"These come back, and do not ask every time: {names}{more}. Send true to have it so."
+        sentence = f"These tools come back and do not ask every time: {names}{more}. Send true to confirm."
         raise OtherChange({"confirmLowering": sentence}) from refusal
 
 
@@ -345,7 +345,7 @@ def _checked(request: ApiRequest, draft: ServerDraft, body: ServerChange) -> Ser
     """Return the draft with what the gallery vouches for. Raises: BadServer"""
     found = gallery.vouched(draft, draft.gallery_entry)
     if body.gallery_entry and not found.gallery_entry:
-        raise BadServer({"gallery_entry": "The gallery has no such entry, or it leads elsewhere than this server."})
+        raise BadServer({"gallery_entry": "The gallery has no such entry, or the entry is for another server."})
     if endpoint.is_own_address(draft.url, request):
         raise BadServer({"url": endpoint.SENTENCE})
     return found

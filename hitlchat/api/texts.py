@@ -19,8 +19,8 @@ router.add_decorator(only_after(partial(administrator, to="see and change the te
 
 class ModelText(Shape):
     outcome: str
-    text: str = Field(description="The template; empty: there is none.")
-    instead: str = Field(description="What holds while there is none.")
+    text: str = Field(description="The template; empty: `instead` applies.")
+    instead: str = Field(description="The text used if there is no template.")
     placeholders: list[str]
     example: str = Field(description="What a model would read about a made-up call.")
 
@@ -29,11 +29,11 @@ class TextChanges(Body):
     """One that is left out stays as it is; null or empty takes it away."""
 
     declined: Text | None = None
-    feedback: Text | None = Field(default=None, description="Added for a declined call whose decider gave a reason.")
+    feedback: Text | None = Field(default=None, description="Added if a call was declined with a reason.")
     edited: Text | None = None
     expired: Text | None = None
     refused: Text | None = None
-    confirm_lowering: bool = Field(default=False, description="Also where models read other words than now.")
+    confirm_lowering: bool = Field(default=False, description="Confirms that models read different texts from now on.")
 
 
 @router.get("/texts", response=list[ModelText])

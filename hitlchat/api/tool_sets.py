@@ -23,10 +23,9 @@ class ToolSetChange(Body):
     name: Text = Field("", description="Up to 64 characters, without a slash.")
     description: Text = Field("", description="One line of up to 300 characters.")
     tools: list[Text] = Field(
-        default_factory=list,
-        description="Names of tools, published or not. “ask_user”: the model may ask the person.",
+        default_factory=list, description="Names of tools, published or not. “ask_user”: the model may ask the person."
     )
-    is_default: bool = Field(default=False, description="New conversations begin with it; of one at a time.")
+    is_default: bool = Field(default=False, description="New conversations use it; one set at a time.")
 
 
 class NewToolSet(ToolSetChange):

@@ -32,7 +32,7 @@ router = Router(tags=["tools"], by_alias=True)
 files_router = Router(tags=["tools"], by_alias=True)
 
 LONGEST_TRIAL_SECONDS = 60.0
-WAITS = "It was tested first, and it asks: approve the call, then publish again."
+WAITS = "The tool was tested first, and asks: approve the call, then publish again."
 
 Expectation = Literal["anything", "equals", "contains", "fails"]
 
@@ -61,7 +61,7 @@ class ToolChange(Body):
     prompt_template: str = ""
     condition: str = ""
     deadline_seconds: int | None = None
-    signed_in_only: bool = Field(default=False, description="The word of an MCP client is not enough for it.")
+    signed_in_only: bool = Field(default=False, description="An MCP client's word is not enough.")
     example: Object | None = None
 
 
@@ -107,8 +107,8 @@ class Tool(Shape):
     signed_in_only: bool
     version: int | None
     tested: bool = Field(description="Has a test run passed since the last edit?")
-    missing_variables: list[str] = Field(description="Those without a value: until then it cannot be published.")
-    revoked: str = Field(description="Why it must not run; empty when it may.")
+    missing_variables: list[str] = Field(description="Variables without a value, which prevent publishing.")
+    revoked: str = Field(description="Why the tool must not run; empty if it may.")
 
 
 class Trial(Body):
@@ -148,11 +148,11 @@ class VersionSummary(Shape):
 
 
 class Version(VersionSummary):
-    tool: Object = Field(description="The tool as its export has it.")
+    tool: Object = Field(description="The tool in the export format.")
 
 
 class Restore(Body):
-    confirm_lowering: bool = Field(default=False, description="Also where it asks less than the tool does now.")
+    confirm_lowering: bool = Field(default=False, description="Confirms that the tool asks less often than now.")
 
 
 class NewCase(Body):
@@ -177,13 +177,13 @@ class Case(Shape):
 
 
 class RunCases(Body):
-    ids: list[int] | None = Field(default=None, description="All but those that wait for an answer, if left out.")
+    ids: list[int] | None = Field(default=None, description="By default all but those that wait for an answer.")
 
 
 class CasesRun(Shape):
     passed: int
     total: int
-    not_run: int = Field(description="How many the time was too short for.")
+    not_run: int = Field(description="How many tests were not run for lack of time.")
     cases: list[Case]
 
 
@@ -191,7 +191,7 @@ class Import(Body):
     document: Any
     on_conflict: Literal["leave", "replace", "rename"] = "leave"
     dry_run: bool = False
-    confirm_lowering: bool = Field(default=False, description="Also where a tool would run with less oversight.")
+    confirm_lowering: bool = Field(default=False, description="Confirms that tools run with less oversight.")
 
 
 class ImportedTool(Shape):
@@ -348,7 +348,7 @@ def _to_try(tool: gate.Tool, given: dict[str, Any] | None) -> dict[str, Any]:
     if tool.example is not None:
         return dict(tool.example)
     if tool.input_schema.get("required"):
-        raise HttpError(409, f"{NotTested().errors['test']} Or send arguments to try it with, or give it an example.")
+        raise HttpError(409, f"{NotTested().errors['test']} Or send arguments for a test run, or add an example.")
     return {}
 
 

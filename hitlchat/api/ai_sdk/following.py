@@ -33,7 +33,7 @@ HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
 CHECK_SECONDS: Final = 5.0
 SIGNED_OUT: Final = "You are signed out, or your token is no longer valid."
 GONE: Final = "This conversation was deleted."
-FAILED: Final = "Something went wrong on the server. Read the conversation again to see what was stored."
+FAILED: Final = "Something went wrong on the server. Request the conversation again to see what was stored."
 DONE: Final = event_stream.text("[DONE]")
 # Why a message ended, in the words of the protocol: with it the client does not go on by itself after a stop.
 REASONS: Final = {RunStatus.DONE: "stop", RunStatus.STOPPED: "interrupted"}
@@ -204,7 +204,7 @@ class Following:
             chunks, self._ends = await in_db(_stored)(self._telling, self._credential.actor)
             return chunks + (self._grown(event) or [])
         except django.db.Error as error:
-            logger.exception("A stream of conversation %s could not be told", self._conversation_id)
+            logger.exception("A stream of conversation %s failed", self._conversation_id)
             return self._end({"type": "error", "errorText": database.SENTENCES.get(database.trouble(error), FAILED)})
 
     def _grown(self, event: dict[str, Any] | None) -> list[Chunk] | None:

@@ -77,8 +77,8 @@ class PostedMessage(Posted):
 class PostedChat(Posted):
     """The body of `sendMessages`; front ends may add fields of their own."""
 
-    id: UUID = Field(description="Of the conversation: make one with POST /api/conversations first.")
-    messages: list[Object] = Field(min_length=1, description="UI messages; the last alone is enough.")
+    id: UUID = Field(description="The conversation's id. Create one with POST /api/conversations first.")
+    messages: list[Object] = Field(min_length=1, description="UI messages; the last one is enough.")
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message_id: Id | None = None
 
@@ -101,7 +101,7 @@ class ApprovalResponse(Body):
     """`signature` is that of the request: with it only what was shown is approved."""
 
     kind: Literal["approval-response"]
-    approval_id: str = Field(description="As the request has it, `{run}::{call}`; or the id of the approval.")
+    approval_id: str = Field(description="The id from the request, `{run}::{call}`, or the approval's id.")
     approved: bool
     reason: Reason | None = None
     signature: str | None = None
@@ -187,7 +187,7 @@ def answers(message: PostedMessage) -> Iterator[Answer]:
         if part.state != "approval-responded":
             continue
         if part.approval is None or part.approval.approved is None:
-            raise refused("approved", "Expected true or false in what is answered.")
+            raise refused("approved", "Expected true or false as the answer.")
         given = part.approval
         reason = checked(REASON, given.reason or "", "reason")
         shown = part.input if isinstance(part.input, dict) else {}

@@ -42,8 +42,8 @@ from hitlchat.gate.status import Status
 
 router = Router(tags=["chat"], by_alias=True)
 NOTHING_NEW: Final = (
-    "There is nothing new in this message: say something, or answer a call that waits. To go on listening, ask for the "
-    "stream again."
+    "This message has nothing new. Say something, or answer a waiting call. To keep listening, request the stream "
+    "again."
 )
 EVENTS: Final = {
     "responses": {
@@ -55,17 +55,17 @@ EVENTS: Final = {
 }
 Step = Callable[[], object]
 SHOWN_OTHERWISE: Final = (
-    "The arguments that your page shows are not those of the call that waits, which may have numbers that JavaScript "
-    "cannot hold. Nothing was decided: decide it in hitlchat."
+    "The arguments on your page differ from those of the waiting call, which may contain numbers that JavaScript "
+    "cannot represent. Nothing was decided. Decide in hitlchat."
 )
-OF_ANOTHER: Final = "This call is of another conversation. Nothing was decided: answer it there."
-ANSWERED_BY_RULE: Final = "Nobody is asked about this call: a rule, or a grant, answered before."
-ANSWERED_BY_CLIENT: Final = "This call is answered with its output, and has no approval. Nothing was decided."
-RUNS_HERE: Final = "This call runs on the server once it is approved: no client gives its output."
+OF_ANOTHER: Final = "This call belongs to another conversation. Nothing was decided: answer it there."
+ANSWERED_BY_RULE: Final = "This call has no approval: a rule or a grant decided."
+ANSWERED_BY_CLIENT: Final = "This call is a question: answer with its output. Nothing was decided."
+RUNS_HERE: Final = "This call runs on the server once approved: clients do not supply its output."
 
 
 class UiMessage(Shape):
-    id: str = Field(description="Of the assistant's: that of its run.")
+    id: str = Field(description="For assistant messages, the run's id.")
     role: Literal["user", "assistant"]
     parts: list[Object]
 
@@ -77,7 +77,7 @@ class Chat(Shape):
 
 class Submitted(Shape):
     status: Literal["accepted"] = "accepted"
-    active: bool = Field(description="Whether the assistant works on: then there is a stream to ask for.")
+    active: bool = Field(description="Whether the assistant is still working; if so, there is a stream to request.")
 
 
 @router.post("", response={200: None}, openapi_extra=EVENTS)
@@ -178,7 +178,7 @@ def _submitted(body: ApprovalResponse | ClientResult) -> tuple[list[Answer], lis
         return [], [Result(body.tool_call_id, body.output, body.error_text or "", is_error=is_error)]
     call = body.approval_id.partition("::")[2]
     if body.tool_call_id is not None and call and body.tool_call_id != call:
-        raise posted.refused("toolCallId", "It is not the call that this approval is about.")
+        raise posted.refused("toolCallId", "This approval is for another call.")
     return [Answer(body.approval_id, body.approved, body.reason or "", body.signature)], []
 
 

@@ -180,7 +180,7 @@ async def test_a_yes_counts_only_for_what_was_shown(
     assert (other.status, "not the one that was shown" in (await other.json())["detail"]) == (409, True)
     message["parts"][1]["input"] = {"text": "ho"}
     other = await bobs.answer(message, approved=True)
-    assert (other.status, "your page shows" in (await other.json())["detail"]) == (409, True)
+    assert (other.status, "on your page" in (await other.json())["detail"]) == (409, True)
     assert recorder.entered == []
     assert not await Decision.objects.aexists()
 
@@ -326,9 +326,9 @@ async def test_a_question_has_no_approval_and_an_approval_no_output(
     assert (question["type"], question["state"], "approval" in question) == ("tool-ask_user", "input-available", False)
     approved = {"kind": "approval-response", "approvalId": f"{message['id']}::{question['toolCallId']}"}
     refused = await bobs.submit(**approved, approved=True)
-    assert (refused.status, "answered with its output" in (await refused.json())["detail"]) == (409, True)
+    assert (refused.status, "answer with its output" in (await refused.json())["detail"]) == (409, True)
     refused = await bobs.submit(kind="tool-result", toolCallId=call["toolCallId"], output="sent")
-    assert (refused.status, "no client gives its output" in (await refused.json())["detail"]) == (409, True)
+    assert (refused.status, "clients do not supply its output" in (await refused.json())["detail"]) == (409, True)
     refused = await bobs.submit(kind="tool-result", toolCallId=question["toolCallId"], output={"answer": ""})
     assert (refused.status, [*(await refused.json())["errors"]]) == (422, ["modifiedArguments.answer.answer"])
     question |= {"state": "output-available", "output": {"answer": "to bob"}}
