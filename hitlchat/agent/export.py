@@ -62,7 +62,7 @@ def _call(call: ToolCall) -> str:
         shown.append(("Error", str(call.error.get("message", ""))))
     blocks = "".join(f"\n{name}:\n\n{_fenced(text)}\n" for name, text in shown)
     line = _as_code(disclosure.sentence(call))
-    return f"\n### Call of {call.tool_name}: {Status(call.status).label.lower()}\n\n{line}\n{answers}{blocks}"
+    return f"\n### Call to {call.tool_name}: {Status(call.status).label.lower()}\n\n{line}\n{answers}{blocks}"
 
 
 def _answers(call: ToolCall) -> Iterator[str]:

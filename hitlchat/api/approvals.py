@@ -250,7 +250,7 @@ def extend(request: ApiRequest, approval_id: UUID, body: Extend = NOTHING_SEEN) 
 
 @router.post("/batch", response=BatchOutcomes)
 def answer_together(request: ApiRequest, body: Batch) -> BatchOutcomes:
-    """Answer several calls of one tool, all below L4. Each is a decision of its own; some may be settled already."""
+    """Answer several calls to one tool, all below L4. Each is a decision of its own; some may be settled already."""
     items = [batch.Item(item.id, item.consent_digest) for item in body.items]
     outcomes = batch.answer(items, body.verdict, decider(request), reason=body.reason)
     rows = _mine(request, [each.approval for each in outcomes])

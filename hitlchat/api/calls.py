@@ -71,7 +71,7 @@ class Call(Shape):
     person: Username = read("caller", "The person the call was made for.")
     conversation_id: UUID | None
     agents: list[AgentStep] = Field(description=AGENTS)
-    agent_conversation_id: UUID | None = Field(description="Of a call of an agent: the conversation in which it works.")
+    agent_conversation_id: UUID | None = Field(description="Of a call to an agent: the conversation in which it works.")
     approval_id: UUID | None
     grant_id: UUID | None = Field(description="The grant that let the call run without asking a person.")
     prompt: str | None = Field(description="The question, as last asked.")

@@ -162,7 +162,7 @@ class MessageCall(Shape):
     result: Any
     error: Object | None
     approval_id: UUID | None
-    agent_conversation_id: UUID | None = Field(description="Of a call of an agent: the conversation in which it works.")
+    agent_conversation_id: UUID | None = Field(description="Of a call to an agent: the conversation in which it works.")
     is_automatic: bool = Field(description="Whether the call ran without asking a person.")
 
 

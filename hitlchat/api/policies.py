@@ -89,7 +89,7 @@ class RulesInForce(Shape):
 
 @rules_router.get("/{name}/rules", response=RulesInForce)
 def read_rules(request: ApiRequest, name: str) -> RulesInForce:
-    """Return who decides about the calls of this tool. For administrators."""
+    """Return who decides calls to this tool. For administrators."""
     ruling.require_administrator(request.auth.actor)
     return _shape(get_object_or_404(Tool, name=name))
 

@@ -176,7 +176,7 @@ def simulate(request: HtmxRequest) -> HttpResponse:
     return render(request, template, context, status=200 if found or fragment else 422)
 
 
-@administrators_only("Only administrators see and change who decides about a tool.")
+@administrators_only("Only administrators see and change who decides calls to a tool.")
 @require_http_methods(["GET", "HEAD", "POST"])
 def rules(request: HttpRequest, name: str) -> HttpResponse:
     tool = get_object_or_404(Tool, name=name)

@@ -156,7 +156,7 @@ def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:
     for row in rows:
         decide.require(actor, row)
     if len({_definition(row) for row in rows}) > 1:
-        raise NotTogether(gettext_noop("Only calls of the same tool can be answered together. Nothing was decided."))
+        raise NotTogether(gettext_noop("Only calls to the same tool can be answered together. Nothing was decided."))
     # As it was shown, or as it is by now.
     risks = (
         max(disclosure.shown_risk(row), row.call.risk_level, row.call.tool.risk_level if row.call.tool else 0)

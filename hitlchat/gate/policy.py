@@ -209,7 +209,7 @@ async def _judged(tool: Tool, arguments: dict[str, Any], caller: Caller, convers
         why = gettext_noop("Asked because the policies of this installation (HITL_POLICIES) do not load.")
         rules, heard = (), [Unusable(why)]
     except Exception:
-        logger.exception("The policies could not be asked about a call of %s", tool.name)
+        logger.exception("The policies could not be asked about a call to %s", tool.name)
         rules, heard = (), [Unusable(gettext_noop("Asked because what the policies need to know could not be read."))]
     names = [rule.name for rule in rules] or ["HITL_POLICIES"] * len(heard)
     name, own = await _of_tool(tool, arguments, caller, conversation_id)

@@ -43,7 +43,7 @@ class OnlyAdministrators(Forbidden):
 
     def __init__(self) -> None:
         super().__init__(
-            "Only an administrator, signed in or with an approver token, can set who decides about a tool."
+            "Only an administrator, signed in or with an approver token, can set who decides calls to a tool."
         )
 
 

@@ -183,7 +183,7 @@ def check(tool: Tool, arguments: dict[str, Any]) -> None:
     try:
         unfit = selective.unfit(tool, arguments)
     except Exception:
-        logger.exception("The arguments of a call of %s could not be checked", tool.name)
+        logger.exception("The arguments of a call to %s could not be checked", tool.name)
         unfit = schema.BadArguments("They could not be checked; the server's log says why.")
     if unfit is not None:
         raise unfit

@@ -66,7 +66,7 @@ def of_days(figures: Figures) -> Advice:
             "{count} questions expired, {weekends} of them asked at a weekend.",
             total.expired,
         )
-    then = _("Most are of {tool}: let more people decide about it, or give it a longer deadline.")
+    then = _("Most are of {tool}: let more people decide, or give it a longer deadline.")
     counts = {"count": _grouped(total.expired), "weekends": weekends}
     return Advice(fact.format(**counts), then.format(tool=most.name), most, "rules")
 
@@ -162,7 +162,7 @@ class Links:
             case "grants", _:
                 words, address = _("Your grants"), reverse("grants")
             case "rules", _ if may_administer(self.user):
-                words = _("Who decides about {tool}").format(tool=tool.name)
+                words = _("Who decides calls to {tool}").format(tool=tool.name)
                 address = reverse("tool-rules", args=[tool.name])
             case "edit", "studio" if may_author(self.user):
                 words, address = opens, reverse("tool", args=[tool.name])

@@ -76,7 +76,7 @@ async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolReques
         raise
     except Exception:
         # Older clients would be told the exception's text.
-        logger.exception("A call of %r over MCP failed outside the tool", params.name[:64])
+        logger.exception("A call to %r over MCP failed outside the tool", params.name[:64])
         return outcomes.internal()
 
 

@@ -36,12 +36,12 @@ def test_a_made_up_call_is_judged_and_nothing_is_left_of_it(bobs: Program, make_
     before = AuditEvent.objects.count()
     assert simulated(bobs).json() == {
         "verdict": "allow",
-        "reason": "Not asked because a rule lets calls of this tool run.",
+        "reason": "Not asked because a rule lets calls to this tool run.",
         "rules": [
             {
                 "policy": "never_ask",
                 "verdict": "allow",
-                "reason": "Not asked because a rule lets calls of this tool run.",
+                "reason": "Not asked because a rule lets calls to this tool run.",
                 "source": "settings",
                 "metadata": {},
             },

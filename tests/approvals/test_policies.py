@@ -61,7 +61,7 @@ def test_everyone_signed_in_sees_the_rules_and_what_they_say_is_text(
     assert client.post("/policies/simulate").status_code == 302
     page = text_of(of(bob))
     assert '<option value="alice">' not in page
-    assert "Do not ask about calls of echo" in page
+    assert "Do not ask about calls to echo" in page
     assert "HITL_POLICIES, entry 2" in page
     assert "&lt;b&gt;now&lt;/b&gt;" in page
     assert "\u202e" not in page
@@ -88,7 +88,7 @@ def test_the_page_does_not_hide_that_grants_let_calls_run_unasked_too(
 ) -> None:
     make_tool("echo", hitl_mode="CONDITIONAL")
     page = text_of(of(alice))
-    assert "Nothing: every call of a published tool asks or is refused, unless a" in page
+    assert "Nothing: every call to a published tool asks or is refused, unless a" in page
     assert '<a href="/grants/">grant</a> covers' in page
 
 
@@ -107,7 +107,7 @@ def test_a_made_up_call_tells_every_rule_and_leaves_nothing(rules: None, alice: 
     before = AuditEvent.objects.count()
     page = of(alice).post("/policies/simulate", made_up()).content.decode()
     assert "Would run without asking." in page
-    assert "Not asked because a rule lets calls of this tool run." in page
+    assert "Not asked because a rule lets calls to this tool run." in page
     alice.groups.add(Group.objects.get(name="finance"))
     page = of(alice).post("/policies/simulate", made_up(), headers={"HX-Request": "true"}).content.decode()
     assert "Would be refused." in page
@@ -168,7 +168,7 @@ def test_the_command_lists_and_simulates(rules: None, alice: User, bob: User) ->
     assert first.startswith("refuse  Refuse delete_*: Not  here")
     assert json.loads(command("list", "--json"))[0]["source"] == "HITL_POLICIES, entry 2"
     told = command("simulate", "echo", '{"text": "a"}', "--user", "bob", "--caller", "mcp")
-    assert told.startswith("allow: Not asked because a rule lets calls of this tool run.\n")
+    assert told.startswith("allow: Not asked because a rule lets calls to this tool run.\n")
     found = json.loads(command("simulate", "look", "--json"))
     assert (found["verdict"], [rule["policy"] for rule in found["rules"]]) == ("allow", ["mode"])
     assert ToolCall.objects.count() == 0

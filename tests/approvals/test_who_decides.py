@@ -208,8 +208,8 @@ def test_a_group_that_decides_is_deleted_with_a_warning_and_what_waits_is_withdr
     rule(tool, alice, group=finance)
     call = ask(bob, tool)
     client, address = of(alice), f"/people/groups/{finance.pk}"
-    assert "decide about <code>echo</code>" in client.get(address).content.decode()
-    assert "decide about <code>echo</code>" in client.get(f"{address}/delete").content.decode()
+    assert "decide calls to <code>echo</code>" in client.get(address).content.decode()
+    assert "decide calls to <code>echo</code>" in client.get(f"{address}/delete").content.decode()
     client.post(f"{address}/delete", {"seen": "finance"})
     assert Group.objects.filter(pk=finance.pk).exists()
     assert client.post(f"{address}/delete", {"seen": "finance", "confirm_lowering": "on"}).status_code == 302

@@ -106,7 +106,7 @@ def test_editing_a_tool_while_its_approval_is_open_warns_and_withdraws_it_in_the
     chat.say()
     chat.asked()
     studio.goto(f"{server.url}/studio/tools/memo")
-    expect(studio.locator("#open-calls")).to_contain_text("1 call of this tool is waiting for an answer.")
+    expect(studio.locator("#open-calls")).to_contain_text("1 call to this tool waits for an answer.")
     looking.check(studio)
     write_code(studio, 'def run(note: str) -> str:\n    """Keep another note."""\n    return f"kept {note}"\n')
     studio.get_by_role("button", name="Save").click()

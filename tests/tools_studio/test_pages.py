@@ -262,7 +262,7 @@ def test_calls_that_saving_would_withdraw_are_counted(author: Client, make_tool:
     for _ in range(2):
         author.post("/studio/tools/echo/test", {"arg-text": "hi"})
     for page in (author.get("/studio/tools/echo"), author.post("/studio/inspect?of=echo", FORM)):
-        assert "2 calls of this tool are waiting for an answer." in page.content.decode()
+        assert "2 calls to this tool wait for an answer." in page.content.decode()
     for call in ToolCall.objects.all():
         assert f"/approvals/{call.approval.pk}" in author.get("/studio/tools/echo").content.decode()
     save(author, code=ECHO + "# other\n")
@@ -273,7 +273,7 @@ def test_only_ones_own_waiting_calls_are_linked(author: Client, writer: Client, 
     make_tool("echo")
     author.post("/studio/tools/echo/test", {"arg-text": "hi"})
     shown = writer.get("/studio/tools/echo").content.decode()
-    assert "1 call of this tool is waiting for an answer." in shown
+    assert "1 call to this tool waits for an answer." in shown
     assert f"/approvals/{ToolCall.objects.get().approval.pk}" not in shown
 
 

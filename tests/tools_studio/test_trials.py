@@ -87,7 +87,7 @@ def test_the_console_of_a_gated_test_says_nothing_until_it_is_settled(
     make_tool("echo", published=False)
     test(author, **{"arg-text": "hi there"})
     call = ToolCall.objects.get()
-    assert "1 call of this tool is waiting for an answer." in author.get("/studio/tools/echo").content.decode()
+    assert "1 call to this tool waits for an answer." in author.get("/studio/tools/echo").content.decode()
     path = f"/studio/tools/echo/test/{call.pk}"
     assert author.get(path, headers=HTMX).status_code == 204
     decide.approve(call.approval.pk, signed_in(alice), digest=call.approval.digest)

@@ -106,7 +106,7 @@ def test_restoring_what_stands_makes_no_new_version(saved: Tool, alice: User, au
 @pytest.mark.guarantee("gate:same-call")
 def test_restoring_another_definition_withdraws_what_waits(saved: Tool, alice: User, author: Client) -> None:
     call = async_to_sync(submit)(CallRequest("echo", {}, caller(alice)))
-    assert "1 call of this tool is waiting for an answer" in text(author.get(PAGE))
+    assert "1 call to this tool waits for an answer" in text(author.get(PAGE))
     author.post(f"{PAGE}/1/restore", {"confirm_lowering": "on"})
     assert ToolCall.objects.get(pk=call.pk).status == Status.WITHDRAWN
 

@@ -326,7 +326,7 @@ def test_calls_that_wait_are_named_before_and_withdrawn_with_the_server(alice: U
     assert call.status == Status.WAITING
     client = of(alice)
     page = client.get("/servers/s/shop").content.decode()
-    assert "1 call of its tools is waiting for an answer." in page
+    assert "1 call to its tools waits for an answer." in page
     assert "changing the connection withdraws it" in page
     assert b"1 call</b> of its tools has not started yet" in client.get("/servers/s/shop/delete").content
     page = client.post("/servers/s/shop/enable", {"enabled": "no"}, follow=True).content.decode()

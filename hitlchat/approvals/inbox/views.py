@@ -99,7 +99,7 @@ def _listed(request: HttpRequest) -> dict[str, Any]:
         return {"group": groups[0], "gone": gone}
     if len(rows) < 2 and gone:
         return {"note": _("The other calls no longer wait. Answer the remaining one individually.")}
-    words = _("These calls cannot be answered together: only calls of one tool below L{level} can.")
+    words = _("These calls cannot be answered together: only calls to one tool below L{level} can.")
     return {"note": words.format(level=batch.TOO_RISKY)}
 
 

@@ -20,7 +20,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "tool.unpublished": gettext_noop("The tool {tool} left the catalog"),
     "tool.deleted": gettext_noop("The tool {tool} was deleted"),
     "tool.accepted": gettext_noop("The tool {tool} was accepted as its server {server} lists it now"),
-    "tool.rules_changed": gettext_noop("Who decides about {tool} was changed"),
+    "tool.rules_changed": gettext_noop("Who decides calls to {tool} was changed"),
     "texts.changed": gettext_noop("The texts for models were changed"),
     "server.added": gettext_noop("The server {server} was added"),
     "server.changed": gettext_noop("The server {server} was changed"),

@@ -197,7 +197,7 @@ class CallerKind(Bundled):
 
     @property
     def sentence(self) -> str:
-        return translatable(f"{DOES[self.verdict]} calls of {self.which} that come from {self._who}.")
+        return translatable(f"{DOES[self.verdict]} calls to {self.which} that come from {self._who}.")
 
     @property
     def _who(self) -> str:
@@ -236,7 +236,7 @@ class UserGroup(Bundled):
 
     @property
     def sentence(self) -> str:
-        return translatable(f"{DOES[self.verdict]} calls of {self.which} for {self._who}.")
+        return translatable(f"{DOES[self.verdict]} calls to {self.which} for {self._who}.")
 
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({self.verdict, "abstain"})
@@ -258,7 +258,7 @@ class ToolNames(Bundled):
 
     @property
     def sentence(self) -> str:
-        said = translatable(f"Ask about calls of {self.which}.")
+        said = translatable(f"Ask about calls to {self.which}.")
         rest = gettext_noop("Do not ask about tools that are not on this list.")
         return f"{said} {rest}" if self.others == "allow" else said
 
@@ -277,10 +277,10 @@ class AlwaysAsk(Bundled):
 
     @property
     def sentence(self) -> str:
-        return translatable(f"Ask about every call of {self.which}.")
+        return translatable(f"Ask about every call to {self.which}.")
 
     def judge(self, _asked: Asked) -> Said:
-        return Ask(gettext_noop("Asked because a rule asks about every call of this tool."))
+        return Ask(gettext_noop("Asked because a rule asks about every call to this tool."))
 
 
 class NeverAsk(Bundled):
@@ -292,10 +292,10 @@ class NeverAsk(Bundled):
 
     @property
     def sentence(self) -> str:
-        return translatable(f"Do not ask about calls of {self.which}, as far as policies decide.")
+        return translatable(f"Do not ask about calls to {self.which}, as far as policies decide.")
 
     def judge(self, _asked: Asked) -> Said:
-        return Allow(gettext_noop("Not asked because a rule lets calls of this tool run."))
+        return Allow(gettext_noop("Not asked because a rule lets calls to this tool run."))
 
 
 class AskOnce(Bundled):

@@ -165,10 +165,10 @@ async def consult(rule: Rule, call: CallView, tool: ToolView, context: Context) 
         alone = replace(call, arguments=copy.deepcopy(call.arguments))
         return _read(await _in_time(_entered(rule, alone, tool, context)))
     except NoAnswer as why:
-        logger.warning("Policy %s, call of %s: %s", rule.name, call.tool_name, why)
+        logger.warning("Policy %s, call to %s: %s", rule.name, call.tool_name, why)
         return Unusable(f"Asked because the policy {rule.name} {why}.")
     except Exception:
-        logger.exception("Policy %s failed about a call of %s", rule.name, call.tool_name)
+        logger.exception("Policy %s failed about a call to %s", rule.name, call.tool_name)
         return Unusable(f"Asked because the policy {rule.name} failed.")
 
 

@@ -368,7 +368,7 @@ def _actor(name: str) -> Actor:
 
 def _narrowed(parser: ArgumentParser) -> None:
     parser.add_argument("--for", dest="whose", metavar="USER", help="only calls that this person may answer")
-    parser.add_argument("--tool", default="", metavar="NAME", help="only calls of this tool")
+    parser.add_argument("--tool", default="", metavar="NAME", help="only calls to this tool")
     parser.add_argument(
         "--risk", type=_risk, default=0, metavar="LEVEL", help="only calls of this risk or higher, such as L3"
     )

@@ -274,7 +274,7 @@ async def _ended(
     except _NoAnswer as error:
         return Rejected(*error.args)
     except Exception as error:
-        logger.exception("a call of %s ended in a way that nobody foresaw", link.spec.name)
+        logger.exception("a call to %s ended in an unforeseen way", link.spec.name)
         return Unknown(f"{type(error).__name__}")
 
 

@@ -4,7 +4,7 @@
 import { fill, forget, slot } from "./inbox_chosen.js";
 import { _ } from "./texts.js";
 
-const OTHER_TOOL = _("Select only calls of the same tool.");
+const OTHER_TOOL = _("Select only calls to the same tool.");
 const MOST = 50;
 
 const main = /** @type {HTMLElement} */ (document.querySelector("[data-inbox]"));

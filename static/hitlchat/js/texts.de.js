@@ -44,7 +44,7 @@ learn({
     "{count} Argumente noch nicht gesehen."
   ],
   "Select another to answer them together": "Einen weiteren auswählen, um sie zusammen zu beantworten",
-  "Select only calls of the same tool.": "Nur Aufrufe desselben Werkzeugs wie die ausgewählten.",
+  "Select only calls to the same tool.": "Nur Aufrufe desselben Werkzeugs wie die ausgewählten.",
   "Selected: press Ctrl+C": "Ausgewählt: Strg+C drücken",
   "Show in a window": "Als Fenster zeigen",
   "Show in the transcript": "Im Gesprächsverlauf zeigen",
