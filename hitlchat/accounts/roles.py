@@ -19,9 +19,9 @@ PERMISSIONS: Final[dict[Role, tuple[str, ...]]] = {
 }
 # What each may do beyond what a member may.
 MEANING: Final[dict[Role, str]] = {
-    Role.MEMBER: gettext_noop("Chats, uses tools, and decides about their own calls."),
-    Role.APPROVER: gettext_noop("As a member, and decides calls of tools that approvers decide."),
-    Role.AUTHOR: gettext_noop("As a member, and writes, tests and publishes tools."),
+    Role.MEMBER: gettext_noop("Chats, uses tools, and decides their own calls."),
+    Role.APPROVER: gettext_noop("Does what members do, and decides calls that need an approver."),
+    Role.AUTHOR: gettext_noop("Does what members do, and writes, tests and publishes tools."),
     Role.ADMINISTRATOR: gettext_noop("Everything, including servers, exposed tools, the record, and people."),
 }
 # Groups with such a name are roles, and no named groups.

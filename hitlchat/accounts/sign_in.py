@@ -65,7 +65,7 @@ def redeem(secret: str, username: str, password: str) -> User:
     """Make the administrator and use the link up, together. LinkUsed if it no longer opens anything."""
     with transaction.atomic():
         if not needed():
-            raise LinkUsed(_("There is an administrator already. Sign in instead."))
+            raise LinkUsed(_("There is already an administrator. Sign in instead."))
         used, _each = SetupLink.objects.filter(digest=hashed(secret), expires_at__gt=timezone.now()).delete()
         if used != 1:
             raise LinkUsed(_("This link is no longer valid. Restart the server to get a new one."))

@@ -19,7 +19,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
 
 LONGEST_NAME, LONGEST_DESCRIPTION = 64, 300
-BEGINS_WITH_IT: Final = gettext_noop("It is the default for new conversations: choose another default first.")
+BEGINS_WITH_IT: Final = gettext_noop("This is the default for new conversations. Choose another default first.")
 
 R = TypeVar("R", ModelEndpoint, Preset, ToolSet)
 

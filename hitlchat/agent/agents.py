@@ -53,7 +53,7 @@ LONGEST: Final = {"description": 4000, "instructions": 10_000, "model": 200}
 MOST_TOOLS: Final = 200
 MOST_TOKENS: Final = 1_000_000_000
 USUAL_RISK: Final = 2
-TAKEN = gettext_noop("There is already a tool of this name.")
+TAKEN = gettext_noop("There is already a tool with this name.")
 GONE = gettext_noop("the agent is gone")
 CHANGED = gettext_noop("the agent was changed since the call was made")
 
@@ -173,7 +173,7 @@ def _of_tools(draft: Draft) -> Iterator[tuple[str, str]]:
 def _of_model(draft: Draft) -> Iterator[tuple[str, str]]:
     if draft.endpoint is None:
         if draft.model:
-            yield "model", gettext_noop("Choose an endpoint, or leave it empty.")
+            yield "model", gettext_noop("Choose an endpoint, or leave this empty.")
         return
     try:
         routes.columns(draft.endpoint, draft.model)
@@ -285,7 +285,7 @@ class AgentSource:
         """Yield a sentence for each agent that is kept otherwise than the hash of its tool says."""
         for agent in standing():
             if definition_hash(agent) != agent.tool.definition_hash:
-                yield translatable(f"The agent {agent.tool.name!r} is not as it was saved.")
+                yield translatable(f"The agent {agent.tool.name!r} does not match its saved definition.")
 
 
 def _require(actor: Actor) -> User:
@@ -299,7 +299,7 @@ def _locked(name: str) -> AgentTool:
     found = Tool.objects.select_for_update(of=("self",)).filter(name=name, source=AGENT).first()
     agent = standing().filter(pk=found.pk).first() if found is not None else None
     if agent is None:
-        raise NotFound(gettext_noop("There is no agent of this name."))
+        raise NotFound(gettext_noop("There is no agent with this name."))
     return agent
 
 

@@ -46,8 +46,8 @@ _WRITTEN_CALL = re.compile(
     r"<tool_call>.*</tool_call>\s*\Z|\A\s*(?:\[TOOL_CALLS\]|<function=|<\|python_tag\|>)", re.DOTALL
 )
 WRITTEN = (
-    "The model wrote a call as text, which hitlchat does not execute. Switch on the parser of tool calls at the model "
-    "server, or choose a model that can call tools."
+    "The model wrote a call as text, which hitlchat does not execute. Turn on tool-call parsing on the "
+    "model server, or choose a model that can call tools."
 )
 # What a server adds, in the pieces in which it comes.
 Extra = dict[str, list[Any]]
@@ -214,7 +214,7 @@ class Calls:
         self._looked += 1
         # Each look reads the arguments again.
         if self._looked > 2 * MOST_CALLS:
-            why = "The calls of the model's answer cannot be told apart; none of them was made."
+            why = "The calls in the model's answer cannot be told apart, so none was made."
             raise ModelTrouble(why)
         return object_in(call.whole) is not None
 
@@ -322,9 +322,9 @@ class Reading:
         self._size += len(text)
         self._length += len(text)
         if len(self._calls.found) > MOST_CALLS:
-            raise ModelTrouble(f"The model asked for more than {MOST_CALLS} calls at once; none of them was made.")
+            raise ModelTrouble(f"The model requested more than {MOST_CALLS} calls at once, so none was made.")
         if self._size > LONGEST_ANSWER:
-            raise ModelTrouble(f"The model's answer grew beyond {LONGEST_ANSWER:,} characters and was cut off.")
+            raise ModelTrouble(f"The model's answer exceeded {LONGEST_ANSWER:,} characters and was cut off.")
         if text:
             self._text.append(text)
         return text

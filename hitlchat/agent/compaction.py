@@ -102,7 +102,7 @@ def tell_failure(claim: Claim, why: str) -> None:
     """Tell the person that no summary could be made. LostClaim: the run is another process's."""
     with transaction.atomic():
         runs.hold(claim)
-        said = translatable(f"The model's context is full, and its older part could not be summarized. {why}")
+        said = translatable(f"The model's context is full, and the older messages could not be summarized. {why}")
         transcript.add_notice(claim.conversation_id, claim.run_id, said)
 
 

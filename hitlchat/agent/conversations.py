@@ -125,7 +125,7 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
     if "asks" in wanted:
         if wanted["asks"] in Asks.values and wanted["asks"] not in asks_choices(conversation):
             least = presets.asks_word(conversation.least_asks)
-            raise BadConversation({"asks": f"It started with a preset that asks “{least}” at least."})
+            raise BadConversation({"asks": f"The preset of this conversation asks at least “{least}”."})
         ruling.change_strictness(conversation.pk, wanted["asks"], actor)
     with transaction.atomic():
         Conversation.objects.filter(pk=conversation.pk).update(**columns)
@@ -212,7 +212,7 @@ def restore(user: User, conversation_id: UUID) -> Conversation:
     Conversation.objects.filter(pk__in=delegation.family(conversation_id), owner=user).update(deleted_at=None)
     found = of(user).filter(pk=conversation_id).first()
     if found is None:
-        raise NotFound(gettext_noop("Too late: this conversation is deleted."))
+        raise NotFound(gettext_noop("Too late: this conversation has been deleted."))
     return found
 
 
@@ -275,7 +275,7 @@ def _title(wanted: str) -> str:
 def _instructions(wanted: str) -> str:
     text = wanted.replace("\r\n", "\n").strip()
     if text != storable(text) or len(text) > LONGEST_INSTRUCTIONS:
-        expected = translatable(f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept.")
+        expected = translatable(f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be stored.")
         raise BadConversation({"instructions": expected})
     return text
 

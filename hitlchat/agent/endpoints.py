@@ -147,7 +147,7 @@ def _of_key(draft: Draft, row: ModelEndpoint | None) -> Iterator[tuple[str, str]
     if len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable() or " " in key:
         yield "key", gettext_noop("Expected a key without spaces, of up to 8,000 characters.")
     elif names and not references.REFERENCE.fullmatch(key):
-        yield "key", gettext_noop("Expected a key, or nothing but a reference such as ${NAME}.")
+        yield "key", gettext_noop("Expected a key, or just a reference such as ${NAME}.")
     elif names and (why := references.withheld(names[0])):
         yield "key", why
 
@@ -170,7 +170,7 @@ def _of_numbers(draft: Draft) -> Iterator[tuple[str, str]]:
             yield field, gettext_noop("Expected a price from 0 to 999,999.")
     if (draft.input_price is None) != (draft.output_price is None):
         missing = "input_price" if draft.input_price is None else "output_price"
-        yield missing, gettext_noop("Expected both prices, or none.")
+        yield missing, gettext_noop("Expected both prices or neither.")
 
 
 def _recorded(row: ModelEndpoint) -> dict[str, Any]:
@@ -188,7 +188,7 @@ _subject = Subject[ModelEndpoint](
     recorded=_recorded,
     only_people=gettext_noop("Only an administrator may change model endpoints: sign in, or use an approver token."),
     gone=gettext_noop("This model endpoint was removed."),
-    name_taken=gettext_noop("There is already an endpoint of this name."),
+    name_taken=gettext_noop("There is already an endpoint with this name."),
     unrecorded=("key", "base_url"),
 )
 

@@ -49,12 +49,10 @@ from hitlchat.gate.transition import note
 OWN = "\n\nThe person says for this conversation:\n{said}"
 SAME_CALL = 3
 NO_TEMPERATURE = translatable(
-    "This model accepts no temperature, so it is now asked without this conversation's temperature."
+    "This model does not accept a temperature. From now on, this conversation's temperature is not sent."
 )
 REPEATED = translatable(f"The assistant was stopped because it asked for the same call {SAME_CALL} times.")
-INCOMPLETE = (
-    "The answer ended before it was complete ({reason}): its calls may not be what was meant. None was executed."
-)
+INCOMPLETE = "The answer was cut short ({reason}), so its calls may be wrong. None was executed."
 OFFERED = "run.offered"
 WRAPPED_UP, HARD_STOP, STUCK = "run.wrapped_up", "run.hard_stop", "run.repeated"
 # On record as these; what each is called among the numbers.
@@ -221,7 +219,7 @@ def _exhausted(run: Run) -> str:
     budget = run.conversation.token_budget
     if budget is None or usage.of_run(run.pk).tokens < budget:
         return ""
-    return translatable(f"The agent was stopped: it has used its {budget:,} tokens for one task.")
+    return translatable(f"The agent was stopped: it used up its {budget:,} tokens for one task.")
 
 
 def _turn(run: Run, room: Room) -> Turn:

@@ -321,7 +321,7 @@ def _explained(error: Exception, endpoint: Endpoint) -> str:
         case TimeoutError():
             return translatable(
                 f"The model server at {endpoint.shown_url} did not finish its answer within "
-                f"{settings.MODEL_ANSWER_SECONDS} seconds. Try again, or set MODEL_ANSWER_SECONDS higher."
+                f"{settings.MODEL_ANSWER_SECONDS} seconds. Try again, or increase MODEL_ANSWER_SECONDS."
             )
         case openai.APITimeoutError():
             return translatable(
@@ -348,8 +348,8 @@ def refused_address(error: BaseException | None) -> NotReachable | None:
 
 def _unreachable(error: Exception, endpoint: Endpoint) -> str:
     if (refused := refused_address(error)) is not None:
-        return translatable(f"The model server at {endpoint.shown_url} is not asked: {refused}.")
-    address = gettext_noop("its address on the page Models") if endpoint.stored else "OPENAI_BASE_URL"
+        return translatable(f"Nothing was sent to the model server at {endpoint.shown_url}: {refused}.")
+    address = gettext_noop("its address on the Models page") if endpoint.stored else "OPENAI_BASE_URL"
     return translatable(
         f"The model server at {endpoint.shown_url} cannot be reached. Check that it runs and that {address} is right,"
         " then try again."
@@ -360,7 +360,7 @@ def _status(error: "openai.APIStatusError", endpoint: Endpoint) -> str:
     detail = _detail(error, endpoint)
     match error.status_code:
         case 401 | 403:
-            key_place = gettext_noop("its key on the page Models") if endpoint.stored else "OPENAI_API_KEY"
+            key_place = gettext_noop("its key on the Models page") if endpoint.stored else "OPENAI_API_KEY"
             return translatable(
                 f"The model server did not accept the key ({error.status_code}). Check {key_place}. {detail}"
             )
@@ -370,13 +370,13 @@ def _status(error: "openai.APIStatusError", endpoint: Endpoint) -> str:
                 f"API. Check its model and address, or use Chat Completions. {detail}"
             )
         case 404:
-            place = gettext_noop("its model on the page Models") if endpoint.stored else "OPENAI_MODEL"
+            place = gettext_noop("its model on the Models page") if endpoint.stored else "OPENAI_MODEL"
             return translatable(
                 f"The model server does not know “{endpoint.model}” or this address. Check {place}. {detail}"
             )
         case 429:
             return translatable(
-                f"The model server reports a used-up limit or quota (429). Wait, then try again. {detail}"
+                f"The model server reports that a limit or quota is used up (429). Wait, then try again. {detail}"
             )
         case 400 | 413 | 422 if _too_long(error):
             return _length(error, endpoint)

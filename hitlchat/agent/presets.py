@@ -36,7 +36,7 @@ class NoSuchPreset(Invalid):
 
     field = "preset"
 
-    sentence = gettext_noop("There is no published preset of this name.")
+    sentence = gettext_noop("There is no published preset with this name.")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,9 @@ def asks_word(word: str) -> str:
 def problems(draft: Draft) -> dict[str, str]:
     found = wrong_names(draft.name, draft.description)
     if len(draft.instructions) > LONGEST_INSTRUCTIONS or storable(draft.instructions) != draft.instructions:
-        found["instructions"] = translatable(f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept.")
+        found["instructions"] = translatable(
+            f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be stored."
+        )
     if not is_line(draft.model, LONGEST_MODEL):
         found["model"] = gettext_noop("Expected the name of a model, of up to 200 characters.")
     if len(draft.starters) > MOST_STARTERS or not all(
@@ -137,7 +139,7 @@ _subject = Subject[Preset](
     recorded=lambda row: asdict(draft_of(row)) | {"starters": list(starters(row))},
     only_people=gettext_noop("Only an administrator may change presets: sign in, or use an approver token."),
     gone=gettext_noop("This preset was deleted."),
-    name_taken=gettext_noop("There is already a preset of this name."),
+    name_taken=gettext_noop("There is already a preset with this name."),
 )
 
 

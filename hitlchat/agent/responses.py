@@ -280,7 +280,7 @@ class Events:
         if not pieces:
             yield from self._argue(item, whole)
         elif whole not in ("", pieces) and _spelling(whole) != _spelling(pieces):
-            raise ValueError("the arguments of a call are not those of its pieces")
+            raise ValueError("a call's arguments do not match their pieces")
 
     def _reasoning(self, item: _Item, given: dict[str, Any]) -> Iterator[Chunk]:
         """Keep reasoning that the server can read again; the rest it would not find."""

@@ -32,8 +32,7 @@ DISABLED = gettext_noop(
     "conversation, or ask an administrator to enable it."
 )
 NOT_OFFERED = gettext_noop(
-    "The model endpoint “{name}” does not offer “{model}” any more. Choose another model at the top of the "
-    "conversation."
+    "The model endpoint “{name}” no longer offers “{model}”. Choose another model at the top of the conversation."
 )
 TEST: Final = '{"role": "user", "content": "Answer with the one word: ready"}'
 LONGEST_SHOWN: Final = 200
@@ -167,7 +166,7 @@ def columns(endpoint: str, model: str = "") -> dict[str, Any]:
         return {"endpoint": None, "model": model}
     row = endpoints.standing().filter(name=endpoint, enabled=True).first()
     if row is None:
-        raise NotOffered({"endpoint": gettext_noop("There is no enabled model endpoint of this name.")})
+        raise NotOffered({"endpoint": gettext_noop("There is no enabled model endpoint with this name.")})
     require_offered(row, model)
     return {"endpoint": row, "model": model}
 

@@ -34,7 +34,7 @@ FAILED: Final = (RunStatus.FAILED, RunStatus.STOPPED)
 BY_THE_PERSON = gettext_noop("the run was stopped")
 STOPPED = gettext_noop("The run ended before anyone was asked about this call.")
 KEPT: Final = timedelta(hours=24)
-WITHOUT_IMAGES: Final = "This model takes no images here: from now on it is sent only their names."
+WITHOUT_IMAGES: Final = "This model does not accept images. From now on, only their names are sent."
 
 _leases = lease.Leases()
 
@@ -65,7 +65,7 @@ class RunActive(Conflict):
 class NothingToRetry(Conflict):
     """The last run did what it was to do."""
 
-    sentence = gettext_noop("There is nothing to try again: the last answer is complete.")
+    sentence = gettext_noop("Nothing to try again: the last answer is complete.")
 
 
 class Gone(NotFound):
@@ -77,7 +77,7 @@ class Gone(NotFound):
 class AgentsOwn(Conflict):
     """Nobody but whoever called the agent says anything in its conversation."""
 
-    sentence = gettext_noop("An agent works here for another conversation: write there.")
+    sentence = gettext_noop("An agent works here for another conversation. Write there instead.")
 
 
 class LostClaim(Exception):

@@ -56,16 +56,17 @@ def why_not(run: Run, tool: Tool) -> str:
     if any(row.call.tool_id == tool.pk for row in above):
         chain = " → ".join([*(row.call.tool_name for row in reversed(above)), tool.name])
         return translatable(
-            f"{tool.name} is at work above this already ({chain}): an agent cannot call itself, nor through others."
+            f"{tool.name} is already working further up ({chain}): an agent cannot call itself, directly or "
+            "through others."
         )
     if len(above) >= settings.AGENT_DEPTH:
         return translatable(
-            f"Agents may call agents {settings.AGENT_DEPTH} deep here, and this one is as deep already."
+            f"Agents may be nested {settings.AGENT_DEPTH} deep here, and this one is already at that depth."
         )
     turns = Message.objects.filter(run_id=run.pk, role=Role.ASSISTANT).values("pk")
     begun = ToolCall.objects.filter(turn_id__in=turns, source=AGENT).exclude(status__in=NEVER).count()
     if begun >= settings.AGENT_FAN_OUT:
-        return translatable(f"One run may begin {settings.AGENT_FAN_OUT} agents here, and this one has begun as many.")
+        return translatable(f"One run may start {settings.AGENT_FAN_OUT} agents here, and this run already has.")
     return ""
 
 
@@ -79,7 +80,7 @@ def conclude(run_id: UUID) -> None:
         text = answers.values_list("content", flat=True).first()
         result = ToolResult(value=text or "The agent ended without saying anything.")
     elif run.status == RunStatus.STOPPED:
-        result = ToolResult.failure("stopped", f"The agent was stopped before it was done. {_what_ran(run)}")
+        result = ToolResult.failure("stopped", f"The agent was stopped before it finished. {_what_ran(run)}")
     else:
         result = ToolResult.failure("agent", f"The agent did not finish: {run.error} {_what_ran(run)}")
     assert run.conversation.call_id is not None
@@ -93,4 +94,4 @@ def _what_ran(run: Run) -> str:
     if not ran:
         return "None of its calls was run."
     named = [f"{name} ({Status(status).label.lower()})" for name, status in ran[:MOST_NAMED]]
-    return f"What it did before stands: {', '.join([*named, *(['…'] if len(ran) > MOST_NAMED else [])])}."
+    return f"The calls it made before that stand: {', '.join([*named, *(['…'] if len(ran) > MOST_NAMED else [])])}."

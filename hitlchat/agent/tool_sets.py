@@ -28,7 +28,7 @@ from hitlchat.gate.tools import EVERYTHING, Reach, listed, tools_for, withdraw_o
 LONGEST_TOOL_NAME: Final = 64
 MOST_TOOLS: Final = 2000
 ONE_WAY = gettext_noop("Expected a tool set, or tools by name, not both.")
-UNREADABLE = gettext_noop("The tools of this conversation cannot be read, so it can use none. Choose again.")
+UNREADABLE = gettext_noop("This conversation's tools cannot be read, so none are available. Choose again.")
 
 
 class BadToolSet(Invalid):
@@ -91,7 +91,7 @@ _subject = Subject[ToolSet](
     recorded=lambda row: {name: getattr(row, name) for name in (*FIELDS, "is_default")},
     only_people=gettext_noop("Only an administrator may change tool sets: sign in, or use an approver token."),
     gone=gettext_noop("This tool set was removed."),
-    name_taken=gettext_noop("There is already a tool set of this name."),
+    name_taken=gettext_noop("There is already a tool set with this name."),
 )
 
 
@@ -131,7 +131,7 @@ def remove(set_id: UUID, actor: Actor) -> None:
         if row.is_default:
             raise InUse(BEGINS_WITH_IT)
         if (preset := row.presets.first()) is not None:
-            raise InUse(f"The preset “{preset.name}” uses it: choose another one there first.")
+            raise InUse(f"The preset “{preset.name}” uses this tool set. Choose another one there first.")
         ToolSet.objects.filter(pk=row.pk).update(removed_at=timezone.now())
     _withdraw_rest(row, actor)
 
@@ -175,7 +175,7 @@ def of(conversation: Conversation) -> Reach:
 
 def removed(name: str) -> str:
     """Return why a conversation may use no tool, for its person and its model."""
-    return translatable(f"The tool set “{name}” of this conversation was removed, so it can use no tools.")
+    return translatable(f"This conversation's tool set “{name}” was removed, so no tools are available.")
 
 
 def names(stored: Any) -> list[str] | None:
@@ -208,7 +208,7 @@ def named_one(name: str) -> ToolSet:
     """Return the set of this name. Raises: BadTools."""
     row = standing().filter(name=name).first()
     if row is None:
-        raise BadTools({"tool_set": gettext_noop("There is no tool set of this name.")})
+        raise BadTools({"tool_set": gettext_noop("There is no tool set with this name.")})
     return row
 
 

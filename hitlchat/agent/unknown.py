@@ -46,7 +46,11 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
     `old`: made for `actor`, whose name is `name`. Without the token of an MCP client, so on no grant of one.
     """
     if old.status != Status.UNKNOWN or actor.user_id is None or old.caller_id != actor.user_id:
-        raise NotAgain(gettext_noop("Only a call with unknown outcome can be run again, by whom it was made for."))
+        raise NotAgain(
+            gettext_noop(
+                "Only a call with an unknown outcome can be run again, and only by the person it was made for."
+            )
+        )
     remarks = {"remark": checked} if (checked := settling.checked(remark)) else {}
     request = CallRequest(
         tool_name=old.tool_name,
@@ -61,9 +65,9 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
     with transaction.atomic():
         # Locked: of two tabs that ask for it, one gets it; and nobody marks it meanwhile.
         if not list(ToolCall.objects.select_for_update().filter(pk=old.pk, status=Status.UNKNOWN)):
-            raise NotAgain(gettext_noop("The outcome is known by now."))
+            raise NotAgain(gettext_noop("The outcome is already known."))
         if AuditEvent.objects.filter(call=old, name=RUN_AGAIN).exists():
-            raise NotAgain(gettext_noop("It was already submitted again; the new call is below."))
+            raise NotAgain(gettext_noop("This call was already submitted again. The new call is below."))
         call = admit(prepared)
         if call.reason in queue.REASONS:
             # Said instead of recorded: a refused call in its place would be the one time that it can be run again.

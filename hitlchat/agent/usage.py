@@ -19,8 +19,8 @@ from hitlchat.gate.models import delegation
 
 MILLION: Final = 1_000_000
 LIMIT = gettext_noop(
-    "You have used {used} tokens today, and the limit for a day is {most}. Nothing was sent to the model. "
-    "Try again tomorrow, or ask an administrator."
+    "You have used {used} tokens today; the daily limit is {most}. Nothing was sent to the model. Try "
+    "again tomorrow, or ask an administrator."
 )
 SUMS: Final[dict[str, Any]] = {
     "input": Sum("input_tokens"),

@@ -91,7 +91,7 @@ class Style:
         """Return a list of calls that wait, with a word if there are more of them than `limit`."""
         if not rows:
             return NOTHING
-        more = f"\nMore wait than these {limit}: raise --limit, or narrow it down." if len(rows) > limit else ""
+        more = "\nMore calls are waiting. Raise --limit, or narrow the list." if len(rows) > limit else ""
         lines = [_cells(row) for row in rows[:limit]]
         if self.plain:
             return printable("\n".join("\t".join(line) for line in lines)) + more
@@ -219,8 +219,8 @@ def shown(found: Approval, *, viewer: Actor | None = None, full: bool = False) -
         return presented(found, card_of(found, viewer), viewer=viewer, full=full)
     was = card.as_shown(found)
     if was is None:
-        return [*_outcome(found), ours("As shown", "an older record, which lacks a part of the card")]
-    lead = ours("As shown", "the card, as it was when it was asked")
+        return [*_outcome(found), ours("As shown", "an older record, which lacks part of the card")]
+    lead = ours("As shown", "the card at the time of asking")
     return [*_outcome(found), lead, *facts(was, found, full=full)]
 
 
@@ -318,7 +318,7 @@ def _who(card: Card, approval: Approval) -> Iterator[Fact]:
     if now.stuck:
         yield ours("Warning", now.stuck)
     if now.sign_in and now.stance == "may":
-        yield ours("Warning", f"{now.sign_in} It cannot be approved here; it can be declined.")
+        yield ours("Warning", f"{now.sign_in} You can decline this call here, but not approve it.")
     if now.stance == "said":
         yield ours("You", "You approved this call. It runs once the others have approved it too.")
     if now.stance == "others":

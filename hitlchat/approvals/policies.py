@@ -104,7 +104,7 @@ class RulesForm(forms.Form):
     )
     group = forms.ModelChoiceField(named_groups(), label=_("Group"), required=False, empty_label=_("(none)"))
     quorum = forms.IntegerField(
-        label=_("How many have to approve"),
+        label=_("Required approvals"),
         min_value=1,
         max_value=MOST_PEOPLE,
         help_text=format_lazy(_("Different people, 1 to {most}. One person is enough to decline."), most=MOST_PEOPLE),
@@ -121,7 +121,10 @@ class RulesForm(forms.Form):
         empty_label=_("(nobody)"),
     )
     escalate_after_seconds = forms.IntegerField(
-        label=_("After how many seconds"), min_value=1, required=False, help_text=_("Counted from the question.")
+        label=_("Seconds until they may decide"),
+        min_value=1,
+        required=False,
+        help_text=_("Counted from the time of asking."),
     )
 
     # On the page only once it is asked for, somewhere below: then it gets the focus.

@@ -35,7 +35,7 @@ LOCKED: Final = "locked"
 SENTENCES: Final = {
     FULL: gettext_noop("The server's disk is full, so nothing can be stored."),
     READ_ONLY: gettext_noop("The server's database is read-only, so nothing can be stored."),
-    LOCKED: gettext_noop("Another program keeps the server's database locked. Try again in a moment."),
+    LOCKED: gettext_noop("Another program has locked the server's database. Try again in a moment."),
     "disk error": gettext_noop("The server's disk reports an error, so nothing can be stored."),
     "unreachable": gettext_noop("The server cannot reach its database. Try again in a moment."),
 }

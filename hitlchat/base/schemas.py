@@ -63,11 +63,11 @@ _SENTENCES: Final = dict(
             "{instance} has non-unique elements.",
             "{instance} does not match the pattern {pattern}.",
             "{instance} is not a {format}.",
-            "{instance} does not contain what it should.",
-            "{instance} contains too few of what it should.",
-            "{instance} contains too many of what it should.",
+            "{instance} does not contain a required item.",
+            "{instance} contains too few of the required items.",
+            "{instance} contains too many of the required items.",
             "{instance} is not allowed here.",
-            "{instance} fits more than one of the forms of which it should be one.",
+            "{instance} matches more than one form where only one is allowed.",
         ),
         strict=True,
     )
@@ -82,7 +82,7 @@ SAID: Final = said_elsewhere(
     "{field}: it is required when {name} is given.",
     "{instance} was unexpected.",
     "{instance} were unexpected.",
-    "{instance} fits none of the forms that are allowed.",
+    "{instance} matches none of the allowed forms.",
 )
 
 
@@ -242,7 +242,7 @@ def problem(error: ValidationError | SchemaError) -> str:
         case "enum":
             return f"{shown(instance)} is not one of {listed(value)}"
         case "anyOf" | "oneOf" if keyword == "anyOf" or not error.message:
-            return f"{shown(instance)} fits none of the forms that are allowed"
+            return f"{shown(instance)} matches none of the allowed forms"
         case "unevaluatedProperties" | "unevaluatedItems":
             # The names, as the library has them in its message.
             return unexpected([each for each in instance if repr(each) in error.message])

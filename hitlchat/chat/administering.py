@@ -70,7 +70,7 @@ class EndpointForm(DraftForm):
     reasoning = forms.BooleanField(
         required=False,
         label="Reasoning",
-        help_text="Limits are sent as max_completion_tokens, and the Responses API is asked for reasoning summaries.",
+        help_text="Token limits are sent as max_completion_tokens; the Responses API is asked for reasoning summaries.",
     )
     allow_private = forms.BooleanField(
         required=False,
@@ -234,7 +234,7 @@ class PresetForm(LimitsForm, DraftForm):
     tool_set = forms.ChoiceField(required=False, label="Tools")
     asks = forms.ChoiceField(
         label="Asks",
-        help_text="The least its conversations ask. People can make them ask more, never less.",
+        help_text="The minimum for conversations with this preset. People can make them ask more, never less.",
     )
     published = forms.BooleanField(required=False, label="Published: conversations can start with it")
 

@@ -51,7 +51,7 @@ class BadFrame(ValueError):
 
 def _storable(text: str) -> str:
     if text != storable(text):
-        raise ValueError("It cannot be stored.")
+        raise ValueError("The value cannot be stored.")
     return text
 
 
@@ -67,13 +67,13 @@ def _content(text: str, info: ValidationInfo) -> str:
 
 def _grant(text: object) -> Scope:
     if not isinstance(text, str):
-        raise ValueError("It is no text.")  # noqa: TRY004 - as pydantic takes it
+        raise ValueError("The value is not text.")  # noqa: TRY004 - as pydantic takes it
     return scope.read(_storable(text))
 
 
 def _item(text: object) -> Item:
     if not isinstance(text, str):
-        raise ValueError("It is no text.")  # noqa: TRY004 - as pydantic takes it
+        raise ValueError("The value is not text.")  # noqa: TRY004 - as pydantic takes it
     approval, digest = text.split(":")
     return Item(UUID(approval), digest)
 
@@ -316,7 +316,7 @@ class Resolve(Command):
         rows = ToolCall.objects.filter(caller_id=actor.user_id, conversation_id=conversation.pk, turn_id__isnull=False)
         old = rows.filter(pk=self.call).first()
         if old is None:
-            return fragments.flash(_("Only a call with unknown outcome can be run again."))
+            return fragments.flash(_("Only a call with an unknown outcome can be run again."))
         unknown.again(old, actor, conversation.owner.get_username())
         return ""
 
@@ -346,7 +346,7 @@ def parse(frame: str) -> Command:
         if first["loc"]:
             raise BadFrame(_unusable(str(first["loc"][1]))) from invalid
         if first["type"].startswith("union_tag_"):
-            raise BadFrame(_("The page sent something unknown. Reload it.")) from invalid
+            raise BadFrame(_("The page sent an unknown command. Reload it.")) from invalid
         raise BadFrame(_("The page sent something unreadable. Reload it.")) from invalid
 
 

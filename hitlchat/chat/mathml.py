@@ -46,7 +46,7 @@ def mathml(latex: str, *, block: bool) -> str:
         element = convert_to_element(latex, display="block" if block else "inline")
     except Exception:
         # The library has no common kind of error for what it cannot read.
-        logger.exception("A formula could not be set: its source is shown")
+        logger.exception("A formula could not be rendered, so its source is shown")
         return ""
     _tame(element)
     return tostring(element, encoding="unicode")

@@ -425,14 +425,14 @@ def _answer(decision: Decision, row: ToolCall) -> str:
     if decision.reason:
         said += " " + _("Reason: “{reason}”").format(reason=decide.shown_reason(decision.reason))
     if decision.round < row.round:
-        said += " " + _("It was asked about again, because its preview had changed.")
+        said += " " + _("This call was asked about again because its preview had changed.")
     return said
 
 
 def _ending(row: ToolCall) -> str:
     match Status(row.status):
         case Status.DECLINED | Status.EXPIRED if question.is_one(row):
-            return _("The model was told that there is no answer.")
+            return _("The model was told that there was no answer.")
         case Status.DECLINED | Status.EXPIRED:
             expired = _("Nobody answered in time, and the call did not run.")
             return expired if row.status == Status.EXPIRED else _("It was not executed.")

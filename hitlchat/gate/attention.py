@@ -96,7 +96,7 @@ def shown(approval: Approval, actor: Actor) -> None:
                     data = {"approval": str(approval.pk), "digest": approval.digest, "round": approval.call.round}
                     note(approval.call_id, SHOWN, actor=actor, data=data)
     except DatabaseError:
-        logger.exception("That approval %s was shown could not be recorded", approval.pk)
+        logger.exception("The display of approval %s could not be recorded", approval.pk)
 
 
 def claimed(said: object) -> bool | None:

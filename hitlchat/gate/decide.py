@@ -55,7 +55,7 @@ PRESETS: Final = (
 LONGEST_REASON = 500
 UNSEEN = gettext_noop("it could not be fully inspected")
 NOT_YOURS = gettext_noop("There is no approval with this id for you to decide.")
-LOOK_AGAIN = gettext_noop("The call that is waiting is not the one that was shown. Reload and look again.")
+LOOK_AGAIN = gettext_noop("The waiting call is not the one you were shown. Reload and review it again.")
 UNANSWERED = "nobody answered in time"
 # The database's clock judges, so that a late yes is refused even if no sweeper ran and clocks differ.
 IN_TIME = Q(deadline__gt=Now())
@@ -119,7 +119,7 @@ class TooLate(AlreadySettled):
         elif status in SETTLED and call.started_at is not None:
             words = translatable(f"Too late to withdraw: the call has started. Outcome: {status.label.lower()}.")
         else:
-            words = translatable(f"There is nothing to withdraw: the call did not run. It is {status.label.lower()}.")
+            words = translatable(f"There is nothing to withdraw: the call did not run. Status: {status.label.lower()}.")
         self.args = (words,)
 
 
@@ -141,7 +141,7 @@ def checked_reason(reason: str) -> str:
     # A browser sends each line's end as two characters, but counts it as one.
     reason = reason.replace("\r\n", "\n").strip()
     if len(reason) > LONGEST_REASON:
-        raise BadReason(f"The reason has {len(reason):,} characters; at most {LONGEST_REASON:,} are passed on.")
+        raise BadReason(f"The reason has {len(reason):,} characters; at most {LONGEST_REASON:,} are allowed.")
     if reason != storable(reason):
         raise BadReason(gettext_noop("The reason has a character that cannot be stored, such as U+0000."))
     return reason

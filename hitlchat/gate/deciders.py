@@ -157,7 +157,7 @@ def what_signed_in_only_means() -> str:
     """Explain the setting of a tool, for the person who sets it."""
     most = settings.HITL_ELICITATION_MAX_RISK
     said = gettext_noop("No MCP client can approve for its user: it sends them to a page of this server.")
-    return said + (f" {translatable(f'Above L{most} it is always so.')}" if most < HIGHEST_RISK else "")
+    return said + (f" {translatable(f'This is always the case above L{most}.')}" if most < HIGHEST_RISK else "")
 
 
 def still_may_answer(actor: Actor, call: ToolCall) -> Q:

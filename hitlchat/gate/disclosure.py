@@ -29,7 +29,7 @@ HOW_IT_RAN = {
     Status.EXECUTING: gettext_noop("and has not ended"),
     Status.SUCCEEDED: gettext_noop("and succeeded"),
     Status.FAILED: gettext_noop("and failed"),
-    Status.UNKNOWN: gettext_noop("and nobody knows what became of it"),
+    Status.UNKNOWN: gettext_noop("with an unknown outcome"),
 }
 
 
@@ -175,8 +175,11 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
     conversation = str(call.conversation_id) if call.conversation_id else None
     shown_tool, shown_caller = shown["tool"], shown["caller"]
     return [
-        (gettext_noop("the call is another one"), shown["call"] == str(call.pk)),
-        (gettext_noop("the tool is another one"), (shown_tool["id"], shown_tool["name"]) == (str(tool.pk), tool.name)),
+        (gettext_noop("the call is a different one"), shown["call"] == str(call.pk)),
+        (
+            gettext_noop("the tool is a different one"),
+            (shown_tool["id"], shown_tool["name"]) == (str(tool.pk), tool.name),
+        ),
         (gettext_noop("the tool's source changed"), shown_tool["source"] == tool.source == call.source),
         (gettext_noop("the tool's definition changed"), shown_tool["definition"] == tool.definition_hash),
         (gettext_noop("the arguments changed"), canonical.dumps(shown["arguments"]) == canonical.dumps(call.arguments)),

@@ -35,7 +35,7 @@ from hitlchat.gate.transition import note
 
 # Up to here a value is shown once, with what differs marked in it; what is longer folds, and is shown whole as well.
 SHORT = 160
-SHOWN_ELSE = gettext_noop("The changed call is not the one that you were shown. Look at the changes again.")
+SHOWN_ELSE = gettext_noop("The changed call is not the one you were shown. Review the changes again.")
 
 MORE = timedelta(minutes=5)
 LAST = timedelta(minutes=1)
@@ -44,7 +44,7 @@ LONGEST = timedelta(seconds=LONGEST_DEADLINE)
 IN_LAST_MINUTE = Q(deadline__gt=Now(), deadline__lte=Now() + LAST)
 
 TOO_EARLY = gettext_noop("Five minutes can be added only in the last minute of a question.")
-TOO_LONG = gettext_noop("No time can be added: a question is open for at most 30 days after its call was made.")
+TOO_LONG = gettext_noop("No time can be added: a question stays open for at most 30 days after the call was made.")
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def weaker(before: Guard, after: Guard) -> tuple[str, ...]:
     if asks_otherwise(before, after):
         said.append("Another condition decides which calls ask: calls that ask now may run unseen.")
     if trusts(before, after):
-        said.append("A signed-in person must decide now; then the word of an MCP client is enough.")
+        said.append("The word of an MCP client is enough where a signed-in person had to decide.")
     if after.runs_unseen and not before.runs_unseen and not lowers(before, after):
         said.append(_unseen(after))
     return (*said, *told_otherwise(before, after))
@@ -128,9 +128,9 @@ def told_otherwise(before: Guard, after: Guard) -> tuple[str, ...]:
         # Nobody reads anything of a tool that never asks.
         return ()
     if before.title != after.title:
-        said.append("Approvers read another title.")
+        said.append("Approvers read a different title.")
     if before.prompt_template != after.prompt_template:
-        said.append("Approvers read another sentence about its calls.")
+        said.append("Approvers read a different sentence about its calls.")
     if before.open_seconds < after.open_seconds:
         said.append(
             translatable(f"A question stays open for {after.open_seconds} seconds instead of {before.open_seconds}.")
@@ -170,21 +170,21 @@ def weaker_rules(before: Rules, after: Rules) -> tuple[str, ...]:
     """Say in plain words how `after` has fewer or other people decide than `before`; empty if it does not."""
     said = []
     if after.quorum < before.quorum:
-        said.append(translatable(f"{before.quorum} different people must approve now; then {after.quorum}."))
+        said.append(translatable(f"{after.quorum} instead of {before.quorum} different people have to approve."))
     if before.not_the_requester and not after.not_the_requester:
-        said.append("The person it is called for may not decide now; then they may.")
+        said.append("The person the tool is called for may decide too.")
     # Nobody can tell which of two groups looks closer.
     if before.decided_by != DecidedBy.REQUESTER and (before.decided_by, before.group) != (
         after.decided_by,
         after.group,
     ):
         alone = after.decided_by == DecidedBy.REQUESTER
-        said.append("The person it is called for decides alone." if alone else "Other people decide.")
+        said.append("The person the tool is called for decides alone." if alone else "Other people decide.")
     if after.escalate_to is not None and (
         after.escalate_to != before.escalate_to
         or (after.escalate_after_seconds or 0) < (before.escalate_after_seconds or 0)
     ):
-        said.append("Others may decide after a time, or sooner than now.")
+        said.append("Others may decide after a time, or sooner than before.")
     return tuple(said)
 
 

@@ -286,7 +286,7 @@ def _recorded(call: ToolCall, result: ToolResult, owner: str | None = None) -> b
     try:
         canonical.dumps([result.value, result.error])
     except canonical.NotJson as error:
-        message = f"It was run, but what came back can't be kept: {error}"
+        message = f"It was run, but its result cannot be stored: {error}"
         result = ToolResult.failure("result", message, output=result.output)
     to = Status.SUCCEEDED if result.error is None else Status.FAILED
     columns: dict[str, Any] = {"result": result.value, "error": result.error, "output": storable(result.output)}

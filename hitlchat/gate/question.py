@@ -198,7 +198,7 @@ def _check_choices(field: Mapping[str, Any]) -> None:
     if len(set(choices)) < len(choices):
         raise BadQuestion(f"{where} has the same choice twice.")
     if any(storable(text) != text for text in (field["label"], *choices)):
-        raise BadQuestion(f"{where} has a character that cannot be kept, such as U+0000.")
+        raise BadQuestion(f"{where} has a character that cannot be stored, such as U+0000.")
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -37,7 +37,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     Outcome.FEEDBACK: (_TOOL, _ARGUMENTS, _FEEDBACK),
     Outcome.REFUSED: (_TOOL, _ARGUMENTS, _REASON),
 }
-OTHER_WORDS: Final = gettext_noop("Models read other words about calls that came to nothing.")
+OTHER_WORDS: Final = gettext_noop("Models read different texts about calls that ended without a result.")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _OUTCOMES: Mapping[str, Outcome] = {
     Status.DECLINED: Outcome.DECLINED,
@@ -221,9 +221,9 @@ def problem(outcome: str, text: str) -> str:
     if known is None:
         return translatable(f"There is no such outcome; expected one of {', '.join(KNOWN)}.")
     if len(text) > LONGEST_TEXT:
-        return translatable(f"It has {len(text):,} characters; at most {LONGEST_TEXT:,} are kept.")
+        return translatable(f"The text has {len(text):,} characters; at most {LONGEST_TEXT:,} are allowed.")
     if storable(text) != text:
-        return "It has a character that cannot be kept, such as U+0000."
+        return "The text has a character that cannot be stored, such as U+0000."
     for name in _BRACES.findall(text):
         if SPELLINGS.get(name, name) not in known:
             return translatable(f"{{{name[:40]}}} is unknown here; known are {', '.join(placeholders(outcome))}.")

@@ -29,8 +29,8 @@ from hitlchat.gate.transition import note
 CHANGED = "tool.rules_changed"
 ASKS_CHANGED: Final = "conversation.asks_changed"
 FORGOTTEN: Final = "conversation.forgotten"
-LESS: Final = gettext_noop("Calls that this conversation asked about by itself can run unseen.")
-ONE_PERSON = "One person decides, the one it is called for. Let approvers or a group decide first."
+LESS: Final = gettext_noop("Calls that need approval only in this conversation can run unseen.")
+ONE_PERSON = "Only the person the tool is called for decides. Let approvers or a group decide first."
 GROUP_GONE: Final = gettext_noop("The rules name a deleted group.")
 
 
@@ -52,7 +52,7 @@ class OnlyPeople(Forbidden):
 
     def __init__(self) -> None:
         super().__init__(
-            gettext_noop("Only you, signed in or with an approver token, have a conversation ask less again.")
+            gettext_noop("Only you, signed in or with an approver token, can make a conversation ask less.")
         )
 
 
@@ -60,7 +60,7 @@ class Stale(Exception):
     """The rules are others than were seen."""
 
     def __init__(self) -> None:
-        super().__init__("Not saved: somebody else changed these rules meanwhile. Review them again.")
+        super().__init__("Not saved: someone else changed these rules in the meantime. Review them again.")
 
 
 def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None, confirmed: bool = False) -> Rules:
@@ -206,7 +206,7 @@ def _shape(rules: Rules) -> dict[str, str]:
     if a_group_decides and rules.group is None:
         found["group"] = "Expected the group whose people decide."
     elif rules.group is not None and not a_group_decides:
-        found["group"] = "Expected none, since no group decides."
+        found["group"] = "Expected no group, since no group decides."
     if not 1 <= rules.quorum <= MOST_PEOPLE:
         found["quorum"] = translatable(f"Expected a number of people from 1 to {MOST_PEOPLE}.")
     elif rules.decided_by == DecidedBy.REQUESTER and rules.quorum > 1:
@@ -236,9 +236,9 @@ def _too_few(rules: Rules) -> dict[str, str]:
         return {}
     needed = rules.quorum
     if count == 0:
-        said = translatable(f"Nobody who is active could decide by these rules, and {needed} would have to.")
+        said = translatable(f"No active person could decide by these rules, but {needed} would have to.")
     elif count == 1:
-        said = translatable(f"Only 1 active person could decide by these rules, and {needed} would have to.")
+        said = translatable(f"Only 1 active person could decide by these rules, but {needed} would have to.")
     else:
-        said = translatable(f"Only {count} active people could decide by these rules, and {needed} would have to.")
+        said = translatable(f"Only {count} active people could decide by these rules, but {needed} would have to.")
     return {"quorum": said}

@@ -24,10 +24,10 @@ from hitlchat.base.schemas import Subschema, dotted, shortened, shown, step, sub
 from hitlchat.base.sentences import said_elsewhere
 
 SAID: Final = said_elsewhere(
-    "the pattern {pattern} is too costly to be checked, so nothing fits it.",
-    "{field}: the pattern {pattern} is too costly to be checked, so nothing fits it.",
+    "the pattern {pattern} is too costly to check, so no value is valid.",
+    "{field}: the pattern {pattern} is too costly to check, so no value is valid.",
     "{value}… ({count} more characters).",
-    "{field}: Expected whole characters, and not half of one (a lone surrogate).",
+    "{field}: expected whole characters, not half of one (a lone surrogate).",
     "And more problems.",
 )
 
@@ -87,7 +87,7 @@ def check_schema(schema: dict[str, Any]) -> None:
     for part in subschemas(schema):
         for place, pattern in _patterns(part):
             if why := expressions.broken(pattern):
-                raise BadSchema(f"{_cut(dotted(place))}: it is no regular expression, since it {why}")
+                raise BadSchema(f"{_cut(dotted(place))}: not a valid regular expression, since it {why}")
 
 
 def check_patterns(schema: dict[str, Any]) -> None:
@@ -106,14 +106,16 @@ def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
         raise BadArguments(f"The arguments are {size:,} bytes long; at most {most:,} are accepted.")
     if (where := next(_halves(arguments), None)) is not None:
         field = _cut(canonical.whole(".".join(where)))
-        raise BadArguments(f"{field}: Expected whole characters, and not half of one (a lone surrogate).", where[0])
+        raise BadArguments(f"{field}: expected whole characters, not half of one (a lone surrogate).", where[0])
     try:
         errors = list(islice(_validator(canonical.dumps(schema)).iter_errors(arguments), MOST_PROBLEMS + 1))
         problems = [_sentence(error) for error in errors]
     except RecursionError as error:
         raise BadArguments("The arguments are nested too deeply.") from error
     except Unresolvable as error:
-        raise BadArguments("The tool's schema refers to something outside of it, so nothing fits it.") from error
+        raise BadArguments(
+            "The tool's schema refers to something outside itself, so no arguments are valid."
+        ) from error
     if problems:
         more = " And more problems." if len(problems) > MOST_PROBLEMS else ""
         raise BadArguments(" ".join(problems[:MOST_PROBLEMS]) + more, str(next(iter(errors[0].absolute_path), "")))
@@ -147,7 +149,7 @@ def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Erro
     if not isinstance(instance, str):
         return
     if expressions.is_costly(pattern):
-        too_costly = f"the pattern {shortened(pattern)} is too costly to be checked, so nothing fits it"
+        too_costly = f"the pattern {shortened(pattern)} is too costly to check, so no value is valid"
         yield ValidationError(too_costly, validator=_TOO_COSTLY)
     elif expressions.matches(pattern, instance) is False:
         yield ValidationError("")

@@ -98,9 +98,9 @@ def checked(remark: str) -> str:
     """Return the remark as it is kept. Raises: BadRemark, since nothing of it is cut."""
     remark = remark.replace("\r\n", "\n").strip()
     if len(remark) > LONGEST_REMARK:
-        raise BadRemark(f"The note has {len(remark):,} characters; at most {LONGEST_REMARK} are kept.")
+        raise BadRemark(f"The note has {len(remark):,} characters; at most {LONGEST_REMARK} are allowed.")
     if remark != storable(remark):
-        raise BadRemark("The note has a character that cannot be kept, such as U+0000.")
+        raise BadRemark("The note has a character that cannot be stored, such as U+0000.")
     return remark
 
 

@@ -78,7 +78,7 @@ class Simulated:
 def lines(tools: Iterable[Tool]) -> list[Line]:
     """Return the rules of this installation and of `tools`. With the switch off there is only that to say."""
     if not settings.HITL_ENABLED:
-        return [Line("allow", gettext_noop("Every tool runs without asking; no rule is looked at."), "HITL_ENABLED=0")]
+        return [Line("allow", gettext_noop("Every tool runs without asking; no rule applies."), "HITL_ENABLED=0")]
     try:
         found = [
             Line(rule.strongest, rule.sentence, f"HITL_POLICIES, entry {number}")

@@ -184,7 +184,7 @@ def check(tool: Tool, arguments: dict[str, Any]) -> None:
         unfit = selective.unfit(tool, arguments)
     except Exception:
         logger.exception("The arguments of a call to %s could not be checked", tool.name)
-        unfit = schema.BadArguments("They could not be checked; the server's log says why.")
+        unfit = schema.BadArguments("The arguments could not be checked. See the server's log for the reason.")
     if unfit is not None:
         raise unfit
 
@@ -289,7 +289,7 @@ async def _in_time(work: Coroutine[Any, Any, Preview | None]) -> Preview | None:
     if not done:
         raise TooLong
     if task.cancelled():
-        raise RuntimeError("the preview gave itself up")
+        raise RuntimeError("the preview was cancelled")
     return task.result()
 
 

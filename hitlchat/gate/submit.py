@@ -186,9 +186,7 @@ def _unless_gone(prepared: Prepared) -> Prepared:
     if tool is None:
         return prepared
     if not Tool.objects.filter(pk=tool.pk).exists():
-        gone = translatable(
-            f"There is no tool named {tool.name!r} here any more: it was deleted while this call was judged."
-        )
+        gone = translatable(f"The tool {tool.name!r} was deleted while this call was being checked.")
         return replace(prepared, status=Status.REJECTED, reason=gone, tool=None, preview=None)
     starts = prepared.status in (Status.ALLOWED, Status.WAITING)
     why = tools.why_out_of_reach(tool, request.conversation_id) if starts else ""

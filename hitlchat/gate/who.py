@@ -79,7 +79,7 @@ def how(decision: Decision) -> str:
             return f"or so says {who}{token}"
         case _:
             other = canonical.pretty(decision.means)
-            return translatable(f"known by {other}")
+            return translatable(f"authenticated by {other}")
 
 
 def stance_of(approval: Approval, viewer: Actor) -> Standing:
@@ -172,5 +172,5 @@ def _stuck(approval: Approval) -> str:
     if able >= quorum:
         return ""
     if able == 0:
-        return gettext_noop("Nobody can decide now, so it will not run.")
-    return translatable(f"It cannot be approved now: {quorum} people are needed, and only {able} can decide.")
+        return gettext_noop("Nobody can decide now, so this call will not run.")
+    return translatable(f"This call cannot be approved now: {quorum} people are needed, but only {able} can decide.")

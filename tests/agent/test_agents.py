@@ -268,7 +268,7 @@ async def test_stop_ends_the_whole_tree_and_what_waits_in_it_is_withdrawn(
         await approve(first, talk.owner)
     assert (recorder.entered, second.call.tool_name) == ([], "refund")
     await talk.ask("Go on")
-    assert "The agent was stopped before it was done. None of its calls was run." in cast.told()[0]
+    assert "The agent was stopped before it finished. None of its calls was run." in cast.told()[0]
 
 
 async def test_stop_ends_an_agent_that_is_being_answered(talk: Talk, cast: Cast) -> None:
@@ -366,7 +366,7 @@ async def test_an_agent_that_calls_itself_through_others_is_told_that_it_cannot(
     await talk.ask()
     (told,) = cast.told("second")
     assert '"status": "rejected"' in told
-    assert "first is at work above this already (first → second → first)" in told
+    assert "first is already working further up (first → second → first)" in told
     assert cast.told() == ["First."]
 
 
@@ -380,7 +380,7 @@ async def test_agents_are_only_so_deep(talk: Talk, cast: Cast, settings: Setting
     cast.plays(TOP, calls(("supervisor", TASK)), text("Done."))
     cast.plays("supervisor", calls(("worker", TASK)), text("I could not."))
     await talk.ask()
-    assert "Agents may call agents 1 deep here" in cast.told("supervisor")[0]
+    assert "Agents may be nested 1 deep here" in cast.told("supervisor")[0]
     assert [call.status for call in await calls_of("worker")] == [Status.REJECTED]
     assert cast.asked["worker"] == []
 
@@ -393,7 +393,7 @@ async def test_one_run_begins_only_so_many_agents(talk: Talk, cast: Cast, settin
     await talk.ask()
     told = cast.told()
     assert len(cast.asked["worker"]) == 2
-    assert ["One run may begin 2 agents here" in each for each in told] == [False, False, True, True]
+    assert ["One run may start 2 agents here" in each for each in told] == [False, False, True, True]
 
 
 async def test_an_agent_that_used_up_its_tokens_is_stopped(talk: Talk, cast: Cast, alice: User) -> None:
@@ -402,7 +402,7 @@ async def test_an_agent_that_used_up_its_tokens_is_stopped(talk: Talk, cast: Cas
     cast.plays(TOP, calls(("thrifty", TASK)), text("Done."))
     cast.plays("thrifty", Reply((*calls(("notify", {})).parts[:-2], spent, DONE)))
     await talk.ask()
-    assert "it has used its 100 tokens for one task" in cast.told()[0]
+    assert "it used up its 100 tokens for one task" in cast.told()[0]
 
 
 # -- At most once ------------------------------------------------------------------------------------------------------
@@ -464,7 +464,9 @@ async def test_an_agent_whose_rows_were_altered_does_not_begin(talk: Talk, cast:
     (call,) = await calls_of("worker")
     said = "Not run: the agent was changed since the call was made."
     assert (call.status, call.reason) == (Status.WITHDRAWN, said)
-    assert await in_database(list)(AgentSource().altered()) == ["The agent 'worker' is not as it was saved."]
+    assert await in_database(list)(AgentSource().altered()) == [
+        "The agent 'worker' does not match its saved definition."
+    ]
 
 
 @pytest.mark.guarantee("gate:same-call")

@@ -134,11 +134,13 @@ def encrypted(password: str, owner: str | None = None) -> bytes:
 @pytest.mark.parametrize(
     "data,words",
     [
-        (b"%PDF-1.4\nnothing", "It is damaged"),
-        pytest.param(attaching.LOOP_PDF, "It is damaged", marks=pytest.mark.slow("more of a kind")),
-        pytest.param(attaching.pdf("Half of it")[:400], "It is damaged", marks=pytest.mark.slow("more of a kind")),
-        (attaching.pdf(b""), "contains no text, like a scan"),
-        (encrypted("x"), "is protected by a password"),
+        (b"%PDF-1.4\nnothing", "The file is damaged"),
+        pytest.param(attaching.LOOP_PDF, "The file is damaged", marks=pytest.mark.slow("more of a kind")),
+        pytest.param(
+            attaching.pdf("Half of it")[:400], "The file is damaged", marks=pytest.mark.slow("more of a kind")
+        ),
+        (attaching.pdf(b""), "contains no text, and may be a scan"),
+        (encrypted("x"), "is password-protected"),
         pytest.param(attaching.SLOW_PDF, "takes longer than", marks=pytest.mark.slow("waits for the end of its time")),
     ],
     ids=["damaged", "endless", "cut", "scan", "password", "slow"],
@@ -275,7 +277,7 @@ def test_nobody_keeps_more_unsent_files_than_they_could_mean(conversation: Conve
     one = keeping.add(conversation, "a.txt", b"a")
     columns = {"conversation": conversation, "name": "a.txt", "media_type": "text/plain", "size": 1}
     Attachment.objects.bulk_create(Attachment(**columns, digest=one.digest) for _ in range(keeping.MOST_UNSENT - 1))
-    with pytest.raises(keeping.TooManyUnsent, match="100 files wait to be sent"):
+    with pytest.raises(keeping.TooManyUnsent, match="100 files are waiting to be sent"):
         keeping.add(conversation, "b.txt", b"b")
 
 
@@ -407,7 +409,7 @@ async def test_a_model_that_takes_no_images_is_tried_again_without_them(
     await in_database(runner.retry)(talk.conversation, without_images=True)
     assert (await talk.over()).status == RunStatus.DONE
     assert "[This image is not sent: the model takes no images.]" in scripted_model.messages[0]["content"]
-    assert any("takes no images here" in each for each in await talk.notices())
+    assert any("does not accept images" in each for each in await talk.notices())
     await talk.conversation.arefresh_from_db()
     with pytest.raises(BadFile, match="does not accept"):
         await attach(talk, ("b.png", attaching.png()))
@@ -428,7 +430,7 @@ async def test_answering_again_can_leave_out_the_images_that_were_refused(
     assert talk.conversation.no_images_for
     await in_database(runner.instead)(talk.conversation, (await talk.run()).pk, None, without_images=True)
     assert (await talk.over()).status == RunStatus.DONE
-    assert len([each for each in await talk.notices() if "takes no images here" in each]) == 1
+    assert len([each for each in await talk.notices() if "does not accept images" in each]) == 1
 
 
 async def test_other_failures_offer_nothing_about_images(talk: Talk, scripted_model: ScriptedModel) -> None:

@@ -164,7 +164,7 @@ async def test_without_a_summary_the_person_is_told_and_nothing_is_left_out(
     run = await talk.ask("What do I like?")
     assert run.status == RunStatus.FAILED
     told, failed = await talk.notices()
-    assert told.startswith("The model's context is full, and its older part could not be summarized.")
+    assert told.startswith("The model's context is full, and the older messages could not be summarized.")
     assert why in told
     assert "longer than the model can read" in failed
     assert await summaries(talk) == []

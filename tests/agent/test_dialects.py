@@ -711,7 +711,7 @@ async def test_while_a_server_is_waited_for_pages_say_why_and_the_run_can_be_sto
     rows = Run.objects.filter(pk=run.pk).exclude(retrying="")
     await stored(rows.exists, "the run says that it waits")
     shown = await in_database(fragments.run)(talk.conversation.pk)
-    assert "a used-up limit or quota (429)" in shown
+    assert "a limit or quota is used up (429)" in shown
     assert "Retrying in a moment." in shown
     await talk.stop()
     assert "Retrying in a moment" not in await in_database(fragments.run)(talk.conversation.pk)

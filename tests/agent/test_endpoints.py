@@ -194,7 +194,7 @@ async def test_a_conversation_keeps_its_endpoint_when_another_becomes_usual(
 GONE = {
     "removed": "The model endpoint “here” of this conversation was removed. Choose another model",
     "disabled": "The model endpoint “here” of this conversation is disabled. Choose another model",
-    "without the model": "The model endpoint “here” does not offer “other” any more. Choose another model",
+    "without the model": "The model endpoint “here” no longer offers “other”. Choose another model",
     "without its key": "The key of the model endpoint “here” is not usable",
 }
 
@@ -285,7 +285,8 @@ async def test_a_private_address_is_not_asked_where_the_operator_rules_it_out(
     await chosen(talk, "here/scripted")
     settings.MODEL_ALLOW_PRIVATE = False
     run = await talk.ask()
-    assert "is not asked: 127.0.0.1, where nobody may ask, and private addresses are not allowed." in run.error
+    assert "Nothing was sent to the model server at " in run.error
+    assert ": 127.0.0.1, where nobody may ask, and private addresses are not allowed." in run.error
     assert scripted_model.requests == []
 
 
@@ -362,7 +363,7 @@ async def test_who_has_used_up_the_day_is_refused_before_anything_is_sent(
     assert (await talk.ask()).status == RunStatus.DONE
     run = await talk.ask("And now?")
     assert run.status == RunStatus.FAILED
-    assert run.error.startswith("You have used 120 tokens today, and the limit for a day is 120.")
+    assert run.error.startswith("You have used 120 tokens today; the daily limit is 120.")
     assert len(scripted_model.requests) == 1
     settings.MODEL_PERSON_TOKENS = 0
     scripted_model.enqueue(text("Now."))

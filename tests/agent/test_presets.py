@@ -103,7 +103,7 @@ def test_of_what_it_and_its_person_say_the_stricter_one_holds(
 def test_its_conversations_can_be_made_to_ask_more_and_never_less(bob: User, desk: Preset) -> None:
     made = conversations.create(bob, preset=desk)
     conversations.change(made, actor=signed_in(bob), asks="every")
-    with pytest.raises(BadConversation, match="It started with a preset that asks “risky” at least"):
+    with pytest.raises(BadConversation, match="The preset of this conversation asks at least “risky”"):
         conversations.change(made, actor=signed_in(bob), title="Other", asks="tools")
     assert (strictness.of(made.pk), made.title) == ("every", "")
     conversations.change(made, actor=signed_in(bob), asks="risky")
@@ -196,7 +196,7 @@ def test_only_an_administrator_who_is_a_person_changes_them(alice: User, bob: Us
 
 def test_a_set_that_one_has_cannot_be_removed(alice: User, desk: Preset) -> None:
     assert desk.tool_set is not None
-    with pytest.raises(InUse, match="The preset “Order desk” uses it"):
+    with pytest.raises(InUse, match="The preset “Order desk” uses this tool set"):
         tool_sets.remove(desk.tool_set.pk, signed_in(alice))
 
 

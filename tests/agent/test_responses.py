@@ -468,7 +468,7 @@ TROUBLES: Final[dict[str, tuple[Reply, str]]] = {
         status(404, {"message": "Not Found"}),
         "does not know “scripted” or this address, or has no Responses API",
     ),
-    "quota": (status(429, {"message": "slow down"}), "used-up limit or quota (429). Wait"),
+    "quota": (status(429, {"message": "slow down"}), "a limit or quota is used up (429). Wait"),
     "failure": (status(500, {"message": "oops"}), "The model server failed (500). Try again in a moment."),
     "refused": (status(400, {"message": "bad tool"}), "refused the request (400). It says: “bad tool”."),
     "too long": (status(400, TOO_LONG), "longer than the model can read. Start a new conversation."),

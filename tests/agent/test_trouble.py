@@ -42,7 +42,7 @@ def shaped(choice: Any) -> Reply:
 ERRORS: dict[str, tuple[Reply, str]] = {
     "wrong key": (status(401, {"message": "Incorrect API key"}), "did not accept the key (401). Check OPENAI_API_KEY."),
     "unknown model": (status(404, {"message": "no such model"}), "does not know “scripted” or this address"),
-    "quota": (status(429, {"message": "slow down"}), "used-up limit or quota (429). Wait"),
+    "quota": (status(429, {"message": "slow down"}), "a limit or quota is used up (429). Wait"),
     "failure": (status(500, {"message": "oops"}), "The model server failed (500). Try again in a moment."),
     "refused": (status(400, {"message": "bad tool"}), "refused the request (400). It says: “bad tool”."),
     "too long": (status(400, TOO_LONG), "longer than the model can read. Start a new conversation."),

@@ -192,13 +192,13 @@ async def test_a_call_in_the_text_is_not_executed_and_the_person_is_told_what_to
         '{"name": "look", "arguments": {"text": "up"}}',
         '{"name": "look", "parameters": {}}',
     ]:
-        with pytest.raises(ModelTrouble, match="parser of tool calls"):
+        with pytest.raises(ModelTrouble, match="tool-call parsing"):
             await read(text(written))
     written = 'I look.\n<tool_call>\n{"name": "look", "arguments": {"text": "up"}}\n</tool_call>'
     scripted_model.enqueue(text(written))
     run = await talk.ask()
     assert (run.status, recorder.entered) == (RunStatus.FAILED, [])
-    assert "parser of tool calls" in run.error
+    assert "tool-call parsing" in run.error
     assert await talk.answers() == [written]
 
 

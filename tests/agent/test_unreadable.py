@@ -66,8 +66,8 @@ async def test_arguments_with_half_a_character_are_refused_before_anybody_is_ask
     assert (await talk.ask()).status == RunStatus.DONE
     assert await talk.outcomes() == [Status.REJECTED, Status.REJECTED]
     first, second = scripted_model.told
-    assert "text: Expected whole characters" in first
-    assert "\N{REPLACEMENT CHARACTER}: Expected whole characters" in second
+    assert "text: expected whole characters" in first
+    assert "\N{REPLACEMENT CHARACTER}: expected whole characters" in second
     assert recorder.entered == []
     # As strict readers of JSON want what it wrote itself.
     assert "half \N{REPLACEMENT CHARACTER} done" in str(scripted_model.messages[1]["tool_calls"][0])

@@ -121,7 +121,7 @@ def test_an_answer_needs_no_body_and_a_second_one_is_told_the_standing_outcome(
 def test_consent_to_something_else_is_none(bob: User, bobs: Program, ask: Ask) -> None:
     approval, other = ask(bob, text="a"), ask(bob, text="b")
     found = problem(bobs.post(f"/approvals/{approval.pk}/approve", {"consentDigest": other.digest}), 409)
-    assert "not the one that was shown" in found["detail"]
+    assert "not the one you were shown" in found["detail"]
     problem(bobs.post(f"/approvals/{approval.pk}/approve", {"consentDigest": ""}), 409)
     assert undecided(approval)
 

@@ -105,8 +105,8 @@ def test_what_cannot_be_attached_is_refused_by_the_field_and_nothing_is_kept(
     settings.ATTACHMENT_MIB = 1
     for name, data, code, words in (
         ("a.png", attaching.HTML, 415, "Expected a PNG, JPEG, GIF or WebP image, as the name says"),
-        ("a.pdf", b"%PDF-1.4", 422, "It is damaged"),
-        ("a.txt", b"a" * (2**20 + 1), 413, "Expected a file of up to 1 MiB"),
+        ("a.pdf", b"%PDF-1.4", 422, "The file is damaged"),
+        ("a.txt", b"a" * (2**20 + 1), 413, "Files can be up to 1 MiB"),
     ):
         assert words in problem(send(bobs, talk, name, data), code)["errors"]["file"]
     assert not Attachment.objects.exists()

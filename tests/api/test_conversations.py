@@ -88,7 +88,10 @@ def test_it_asks_more_by_any_token_and_less_only_by_one_of_a_person(
     assert person.get(path).json()["asks"] == "tools"
     assert program.patch(path, {"asks": "every"}).json()["asks"] == "every"
     assert [row["asks"] for row in program.get("/conversations").json()] == ["every"]
-    assert "ask less again" in problem(program.patch(path, {"asks": "risky", "title": "Other"}), 403)["detail"]
+    assert (
+        "make a conversation ask less"
+        in problem(program.patch(path, {"asks": "risky", "title": "Other"}), 403)["detail"]
+    )
     assert (person.get(path).json()["asks"], person.get(path).json()["title"]) == ("every", "Orders")
     assert person.patch(path, {"asks": "tools"}).json()["asks"] == "tools"
     made = program.post("/conversations", {"asks": "risky"}).json()
@@ -352,7 +355,7 @@ def test_what_was_said_is_answered_again_without_the_images_that_the_model_refus
     assert bobs.post(at, {"withoutImages": True}).status_code == 202
     talk.refresh_from_db()
     assert talk.no_images_for
-    assert talk.messages.filter(role=Role.NOTICE, content__contains="takes no images here").count() == 1
+    assert talk.messages.filter(role=Role.NOTICE, content__contains="does not accept images").count() == 1
 
 
 BRANCHING: dict[str, dict[str, str]] = {"edit": {"content": "two"}, "regenerate": {}, "show": {}}

@@ -111,7 +111,7 @@ def test_a_conversation_uses_all_tools_one_set_or_tools_picked_one_by_one(
     alices.delete(AT)
     gone = described(bobs.get(path))
     assert (gone["toolSet"], gone["tools"], allowed()) == ("Order desk", [], [False, False])
-    assert gone["toolTrouble"].startswith("The tool set “Order desk” of this conversation was removed")
+    assert gone["toolTrouble"].startswith("This conversation's tool set “Order desk” was removed")
     assert described(bobs.patch(path, {"toolSet": None}))["tools"] is None
 
 

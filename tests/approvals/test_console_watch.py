@@ -126,7 +126,7 @@ def test_what_is_decided_elsewhere_is_said_and_the_next_one_comes(at: At, bob: U
     desk = at("watch", "--as", "bob")
     desk.reads("Type")
     decide.decline(Approval.objects.get(call=first).pk, signed_in(bob))
-    desk.reads("It has its outcome meanwhile. Declined. Declined by bob, signed in.")
+    desk.reads("This call already has its outcome. Declined. Declined by bob, signed in.")
     desk.reads(str(Approval.objects.get(call=second).pk))
     assert status(second).value == "waiting"
 

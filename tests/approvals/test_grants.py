@@ -76,7 +76,7 @@ def test_the_scope_is_read_in_words_before_the_click_and_the_click_gives_exactly
 def test_until_when_is_what_was_read_and_what_is_wrong_stands_there_without_a_button(
     page: Client, approval: Approval
 ) -> None:
-    for typed, said in (({"sameArguments": "on"}, "needs a bound"), ({"calls": "x"}, "whole numbers")):
+    for typed, said in (({"sameArguments": "on"}, "needs a limit"), ({"calls": "x"}, "whole numbers")):
         text = form(page, approval, part="offer", **typed)
         assert said in text
         assert "data-approve" not in text

@@ -104,7 +104,7 @@ def test_a_second_word_about_it_does_not_count(page: Client, lost: ToolCall) -> 
     for late in ("failed", "again"):
         response = settle(page, lost, outcome=late, note="No, it did not.")
         assert response.status_code == 409
-        assert "known by now" in text(response) or "unknown outcome" in text(response)
+        assert "already known" in text(response) or "unknown outcome" in text(response)
     assert status(lost) == Status.SUCCEEDED
     assert ToolCall.objects.count() == 1
 

@@ -172,14 +172,14 @@ def test_an_administrator_says_who_decides(alice: User, bob: User, finance: Grou
     assert "who decides about this tool was changed" in fresh(call).reason
     assert AuditEvent.objects.filter(name="tool.rules_changed").count() == 1
     stale = client.post(address, filled())
-    assert (stale.status_code, "somebody else changed these rules" in stale.content.decode()) == (409, True)
+    assert (stale.status_code, "someone else changed these rules" in stale.content.decode()) == (409, True)
     assert Oversight.objects.get().quorum == 2
 
 
 def test_what_cannot_hold_is_said_at_its_field(subtests: pytest.Subtests, alice: User, tool: Tool) -> None:
     for changed, field, said in [
         ({"decided_by": "group"}, "group", "Expected the group"),
-        ({"quorum": "2"}, "quorum", "One person decides"),
+        ({"quorum": "2"}, "quorum", "Only the person the tool is called for decides"),
         ({"quorum": "11"}, "quorum", "less than or equal to 10"),
         ({"decided_by": "approvers", "quorum": "5"}, "quorum", "Only 1 active person could decide"),
         ({"decided_by": "approvers", "escalate_after_seconds": "9"}, "escalate_to", "Expected the group"),

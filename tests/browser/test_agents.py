@@ -65,7 +65,7 @@ def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
     new_agent(alice, "supervisor", "refund_worker", "notify_worker", description="Handles complaints.")
     alice.get_by_label("Name", exact=True).fill("echo")
     alice.get_by_role("button", name="Save").click()
-    expect(alice.get_by_text("There is already a tool of this name.")).to_be_visible()
+    expect(alice.get_by_text("There is already a tool with this name.")).to_be_visible()
     check(alice)
     alice.goto(f"{server.url}/studio/agents/")
     expect(alice.locator(".endpoints > li")).to_have_count(3)
@@ -131,5 +131,5 @@ def test_stop_ends_the_agents_and_their_cards_go(server: Server, visit: Visit, m
     expect(chat.call("failed")).to_contain_text("worker")
     chat.call("failed").locator("summary").first.click()
     expect(chat.call("failed").locator(".agent")).to_contain_text("Withdrawn")
-    expect(chat.call("failed")).to_contain_text("The agent was stopped before it was done.")
+    expect(chat.call("failed")).to_contain_text("The agent was stopped before it finished.")
     assert bob.pending() == []

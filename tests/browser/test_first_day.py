@@ -211,7 +211,7 @@ def test_the_studio_says_that_it_saved_and_what_that_means(author: Page, server:
     expect(author.get_by_label("Ask when")).to_be_hidden()
     author.get_by_label("Title").fill("A great many things")
     author.get_by_role("button", name="Save", exact=True).click()
-    asked = author.get_by_role("alert").filter(has_text="Approvers read another title.")
+    asked = author.get_by_role("alert").filter(has_text="Approvers read a different title.")
     asked.get_by_label("I understand that fewer calls will be reviewed").check()
     author.get_by_role("button", name="Save", exact=True).click()
     said = author.get_by_text("Saved. Agents now use this version.")

@@ -54,7 +54,7 @@ def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     step.get_by_label("How many calls").select_option("")
     step.get_by_label("For how long").select_option("")
     step.get_by_label("Only in this conversation").uncheck()
-    expect(step.get_by_role("alert")).to_contain_text("A grant needs a bound")
+    expect(step.get_by_role("alert")).to_contain_text("A grant needs a limit")
     expect(step.get_by_role("button", name="Approve")).to_have_count(0)
     step.get_by_label("Only in this conversation").check()
     step.get_by_label("How many calls").select_option("2")

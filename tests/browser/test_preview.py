@@ -131,7 +131,7 @@ def test_a_call_that_would_do_something_else_by_now_asks_again_in_every_tab(
         one.said("Refunded.")
     line = chat.call("succeeded")
     line.locator("summary").click()
-    expect(line).to_contain_text("It was asked about again, because its preview had changed.")
+    expect(line).to_contain_text("This call was asked about again because its preview had changed.")
     call = shop.bob.calls(chat.conversation)[0]["id"]
     chat.page.goto(f"{shop.server.url}/history/{call}")
     expect(chat.page.get_by_role("heading", name="What it would change").first).to_be_visible()

@@ -119,7 +119,7 @@ def test_a_preset_holds_its_conversation_to_a_set_until_its_person_chooses_other
     looking.check(alice)
     alice.get_by_role("button", name="Remove it").click()
     page.reload()
-    expect(page.get_by_text("was removed, so it can use no tools.")).to_be_visible()
+    expect(page.get_by_text("was removed, so no tools are available.")).to_be_visible()
     looking.check(page)
     page.get_by_role("link", name="Choose tools").click()
     expect(page.get_by_label("Tools", exact=True).first).to_have_value("gone")

@@ -27,7 +27,7 @@ from tests.waiting import stored
 pytestmark = pytest.mark.django_db(transaction=True)
 
 AGAIN = "The effect changed after you approved."
-LATE = "The call that is waiting is not the one that was shown."
+LATE = "The waiting call is not the one you were shown."
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +107,7 @@ async def test_a_second_answer_of_no_is_what_the_model_and_the_record_say(
     assert (told["status"], told["reason_given_by_the_user"]) == ("declined", "not that much")
     fate = await fate_of_the_call(talk)
     assert fate.startswith("Approved by bob, signed in, after ")
-    assert "It was asked about again, because its preview had changed. Declined by bob, signed in, after" in fate
+    assert "This call was asked about again because its preview had changed. Declined by bob, signed in, after" in fate
     assert fate.endswith("Reason: “not that much” It was not executed.")
 
 

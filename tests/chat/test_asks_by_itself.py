@@ -72,6 +72,6 @@ def test_a_change_to_less_is_shown_to_administrators_as_such(client: Client, ali
     client.post(f"/chat/{made.pk}/change", {"asks": "tools"})
     client.force_login(alice)
     page = words(client.get("/history/changes?area=conversations"))
-    assert page.count("The calls that a conversation asks about were changed") == 2
+    assert page.count("The approval setting of a conversation was changed") == 2
     assert page.count("asks less") == 1
-    assert "Calls that this conversation asked about by itself can run unseen." in page
+    assert "Calls that need approval only in this conversation can run unseen." in page

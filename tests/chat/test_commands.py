@@ -194,7 +194,7 @@ async def test_only_the_exact_word_is_a_yes_and_what_is_refused_leaves_no_mark_i
 async def test_a_yes_to_something_else_is_no_yes(tab: Tab, waiting: Approval, recorder: Recorder) -> None:
     for digest in ["0" * 64, "", None, ...]:
         await tab.send(**decision(waiting, digest=digest))
-        assert "not the one that was shown" in await tab.until('id="flash"') or "no valid “digest”" in tab.seen[-1]
+        assert "not the one you were shown" in await tab.until('id="flash"') or "no valid “digest”" in tab.seen[-1]
         await still_waits(waiting, recorder)
     for approval in ["", "1", "null", "../../", "0193f1e5-6a2b-7c3d-8e4f-5a6b7c8d9e0f", 7, None, ...]:
         await tab.send(**decision(waiting, approval=approval))

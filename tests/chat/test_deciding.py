@@ -64,13 +64,13 @@ async def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
     tab: Tab, waiting: list[Approval], recorder: Recorder
 ) -> None:
     rows: list[tuple[dict[str, Any], str]] = [
-        ({"edited": '{"text": "other"}'}, "not the one that you were shown"),
+        ({"edited": '{"text": "other"}'}, "not the one you were shown"),
         ({"edited": '{"text": 5}'}, "is not a text"),
         ({"edited": '{"text": "a", "tool": "b"}'}, "tool"),
         ({"edited": "{"}, "not valid JSON"),
         ({"edited": {"text": "hello"}}, "no valid “edited”"),
         ({"shown": 5}, "no valid “shown”"),
-        ({"digest": "0" * 64}, "not the one that was shown"),
+        ({"digest": "0" * 64}, "not the one you were shown"),
     ]
     for changed, told in rows:
         await tab.send(**await edit(waiting[0], {"text": "hello"}) | changed)

@@ -83,9 +83,9 @@ async def test_a_grant_that_is_none_decides_nothing(tab: Tab, waiting: Approval,
     rows: list[tuple[dict[str, Any], str]] = [
         ({"grant": "{}"}, "Expected an object with exactly"),
         ({"grant": {"calls": 5}}, "no valid “grant”"),
-        ({"grant": Scope().as_json}, "needs a bound"),
+        ({"grant": Scope().as_json}, "needs a limit"),
         ({"edited": "{}", "shown": ""}, "only as requested"),
-        ({"digest": "0" * 64}, "not the one that was shown"),
+        ({"digest": "0" * 64}, "not the one you were shown"),
     ]
     for changed, told in rows:
         await tab.send(**yes(waiting, Scope(calls=5), **changed))

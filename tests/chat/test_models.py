@@ -94,7 +94,7 @@ def test_what_is_wrong_is_said_at_its_field_without_the_key(admin: Client) -> No
     answer = admin.post("/models/new", TYPED | {"base_url": "nowhere", "input_price": "1", "context_length": "x"})
     assert answer.status_code == 422
     assert "Expected an address such as https://api.example.com/v1." in words(answer)
-    assert "Expected both prices, or none." in words(answer)
+    assert "Expected both prices or neither." in words(answer)
     assert "Enter the key again: pages never show it." in words(answer)
     assert KEY not in answer.content.decode()
     assert not ModelEndpoint.objects.exists()
@@ -110,7 +110,7 @@ def test_a_key_that_is_left_empty_stays_until_it_is_forgotten(admin: Client, sho
 
 def test_one_that_conversations_begin_with_is_neither_removed_nor_disabled(admin: Client, shop: ModelEndpoint) -> None:
     admin.post("/models/at/shop/begin")
-    said = "It is the default for new conversations: choose another default first."
+    said = "This is the default for new conversations. Choose another default first."
     assert said in words(admin.post("/models/at/shop/remove"))
     assert said in words(
         admin.post("/models/at/shop", {name: each for name, each in TYPED.items() if name != "enabled"})
@@ -128,7 +128,7 @@ def test_one_is_tested_and_its_models_are_offered_by_a_click(
     scripted_model.enqueue(text("ready"), status(401, {"message": f"bad key {KEY}"}), text("ready, too"))
     assert "The model answered “ready” after" in words(admin.post("/models/at/shop/test"))
     refused = words(admin.post("/models/at/shop/test"))
-    assert "did not accept the key (401). Check its key on the page Models. It says: “bad key [key]”." in refused
+    assert "did not accept the key (401). Check its key on the Models page. It says: “bad key [key]”." in refused
     assert "The model answered “ready, too”" in words(admin.post("/models/at/environment/test"))
     scripted_model.listed = {"data": [{"id": "large"}, {"id": "huge"}, {"id": "small"}]}
     assert "huge" in words(admin.post("/models/at/shop/models"))
@@ -159,7 +159,7 @@ def test_a_conversation_begins_with_the_model_that_was_chosen(client: Client, bo
 def test_what_nobody_offers_begins_nothing_and_loses_no_text(client: Client, bob: User, shop: ModelEndpoint) -> None:
     client.force_login(bob)
     answer = client.post("/chat/new", {"route": "nowhere/x", "content": "Pay the rent."}, follow=True)
-    assert "There is no enabled model endpoint of this name. Your text was: Pay the rent." in words(answer)
+    assert "There is no enabled model endpoint with this name. Your text was: Pay the rent." in words(answer)
     assert not Conversation.objects.exists()
     made = conversations.create(bob, title="plain")
     answer = client.post(f"/chat/{made.pk}/change", {"route": "shop/unknown"}, follow=True)
@@ -246,4 +246,4 @@ def test_a_limit_counts_what_was_used_today_also_in_deleted_conversations(bob: U
     Message.objects.all().delete()
     Run.objects.all().delete()
     made.delete()
-    assert usage.over_limit(bob.pk).startswith("You have used 100 tokens today, and the limit for a day is 100.")
+    assert usage.over_limit(bob.pk).startswith("You have used 100 tokens today; the daily limit is 100.")

@@ -114,7 +114,7 @@ def test_new_conversations_begin_with_the_one_that_is_chosen(admin: Client, orde
     assert "New conversations use it from now on." in words(answer)
     assert tool_sets.default() == orders
     answer = admin.post("/tool-sets/at/Orders/remove")
-    assert (answer.status_code, "choose another default first" in words(answer)) == (422, True)
+    assert (answer.status_code, "Choose another default first" in words(answer)) == (422, True)
     admin.post("/tool-sets/begin", {"name": ""})
     assert tool_sets.default() is None
 
@@ -168,7 +168,7 @@ def test_a_set_that_was_removed_is_said_on_both_pages_and_stays_until_another_is
     conversations.change(made, tool_set="Orders")
     assert "The assistant can use the 1 tool in “Orders”." in words(bobs.get(f"/chat/{made.pk}"))
     tool_sets.remove(orders.pk, signed_in(alice))
-    assert "The tool set “Orders” of this conversation was removed" in words(bobs.get(f"/chat/{made.pk}"))
+    assert "tool set “Orders” was removed" in words(bobs.get(f"/chat/{made.pk}"))
     assert "Orders (removed)" in words(bobs.get(f"/chat/{made.pk}/uses"))
     assert bobs.post(f"/chat/{made.pk}/uses", USES | {"which": "gone"}).status_code == 302
     assert held(made) == "Orders"
@@ -184,7 +184,7 @@ def test_what_it_asks_about_is_offered_from_what_its_preset_has(
         assert ('value="every"' in found, 'value="tools"' in found) == (True, False)
     assert "This conversation started with the preset “Order desk”" in words(bobs.get(f"/chat/{made.pk}/uses"))
     answer = bobs.post(f"/chat/{made.pk}/change", {"asks": "tools"}, follow=True)
-    assert "It started with a preset that asks “risky” at least." in words(answer)
+    assert "The preset of this conversation asks at least “risky”." in words(answer)
     assert bobs.post(f"/chat/{made.pk}/uses", USES | {"asks": "tools"}).status_code == 422
     assert strictness.of(made.pk) == "risky"
 
@@ -245,7 +245,7 @@ def test_published_presets_are_cards_where_a_conversation_begins(
         *("Order desk", "Look it up first.", "Orders", "risky"),
     )
     answer = bobs.post("/chat/new", {"preset": "Draft", "content": "Do it"}, follow=True)
-    assert "There is no published preset of this name. Your text was: Do it" in words(answer)
+    assert "There is no published preset with this name. Your text was: Do it" in words(answer)
     assert Conversation.objects.count() == 1
 
 

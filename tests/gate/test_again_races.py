@@ -43,7 +43,7 @@ def test_a_yes_to_what_was_shown_first_is_none_to_what_is_shown_now(
     first = approval_of(call).digest
     run(call)
     for digest in (first, None):
-        with pytest.raises(OtherDigest, match="look again"):
+        with pytest.raises(OtherDigest, match="review it again"):
             say_yes(bob, call, digest=digest)
     assert not run(call)
     assert (status(call), entered) == (Status.WAITING, [])

@@ -54,7 +54,7 @@ def test_what_was_settled_meanwhile_or_is_another_call_now_is_told_and_the_rest_
     told = batch.answer([item(three[0]), other, item(three[2])], "approve", signed_in(bob))
     assert [each.counted for each in told] == [False, False, True]
     assert "already answered (declined)" in told[0].said
-    assert "not the one that was shown" in told[1].said
+    assert "not the one you were shown" in told[1].said
     assert [status(call) for call in three] == [Status.DECLINED, Status.WAITING, Status.APPROVED]
 
 

@@ -69,14 +69,14 @@ def test_what_is_wrong_with_a_scope_is_said_at_its_part(subtests: pytest.Subtest
     call = ask(bob, conditional())
     wanted: Any
     for wanted, part, expected in [
-        ({}, "grant", "needs a bound"),
+        ({}, "grant", "needs a limit"),
         ({"calls": 0}, "calls", "from 1 to 100"),
         ({"calls": 101}, "calls", "from 1 to 100"),
         ({"minutes": 0}, "minutes", "from 1 to 1440"),
         ({"minutes": 5, "until": timezone.now()}, "minutes", "not both"),
         ({"until": timezone.now() - timedelta(hours=1)}, "until", "within the next 24 hours"),
         ({"until": timezone.now() + timedelta(days=30)}, "until", "within the next 24 hours"),
-        ({"calls": 1, "condition": "args["}, "condition", "For this call it failed"),
+        ({"calls": 1, "condition": "args["}, "condition", "For this call, the condition failed"),
         ({"calls": 1, "condition": "1"}, "condition", "neither true nor false"),
         ({"calls": 1, "condition": "x" * 501}, "condition", "at most 500"),
     ]:

@@ -159,7 +159,7 @@ def test_a_policy_that_deletes_its_tool_runs_nothing(bob: User, settings: Settin
     settings.HITL_POLICIES = [{"policy": "tests.gate.own_policies.Deletes"}]
     call = ask(bob, recording(mode="CONDITIONAL"))
     assert (call.status, call.tool) == (Status.REJECTED, None)
-    assert "was deleted while this call was judged" in call.reason
+    assert "was deleted while this call was being checked" in call.reason
     assert not run(call)
     assert entered == []
 

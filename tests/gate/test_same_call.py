@@ -68,8 +68,8 @@ CHANGES: dict[str, tuple[Callable[[ToolCall], object], str]] = {
     "arguments, to python the same": (of_call(arguments={"text": "hello", "amount": 1.0}), "the arguments changed"),
     "an argument more": (of_call(arguments={"text": "hello", "amount": 1, "to": "me"}), "the arguments changed"),
     "definition": (of_tool(definition_hash="e" * 64), "the tool's definition changed"),
-    "name of the tool": (of_tool(name="other"), "the tool is another one"),
-    "the tool": (other_tool, "the tool is another one"),
+    "name of the tool": (of_tool(name="other"), "the tool is a different one"),
+    "the tool": (other_tool, "the tool is a different one"),
     "tool deleted": (lambda call: Tool.objects.filter(calls=call).delete(), "the tool was deleted"),
     "tool unpublished": (of_tool(published=False), "the tool was unpublished"),
     "source of the tool": (of_tool(source="raising"), "the tool's source changed"),
@@ -115,7 +115,7 @@ def test_a_yes_moved_to_another_call_is_void(bob: User, tool: Tool, entered: lis
     Approval.objects.filter(call=yes).update(call=other)
     ToolCall.objects.filter(pk=other.pk).update(status=Status.APPROVED)
     assert (run(yes), run(other)) == (False, False)
-    assert fresh(other).reason == "Not run: the call is another one."
+    assert fresh(other).reason == "Not run: the call is a different one."
     assert fresh(yes).reason == "Not run: the record of what was shown cannot be read."
     assert entered == []
 

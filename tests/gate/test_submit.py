@@ -86,7 +86,7 @@ def test_whoever_calls_a_gated_tool_waits(kind: str, bob: User, tool: Tool) -> N
 def test_half_a_character_is_refused_before_anybody_is_asked(arguments: Any, bob: User) -> None:
     call = ask(bob, recording(input_schema={"type": "object"}), arguments)
     assert call.status == Status.REJECTED
-    assert "Expected whole characters" in call.reason
+    assert "expected whole characters" in call.reason
 
 
 @each_row("value", ["\x00", "\u202e"])

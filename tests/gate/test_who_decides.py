@@ -421,7 +421,7 @@ def test_a_group_that_shrank_below_the_quorum_is_said_on_the_card(
     call = ask(bob, tool)
     assert who.stance_of(approval_of(call), signed_in(fay)).stuck == ""
     finance.user_set.remove(_gus)
-    assert "2 people are needed, and only 1 can decide" in who.stance_of(approval_of(call), signed_in(fay)).stuck
+    assert "2 people are needed, but only 1 can decide" in who.stance_of(approval_of(call), signed_in(fay)).stuck
     finance.user_set.clear()
     assert "Nobody can decide" in who.stance_of(approval_of(call), signed_in(bob)).stuck
 

@@ -178,7 +178,7 @@ def test_everyone_sees_their_own_role_and_changes_their_password(client: Client,
     for each in (client, elsewhere):
         each.force_login(bob)
     assert client.get("/deactivated").status_code == 302
-    assert "Member . Chats, uses tools, and decides about their own calls." in text(client.get("/account"))
+    assert "Member . Chats, uses tools, and decides their own calls." in text(client.get("/account"))
     form = {"old_password": PASSWORD, "new_password1": ANOTHER, "new_password2": ANOTHER}
     for wrong, said in (({"old_password": "x"}, "incorrectly"), ({"new_password2": "x"}, "match")):
         answer = client.post("/account", form | wrong)

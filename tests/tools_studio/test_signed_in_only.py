@@ -49,7 +49,9 @@ def test_the_form_turns_it_off_only_if_that_is_meant(alice: User, strict: Tool) 
     assert not stands()
 
 
-@pytest.mark.parametrize("most,said", [(2, "Above L2 it is always so."), (4, "Above L4 it is always so."), (5, "")])
+@pytest.mark.parametrize(
+    "most,said", [(2, "This is always the case above L2."), (4, "This is always the case above L4."), (5, "")]
+)
 def test_the_form_says_from_which_risk_on_it_is_always_so(
     most: int, said: str, alice: User, strict: Tool, settings: Settings
 ) -> None:
@@ -57,7 +59,7 @@ def test_the_form_says_from_which_risk_on_it_is_always_so(
     client = Client()
     client.force_login(alice)
     page = client.get("/studio/tools/echo").content.decode()
-    assert said in page if said else "it is always so" not in page
+    assert said in page if said else "always the case" not in page
 
 
 @pytest.mark.guarantee("SR-27")

@@ -53,7 +53,7 @@ def write(data: bytes) -> str:
         new.rename(at)
     except OSError as error:
         logger.warning("An attachment could not be stored: %s", error)
-        raise NoRoom(_("The server cannot store files now. Its log has the reason.")) from error
+        raise NoRoom(_("The server cannot store files right now. See its log for the reason.")) from error
     return digest
 
 
@@ -92,8 +92,8 @@ def _locked(how: int) -> Iterator[None]:
         folder.mkdir(mode=0o700, exist_ok=True)
         lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        logger.warning("The folder of attachments cannot be used: %s", error)
-        raise NoRoom(_("The server cannot store files now. Its log has the reason.")) from error
+        logger.warning("The attachments folder cannot be used: %s", error)
+        raise NoRoom(_("The server cannot store files right now. See its log for the reason.")) from error
     try:
         fcntl.flock(lock, how)
         yield

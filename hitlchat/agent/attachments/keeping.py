@@ -60,7 +60,7 @@ def most_bytes() -> int:
 def require_size(name: str, size: int) -> None:
     """Let pass what is small enough. Raises: TooLarge."""
     if size > most_bytes():
-        sentence = _("“%(name)s” has %(size)s MiB. Expected a file of up to %(most)s MiB.")
+        sentence = _("“%(name)s” is %(size)s MiB. Files can be up to %(most)s MiB.")
         raise TooLarge(sentence % {"name": name, "size": f"{size / 2**20:.1f}", "most": settings.ATTACHMENT_MIB})
 
 
@@ -95,7 +95,7 @@ def _require_room(conversation: Conversation, size: int) -> None:
     """Let pass what its person may still keep here. Raises: TooManyUnsent, NoRoomLeft."""
     theirs = Attachment.objects.filter(conversation__owner=conversation.owner_id)
     if theirs.filter(UNSENT).count() >= MOST_UNSENT:
-        sentence = _("%(most)s files wait to be sent. Send or remove some first.")
+        sentence = _("%(most)s files are waiting to be sent. Send or remove some first.")
         raise TooManyUnsent(sentence % {"most": MOST_UNSENT})
     if size + (theirs.aggregate(sum=Sum("size"))["sum"] or 0) > settings.ATTACHMENT_PERSON_MIB * 2**20:
         sentence = _("Your files use all of your %(most)s MiB. Delete conversations with files first.")
@@ -138,12 +138,12 @@ def claim(held: Conversation, ids: Sequence[UUID], *, of: Message | None = None)
     theirs = UNSENT if of is None else UNSENT | Q(message=of)
     rows = {row.pk: row for row in held.attachments.select_for_update().filter(theirs, pk__in=ids)}
     if len(ids) > settings.ATTACHMENT_FILES:
-        sentence = _("Expected up to %(most)s files with a message; these are %(count)s.")
+        sentence = _("Attach up to %(most)s files to a message, not %(count)s.")
         raise BadAttachments(sentence % {"most": settings.ATTACHMENT_FILES, "count": len(ids)})
     if len(set(ids)) < len(ids) or rows.keys() != set(ids):
         raise BadAttachments(_("An attachment no longer exists, or was already sent. Attach the file again."))
     if sum(row.size for row in rows.values()) > settings.ATTACHMENT_MESSAGE_MIB * 2**20:
-        sentence = _("Expected up to %(most)s MiB of files with a message.")
+        sentence = _("Attach up to %(most)s MiB of files to a message.")
         raise BadAttachments(sentence % {"most": settings.ATTACHMENT_MESSAGE_MIB})
     return [rows[each] for each in ids]
 
@@ -162,7 +162,7 @@ def bind(rows: Sequence[Attachment], message: Message) -> list[Attachment]:
 def remove(row: Attachment) -> None:
     """Remove an attachment that was not sent. Raises: Sent."""
     if unsent().filter(pk=row.pk).delete()[0] == 0:
-        raise Sent(_("“%(name)s” was sent with a message and stays with it.") % {"name": row.name})
+        raise Sent(_("“%(name)s” was sent with a message and cannot be removed.") % {"name": row.name})
     # Of a draft: what is written beside it may still be sent.
     Conversation.objects.filter(UNBEGUN, pk=row.conversation_id).update(updated_at=Now())
     forget([row.digest])

@@ -116,7 +116,7 @@ def _text(data: bytes, name: str, suffix: str) -> Kind:
         text = None
     if text is None or _BINARY.search(text):
         archive = _("a ZIP archive or an Office document")
-        other = _("of a kind that is not known here, or text in another encoding")
+        other = _("of an unsupported type, or text in another encoding")
         raise _other(name, expected, archive if data.startswith(b"PK\x03\x04") else other)
     if begins := _MARKUP.match(_after_comments(text)):
         what = _("an SVG drawing") if "svg" in text[:2000].lower() else _("XML")

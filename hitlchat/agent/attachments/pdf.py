@@ -79,10 +79,10 @@ def extract(data: bytes, name: str, limits: Limits) -> Extract:
     finally:
         _places.release()
     if found.get("fault") == "encrypted":
-        raise BadPdf(_("“%(name)s” is protected by a password. Attach a copy without one.") % {"name": name})
+        raise BadPdf(_("“%(name)s” is password-protected. Attach a copy without a password.") % {"name": name})
     text = storable(found["text"])
     if not text.strip():
-        sentence = _("“%(name)s” contains no text, like a scan. Attach its pages as images, or their text.")
+        sentence = _("“%(name)s” contains no text, and may be a scan. Attach its pages as images, or paste the text.")
         raise BadPdf(sentence % {"name": name})
     return Extract(text, found["pages"], found["read"])
 
@@ -114,10 +114,12 @@ def _run(data: bytes, name: str, limits: Limits) -> dict[str, Any]:
             sentence = _("“%(name)s” takes longer than %(seconds)s seconds to read. It may be damaged, or very large.")
             raise BadPdf(sentence % {"name": name, "seconds": limits.seconds})
         if ended == NO_WALL:
-            raise Unsafe(_("PDFs are not read: TOOLS_REQUIRE_JAIL requires a jail that this machine does not support."))
+            raise Unsafe(
+                _("PDFs cannot be read: TOOLS_REQUIRE_JAIL requires a jail that this machine does not support.")
+            )
         output.seek(0)
         with suppress(ValueError):
             if ended == 0 and isinstance(found := json.loads(output.read()), dict):
                 return found
-    sentence = _("“%(name)s” cannot be read. It is damaged, or takes more than %(memory)s MiB of memory.")
+    sentence = _("“%(name)s” cannot be read. The file is damaged, or needs more than %(memory)s MiB of memory.")
     raise BadPdf(sentence % {"name": name, "memory": limits.mebibytes})

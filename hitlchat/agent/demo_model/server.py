@@ -28,11 +28,11 @@ _WORD = re.compile(r"\s*\S+|\s+$")
 async def demo_model(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """POST /chat/completions below the demo path, for this installation's own processes only."""
     if scope["path"] != f"{DEMO_PATH}/chat/completions" or scope["method"] != "POST":
-        await _error(send, 404, "Only POST /chat/completions exists here.")
+        await _error(send, 404, "Only POST /chat/completions is available here.")
         return
     key = dict(scope["headers"]).get(b"authorization", b"")
     if not hmac.compare_digest(key, b"Bearer " + demo_key().encode()):
-        await _error(send, 401, "The demo model answers only to the hitlchat that it is part of.")
+        await _error(send, 401, "The demo model answers only its own hitlchat.")
         return
     # Its size is bounded for all of the application (asgi.py).
     body, event = bytearray(), dict[str, Any](more_body=True)

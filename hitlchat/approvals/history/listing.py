@@ -116,10 +116,10 @@ class Filters(forms.Form):
         given: dict[str, Any] = super().clean() or {}
         for name in NAMES:
             if storable(str(given.get(name, ""))) != given.get(name, ""):
-                self.add_error(name, _("Contains a character that names cannot have."))
+                self.add_error(name, _("Contains a character that is not allowed in names."))
         since, until = given.get("since"), given.get("until")
         if since and until and until <= since:
-            self.add_error("until", _("Expected a day not before “From”."))
+            self.add_error("until", _("Expected a day on or after “From”."))
         return given
 
     @property

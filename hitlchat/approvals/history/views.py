@@ -202,7 +202,7 @@ def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
                 return redirect("history-call", new.pk)
     except AlreadySettled as late:
         word = _(Status(late.call.status).label)
-        late_words = _("The outcome is known by now: {status}. Nothing was changed.").format(status=word.lower())
+        late_words = _("The outcome is already known: {status}. Nothing was changed.").format(status=word.lower())
         return _page(request, call_id, problem=late_words, typed=remark, status=409)
     except unknown.NotAgain as error:
         return _page(request, call_id, problem=str(error), typed=remark, status=409)

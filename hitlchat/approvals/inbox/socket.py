@@ -137,7 +137,7 @@ class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 try:
                     news_now = await in_db(news.look)()
                 except django.db.Error:
-                    logger.exception("Looking for what waits failed; it is tried again when something happens")
+                    logger.exception("Looking for waiting calls failed; the next event triggers another try")
                 else:
                     if news_now is None:
                         await self.close(CLOSE_SIGNED_OUT)

@@ -174,7 +174,7 @@ def meant(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, A
             # For this very call: a condition that fails here would cover none.
             async_to_sync(policy.holds)(found.condition, arguments)
         except policy.NoAnswer as error:
-            raise BadGrant({"condition": f"For this call it {error}"}) from error
+            raise BadGrant({"condition": f"For this call, the condition {error}"}) from error
     return found
 
 

@@ -30,8 +30,8 @@ MOST_MINUTES: Final = 24 * 60
 LONGEST_CONDITION: Final = 500
 NAMES: Final = ("sameArguments", "thisConversation", "calls", "minutes", "until", "condition")
 UNBOUNDED: Final = (
-    "A grant needs a bound: a number of calls, a time, or this conversation. “The same arguments” and a condition are "
-    "not one by themselves."
+    "A grant needs a limit: a number of calls, a time, or this conversation. “The same arguments” or a "
+    "condition alone is not enough."
 )
 
 # What puts a text into the language of a page; without one it is English, as it is stored.
@@ -92,7 +92,7 @@ def read(text: str) -> Scope:
             raise BadGrant({"until": "Expected a time, as 2026-01-31T14:30:00+00:00."})
         return _typed(found, None if until is None else datetime.fromisoformat(until))
     except ValueError as error:
-        raise error if isinstance(error, BadGrant) else BadGrant({"grant": f"It cannot be read: {error}."}) from error
+        raise error if isinstance(error, BadGrant) else BadGrant({"grant": f"Unreadable: {error}."}) from error
 
 
 def checked(scope: Scope, now: datetime, *, has_conversation: bool) -> Scope:

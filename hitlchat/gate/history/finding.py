@@ -77,10 +77,10 @@ COLUMNS: Final[dict[str, str]] = {
     "hurried": "whether an answer came faster than the card can be read",
     "startedAt": "when execution started",
     "settledAt": "when the call ended",
-    "durationMs": "how long it executed",
+    "durationMs": "execution time",
     "result": "the tool's result",
     "error": "the error: kind, message, line",
-    "output": "what the tool printed",
+    "output": "the tool's printed output",
     "conversationId": "of the chat that the call comes from",
 }
 

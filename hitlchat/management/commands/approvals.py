@@ -354,8 +354,8 @@ def overtaken(found: Approval) -> str:
     """Return what became of a question that its person was about to answer."""
     now = console.approval(found.pk)
     if now.call.status == Status.WAITING:
-        return "The call asks again and will come back."
-    return f"It has its outcome meanwhile. {console.sentence(now)}"
+        return "The call needs approval again, and will be shown again."
+    return f"This call already has its outcome. {console.sentence(now)}"
 
 
 def _waiting(*, whose: str | None, tool: str, risk: int, **_: Any) -> QuerySet[Approval]:

@@ -177,7 +177,7 @@ async def test_a_yes_counts_only_for_what_was_shown(
 ) -> None:
     message = await asked(bobs, scripted_model)
     other = await bobs.answer(message, approved=True, signature="0" * 64)
-    assert (other.status, "not the one that was shown" in (await other.json())["detail"]) == (409, True)
+    assert (other.status, "not the one you were shown" in (await other.json())["detail"]) == (409, True)
     message["parts"][1]["input"] = {"text": "ho"}
     other = await bobs.answer(message, approved=True)
     assert (other.status, "on your page" in (await other.json())["detail"]) == (409, True)
