@@ -45,6 +45,8 @@ NO_WORD: Final = "stop"
 _WRITTEN_CALL = re.compile(
     r"<tool_call>.*</tool_call>\s*\Z|\A\s*(?:\[TOOL_CALLS\]|<function=|<\|python_tag\|>)", re.DOTALL
 )
+# Thoughts that a server leaves in the text, before the answer.
+_WRITTEN_THOUGHTS = re.compile(r"\A\s*<think>(.*?)</think>\s*", re.DOTALL)
 WRITTEN = (
     "The model wrote a call as text, which hitlchat does not execute. Turn on tool-call parsing on the "
     "model server, or choose a model that can call tools."
@@ -52,7 +54,6 @@ WRITTEN = (
 # What a server adds, in the pieces in which it comes.
 Extra = dict[str, list[Any]]
 MOST_TOKENS: Final = 2_000_000_000
-# What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
 MOST_CALLS: Final = 32
 
 
@@ -278,12 +279,16 @@ class Reading:
         reason = self._reason or (NO_WORD if self._is_over and is_readable else "")
         if not reason:
             raise ModelTrouble("The model server ended its answer before it was complete. Try again.")
+        if thoughts := _WRITTEN_THOUGHTS.match(text):
+            self._extra.setdefault(REASONING[0], []).append(thoughts[1])
+            text = text[thoughts.end() :]
+        answer = Answer(text, calls, reason, self._extra, self.tokens)
+        is_object = (object_in(text) or {}).keys() in ({"name", "arguments"}, {"name", "parameters"})
+        if not calls and (is_object or _WRITTEN_CALL.search(text.strip() or answer.reasoning)):
+            raise ModelTrouble(WRITTEN)
         if not calls and not text.strip():
             raise ModelTrouble(f"The model's answer was empty ({reason}). Try again.")
-        is_object = (object_in(text) or {}).keys() in ({"name", "arguments"}, {"name", "parameters"})
-        if not calls and (is_object or _WRITTEN_CALL.search(text)):
-            raise ModelTrouble(WRITTEN)
-        return Answer(text, calls, reason, self._extra, self.tokens)
+        return answer
 
     def so_far(self) -> Answer:
         """Return what has come without its calls, which may lack their end."""

@@ -467,6 +467,19 @@ async def test_what_gemini_signs_goes_back_to_it(talk: Talk, recorder: Recorder,
     assert said["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "c2ln"}}
 
 
+async def test_thoughts_that_a_server_leaves_in_the_text_are_thoughts(read: Read) -> None:
+    answer = await read(text("<think>\nLook ", "first.\n</think>\n\nI see."))
+    assert (answer.text, answer.reasoning) == ("I see.", "Look first.")
+    answer = await read(stream(delta(content="<think>Look.</think>"), part("look", WRITTEN, index=0, id="a"), END))
+    assert (answer.text, answer.reasoning, wanted_by(answer)) == ("", "Look.", [("look", WANTED)])
+
+
+async def test_what_only_mentions_thoughts_is_text(read: Read) -> None:
+    for said in ("Models write <think>so</think>.", "<think> begins their thoughts."):
+        answer = await read(text(said))
+        assert (answer.text, answer.reasoning) == (said, "")
+
+
 WRITTEN_CALLS: Final = {
     "in prose": 'I would call look with {"text": "hi"}: shall I?',
     "as an example": 'Write it so:\n```json\n{"name": "look", "arguments": {}}\n```\nand send it.',
