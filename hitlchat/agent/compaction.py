@@ -21,8 +21,6 @@ from hitlchat.base import canonical
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
 
-# Nobody but the model's server knows how many tokens a text is: for most it is fewer than this says.
-BYTES_OF_A_TOKEN: Final = 4
 # Of the context: what may be filled, what is kept of it word for word, and what it has to gain at least.
 FULL, KEPT, GAINED = 0.8, 0.25, 0.1
 # What a summary may take, and how many are made in one go.
@@ -70,9 +68,9 @@ class Room:
 def before(run: Run, where: Endpoint, size: int) -> Plan | None:
     """Return what makes room, if a request of so many bytes fills the context of the run's endpoint."""
     row = run.conversation.endpoint
-    if row is None or row.context_length is None or size < FULL * row.context_length * BYTES_OF_A_TOKEN:
+    if row is None or row.context_length is None or size < FULL * row.context_length * usage.BYTES_OF_A_TOKEN:
         return None
-    return _plan(run, where, row.context_length * BYTES_OF_A_TOKEN)
+    return _plan(run, where, row.context_length * usage.BYTES_OF_A_TOKEN)
 
 
 def after(claim: Claim, where: Endpoint, size: int) -> Plan | None:
@@ -133,7 +131,7 @@ def _plan(run: Run, where: Endpoint, limit: int) -> Plan | None:
     covered = [each for each in read[:stay] if each.pk != last_said]
     if sum(len(each.wire) for each in covered) < GAINED * limit:
         return None
-    tokens = min(MOST_TOKENS, max(FEWEST_TOKENS, limit // BYTES_OF_A_TOKEN // 8))
+    tokens = min(MOST_TOKENS, max(FEWEST_TOKENS, limit // usage.BYTES_OF_A_TOKEN // 8))
     older = canonical.pretty([_for_summary(canonical.loads(each.wire)) for each in covered])
     messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": older}]
     serialised = [canonical.pretty(each) for each in messages]

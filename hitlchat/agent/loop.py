@@ -233,8 +233,10 @@ def _turn(run: Run, room: Room) -> Turn:
     # None on the last turn: nobody should be asked about a call whose result would not be read any more.
     is_last = run.turns + 1 >= held.turns
     reach = tool_sets.of(conversation)
-    # The demo model runs right here, and cannot look for others.
-    offer = Offer([]) if is_last else offering.offered(caller, reach, conversation.pk, whole=where.is_demo)
+    offer = Offer([])
+    if not is_last:
+        # The demo model runs right here, and cannot look for others.
+        offer = offering.offered(caller, reach, conversation.pk, endpoint=conversation.endpoint, whole=where.is_demo)
     # Whoever calls an agent over MCP has no page here to be asked on.
     may_ask = not is_last and caller.kind == "chat"
     asks = [tool for tool in (asking.offered(),) if may_ask and tool is not None and reach.has(tool)]

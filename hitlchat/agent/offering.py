@@ -9,23 +9,25 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log
+from itertools import accumulate
+from math import inf, log
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import asking, tool_sets
-from hitlchat.agent.models import Conversation, Message, Role
+from hitlchat.agent import asking, tool_sets, usage
+from hitlchat.agent.models import Conversation, Message, ModelEndpoint, Role
+from hitlchat.base import canonical
 from hitlchat.base.database import in_db
 from hitlchat.gate import tools as catalog
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import Status
-from hitlchat.gate.tools import SEARCH, Reach, tools_for
+from hitlchat.gate.tools import SEARCH, Reach, definition, tools_for
 
 NAME: Final = "find_tools"
 DESCRIPTION: Final = (
@@ -58,6 +60,8 @@ ASK_ANEW: Final = (
 NONE_AT_ALL: Final = " You have no tools in this turn: {why}"
 # Of one search so many are found, each with so many characters of its description; the last searches count.
 FOUND, DESCRIBED, SEARCHES = 8, 300, 4
+# Of the model's context the tools of a turn may fill so much.
+SHARE: Final = 0.25
 # So many are guessed from what was said.
 GUESSED: Final = 16
 # What was said lately: so many messages, so much of each.
@@ -89,28 +93,50 @@ class CatalogSource:
         return await in_db(_search)(call)
 
 
-def offered(caller: Caller, reach: Reach, conversation_id: UUID, *, whole: bool = False) -> Offer:
-    """Return all tools in reach, or of more than MODEL_TOOLS those that are talked about, and the search for others.
+def fit(tools: QuerySet[Tool] | list[Tool], endpoint: ModelEndpoint | None) -> bool:
+    """Return whether a model at this endpoint is told of all of them: they are few, and small. None: that of the
+    environment.
+    """
+    first, room = tools[: settings.MODEL_TOOLS + 1], _room(endpoint)
+    return len(first) <= settings.MODEL_TOOLS and (room == inf or sum(map(_size, first)) <= room)
 
-    `whole`: all of them, however many.
+
+def offered(
+    caller: Caller, reach: Reach, conversation_id: UUID, *, endpoint: ModelEndpoint | None = None, whole: bool = False
+) -> Offer:
+    """Return all tools in reach or, of more than fit, those that are talked about and the search for others.
+
+    `endpoint`: of the model; None: that of the environment. `whole`: all of them, however many.
     """
     if reach.why:
         return Offer([], NONE_AT_ALL.format(why=reach.why))
     tools = list(reach.within(tools_for(caller)).order_by("name"))
     most = settings.MODEL_TOOLS
-    if whole or len(tools) <= most:
+    if whole or fit(tools, endpoint):
         return Offer(tools)
     # Clients, and agents that they call, have nothing that is built in.
     finder = catalog.built_in(COLUMNS) if caller.kind == "chat" else None
     if finder is None and caller.kind == "chat":
         logger.info("The model cannot search for tools: another tool has the name %s", NAME)
-    picked = _picked(tools, conversation_id, most if finder is None else most - 1)
+    picked = _picked(tools, conversation_id, most if finder is None else most - 1, _room(endpoint))
     notice = (ASK_ANEW if finder is None else TOLD).format(some=len(picked), all=len(tools))
     return Offer([*picked, *filter(None, [finder])], notice)
 
 
-def _picked(tools: list[Tool], conversation_id: UUID, most: int) -> list[Tool]:
-    """Return what was found or called in the conversation, and what its words point to; at most so many, by name."""
+def _size(tool: Tool) -> int:
+    return len(canonical.pretty(definition(tool)).encode())
+
+
+def _room(endpoint: ModelEndpoint | None) -> float:
+    """Return how many bytes the tools of a turn may have."""
+    context = None if endpoint is None else endpoint.context_length
+    return inf if context is None else SHARE * context * usage.BYTES_OF_A_TOKEN
+
+
+def _picked(tools: list[Tool], conversation_id: UUID, most: int, room: float) -> list[Tool]:
+    """Return what was found or called in the conversation, and what its words point to, by name: at most so many, of
+    so many bytes, but one in any case.
+    """
     calls = ToolCall.objects.filter(conversation_id=conversation_id)
     # The latest first: what searches found, and what was called.
     searches = calls.filter(source=SEARCH, status=Status.SUCCEEDED).order_by("-created_at")
@@ -130,7 +156,10 @@ def _picked(tools: list[Tool], conversation_id: UUID, most: int) -> list[Tool]:
     recent = [name for name in dict.fromkeys(lately) if name in by_name][: most - most // 3]
     pointed = sorted(scores.keys() - set(recent), key=lambda name: (-scores[name], name))
     guessed = [name for name in pointed if scores[name] > 0][: min(GUESSED, most - len(recent))]
-    return [by_name[name] for name in sorted((*recent, *guessed))]
+    names = [*recent, *guessed]
+    filled = accumulate(_size(by_name[name]) for name in names)
+    kept = [name for name, size in zip(names, filled, strict=True) if size <= room] or names[:1]
+    return [by_name[name] for name in sorted(kept)]
 
 
 def _search(call: ToolCall) -> ToolResult:

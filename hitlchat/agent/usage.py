@@ -18,6 +18,8 @@ from hitlchat.agent.models import Conversation, ModelEndpoint, ModelUse
 from hitlchat.gate.models import delegation
 
 MILLION: Final = 1_000_000
+# Nobody but the model's server knows how many tokens a text is: for most it is fewer than this says.
+BYTES_OF_A_TOKEN: Final = 4
 LIMIT = gettext_noop(
     "You have used {used} tokens today; the daily limit is {most}. Nothing was sent to the model. Try "
     "again tomorrow, or ask an administrator."

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages as notes
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
@@ -25,7 +24,7 @@ from hitlchat.accounts.access import person
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.accounts.preferences import A_YEAR
 from hitlchat.accounts.roles import may_administer
-from hitlchat.agent import branches, conversations, presets, routes, runner, runs, search, tool_sets
+from hitlchat.agent import branches, conversations, offering, presets, routes, runner, runs, search, tool_sets
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.attachments.keeping import BadAttachments
 from hitlchat.agent.model_client import uses_demo
@@ -153,7 +152,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "conversation": shown,
         "tool_trouble": tool_sets.of(shown).why,
         "tool_count": tool_sets.usable(shown).count(),
-        "most_tools": settings.MODEL_TOOLS,
+        "tells_all": offering.fit(tool_sets.usable(shown), shown.endpoint),
         # Those of the conversation are `messages` here.
         "notes": notes.get_messages(request),
     }

@@ -1,6 +1,7 @@
 """Tools that the model is told of, and how it finds others where there are too many."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -9,13 +10,14 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from hitlchat.agent import offering
+from hitlchat.agent import conversations, endpoints, offering
+from hitlchat.agent.endpoints import Draft
 from hitlchat.agent.models import Conversation
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.tools import EVERYTHING, SEARCH, callable_by
 from hitlchat.gate.tools import tools_for as catalog_of
 from tests.agent.talk import Talk, in_database
-from tests.conftest import caller
+from tests.conftest import caller, signed_in
 from tests.recorder import recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
 
@@ -131,6 +133,39 @@ async def test_while_they_are_few_the_model_is_told_of_all(
     await talk.ask()
     assert told_of(scripted_model) == sorted(TOOLS)
     assert "You are told" not in scripted_model.requests[-1]["messages"][0]["content"]
+
+
+async def test_of_few_tools_that_fill_a_quarter_of_the_context_the_model_is_told_of_what_fits(
+    talk: Talk, catalog: None, scripted_model: ScriptedModel, settings: Settings, alice: User
+) -> None:
+    settings.MODEL_TOOLS = 40
+    draft = Draft("small", scripted_model.base_url, "scripted", context_length=600)
+    row = await in_database(endpoints.create)(draft, signed_in(alice))
+    await in_database(conversations.change)(talk.conversation, endpoint="small")
+    scripted_model.enqueue(text("I see."))
+    everything = " ".join(TOOLS.values())
+    await talk.ask(everything)
+    *told, finder = scripted_model.requests[-1]["tools"]
+    assert finder["function"]["name"] == "find_tools"
+    assert 1 < len(told) < len(TOOLS)
+    assert sum(len(json.dumps(each, separators=(",", ":"))) for each in told) <= 600
+    assert "The model sees the most relevant of 6 tools" in await in_database(_page)(talk)
+    await in_database(endpoints.change)(row.pk, replace(draft, context_length=10_000), signed_in(alice))
+    scripted_model.enqueue(text("Now I see all."))
+    await talk.ask("And now?")
+    assert told_of(scripted_model) == sorted(TOOLS)
+    assert "The model sees the most relevant" not in await in_database(_page)(talk)
+
+
+async def test_of_tools_that_are_too_large_each_the_model_is_told_of_one(
+    talk: Talk, catalog: None, scripted_model: ScriptedModel, alice: User
+) -> None:
+    draft = Draft("small", scripted_model.base_url, "scripted", context_length=100)
+    await in_database(endpoints.create)(draft, signed_in(alice))
+    await in_database(conversations.change)(talk.conversation, endpoint="small")
+    scripted_model.enqueue(calls(("find_tools", {"query": "make a sound"})), text("It can ring."))
+    await talk.ask("Hello")
+    assert told_of(scripted_model) == ["ring_bell", "find_tools"]
 
 
 async def test_the_page_says_that_not_all_tools_are_told_of(talk: Talk, catalog: None, settings: Settings) -> None:
