@@ -87,6 +87,9 @@ class EndpointForm(DraftForm):
         self.fields["key"].widget.attrs["autocomplete"] = "new-password"
         for name in ("input_price", "output_price"):
             self.fields[name].widget.attrs |= {"min": "0", "step": "any"}
+            if (price := getattr(draft, name)) is not None:
+                # Without the zeros that the database adds.
+                self.initial[name] = f"{price.normalize():f}"
 
     def problems(self) -> dict[str, str]:
         found = endpoints.problems(self.draft(), self.row)

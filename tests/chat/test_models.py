@@ -81,6 +81,12 @@ def test_one_is_added_and_its_key_is_on_no_page(admin: Client) -> None:
     assert [page for page in pages if KEY in page.content.decode()] == []
 
 
+def test_prices_are_shown_as_they_were_typed(admin: Client, shop: ModelEndpoint) -> None:
+    ModelEndpoint.objects.update(input_price="2.50", output_price="10")
+    page = admin.get("/models/at/shop").content.decode()
+    assert ('value="2.5"' in page, 'value="10"' in page) == (True, True)
+
+
 def test_the_api_that_it_is_asked_by_is_chosen_and_shown(admin: Client) -> None:
     assert "API to use" in words(admin.get("/models/new"))
     admin.post("/models/new", TYPED | {"api": "responses"})
