@@ -320,6 +320,8 @@ MODEL_TIMEOUT_SECONDS = env.integer("MODEL_TIMEOUT_SECONDS", 120, most=3600)
 MODEL_ALLOW_PRIVATE = env.flag("MODEL_ALLOW_PRIVATE", default=True)
 # How many tokens one person's conversations may take on one day; 0: as many as they like.
 MODEL_PERSON_TOKENS = env.integer("MODEL_PERSON_TOKENS", 0, least=0, most=10**12)
+# How many tokens one conversation may take, with its agents; 0: as many as it likes.
+MODEL_CONVERSATION_TOKENS = env.integer("MODEL_CONVERSATION_TOKENS", 0, least=0, most=10**12)
 # What the prices of endpoints are in.
 MODEL_CURRENCY = env.text("MODEL_CURRENCY", "USD")
 MODEL_TOOLS = env.integer("MODEL_TOOLS", 40, least=2, most=10_000)

@@ -225,7 +225,7 @@ def _exhausted(run: Run) -> str:
 def _turn(run: Run, room: Room) -> Turn:
     conversation, held = run.conversation, limits.of(run.conversation)
     caller, where = subagents.caller_of(conversation), routes.of(conversation)
-    if why := usage.over_limit(caller.user_id):
+    if why := usage.over_limit(conversation):
         raise ModelTrouble(why)
     if run.turns == held.soft_turns:
         _guarded(run.pk, WRAPPED_UP)

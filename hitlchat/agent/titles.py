@@ -95,7 +95,7 @@ def _claim(conversation_id: UUID) -> Due | None:
     """Return where to ask and what, which is asked only once; None: nothing is to be asked. Raises: ModelTrouble."""
     rows = Conversation.objects.filter(pk=conversation_id, deleted_at=None, titling=Titling.DUE)
     found = rows.filter(tip__status=RunStatus.DONE).select_related("endpoint").first()
-    if found is None or usage.over_limit(found.owner_id):
+    if found is None or usage.over_limit(found):
         return None
     where = routes.of(found)
     if rows.update(titling=Titling.ASKED) != 1:

@@ -1,4 +1,4 @@
-"""Usage: how many tokens answers took, as model servers say, what they cost, and the limit of one person's day."""
+"""Usage: how many tokens answers took, as model servers say, what they cost, and their limits."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +20,10 @@ from hitlchat.gate.models import delegation
 MILLION: Final = 1_000_000
 # Nobody but the model's server knows how many tokens a text is: for most it is fewer than this says.
 BYTES_OF_A_TOKEN: Final = 4
+CONVERSATION_LIMIT = gettext_noop(
+    "This conversation has used {used} tokens, and the limit for a conversation is {most}. Nothing was sent to the "
+    "model. Start a new conversation, or ask an administrator."
+)
 LIMIT = gettext_noop(
     "You have used {used} tokens today; the daily limit is {most}. Nothing was sent to the model. Try "
     "again tomorrow, or ask an administrator."
@@ -113,14 +117,19 @@ def of_people(since: datetime, person: User | None = None) -> list[tuple[str, Us
     return sorted(found, key=lambda each: (-each[1].tokens, each[0]))
 
 
-def over_limit(person_id: int) -> str:
-    """Return why the person may ask no model any more today; empty if they may."""
-    most = settings.MODEL_PERSON_TOKENS
-    if not most:
-        return ""
-    begin = timezone.make_aware(datetime.combine(timezone.localdate(), time()))
-    used = _used(ModelUse.objects.filter(person_id=person_id, at__gte=begin).aggregate(**SUMS)).tokens
-    return LIMIT.format(used=f"{used:,}", most=f"{most:,}") if used >= most else ""
+def over_limit(conversation: Conversation) -> str:
+    """Return why no model may be asked in the conversation any more, or by its person today; empty if it may."""
+    if most := settings.MODEL_CONVERSATION_TOKENS:
+        used = of_conversation(delegation.root(conversation.pk)).tokens
+        if used >= most:
+            return CONVERSATION_LIMIT.format(used=f"{used:,}", most=f"{most:,}")
+    if most := settings.MODEL_PERSON_TOKENS:
+        begin = timezone.make_aware(datetime.combine(timezone.localdate(), time()))
+        today = ModelUse.objects.filter(person_id=conversation.owner_id, at__gte=begin)
+        used = _used(today.aggregate(**SUMS)).tokens
+        if used >= most:
+            return LIMIT.format(used=f"{used:,}", most=f"{most:,}")
+    return ""
 
 
 def _used(sums: Mapping[str, Any]) -> Used:

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from hitlchat.agent import conversations, endpoints, model_client, routes, runner
+from hitlchat.agent import conversations, endpoints, model_client, routes, runner, usage
 from hitlchat.agent.administering import InUse, NameTaken, OnlyPeople
 from hitlchat.agent.endpoints import BadEndpoint, Draft
 from hitlchat.agent.models import Conversation, ModelEndpoint, RunStatus
@@ -348,7 +348,7 @@ async def test_a_server_that_is_not_there_is_said_in_plain_words(alice: User) ->
     assert (await in_database(routes.listing)(row)).error.startswith(expected)
 
 
-# -- The limit of a day ------------------------------------------------------------------------------------------------
+# -- Limits ------------------------------------------------------------------------------------------------------------
 
 
 @on_servers
@@ -369,3 +369,17 @@ async def test_who_has_used_up_the_day_is_refused_before_anything_is_sent(
     scripted_model.enqueue(text("Now."))
     await in_database(runner.retry)(talk.conversation)
     assert (await talk.over()).status == RunStatus.DONE
+
+
+async def test_a_conversation_that_has_used_up_its_tokens_is_refused_and_another_is_not(
+    talk: Talk, scripted_model: ScriptedModel, settings: Settings
+) -> None:
+    settings.MODEL_CONVERSATION_TOKENS = 120
+    parts = text("Here.").parts
+    told = sse({"id": "x", "choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}})
+    scripted_model.enqueue(Reply((*parts[:-1], told, *parts[-1:])))
+    assert (await talk.ask()).status == RunStatus.DONE
+    run = await talk.ask("And now?")
+    assert run.error.startswith("This conversation has used 120 tokens, and the limit for a conversation is 120.")
+    assert len(scripted_model.requests) == 1
+    assert await in_database(usage.over_limit)(Conversation(owner=talk.owner)) == ""

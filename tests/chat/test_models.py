@@ -244,12 +244,13 @@ def test_insights_have_everyones_tokens_for_administrators_and_ones_own_for_othe
 def test_a_limit_counts_what_was_used_today_also_in_deleted_conversations(bob: User, settings: Settings) -> None:
     made = Conversation.objects.create(owner=bob, title="x")
     answered(made, None, Tokens(60, 40))
-    assert usage.over_limit(bob.pk) == ""
+    assert usage.over_limit(made) == ""
     settings.MODEL_PERSON_TOKENS = 101
-    assert usage.over_limit(bob.pk) == ""
+    assert usage.over_limit(made) == ""
     settings.MODEL_PERSON_TOKENS = 100
     Conversation.objects.filter(pk=made.pk).update(tip=None)
     Message.objects.all().delete()
     Run.objects.all().delete()
     made.delete()
-    assert usage.over_limit(bob.pk).startswith("You have used 100 tokens today; the daily limit is 100.")
+    next_one = Conversation.objects.create(owner=bob, title="y")
+    assert usage.over_limit(next_one).startswith("You have used 100 tokens today; the daily limit is 100.")
