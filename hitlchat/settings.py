@@ -325,6 +325,8 @@ MODEL_CONVERSATION_TOKENS = env.integer("MODEL_CONVERSATION_TOKENS", 0, least=0,
 # What the prices of endpoints are in.
 MODEL_CURRENCY = env.text("MODEL_CURRENCY", "USD")
 MODEL_TOOLS = env.integer("MODEL_TOOLS", 40, least=2, most=10_000)
+# What the model reads first in conversations that have no instructions of their own.
+MODEL_INSTRUCTIONS = env.text("MODEL_INSTRUCTIONS")
 # What conversations that choose nothing else send as the temperature; None: nothing.
 MODEL_TEMPERATURE: float | None = (
     env.number("MODEL_TEMPERATURE", 1, least=0, most=2) if env.text("MODEL_TEMPERATURE") else None

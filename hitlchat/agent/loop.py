@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
@@ -47,6 +48,7 @@ from hitlchat.gate.tools import AGENT, definition
 from hitlchat.gate.transition import note
 
 OWN = "\n\nThe person says for this conversation:\n{said}"
+USUAL = "\n\nThe operator of hitlchat says for conversations:\n{said}"
 SAME_CALL = 3
 NO_TEMPERATURE = translatable(
     "This model does not accept a temperature. From now on, this conversation's temperature is not sent."
@@ -252,7 +254,8 @@ def _turn(run: Run, room: Room) -> Turn:
 
 def _body(run: Run, where: Endpoint, sight: Sight, offer: Offer, tools: list[Tool]) -> bytes:
     conversation = run.conversation
-    own = OWN.format(said=conversation.instructions) if conversation.instructions else ""
+    said, usual = conversation.instructions, settings.MODEL_INSTRUCTIONS
+    own = OWN.format(said=said) if said else USUAL.format(said=usual) if usual else ""
     if conversation.call is not None:
         own = subagents.INSTRUCTIONS.format(name=conversation.call.tool_name, said=conversation.instructions)
     system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + offer.notice + own})

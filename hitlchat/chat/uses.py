@@ -6,6 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages as notes
 from django.contrib.auth.decorators import login_required
 from django.db import models
@@ -113,6 +114,7 @@ class UsesForm(LimitsForm):
         asks = word if word in Asks.values else Asks.EVERY.value
         initial = {"asks": asks, "which": _which(conversation)}
         super().__init__(data, initial=initial | {name: getattr(conversation, name) for name in FIELDS})
+        self.fields["instructions"].widget.attrs["placeholder"] = settings.MODEL_INSTRUCTIONS
         self.choose_from("which", _choices(conversation))
         self.choose_from("asks", asks_labels(conversations.asks_choices(conversation)))
         # Those that are not there at the moment may stay.

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 from markdown_it import MarkdownIt
+from pytest_django import Settings
 
 from hitlchat.agent import conversations, export, runs, search, transcript
 from hitlchat.agent.conversations import BadConversation
@@ -172,6 +173,18 @@ async def test_the_model_reads_the_instructions_of_the_conversation(talk: Talk, 
     system = scripted_model.requests[-1]["messages"][0]
     assert system["role"] == "system"
     assert system["content"].endswith("Answer in French.")
+
+
+async def test_without_instructions_of_its_own_the_model_reads_those_of_the_installation(
+    talk: Talk, scripted_model: ScriptedModel, settings: Settings
+) -> None:
+    settings.MODEL_INSTRUCTIONS = "Answer in Latin."
+    scripted_model.enqueue(text("Salve."), text("Bonjour."))
+    await talk.ask("Hello")
+    assert scripted_model.requests[-1]["messages"][0]["content"].endswith("Answer in Latin.")
+    await in_database(conversations.change)(talk.conversation, instructions="Answer in French.")
+    await talk.ask("Hello again")
+    assert "Latin" not in scripted_model.requests[-1]["messages"][0]["content"]
 
 
 # -- Deleting --------------------------------------------------------------------------------------------------------

@@ -94,3 +94,10 @@ def test_somebody_elses_is_not_there(client: Client, charlie: User, made: Conver
     client.force_login(charlie)
     assert client.get(f"/chat/{made.pk}/uses").status_code == 404
     assert client.post(f"/chat/{made.pk}/uses", TYPED).status_code == 404
+
+
+def test_empty_instructions_show_those_of_the_installation(
+    client: Client, made: Conversation, settings: Settings
+) -> None:
+    settings.MODEL_INSTRUCTIONS = "Answer in <Latin>."
+    assert 'placeholder="Answer in &lt;Latin&gt;."' in client.get(f"/chat/{made.pk}/uses").content.decode()
