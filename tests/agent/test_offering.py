@@ -168,6 +168,32 @@ async def test_of_tools_that_are_too_large_each_the_model_is_told_of_one(
     assert told_of(scripted_model) == ["ring_bell", "find_tools"]
 
 
+@pytest.mark.slow("adds 500 tools")
+async def test_a_request_grows_with_the_catalog_only_where_all_of_it_is_told(
+    talk: Talk, scripted_model: ScriptedModel, settings: Settings
+) -> None:
+    def add(numbers: range) -> None:
+        for number in numbers:
+            recorded_tool(f"tool_{number}", "DISABLED", description=f"Does what number {number} is about. " * 5)
+
+    async def sizes() -> list[int]:
+        found = []
+        for most in (40, 10_000):
+            settings.MODEL_TOOLS = most
+            scripted_model.enqueue(text("I see."))
+            await talk.ask("Number 7, please")
+            found.append(len(json.dumps(scripted_model.requests[-1].get("tools", []))))
+        return found
+
+    await in_database(add)(range(70))
+    some, all_of_70 = await sizes()
+    await in_database(add)(range(70, 500))
+    some_of_500, all_of_500 = await sizes()
+    assert all_of_70 > 70 * 300
+    assert all_of_500 > 500 * 300
+    assert max(some, some_of_500) < 40 * 500
+
+
 async def test_the_page_says_that_not_all_tools_are_told_of(talk: Talk, catalog: None, settings: Settings) -> None:
     shown = await in_database(_page)(talk)
     assert "The model sees the most relevant of 6 tools" in shown
