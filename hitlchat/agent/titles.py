@@ -35,6 +35,16 @@ THOUGHTS: Final = "</think>"
 _LABEL = re.compile(r"\A(?:title|titel)\s*:\s*", re.IGNORECASE)
 # Marks of Markdown and quotation, and what ends a sentence.
 _AROUND: Final = " \t#*_`~\"'<>[](){}.,;:-\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2013\u2014"
+_CLOSING: Final = {
+    ")": "(",
+    "]": "[",
+    "}": "{",
+    "\u201d": "\u201c",
+    "\u201c": "\u201e",
+    "\u00bb": "\u00ab",
+    '"': '"',
+    "`": "`",
+}
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +88,20 @@ def plain(written: str) -> str:
         (sign for sign in lines[0] if sign == "\t" or not unicodedata.category(sign).startswith("C")) if lines else ()
     )
     seen = "".join(" " if sign.isspace() else sign for sign in shown)
-    return runs.short(_LABEL.sub("", seen.strip(_AROUND), count=1).strip(_AROUND))
+    return runs.short(_bare(_LABEL.sub("", seen.lstrip(_AROUND), count=1)))
+
+
+def _bare(text: str) -> str:
+    """Return the text without the marks around it: a sign that closes what the text opens stays, and so does “C#”."""
+    bare = text.strip(_AROUND)
+    after = text.lstrip(_AROUND).removeprefix(bare)
+    if after.startswith("#") and bare[-1].isalpha():
+        bare += "#"
+    for sign in after:
+        opening = _CLOSING.get(sign, "")
+        is_open = bare.count(sign) % 2 if opening == sign else opening and bare.count(opening) > bare.count(sign)
+        bare += sign if is_open else ""
+    return bare
 
 
 def asked_about(system: str, user: str) -> str | None:

@@ -254,6 +254,12 @@ def test_what_the_model_writes_becomes_one_plain_short_line() -> None:
         ("<script>alert(1)</script>", "script>alert(1)</script"),
         ("word " * 40, "word word word word word word word word word word word…"),
         ("w" * 500, "w" * 59 + "…"),
+        ('"Delivery of the "big" parcel".', 'Delivery of the "big" parcel'),
+        ('Delivery of the "big"', 'Delivery of the "big"'),
+        ("**Explain f(x) and f(y).**", "Explain f(x) and f(y)"),
+        ("„Was heißt „Paket“?“", "Was heißt „Paket“?"),
+        ("## Lists in C# ##", "Lists in C#"),
+        ("Lists in `C#`.", "Lists in `C#`"),
         ("  \n ", ""),
         ("\ud83d", ""),
     ]:
