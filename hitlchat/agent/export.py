@@ -47,10 +47,11 @@ def _calls(turns: list[UUID]) -> dict[UUID | None, list[ToolCall]]:
 def _message(message: Message, calls: list[ToolCall]) -> str:
     head = f"\n## {Role(message.role).label}, {_time(message.created_at)}\n"
     text = f"\n{_quoted(message.content.rstrip())}\n" if message.content.strip() else ""
+    thoughts = f"\nReasoning:\n\n{_fenced(message.reasoning.rstrip())}\n" if message.reasoning.strip() else ""
     attached = ""
     for each in message.attachments.all():
         attached += f"- {_as_code(each.name)} ({each.media_type}, {each.size:,} bytes)\n"
-    return head + text + (f"\nAttached:\n\n{attached}" if attached else "") + "".join(map(_call, calls))
+    return head + thoughts + text + (f"\nAttached:\n\n{attached}" if attached else "") + "".join(map(_call, calls))
 
 
 def _call(call: ToolCall) -> str:

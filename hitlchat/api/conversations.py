@@ -170,6 +170,7 @@ class Message(Shape):
     id: UUID
     role: Literal["user", "assistant", "notice", "summary"]
     content: str
+    reasoning: str = Field(description="Of an answer, as the page shows it folded; empty if its server reports none.")
     state: Literal["streaming", "complete", "cut"]
     created_at: datetime
     attachments: list[Attachment]

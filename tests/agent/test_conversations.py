@@ -281,12 +281,13 @@ def test_the_file_has_every_message_in_order_and_each_call_with_what_came_of_it(
     made = begun(bob, "Say ```hi```", title="A *title*")
     run = made.runs.get()
     answer = transcript.open_answer(made.pk, run.pk, new_id())
-    Message.objects.filter(pk=answer.pk).update(content="I call it.")
+    Message.objects.filter(pk=answer.pk).update(content="I call it.", reasoning="# Must I?\n```")
     call = _call(bob, made, turn_id=answer.pk)
     ToolCall.objects.filter(pk=call.pk).update(status=Status.SUCCEEDED, result="```\nhi\n```")
     whole = "".join(export.as_markdown(made))
     assert whole.startswith("# A *title*\n")
     assert whole.index("## You") < whole.index("Say ```hi```") < whole.index("## Assistant") < whole.index("I call it.")
+    assert "UTC\n\nReasoning:\n\n````\n# Must I?\n```\n````\n\n> I call it.\n" in whole
     assert "### Call to echo: succeeded\n\n`Echo: text “'hi'”`\n" in whole
     assert "Result:\n\n````\n```\nhi\n```\n````\n" in whole
 

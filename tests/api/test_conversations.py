@@ -239,6 +239,7 @@ def test_a_conversation_has_its_messages_and_their_calls_in_order(
     make_tool("quiet", hitl_mode="DISABLED")
     _, run_id = runner.say(talk, "Do three things")
     turn = transcript.open_answer(talk.pk, run_id, new_id())
+    Message.objects.filter(pk=turn.pk).update(reasoning="Which three?")
     for position, name in enumerate(["echo", "quiet", "missing"]):
         called(bob, name, {"text": name}, conversation_id=talk.pk, turn_id=turn.pk, position=position)
     transcript.answer_calls(talk, Run.objects.get(pk=run_id), turn.pk)
@@ -249,6 +250,7 @@ def test_a_conversation_has_its_messages_and_their_calls_in_order(
     assert [message["role"] for message in found["messages"]] == ["user", "assistant", "notice"]
     assert Message.objects.filter(role=Role.TOOL).count() == 3
     assert found["messages"][0]["content"] == "Do three things"
+    assert [message["reasoning"] for message in found["messages"]] == ["", "Which three?", ""]
     calls = found["messages"][1]["toolCalls"]
     assert [call["toolName"] for call in calls] == ["echo", "quiet", "missing"]
     assert [call["status"] for call in calls] == [Status.WAITING, Status.ALLOWED, Status.REJECTED]
