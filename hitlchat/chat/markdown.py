@@ -140,8 +140,10 @@ def _highlight(code: str, language: str, _: Any) -> str:
 
 
 def _fence(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    html = self.fence(tokens, index, options, env)
     language = tokens[index].info.split(maxsplit=1)[:1]
+    if language == ["math"]:
+        return f'<code class="math-block">{escape(tokens[index].content.strip())}</code>'
+    html = self.fence(tokens, index, options, env)
     return html.replace("<pre>", f'<pre data-language="{escape(language[0])}">', 1) if language else html
 
 

@@ -224,6 +224,7 @@ def area(r):
 
 - [x] counted
 - [ ] eaten
+  - [ ] by Ann
 
 The area is \(\pi\,r^2\)."""
 
@@ -237,7 +238,10 @@ def test_code_and_whole_messages_are_copied_as_they_were_written(chat: Chat, mod
     chat.said("The area is")
     answer = chat.log.locator(".said.assistant").last
     expect(answer.locator("math")).to_be_visible()
-    expect(answer.get_by_text("☑ counted")).to_be_visible()
+    outer, inner = (answer.get_by_text(words).bounding_box() for words in ["☑ counted", "☐ by Ann"])
+    assert outer
+    assert inner
+    assert inner["x"] > outer["x"]
     answer.locator("pre").hover()
     answer.get_by_role("button", name="Copy code").click()
     expect(answer.get_by_text("Copied")).to_be_visible()

@@ -309,7 +309,14 @@ def test_a_block_of_code_names_its_language() -> None:
 
 
 def test_a_formula_is_set() -> None:
-    for source in [r"\(\frac{a}{b}\,c\)", r"$\frac{a}{b}\,c$", r"$$\frac{a}{b}\,c$$", "\\[\n\\frac{a}{b}\\,c\n\\]"]:
+    block = "```math\n\\frac{a}{b}\\,c\n```"
+    for source in [
+        r"\(\frac{a}{b}\,c\)",
+        r"$\frac{a}{b}\,c$",
+        r"$$\frac{a}{b}\,c$$",
+        "\\[\n\\frac{a}{b}\\,c\n\\]",
+        block,
+    ]:
         html = render(f"Then:\n\n{source}")
         assert "<mfrac><mrow><mi>a</mi></mrow><mrow><mi>b</mi></mrow></mfrac>" in html
         assert "$" not in html
