@@ -247,3 +247,20 @@ def test_an_answer_that_is_written_while_the_network_is_away_is_whole_once_it_is
     expect(chat.offline).to_be_hidden()
     expect(chat.composer).to_have_value("written meanwhile")
     expect(chat.log.locator(".said.assistant")).to_have_count(1)
+
+
+@pytest.mark.slow("another story of the transcript")
+def test_what_was_unfolded_stays_so_when_the_connection_is_back(page: Page, house: House, model: SharedModel) -> None:
+    line = Line(page)
+    chat = Chat(page, house.server, house.bob.begin("")).open()
+    model.enqueue(Reply((chunk({"reasoning_content": "A short one will do."}), *text("Once upon a time.").parts)))
+    chat.say("Tell me a story")
+    chat.said("Once upon a time.")
+    page.get_by_text("Reasoning").click()
+    expect(page.get_by_text("A short one will do.")).to_be_visible()
+    page.locator("#turns > li").evaluate_all("shown => shown.forEach((each) => each.dataset.before = '')")
+    line.go()
+    expect(chat.offline).to_contain_text("Reconnecting")
+    line.is_away = False
+    expect(page.locator("[data-before]")).to_have_count(0)
+    expect(page.get_by_text("A short one will do.")).to_be_visible()

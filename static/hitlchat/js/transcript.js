@@ -111,6 +111,24 @@ function rescue(gone) {
   }
 }
 
+/** What was unfolded, and is to be again once it is drawn anew: all of it is at each connect. @type {Set<string>} */
+const unfolded = new Set();
+
+/** @param {Node} gone */
+function noteUnfolded(gone) {
+  if (!(gone instanceof Element)) return;
+  for (const each of [gone, ...gone.querySelectorAll("details")]) if (each.matches("details.call[open], details.thoughts[open]")) unfolded.add(each.id);
+}
+
+function unfold() {
+  for (const id of unfolded) {
+    const found = document.getElementById(id);
+    if (!found) continue;
+    unfolded.delete(id);
+    found.toggleAttribute("open", true);
+  }
+}
+
 /** @param {Element} added */
 function look(added) {
   for (const edit of added.querySelectorAll("[data-edit-message='']")) if (edit instanceof HTMLDetailsElement) offerEdit(edit);
@@ -127,6 +145,8 @@ if (turns) {
     const places = new Set(changes.filter((change) => change.addedNodes.length).map((change) => (change.target instanceof Element ? change.target : null)));
     meetVersion();
     changes.forEach((change) => change.removedNodes.forEach(rescue));
+    changes.forEach((change) => change.removedNodes.forEach(noteUnfolded));
+    unfold();
     for (const place of places) if (place && !place.closest("[id$='-tail'], .code-box")) look(place);
   }).observe(turns, { childList: true, subtree: true });
 }
