@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, focused, press, stop_clock
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
-from tests.browser.looking import in_view
+from tests.browser.looking import check, in_view
 from tests.scripted_model import Gate, calls, text
 from tests.waiting import until
 
@@ -293,3 +293,25 @@ def test_in_a_narrow_german_window_the_heading_is_not_below_the_button_that_stop
     assert heading["x"] + heading["width"] <= stop["x"]
     button.click()
     expect(chat.modal).to_be_hidden()
+
+
+@pytest.mark.slow("another story of the window")
+def test_in_a_narrow_window_a_long_name_is_whole_in_the_head_of_its_card_and_leaves_the_buttons_as_they_are(
+    visit: Visit, house: House, model: SharedModel
+) -> None:
+    page = visit(house.server, house.bob, viewport=NARROW)
+    chat = Chat(page, house.server, house.bob.begin("")).open()
+    model.enqueue(calls(("echo", {"text": "one"})), text("Done."))
+    chat.say()
+    card = chat.asked()
+    buttons = [decline_button(card).first, approve_button(card)]
+    before = [button.bounding_box() for button in buttons]
+    name = card.locator(".ask-meta code")
+    for place in (name, card.locator("[data-approve] .does")):
+        place.evaluate("(place, longest) => { place.textContent = longest; }", "synchronise_" * 5)
+    assert [button.bounding_box() for button in buttons] == before
+    expect(buttons[1]).to_have_accessible_name(re.compile("synchronise_"))
+    assert name.evaluate("name => name.getBoundingClientRect().right <= innerWidth")
+    check(page)
+    chat.approve()
+    chat.said("Done.")
