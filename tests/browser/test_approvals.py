@@ -167,7 +167,7 @@ def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Sh
     page.keyboard.type("are")
     page.keyboard.press("Control+Enter")
     page.keyboard.press("Escape")
-    expect(chat.cards.first).to_be_focused()
+    expect(chat.cards.first.get_by_label("Decline with a reason", exact=True)).to_be_focused()
     expect(reason).to_be_hidden()
     rest_hands(page)
     chat.asked(2)

@@ -8,9 +8,19 @@ from datetime import UTC, datetime
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
+from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, expect
 
-from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, focused, press, stop_clock
+from tests.browser.chatting import (
+    Chat,
+    approve,
+    approve_button,
+    decline,
+    decline_button,
+    focused,
+    press,
+    settle,
+    stop_clock,
+)
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.browser.looking import check, in_view
 from tests.scripted_model import Gate, calls, text
@@ -314,4 +324,31 @@ def test_in_a_narrow_window_a_long_name_is_whole_in_the_head_of_its_card_and_lea
     assert name.evaluate("name => name.getBoundingClientRect().right <= innerWidth")
     check(page)
     chat.approve()
+    chat.said("Done.")
+
+
+def test_escape_leaves_the_menu_of_a_card_before_its_window_and_in_the_inbox_too(
+    chat: Chat, house: House, model: SharedModel
+) -> None:
+    model.enqueue(calls(("echo", {"text": "one"})), text("Done."))
+    chat.in_a_window().say()
+    page = chat.page
+
+    def open_and_leave(card: Locator) -> None:
+        more = card.locator("details.menu.end > summary")
+        more.press("Enter")
+        raw = card.get_by_text("Raw JSON and consent digest")
+        expect(raw).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(raw).to_be_hidden()
+        expect(more).to_be_focused()
+
+    open_and_leave(chat.asked())
+    expect(chat.modal).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(chat.modal).to_be_hidden()
+    page.goto(f"{house.server.url}/approvals/")
+    settle(page)
+    open_and_leave(page.locator("[data-ask]"))
+    chat.open().decline()
     chat.said("Done.")

@@ -197,16 +197,10 @@ function noteAnswered() {
   behind = new Set(below.map((card) => card.id));
 }
 
-/** A card is answered by its buttons, or by a chord while it has the focus; Escape leaves what is open on it. @param {KeyboardEvent} event */
+/** A card is answered by its buttons, or by a chord while it has the focus. @param {KeyboardEvent} event */
 function pressKey(event) {
   const card = event.target instanceof Element ? event.target.closest("[data-ask]") : null;
   if (!(card instanceof HTMLElement)) return;
-  if (event.key === "Escape" && !dialog.matches(":modal")) {
-    const open = card.querySelectorAll("details.because[open], details.menu[open]");
-    open.forEach((menu) => menu.removeAttribute("open"));
-    if (open.length) focusCard(card);
-    return;
-  }
   const act = { Enter: approveByKey, Backspace: declineAtOnce }[event.key];
   if (!act || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey || event.defaultPrevented || isWriting(event.target)) return;
   event.preventDefault();

@@ -56,13 +56,11 @@ function dropLetter(event) {
   clearTimeout(letter.timer);
 }
 
-/** Out of the reason, then of the selection. */
-function clear() {
-  const because = document.activeElement?.closest("details.because");
-  if (!because) {
-    clearSelection();
-    return;
-  }
+/** Out of the reason to its line, where letters act again. @param {KeyboardEvent} event */
+function leaveReason(event) {
+  const because = event.key === "Escape" && document.activeElement?.closest("details.because[open]");
+  if (!because) return;
+  event.preventDefault();
   because.removeAttribute("open");
   const link = lineOf(chosen())?.querySelector("div > a");
   if (link instanceof HTMLElement) link.focus();
@@ -77,9 +75,10 @@ function hasOwnEnter(target) {
 }
 
 for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, dropLetter, true);
+document.addEventListener("keydown", leaveReason, true);
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]")) return;
-  if (event.key === "Escape") return clear();
+  if (event.key === "Escape") return clearSelection();
   if (event.key === "Enter" && !hasOwnEnter(event.target)) return open();
   const act = KEYS[event.key.toLowerCase()];
   if (!act || !areKeysOn() || event.repeat && !"jk".includes(event.key) || isWriting(event.target)) return;

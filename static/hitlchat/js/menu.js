@@ -11,8 +11,14 @@ function leaveOthers(event) {
 
 // A finger on what does nothing by itself makes no click in every browser.
 for (const kind of ["pointerdown", "click", "focusin"]) document.addEventListener(kind, leaveOthers);
+/** The menu that has the focus, wherever it stands: its window stays. Behind a window there is nothing to leave. @param {Event} event */
+function innermost(event) {
+  const own = event.target instanceof Element ? event.target.closest("details.menu[open]") : null;
+  return own ?? (document.querySelector("dialog:modal") ? null : document.querySelector(OPEN));
+}
+
 document.addEventListener("keydown", (event) => {
-  const menu = event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog:modal") && document.querySelector(OPEN);
+  const menu = event.key === "Escape" && !event.defaultPrevented && innermost(event);
   if (!menu) return;
   event.preventDefault();
   menu.removeAttribute("open");
