@@ -75,6 +75,7 @@ def test_a_tool_is_called_in_the_words_of_its_approval_prompt() -> None:
             {**REFUND, "reason": "the lamp broke, and fell"},
         ),
         ("Show order 4711.", "get_order", {"order_id": "4711"}),
+        ("Cancel order #1234", "cancel_order", {"order_id": "1234"}),
         (
             "Change the address of order 4712 to 7 Station Road, Galway",
             "change_address",
@@ -128,7 +129,14 @@ def test_what_is_missing_is_asked_for() -> None:
 
 
 def test_what_the_user_forbids_is_not_called() -> None:
-    for text in ["don't refund order 4711", "never cancel order 4711", "Do not list orders", "no"]:
+    for text in [
+        "don't refund order 4711",
+        "never cancel order 4711",
+        "Do not list orders",
+        "no",
+        "cancel that",
+        "cancel!",
+    ]:
         assert say(text, SHIPPED) == ("All right, I call nothing.", [])
 
 
@@ -140,6 +148,18 @@ def test_what_matches_no_tool_gets_examples_that_work() -> None:
         tries = re.findall(r"Try: `(.*)`", said)
         assert len(tries) >= 4
         assert all(say(each, SHIPPED)[1] for each in tries)
+
+
+def test_what_comes_near_a_tool_gets_an_example_of_it_first() -> None:
+    for text, first in [
+        ("Refund order #1234", "Refund 129.00 EUR for order 4711"),
+        ("Cancel all orders from last month", "Cancel order 4712"),
+        ("Send a hi email to ann@example.com", "Send an email (to: "),
+        ("What is the weather in Paris?", "Tell the weather forecast in Lisbon for 3 days"),
+    ]:
+        said, calls = say(text, SHIPPED)
+        assert not calls
+        assert re.findall(r"Try: `(.*)`", said)[0].startswith(first)
 
 
 def test_the_second_time_only_examples_are_given() -> None:

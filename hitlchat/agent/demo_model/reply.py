@@ -23,7 +23,10 @@ NOTHING = "I found no tool for that."
 UNREAD = "Your files have arrived, but I am only a few rules and cannot read them. A real model gets their content."
 NO_CALL = "All right, I call nothing."
 _HELP = re.compile(r"(?:help|hi|hello|hey)\b[\s!.?]*$|what can (?:you|i) do\b|who are you\b", re.IGNORECASE)
-_NO = re.compile(r"(?:no|nothing|never\s*mind|stop|cancel|forget it|do not|don['\u2019]t|never)\b", re.IGNORECASE)
+_NO = re.compile(
+    r"(?:no|nothing|never\s*mind|stop|cancel(?=[\s!.]*$| (?:it|that|this)\b)|forget it|do not|don['\u2019]t|never)\b",
+    re.IGNORECASE,
+)
 _WORDS = re.compile(
     r"(?:write|stream|tell me)\b[^\d]{0,40}(?:(\d{1,6})\s+words?|a (?:long )?(?:story|text))\b", re.IGNORECASE
 )
@@ -170,9 +173,16 @@ def _without_calls(words: str, messages: list[Message], tools: list[Tool], *, ha
         return "\n\n".join(" ".join(filler[at : at + IN_PARAGRAPH]) for at in range(0, count, IN_PARAGRAPH))
     if has_files:
         return UNREAD
+    said = _stems(words)
+    # What comes near to it first, by name before description.
+    tools = sorted(tools, key=lambda tool: tuple(-len(said & _stems(each)) for each in (tool.name, tool.title)))
     if any(each.get("role") == "assistant" and _text_of(each).startswith(NOTHING) for each in messages):
         return f"{NOTHING} Try {' or '.join(map(_example, tools[:MOST_SUGGESTED]))}." if tools else NOTHING
     return f"{NOTHING}\n\n{_introduction(tools, MOST_SUGGESTED)}"
+
+
+def _stems(words: str) -> set[str]:
+    return {word.removesuffix("s") for word in re.findall(r"[^\W_]{3,}", words.lower())} - _LEADING_ON
 
 
 def _title(request: str) -> str:

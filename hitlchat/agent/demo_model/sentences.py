@@ -24,6 +24,7 @@ _NAME = re.compile(r"[\s,]*([\w.-]+)\s*[=:]\s*")
 _BARE = re.compile(r"[^\s,]*")
 _PLACEHOLDER = re.compile(r"\{args\.([^{}]+)\}")
 _REASON = re.compile(r"\sbecause\s", re.IGNORECASE)
+_NUMBER_SIGN = re.compile(r"^#(?=\d+$)")  # as in order #4711
 _CLOSING = {"“": "”", '"': '"'}
 _CLOSING_OF_VALUES = {"“": "”", "'": "'"}
 _JSON = json.JSONDecoder(strict=False)
@@ -188,7 +189,7 @@ def _filled(template: str, part: str, tool: Tool) -> tuple[int, dict[str, str]] 
         value = part[begin : found.start()].strip()
         if value and value != NOT_GIVEN:
             is_quoted = len(value) > 1 and _CLOSING.get(value[0]) == value[-1]
-            values[name] = value[1:-1] if is_quoted else value
+            values[name] = value[1:-1] if is_quoted else _NUMBER_SIGN.sub("", value)
     return words, values
 
 
