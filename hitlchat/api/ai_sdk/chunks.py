@@ -69,6 +69,7 @@ class Telling:
     _thoughts: set[UUID] = field(default_factory=set)
     _notices: set[UUID] = field(default_factory=set)
     _calls: dict[UUID, _SentCall] = field(default_factory=dict)
+    _of_agents: dict[str, Chunk] = field(default_factory=dict)
 
     def knows(self, call_id: UUID, state: str) -> None:
         """Note that the client has this call, in a state that the protocol has for parts."""
@@ -76,10 +77,14 @@ class Telling:
         sent.question = BEFORE if state.startswith("approval-") else ""
         sent.is_over = state.startswith("output-")
 
-    def update(self, turns: Iterable[Turn], asked: dict[UUID, Asked], thoughts: str = "") -> Iterator[Chunk]:
+    def update(
+        self, turns: Iterable[Turn], asked: dict[UUID, Asked], of_agents: Iterable[Asked] = (), thoughts: str = ""
+    ) -> Iterator[Chunk]:
         """Tell what is new in these turns, of which the first is that of the last step, if it is still there.
 
-        `thoughts`: those of the answer that is being written, where more of them are known than stored.
+        `of_agents`: the questions about calls of agents that work in these turns; they are data, since the protocol has
+        approvals of a message's own calls alone. `thoughts`: those of the answer that is being written, where more of
+        them are known than stored.
         """
         found = list(turns)
         if self._step is not None and all(turn.message.pk != self._step for turn in found):
@@ -94,6 +99,11 @@ class Telling:
                 kind = "summary" if turn.message.role == Role.SUMMARY else "notice"
                 data = {"kind": kind, "text": turn.message.content}
                 yield {"type": "data-notice", "id": str(turn.message.pk), "data": data}
+        for each in of_agents:
+            name, described = str(each.shape.id), _described(each)
+            if self._of_agents.get(name) != described:
+                self._of_agents[name] = described
+                yield {"type": "data-approval", "id": name, "data": described}
 
     def delta(self, message_id: UUID, base: int, text: str) -> Iterator[Chunk] | None:
         """Tell more of the answer that is being written, whose characters from `base` on are `text`.
@@ -275,10 +285,14 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 def _facts(asked: Asked | None) -> Chunk:
     if asked is None:
         return {"isAutomatic": True}
-    shape, hidden = asked.shape, {"arguments", "result", "error", "decisions"}
-    described = shape.model_dump(mode="json", by_alias=True, exclude=hidden) | {"mayDecide": asked.may_decide}
+    shape, described = asked.shape, _described(asked, "arguments")
     # The digest comes back with the answer, which so says to what it is one.
     return {"reason": shape.reason, "signature": shape.consent_digest, "approvalDescriptor": described}
+
+
+def _described(asked: Asked, *hidden: str) -> Chunk:
+    shown = asked.shape.model_dump(mode="json", by_alias=True, exclude={"result", "error", "decisions", *hidden})
+    return shown | {"mayDecide": asked.may_decide}
 
 
 def _is_automatic(call: ToolCall) -> bool:
@@ -324,7 +338,7 @@ _READERS: Final[Mapping[str, Callable[[Parts, Chunk], None]]] = {
     **dict.fromkeys(("text-end", "reasoning-end"), Parts.close),
     "start-step": Parts.step,
     "finish-step": lambda _parts, _chunk: None,
-    **dict.fromkeys(("data-notice", "data-call"), Parts.data),
+    **dict.fromkeys(("data-notice", "data-call", "data-approval"), Parts.data),
     **dict.fromkeys(("tool-input-available", "tool-input-error"), Parts.call),
     "tool-approval-request": Parts.request,
     "tool-approval-response": Parts.response,

@@ -11,6 +11,7 @@ from uuid import UUID
 import django.db
 from channels.layers import get_channel_layer
 from django.conf import settings
+from django.db.models import QuerySet
 
 from hitlchat.agent import writing
 from hitlchat.agent.models import ACTIVE, Message, Role, Run, RunStatus
@@ -24,7 +25,9 @@ from hitlchat.base.problems import Problem
 from hitlchat.gate import attention, deciders, question
 from hitlchat.gate import models as gate
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import delegation
 from hitlchat.gate.status import SETTLED, Status
+from hitlchat.gate.tools import AGENT
 
 logger = logging.getLogger(__name__)
 
@@ -70,9 +73,20 @@ def turns(messages: list[Message]) -> list[Turn]:
 def asked(found: list[Turn], actor: Actor) -> dict[UUID, Asked]:
     """Return the questions about these calls; those that wait count as shown to the person now."""
     among = [call.pk for turn in found for call in turn.calls if not question.is_one(call)]
-    if not among:
-        return {}
-    shown = list(approvals.with_all(gate.Approval.objects.filter(call__in=among)))
+    return _asked(gate.Approval.objects.filter(call__in=among), actor) if among else {}
+
+
+def of_agents(found: list[Turn], actor: Actor) -> list[Asked]:
+    """Return the questions about calls of the agents that these calls began, in the order of asking; they count as
+    shown, too.
+    """
+    begun = delegation.below([call.pk for turn in found for call in turn.calls if call.source == AGENT])
+    rows = gate.Approval.objects.filter(call__conversation_id__in=begun).order_by("created_at", "pk")
+    return list(_asked(rows, actor).values()) if begun else []
+
+
+def _asked(rows: QuerySet[gate.Approval], actor: Actor) -> dict[UUID, Asked]:
+    shown = list(approvals.with_all(rows))
     for row in shown:
         attention.shown(row, actor)
     questions = {}
@@ -91,7 +105,8 @@ def _stored(telling: Telling, actor: Actor) -> tuple[list[Chunk], list[Chunk] | 
     found = turns(list(messages.order_by("seq")))
     shown = asked(found, actor)
     written = writing.so_far(run.pk)
-    chunks = list(telling.update(found, shown, written.reasoning if written else ""))
+    below = of_agents(found, actor)
+    chunks = list(telling.update(found, shown, below, written.reasoning if written else ""))
     if run.status not in ACTIVE:
         return chunks, list(_ends(run))
     is_their_turn = _is_their_turn(run, found, shown, actor)

@@ -37,7 +37,7 @@ from hitlchat.base.problems import Conflict
 from hitlchat.gate import decide, deciders, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval, OtherDigest
-from hitlchat.gate.models import Approval, ToolCall
+from hitlchat.gate.models import Approval, ToolCall, delegation
 from hitlchat.gate.status import Status
 
 router = Router(tags=["chat"], by_alias=True)
@@ -245,7 +245,7 @@ def _messages(found: Conversation, actor: Actor) -> list[UiMessage]:
             # A notice of its own is what belongs to no run, or came when that was over.
             is_new = run_id is not None and all(each.id != str(run_id) for each in made)
             telling = Telling(run_id if run_id and is_new else answers[0].message.pk)
-            parts = Parts.of(telling.update(answers, asked))
+            parts = Parts.of(telling.update(answers, asked, following.of_agents(answers, actor)))
             made.append(UiMessage(id=str(telling.run_id), role="assistant", parts=parts))
     return made
 
@@ -320,6 +320,8 @@ def _rows() -> QuerySet[Approval]:
 def _here(conversation: Conversation, found: Approval | None, actor: Actor) -> Approval:
     if found is None or not deciders.sees(actor, found):
         raise NoSuchApproval(decide.NOT_YOURS)
-    if found.call.conversation_id != conversation.pk:
+    of = found.call.conversation_id
+    # Its own, or one of an agent that works for it.
+    if of is None or conversation.pk not in delegation.with_those_above([of])[of]:
         raise Conflict(OF_ANOTHER)
     return found

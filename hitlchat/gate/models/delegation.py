@@ -104,6 +104,12 @@ def begun_by(call_ids: Collection[UUID]) -> dict[UUID, UUID]:
     return dict(Delegation.objects.filter(call_id__in=call_ids, distance=1).values_list("call_id", "conversation_id"))
 
 
+def below(call_ids: Collection[UUID]) -> list[UUID]:
+    """Return the conversations of the agents that these calls began, and of all agents below those."""
+    rows = Delegation.objects.filter(call_id__in=call_ids).values_list("conversation_id", flat=True)
+    return list(rows.distinct())
+
+
 def binding(conversation_id: Any) -> Q:
     """Return the condition on rows by conversation that one binds this conversation; it may be an outer reference."""
     above = Delegation.objects.filter(conversation_id=conversation_id, above_id__isnull=False)

@@ -14,6 +14,7 @@ from hitlchat.accounts.models import Role, TokenKind
 from hitlchat.gate import decide
 from hitlchat.gate.models import AuditEvent, Decision, Showing, ToolCall
 from hitlchat.gate.status import Status
+from tests.agent.cast import TOP, Cast, agent
 from tests.agent.talk import Talk, in_database
 from tests.api.ai_sdk.conftest import ListeningAs
 from tests.api.ai_sdk.listening import SEND, Listening, asked, kinds
@@ -311,6 +312,34 @@ def _no(part: dict[str, Any]) -> dict[str, Any]:
     if "approval" not in part:
         return {}
     return {"state": "approval-responded", "approval": part["approval"] | {"approved": False}}
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_a_call_of_an_agent_is_asked_about_as_data_and_answered_in_the_conversation_above(
+    bobs: Listening, talk: Talk, scripted_model: ScriptedModel, recorder: Recorder, alice: User
+) -> None:
+    await in_database(recorded_tool)("send")
+    for name, tool in (("worker", "send"), ("boss", "worker")):
+        await in_database(agent)(alice, name, tool)
+    cast = Cast(scripted_model)
+    cast.plays(TOP, calls(("boss", {"task": "Send it"})), text("All done."))
+    cast.plays("boss", calls(("worker", {"task": "Send it"})), text("The worker did."))
+    cast.plays("worker", calls(SEND), text("Sent."))
+    heard = await bobs.say("Send it")
+    asked = (await heard.until("data-approval"))["data"]
+    assert (asked["toolName"], asked["arguments"], asked["mayDecide"]) == (*SEND, True)
+    assert [step["tool"] for step in asked["agents"]] == ["boss", "worker"]
+    stored = [part for part in (await bobs.stored())[-1]["parts"] if part["type"] == "data-approval"]
+    assert [(part["id"], part["data"]["status"]) for part in stored] == [(asked["id"], "pending")]
+    answer = {"kind": "approval-response", "approvalId": asked["id"], "signature": asked["consentDigest"]}
+    elsewhere = Listening((await talk.another()).conversation.pk, bobs.headers)
+    assert (await elsewhere.submit(**answer, approved=True)).status == 409
+    assert recorder.entered == []
+    assert (await bobs.submit(**answer, approved=True)).status == 200
+    told = await heard.rest()
+    assert [each["data"]["callStatus"] for each in told if each["type"] == "data-approval"][-1] == "succeeded"
+    assert told[-1] == {"type": "finish", "finishReason": "stop"}
+    assert recorder.entered == [SEND]
 
 
 async def test_a_question_has_no_approval_and_an_approval_no_output(
