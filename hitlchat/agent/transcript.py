@@ -270,7 +270,7 @@ def _text(call: ToolCall) -> str:
     edited = not question.is_one(call) and any(each.edited_arguments is not None for each in decisions)
     return results.for_model(
         call,
-        decline_reason=decide.given(decisions),
+        feedback=decide.given(decisions),
         edited=edited,
         templates=results.of(call, edited=edited),
     )

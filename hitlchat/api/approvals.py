@@ -37,6 +37,7 @@ class Approve(Body):
     modified_arguments: Object | None = None
     consent_digest: str | None = None
     grant: NewGrant | None = None
+    reason: Annotated[Reason, Field(description="For the model, which reads it beside the result.")] = ""
 
 
 class Reject(Body):
@@ -220,7 +221,8 @@ def approve(request: ApiRequest, approval_id: UUID, body: Approve = NOTHING_MORE
     """
     actor = decider(request)
     scope = body.grant.scope if body.grant else None
-    decide.approve(approval_id, actor, digest=body.consent_digest, edited=body.modified_arguments, grant=scope)
+    edited, digest = body.modified_arguments, body.consent_digest
+    decide.approve(approval_id, actor, digest=digest, edited=edited, grant=scope, reason=body.reason)
     answered = _current(request, approval_id)
     return Approved.of(answered, grant=grants.one(answered.grant_id)) if scope and answered.grant_id else answered
 

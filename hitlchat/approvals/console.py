@@ -23,8 +23,9 @@ from hitlchat.base import canonical
 from hitlchat.base.visible import Seen, escaped, see
 from hitlchat.gate import attention, batch, card, deciders, disclosure, results, who
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.card import RISK_LABELS, Card, Effect, Part, Row, Table
+from hitlchat.gate.card import RISK_LABELS, Card, Effect, Part, Row, Table, TitlePiece
 from hitlchat.gate.decide import NoSuchApproval
+from hitlchat.gate.editing import Review
 from hitlchat.gate.models import Approval, CallerKind, Verdict
 from hitlchat.gate.status import Status
 
@@ -120,6 +121,27 @@ def facts(card: Card, approval: Approval, *, full: bool) -> list[Fact]:
     if must_unfold(card) and not full:
         digest = f"shown with --full: {card.hidden_count} characters are hidden, and the risk is L{card.risk}"
     return [*found, ours("Digest", digest)]
+
+
+def changed(review: Review) -> Iterator[Fact]:
+    """Yield what a yes to changed arguments would be a yes to; nothing of it is folded away."""
+    yield _title(review.title)
+    for change in review.changes:
+        name = f"Argument {_named(change.name)}"
+        for label, shown, missing in (
+            (f"{name}, asked", change.was, "not given"),
+            (f"{name}, yours", change.now, "left out"),
+        ):
+            yield from _effect(shown, label, full=True) if shown else [ours(label, missing)]
+        if change.whole:
+            yield from _value(change.whole, f"{name}, all of yours", full=True)
+        yield from (ours("Warning", each) for each in (*change.warnings, *filter(None, [change.note])))
+    if not review.changes:
+        yield ours("Warning", "You changed nothing.")
+    if review.asks_again:
+        yield ours("Warning", "The tool's preview is rerun with your changes, and you confirm once more.")
+    yield fact("Policy check", review.rule)
+    yield ours("Digest", review.digest)
 
 
 def must_unfold(card: Card) -> bool:
@@ -255,8 +277,7 @@ def line(row: Approval) -> dict[str, Any]:
 
 
 def _question(card: Card) -> Iterator[Fact]:
-    title = (_quoted(piece.text) if piece.is_value else _written(piece.text, _flat) for piece in card.title)
-    yield Fact("Question", Text.assemble(*title))
+    yield _title(card.title)
     yield from (ours("Warning", warning) for warning in card.warnings)
     yield ours("Approval", card.id)
     yield Fact("Tool", _written(card.tool_name, _flat))
@@ -270,6 +291,11 @@ def _question(card: Card) -> Iterator[Fact]:
     if card.times > 1:
         times = f"{card.times} times, the same each time"
         yield ours("Asked", f"{times}. Approve runs it once; Decline answers all of them.")
+
+
+def _title(pieces: Iterable[TitlePiece]) -> Fact:
+    written = (_quoted(piece.text) if piece.is_value else _written(piece.text, _flat) for piece in pieces)
+    return Fact("Question", Text.assemble(*written))
 
 
 def _again(card: Card, *, full: bool) -> Iterator[Fact]:

@@ -124,11 +124,13 @@ class TooLate(AlreadySettled):
 
 
 def given(decisions: Iterable[Decision]) -> str:
-    """Return why a call was declined, of all that was decided about it; empty if it was not, or without a reason.
+    """Return the words for the model, of all that was decided about a call: why it was declined, or what was said with
+    a yes; empty if nothing was.
 
     Not by the time of each: others may have said yes with clocks that are ahead.
     """
-    return next((each.reason for each in decisions if each.verdict == Verdict.DECLINE), "")
+    said = {each.verdict: each.reason for each in decisions if each.reason or each.verdict == Verdict.DECLINE}
+    return said.get(Verdict.DECLINE, said.get(Verdict.APPROVE, ""))
 
 
 def shown_reason(reason: str) -> str:
@@ -191,9 +193,11 @@ def approve(
     digest: str | None = None,
     edited: dict[str, Any] | None = None,
     grant: Scope | None = None,
+    reason: str = "",
     looked: Looked = NOTHING_KNOWN,
 ) -> Approval:
-    """Say yes to exactly this call, or to it with `edited` arguments; with a `grant`, also to calls like it.
+    """Say yes to exactly this call, or to it with `edited` arguments; with a `grant`, also to calls like it. `reason`
+    reaches the model as data, beside the result.
 
     Where several people have to say yes, the call still waits after all but the last of them.
 
@@ -203,7 +207,7 @@ def approve(
     approval = _theirs(approval_id, actor)
     _require_whole(approval)
     deciders.require(actor, approval)
-    decision = _decision(approval, actor, Verdict.APPROVE, looked)
+    decision = _decision(approval, actor, Verdict.APPROVE, looked, reason)
     # Once it was asked about again, an answer that does not say to what it is one may be a late one to the first time.
     if digest != approval.digest and (digest is not None or approval.call.round > 1):
         raise OtherDigest(LOOK_AGAIN)
@@ -230,8 +234,7 @@ def decline(approval_id: UUID, actor: Actor, *, reason: str = "", looked: Looked
     NoSuchApproval, NotEntitled, AlreadySettled; OtherDigest: asked again just now.
     """
     approval = _theirs(approval_id, actor)
-    decision = _decision(approval, actor, Verdict.DECLINE, looked)
-    decision.reason = storable(reason).strip()[:LONGEST_REASON]
+    decision = _decision(approval, actor, Verdict.DECLINE, looked, reason)
     return _decide(decision, Status.DECLINED, actor, IN_TIME & still_may_answer(actor, approval.call), {})
 
 
@@ -313,7 +316,7 @@ def _require_whole(approval: Approval) -> None:
         raise AlreadySettled(ToolCall.objects.get(pk=approval.call_id)) from None
 
 
-def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked) -> Decision:
+def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked, reason: str) -> Decision:
     if actor.user_id is None:
         raise NoSuchApproval(gettext_noop("Only a person can decide."))
     decision = Decision(
@@ -324,6 +327,7 @@ def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked
         means=actor.means,
         client=actor.client,
         token_name=actor.token,
+        reason=storable(reason).strip()[:LONGEST_REASON],
         digest=approval.digest,
     )
     return attention.weigh(decision, looked)

@@ -121,7 +121,14 @@ def read(text: str) -> dict[str, Any]:
 
 
 def approve(
-    approval_id: UUID, actor: Actor, *, digest: str, edited: str, shown: str, looked: Looked = NOTHING_KNOWN
+    approval_id: UUID,
+    actor: Actor,
+    *,
+    digest: str,
+    edited: str,
+    shown: str,
+    reason: str = "",
+    looked: Looked = NOTHING_KNOWN,
 ) -> Approval:
     """Yes to the call with `edited` (JSON text), whose review had the digest `shown`; `digest` is that of the question.
 
@@ -134,7 +141,7 @@ def approve(
     decide.require(actor, found)
     if found.call.status == Status.WAITING and review(found, arguments).digest != shown:
         raise decide.OtherDigest(SHOWN_ELSE)
-    return decide.approve(approval_id, actor, digest=digest, edited=arguments, looked=looked)
+    return decide.approve(approval_id, actor, digest=digest, edited=arguments, reason=reason, looked=looked)
 
 
 def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> ToolCall:

@@ -69,7 +69,14 @@ MESSAGES = {
     Status.EXECUTING: STILL_RUNNING,
 }
 EDITED = "The user changed the arguments before approving."
+TOLD = "The user approved this call, and said something to you with it."
 NOT_EXECUTED = (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED, Status.REJECTED)
+# What people say with a yes.
+SAID: Final = "said_by_the_user"
+_FEEDBACK_OF: Final = {
+    Status.DECLINED: "reason_given_by_the_user",
+    **dict.fromkeys((Status.EXECUTING, Status.FAILED, Status.UNKNOWN), SAID),
+}
 # Without templates: all words are ours.
 OURS: Texts = {}
 
@@ -247,27 +254,27 @@ def sentence(error: dict[str, Any]) -> str:
 
 
 def for_model(
-    call: Subject, *, decline_reason: str = "", edited: bool = False, templates: Texts = OURS, bound: Bound = IN_CHAT
+    call: Subject, *, feedback: str = "", edited: bool = False, templates: Texts = OURS, bound: Bound = IN_CHAT
 ) -> str:
     """Return the text of the tool message: the result itself, or a JSON object with `status` and `message`.
 
     Where the message is an operator's template, the facts that it must not change stand beside it, as `executed` and
-    `fact`. What is beyond `bound` is cut off, and the text says so.
+    `fact`. `feedback`: the person's words with a no or a yes. What is beyond `bound` is cut off, and the text says so.
     """
     status = Status(call.status)
     if status == Status.SUCCEEDED:
-        return bound.cut(_success(call, edited, templates))
+        return bound.cut(_success(call, edited, feedback, templates))
     facts: dict[str, object] = {"status": status.value, "message": MESSAGES.get(status, "It was not executed.")}
     if status in NOT_EXECUTED:
         facts["executed"] = False
-    if status == Status.DECLINED and decline_reason:
-        facts["reason_given_by_the_user"] = decline_reason
+    if feedback and status in _FEEDBACK_OF:
+        facts[_FEEDBACK_OF[status]] = feedback
     if status in (Status.REFUSED, Status.REJECTED, Status.WITHDRAWN):
         facts["reason"] = call.reason
     if call.reason in queue.REASONS:
         # No policy did.
         facts |= {"status": NOBODY_ASKED_STATUS, "message": NOBODY_ASKED}
-    elif words := message(call, templates, feedback=decline_reason):
+    elif words := message(call, templates, feedback=feedback):
         # Last, as the longest: what is cut off is never a fact.
         facts |= {"fact": facts.pop("message"), "message": words}
     if status == Status.FAILED and call.error:
@@ -305,7 +312,7 @@ def example(outcome: Outcome, tool: Tool | None, templates: Texts) -> str:
         status=_STATUSES[outcome],
     )
     feedback = "Wrong arguments" if outcome == Outcome.FEEDBACK else ""
-    return for_model(call, decline_reason=feedback, edited=outcome == Outcome.EDITED, templates=templates)
+    return for_model(call, feedback=feedback, edited=outcome == Outcome.EDITED, templates=templates)
 
 
 def _short(text: str, longest: int) -> str:
@@ -313,9 +320,12 @@ def _short(text: str, longest: int) -> str:
     return text if hidden <= 0 else f"{text[:longest]}… (and {hidden:,} more characters)"
 
 
-def _success(call: Subject, edited: bool, templates: Texts) -> str:
-    if edited:
-        words = fill(templates.get(Outcome.EDITED, ""), call)
-        facts = {"status": "succeeded", **({"fact": EDITED} if words else {}), "message": words or EDITED}
-        return canonical.pretty({**facts, "arguments": call.arguments, "result": call.result})
+def _success(call: Subject, edited: bool, feedback: str, templates: Texts) -> str:
+    if edited or feedback:
+        words = fill(templates.get(Outcome.EDITED, ""), call) if edited else ""
+        facts = {"status": "succeeded", **({"fact": EDITED} if words else {})}
+        facts["message"] = words or (EDITED if edited else TOLD)
+        said: dict[str, Any] = {SAID: feedback} if feedback else {}
+        changed = {"arguments": call.arguments} if edited else {}
+        return canonical.pretty({**facts, **said, **changed, "result": call.result})
     return call.result if isinstance(call.result, str) else canonical.pretty(call.result)

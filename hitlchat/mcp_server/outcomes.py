@@ -172,7 +172,7 @@ def _is_edited(call: ToolCall) -> bool:
 def _result(call: ToolCall, templates: results.Texts, data: dict[str, bytes]) -> types.CallToolResult:
     decisions = _decisions(call)
     reason, edited = decide.given(decisions), _is_edited(call)
-    text = results.for_model(call, decline_reason=reason, edited=edited, templates=templates, bound=most_text())
+    text = results.for_model(call, feedback=reason, edited=edited, templates=templates, bound=most_text())
     if call.status == Status.REFUSED and call.reason in NOT_HERE:
         # No policy did, which is what it says elsewhere.
         facts = {"status": call.status, "message": NOT_HERE[call.reason], "executed": False, "reason": call.reason}
@@ -185,15 +185,18 @@ def _result(call: ToolCall, templates: results.Texts, data: dict[str, bytes]) ->
         return _error(MISFIT + text, call)
     if declared is None and not _fits({}, value):
         value = None
-    return types.CallToolResult(content=_content(call, text, data), structured_content=value, _meta=_meta(call))
+    content = _content(call, text, data, is_told=edited or bool(reason))
+    return types.CallToolResult(content=content, structured_content=value, _meta=_meta(call))
 
 
-def _content(call: ToolCall, text: str, data: dict[str, bytes]) -> list[types.ContentBlock]:
-    """The blocks as they came; where a person changed the arguments, `text` says so and holds what is text in them."""
+def _content(call: ToolCall, text: str, data: dict[str, bytes], *, is_told: bool) -> list[types.ContentBlock]:
+    """The blocks as they came. `is_told`: a person changed the arguments or said something, so `text` says so, and
+    holds what is text in them.
+    """
     blocks = contents.blocks(call)
     if blocks is None:
         return [_text(text)]
-    if not _is_edited(call):
+    if not is_told:
         return [content_block(block, data) for block in blocks]
     in_text = {"text", contents.UNREADABLE}
     return [_text(text), *(content_block(block, data) for block in blocks if block["type"] not in in_text)]

@@ -255,6 +255,18 @@ async def let_time_pass(call: ToolCall) -> None:
     await ToolCall.objects.filter(pk=call.pk).aupdate(deadline=timezone.now() - timedelta(seconds=1))
 
 
+async def test_what_is_said_with_a_yes_reaches_the_model(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(calls(("send", {"text": "hi"})), text("Only once, then."))
+    await talk.say()
+    await talk.approve(await talk.only(), reason="only this once")
+    await talk.over()
+    told = json.loads(scripted_model.told[0])
+    assert (told["status"], told["said_by_the_user"]) == ("succeeded", "only this once")
+    assert told["result"] == "send did {'text': 'hi'}"
+
+
 @pytest.mark.guarantee("gate:truth")
 async def test_an_operators_words_are_what_the_model_reads_and_the_facts_beside_them(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -211,6 +212,15 @@ def test_no_grant_can_be_given_with_an_answer(bob: User, asks: Tool) -> None:
         decide.approve(call.approval.pk, signed_in(bob), edited={"answer": {"colour": "red"}}, grant=Scope(calls=3))
     assert is_undecided(call)
     assert not Grant.objects.exists()
+
+
+def test_it_is_not_answered_at_the_console(bob: User, charlie: User, asks: Tool) -> None:
+    found = Approval.objects.get(call=asked(bob))
+    yes = ("approve", str(found.pk), "--digest", found.digest, "--arguments", '{"answer": {"colour": "red"}}')
+    for person, words in ((bob, "in the chat or the inbox"), (charlie, "no approval with this id for you")):
+        with pytest.raises(CommandError, match=words):
+            call_command("approvals", *yes, "--as", person.username)
+    assert not Decision.objects.exists()
 
 
 def test_two_questions_cannot_be_answered_together(bob: User, asks: Tool) -> None:

@@ -36,6 +36,13 @@ def test_a_batch_is_declined_with_one_reason(bob: User, bobs: Program, ask: Ask)
     assert {(each.verdict, each.reason) for each in Decision.objects.all()} == {("decline", "Too risky")}
 
 
+def test_a_yes_may_come_with_words_for_the_model(bob: User, bobs: Program, ask: Ask) -> None:
+    asked = ask(bob)
+    assert bobs.post(f"/approvals/{asked.pk}/approve", {"reason": "x" * 501}).status_code == 422
+    answered = bobs.post(f"/approvals/{asked.pk}/approve", {"reason": "Only this once"}).json()
+    assert [(each["verdict"], each["reason"]) for each in answered["decisions"]] == [("approve", "Only this once")]
+
+
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_a_batch_that_is_not_one_decides_nothing(bob: User, charlie: User, bobs: Program, ask: Ask) -> None:
     both = ask(bob), ask(bob)

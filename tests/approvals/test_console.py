@@ -243,6 +243,20 @@ def test_a_no_at_the_console_takes_its_reason_along(run: Run, waits: ToolCall) -
     assert (Decision.objects.get().reason, Decision.objects.get().means) == ("Not now", "console")
 
 
+def test_a_yes_at_the_console_can_change_the_arguments_and_say_something(run: Run, waits: ToolCall) -> None:
+    found = approval(waits)
+    yes = ("approve", found.pk, "--as", "bob", "--digest", found.digest)
+    for wrong in ("[]", '{"text": 1}', '{"other": 1}', "x"):
+        assert "Nothing was decided" in refused(run, *yes, "--arguments", wrong)
+    assert "at most 500" in refused(run, *yes, "--reason", "x" * 501)
+    assert Decision.objects.count() == 0
+    run(*yes, "--arguments", '{"text": "bye"}', "--reason", "Only this once")
+    decision = Decision.objects.get()
+    assert (decision.means, decision.reason) == ("console", "Only this once")
+    assert decision.edited_arguments is not None
+    assert approval(waits).call.arguments["text"] == decision.edited_arguments["text"] == "bye"
+
+
 def test_every_refusal_is_said_in_plain_words(run: Run, bob: User, charlie: User, waits: ToolCall) -> None:
     found = approval(waits)
     right = ("--digest", found.digest)

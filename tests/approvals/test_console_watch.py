@@ -98,12 +98,12 @@ def test_it_shows_what_comes_and_takes_whole_words_that_were_typed_after_the_car
     for typed in ("", "yes", "Approved"):
         desk.screen = ""
         desk.type(f"{typed}\n")
-        desk.reads("one of the three")
+        desk.reads("one of the four")
     assert Decision.objects.count() == 0
     # In the order in which their time runs out.
     for typed, told in (("approve", "A server performs it"), ("decline", "Reason"), ("later", "still waiting")):
         desk.reads("later")
-        desk.screen = desk.screen.replace('Type "approve", "decline" or "later":', "asked", 1)
+        desk.screen = desk.screen.replace('Type "approve", "change", "decline" or "later":', "asked", 1)
         desk.type(f"{typed}\n")
         desk.reads(told)
         if typed == "decline":
@@ -118,6 +118,26 @@ def test_it_shows_what_comes_and_takes_whole_words_that_were_typed_after_the_car
     assert desk.ends() == 0
     assert "Stopped" in desk.screen
     assert "Traceback" not in desk.screen
+
+
+@pytest.mark.guarantee("gate:same-call")
+def test_changed_arguments_are_shown_before_the_yes_to_them(at: At, bob: User) -> None:
+    call = ask(bob, recording(), {"text": "hello"})
+    desk, shown = at("watch", "--as", "bob", "--plain"), ""
+    for words, typed in (
+        ("later", "change"),
+        ("as JSON", '{"text": 7}'),
+        ("as JSON", '{"text": "bye"}'),
+        ("to leave it", "approve"),
+    ):
+        shown += desk.reads(words)
+        desk.screen = ""
+        desk.type(f"{typed}\n")
+    desk.reads("A server performs it")
+    assert "Argument text, asked: **hello**" in shown
+    assert "Argument text, yours: **bye**" in shown
+    call.refresh_from_db()
+    assert (call.status, call.arguments["text"]) == ("approved", "bye")
 
 
 @pytest.mark.slow("another program at a terminal")

@@ -78,7 +78,7 @@ def test_the_reason_of_a_rule_and_the_spelling_of_others_are_filled_in() -> None
 def test_what_the_person_said_is_added_where_they_said_something_and_stays_data() -> None:
     both = {"declined": "Not {toolName}.", "feedback": "They say: {feedback}"}
     assert read(Status.DECLINED, both)["message"] == "Not refund."
-    told = read(Status.DECLINED, both, decline_reason="{args} {toolName} is wrong")
+    told = read(Status.DECLINED, both, feedback="{args} {toolName} is wrong")
     assert told["message"] == "Not refund. They say: {args} {toolName} is wrong"
     assert told["reason_given_by_the_user"] == "{args} {toolName} is wrong"
 
@@ -96,7 +96,7 @@ def test_no_fact_is_cut_off_however_often_a_template_names_a_long_value(subtests
         with subtests.test(letter=letter):
             words, long = "It was run. " + "{args}" * 80, {"text": letter * 900}
             told = results.for_model(
-                call(Status.DECLINED, arguments=long), decline_reason="too risky", templates={"declined": words}
+                call(Status.DECLINED, arguments=long), feedback="too risky", templates={"declined": words}
             )
             for fact in ('"executed": false', FACTS[Status.DECLINED], "too risky"):
                 assert fact in told

@@ -310,9 +310,7 @@ def _answer(call: ToolCall) -> tuple[bool, str] | None:
     is_yes = status in YES
     if approval_of(call) is None:
         return is_yes, call.reason
-    if is_yes:
-        return True, ""
-    return False, decide.given(decisions_of(call)) if status == Status.DECLINED else _why_not(call)
+    return is_yes, decide.given(decisions_of(call)) if is_yes or status == Status.DECLINED else _why_not(call)
 
 
 def _why_not(call: ToolCall) -> str:

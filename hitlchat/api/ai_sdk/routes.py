@@ -275,7 +275,7 @@ def _decision(found: Approval, answer: Answer, actor: Actor) -> Step:
         raise OtherDigest(decide.LOOK_AGAIN)
     if answer.shown is not None and not is_as_shown(answer.shown, found.call.arguments):
         raise OtherDigest(SHOWN_OTHERWISE)
-    return partial(decide.approve, found.pk, actor, digest=answer.signature)
+    return partial(decide.approve, found.pk, actor, digest=answer.signature, reason=answer.reason)
 
 
 def _answer(conversation: Conversation, result: Result, actor: Actor) -> Step:

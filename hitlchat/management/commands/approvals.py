@@ -20,7 +20,7 @@ from hitlchat.api import approvals as rest
 from hitlchat.approvals import console
 from hitlchat.approvals.console import must_unfold, one_line
 from hitlchat.base.problems import Problem
-from hitlchat.gate import decide, deciders, editing
+from hitlchat.gate import decide, deciders, editing, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval, AuditEvent
@@ -44,10 +44,12 @@ COUNTED: Final = "Approved. The call runs once the others have approved it too."
 DECLINED: Final = "Declined. It does not run."
 OTHER_DIGEST: Final = "The digest does not belong to the waiting call. Show the call again and read what it says now."
 YES_OR_LEAVE: Final = 'Type "approve" to run the call, anything else to leave it: '
-WHAT: Final = 'Type "approve", "decline" or "later": '
+WHAT: Final = 'Type "approve", "change", "decline" or "later": '
+CHANGED: Final = "The arguments as they should be, as JSON on one line (Enter to leave them): "
+ONLY_ANSWERED: Final = "A question to the person is answered in the chat or the inbox, not at the console."
 WHY: Final = "Reason, for the model to read (Enter for none): "
 LEFT: Final = "Nothing was decided. The call is still waiting."
-NEITHER: Final = "Nothing was decided: type one of the three words."
+NEITHER: Final = "Nothing was decided: type one of the four words."
 # What is typed within it was meant for something else (SR-39).
 TOO_SOON_SECONDS: Final = 0.4
 LOOK_AGAIN_SECONDS: Final = 1.0
@@ -80,17 +82,26 @@ class Desk:
         self._read = stdin.buffer.raw.read  # type: ignore[attr-defined]
         self._write, self._actor, self._style = write, actor, style
 
-    def confirm(self, found: Approval) -> str:
-        """Show the card and have it approved, or left. Raises: what `require` raises, Ended, Overtaken."""
+    def confirm(self, found: Approval, edited: str | None, reason: str) -> str:
+        """Show the card, with `edited` arguments if there are any, and have it approved, or left.
+
+        Raises: what `require` raises, BadEdit, Ended, Overtaken.
+        """
         card = self._show(found)
-        return approve(found.pk, self._actor, card.digest) if self._ask(YES_OR_LEAVE, card) == "approve" else LEFT
+        if edited is not None:
+            return self._changed(found, card, edited, reason)
+        if self._ask(YES_OR_LEAVE, card) != "approve":
+            return LEFT
+        return approve(found.pk, self._actor, card.digest, reason=reason)
 
     def decide(self, found: Approval) -> str:
         """Show the card and have it approved, declined, or left for later."""
         card = self._show(found)
         try:
-            while (typed := self._ask(WHAT, card)) not in ("approve", "decline", "later"):
+            while (typed := self._ask(WHAT, card)) not in ("approve", "change", "decline", "later"):
                 self._write(f"{NEITHER}\n")
+            if typed == "change":
+                return self._change(found, card)
             if typed == "later":
                 return LEFT
             if typed == "approve":
@@ -130,6 +141,24 @@ class Desk:
         if not typed.endswith(b"\n"):
             raise Ended
         return typed.decode(errors="replace").strip()
+
+    def _change(self, found: Approval, card: Card) -> str:
+        while typed := self._ask(CHANGED, card):
+            try:
+                return self._changed(found, card, typed)
+            except decide.BadEdit as error:
+                self._write(f"{one_line(str(error))}\n")
+        return LEFT
+
+    def _changed(self, found: Approval, card: Card, edited: str, reason: str = "") -> str:
+        """Show what changed arguments mean, and have the call approved with them, or left."""
+        shown = editing.review(found, _edited(found, edited))
+        self._write(f"{self._style.text(console.changed(shown))}\n")
+        if not shown.changes or self._ask(YES_OR_LEAVE, card) != "approve":
+            return LEFT
+        given, now = shown.arguments, shown.digest
+        yes = editing.approve(found.pk, self._actor, digest=card.digest, edited=given, shown=now, reason=reason)
+        return _told(yes)
 
     def _reason(self, card: Card) -> str:
         while True:
@@ -211,6 +240,8 @@ class Command(BaseCommand):
         _printed(shown)
         approve = _answer(what.add_parser("approve", help="approve exactly this call, as a person"))
         approve.add_argument("--digest", help="the digest that `show` printed; without it, the card is shown first")
+        approve.add_argument("--arguments", metavar="JSON", help="approve the call with these arguments instead")
+        approve.add_argument("--reason", default="", help="what the model is told beside the result")
         approve.add_argument("--plain", action="store_true", help="no colours or boxes, one fact per line")
         decline = _answer(what.add_parser("decline", help="decline a call, as a person"))
         decline.add_argument("--reason", default="", help="why; the model is told")
@@ -246,17 +277,27 @@ class Command(BaseCommand):
         viewer = _actor(person) if person else None
         return self._style(plain=plain).text(console.shown(found, viewer=viewer, full=full))
 
-    def _approve(self, *, approval: UUID, person: str, digest: str | None, plain: bool, **_: Any) -> str:
-        actor = _actor(person)
+    def _approve(
+        self,
+        *,
+        approval: UUID,
+        person: str,
+        digest: str | None,
+        arguments: str | None,
+        reason: str,
+        plain: bool,
+        **_: Any,
+    ) -> str:
+        actor, reason = _actor(person), decide.checked_reason(reason)
         if digest is not None:
-            return approve(approval, actor, digest)
+            return approve(approval, actor, digest, edited=arguments, reason=reason)
         found = console.approval(approval)
         # Who may not, or comes too late, is told so before anything is shown.
         require(found, actor)
         if not self._is_terminal():
             raise CommandError(NOT_AT_A_TERMINAL.format(id=approval))
         try:
-            return self._desk(actor, plain=plain).confirm(found)
+            return self._desk(actor, plain=plain).confirm(found, arguments, reason)
         except Overtaken:
             raise CommandError(f"Nothing was decided by you. {overtaken(found)}") from None
         except (Ended, KeyboardInterrupt):
@@ -313,16 +354,30 @@ class Command(BaseCommand):
         return Desk(sys.stdin, write, actor, self._style(plain=plain))
 
 
-def approve(approval_id: UUID, actor: Actor, digest: str) -> str:
-    """Say yes to the call with this consent digest, whole or its first 12 characters or more; what comes of it, in
-    words. What decide.py raises.
+def approve(approval_id: UUID, actor: Actor, digest: str, *, edited: str | None = None, reason: str = "") -> str:
+    """Say yes to the call with this consent digest, whole or its first 12 characters or more, or to it with `edited`
+    arguments; what comes of it, in words. What decide.py raises.
     """
     found = console.approval(approval_id)
     matches = len(digest) >= SHORTEST_DIGEST and found.digest.startswith(digest.lower())
     # Whoever may not see it, or comes too late, is told that and not what is right or wrong about a digest.
     if not matches and deciders.sees(actor, found) and found.call.status == Status.WAITING:
         raise decide.OtherDigest(OTHER_DIGEST)
-    decided = decide.approve(approval_id, actor, digest=found.digest if matches else digest)
+    if edited is not None:
+        require(found, actor)
+    arguments = None if edited is None else _edited(found, edited)
+    given = found.digest if matches else digest
+    return _told(decide.approve(approval_id, actor, digest=given, edited=arguments, reason=reason))
+
+
+def _edited(found: Approval, text: str) -> dict[str, Any]:
+    """Return changed arguments, written as JSON. Raises: BadEdit"""
+    if question.is_one(found.call):
+        raise decide.BadEdit(ONLY_ANSWERED)
+    return editing.read(text)
+
+
+def _told(decided: Approval) -> str:
     return COUNTED if decided.call.status == Status.WAITING else APPROVED
 
 

@@ -227,8 +227,9 @@ async def test_one_answer_is_given_without_a_stream_and_counts_once(
     answer = {"kind": "approval-response", "approvalId": part["approval"]["id"], "toolCallId": part["toolCallId"]}
     wrong = await bobs.submit(**answer | {"toolCallId": "another"}, approved=True)
     assert (wrong.status, [*(await wrong.json())["errors"]]) == (422, ["toolCallId"])
-    first = await bobs.submit(**answer, approved=True, sessionId=bobs.id)
+    first = await bobs.submit(**answer, approved=True, reason="Once", sessionId=bobs.id)
     assert (first.status, (await first.json())["status"]) == (200, "accepted")
+    assert (await Decision.objects.aget()).reason == "Once"
     second = await bobs.submit(**answer, approved=False)
     problem = await second.json()
     assert (second.status, problem["code"], problem["approval"]["status"]) == (409, "already_completed", "approved")
