@@ -24,7 +24,7 @@ from hitlchat.base import canonical, schemas
 from hitlchat.base.database import in_db
 from hitlchat.base.schemas import shown
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import oversight, question, stated, strictness
+from hitlchat.gate import oversight, question, sources, stated, strictness
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.policies import (
@@ -275,21 +275,36 @@ async def _of_tool(
         case HitlMode.REQUIRED:
             return "mode", Ask(gettext_noop("This tool always needs approval."))
         case HitlMode.CONDITIONAL:
-            return "condition", await _condition(tool.condition, arguments, caller, conversation_id)
+            return "condition", await _condition(tool, arguments, caller, conversation_id)
         case _:
             assert_never(mode)
 
 
-async def _condition(condition: str, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> Said:
+async def _condition(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> Said:
+    condition = tool.condition
     if not condition.strip():
         return Abstain()
     try:
-        held = await holds(condition, arguments, caller=await _facts(condition, caller, conversation_id))
+        held = await _by_its_source(tool, arguments, caller)
+        if held is None:
+            held = await holds(condition, arguments, caller=await _facts(condition, caller, conversation_id))
     except NoAnswer as error:
         return Unusable(f"Asked because this tool's condition {error}")
     if held:
         return Ask(f"Asked because the condition “{condition.strip()}” is true.")
     return Allow(f"Not asked because the condition “{condition.strip()}” is false.")
+
+
+async def _by_its_source(tool: Tool, arguments: dict[str, Any], caller: Caller) -> bool | None:
+    """Return what the source of the tool says of its condition; None if that is an expression. NoAnswer."""
+    try:
+        held: object = await sources.condition_of(tool, arguments, caller)
+    except Exception as error:
+        logger.exception("The condition of the tool %s could not be evaluated", tool.name)
+        raise NoAnswer("could not be evaluated.") from error
+    if held is not None and not isinstance(held, bool):
+        raise NoAnswer("gave neither true nor false.")
+    return held
 
 
 async def _facts(condition: str, caller: Caller, conversation_id: UUID | None) -> dict[str, Any]:

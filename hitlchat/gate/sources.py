@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, Protocol, cast, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -47,6 +47,8 @@ LEFT_OUT: Final = said_elsewhere(
     "1 more character of long values is left out.",
     "{count} more characters of long values are left out.",
 )
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +124,16 @@ class PreviewingSource(Protocol):
 
     async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
         """Return what a call of `tool` would do; None if that tool has no preview. Only `preview_of` calls this."""
+
+
+@runtime_checkable
+class JudgingSource(Protocol):
+    """A source may offer this too. It runs before anyone is asked, so it must change nothing."""
+
+    async def holds(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> bool | None:
+        """Return whether the condition of `tool` holds, if that is code of the source's; else None. Whatever it raises
+        has a person asked. Only `condition_of` calls this.
+        """
 
 
 @runtime_checkable
@@ -223,7 +235,15 @@ def altered() -> Iterator[str]:
 
 
 class TooLong(Exception):
-    """The preview was not there in time."""
+    """The answer was not there in time."""
+
+
+async def condition_of(tool: Tool, arguments: dict[str, Any], caller: Caller) -> bool | None:
+    """Return whether the condition of a tool holds, if that is code of its source's; None if it is a text."""
+    offering: object = source(tool.source) if is_registered(tool.source) else None
+    if not isinstance(offering, JudgingSource):
+        return None
+    return await _in_time(offering.holds(tool, copy.deepcopy(arguments), caller))
 
 
 async def preview_of(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Shown | None:
@@ -279,7 +299,7 @@ def _selective(tool: Tool) -> SelectiveSource | None:
     return made if isinstance(made, SelectiveSource) else None
 
 
-async def _in_time(work: Coroutine[Any, Any, Preview | None]) -> Preview | None:
+async def _in_time(work: Coroutine[Any, Any, T]) -> T:
     task = asyncio.ensure_future(work)
     try:
         # Not asyncio.timeout: that waits for the end of what was cancelled, and so for what doesn't end.
@@ -289,7 +309,7 @@ async def _in_time(work: Coroutine[Any, Any, Preview | None]) -> Preview | None:
     if not done:
         raise TooLong
     if task.cancelled():
-        raise RuntimeError("the preview was cancelled")
+        raise RuntimeError("the work was cancelled")
     return task.result()
 
 

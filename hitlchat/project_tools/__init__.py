@@ -24,7 +24,7 @@ class Options(TypedDict, total=False):
     risk: int
     title: str
     prompt: str
-    condition: str
+    condition: str | Function
     deadline_seconds: int
     signed_in_only: bool
     timeout_seconds: float
@@ -43,7 +43,7 @@ class Chosen:
     risk: int | None = None
     title: str = ""
     prompt: str = ""
-    condition: str = ""
+    condition: str | Function = ""
     deadline_seconds: int | None = None
     signed_in_only: bool = False
     timeout_seconds: float = DEFAULT_SECONDS

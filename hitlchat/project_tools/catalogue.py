@@ -56,13 +56,18 @@ def _name(declaration: Declaration) -> Iterator[str]:
 
 def _words(chosen: Chosen, found: Signature) -> Iterator[str]:
     for option, most in LONGEST.items():
-        text = getattr(chosen, option)
+        text = _text_of(chosen.condition) if option == "condition" else getattr(chosen, option)
         if not isinstance(text, str) or len(text) > most:
             yield f"{option}: expected text of at most {most:,} characters"
         elif storable(text) != text:
             yield f"{option}: it contains a character that cannot be kept, such as U+0000"
     if storable(found.description) != found.description:
         yield "the docstring contains a character that cannot be kept, such as U+0000"
+
+
+def _text_of(condition: Any) -> Any:
+    """Return a condition as people read it: an expression, or the name of a function."""
+    return f"{condition.__module__}.{condition.__qualname__}()" if inspect.isfunction(condition) else condition
 
 
 def _mode(chosen: Chosen) -> Iterator[str]:
@@ -108,8 +113,11 @@ def _against(chosen: Chosen, found: Signature) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class ProjectPreview:
-    """`caller` names the parameter that gets who called, if there is one."""
+class Beforehand:
+    """A function that is called before anybody is asked: the preview, or the condition.
+
+    `caller` names the parameter that gets who called, if there is one.
+    """
 
     function: Function
     code: str
@@ -122,7 +130,8 @@ class ProjectTool:
     signature: Signature
     code: str
     line: int
-    previewing: ProjectPreview | None
+    previewing: Beforehand | None
+    judging: Beforehand | None
 
     @property
     def name(self) -> str:
@@ -163,6 +172,7 @@ class ProjectTool:
                 "path": self.path,
                 "code": self.code,
                 "preview": self.previewing.code if self.previewing else None,
+                **({"condition": self.judging.code} if self.judging else {}),
             }
         )
 
@@ -180,7 +190,7 @@ class ProjectTool:
             "origin": origin_of(self.declaration),
             "hitl_mode": self.hitl_mode.value,
             "prompt_template": chosen.prompt,
-            "condition": chosen.condition,
+            "condition": _text_of(chosen.condition),
             "deadline_seconds": chosen.deadline_seconds,
             "signed_in_only": chosen.signed_in_only,
             "risk_level": self.risk,
@@ -224,10 +234,12 @@ def _look(declaration: Declaration, names: Counter[str]) -> tuple[ProjectTool | 
     try:
         code, line = _code(declaration.function, "below `@tool`")
         found = signature.read(declaration.function)
-        preview = _preview(declaration.chosen.preview, found)
+        preview = _beforehand("preview", declaration.chosen.preview, found)
+        condition = declaration.chosen.condition
+        judging = _beforehand("condition", condition, found) if inspect.isroutine(condition) else None
     except SignatureError as error:
         return None, [str(error)]
-    made = ProjectTool(declaration, found, code, line, preview)
+    made = ProjectTool(declaration, found, code, line, preview, judging)
     chosen = declaration.chosen
     problems = [*_name(declaration), *_words(chosen, found), *_mode(chosen), *_numbers(chosen)]
     problems += _against(chosen, found)
@@ -236,17 +248,17 @@ def _look(declaration: Declaration, names: Counter[str]) -> tuple[ProjectTool | 
     return made, problems
 
 
-def _preview(function: Function | None, of: Signature) -> ProjectPreview | None:
+def _beforehand(option: str, function: Any, of: Signature) -> Beforehand | None:
     if function is None:
         return None
-    code, _ = _code(function, "in `preview=`")
+    code, _ = _code(function, f"in `{option}=`")
     try:
         found = signature.read(function)
     except SignatureError as error:
-        raise SignatureError(f"preview: {error}") from error
+        raise SignatureError(f"{option}: {error}") from error
     if found.input_schema["properties"].keys() != of.input_schema["properties"].keys():
-        raise SignatureError("preview: expected the same parameters as the function itself")
-    return ProjectPreview(function, code, found.caller)
+        raise SignatureError(f"{option}: expected the same parameters as the function itself")
+    return Beforehand(function, code, found.caller)
 
 
 def _code(function: object, where: str) -> tuple[str, int]:

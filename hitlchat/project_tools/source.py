@@ -108,6 +108,18 @@ class ProjectSource:
         seen = await run_job(job)
         return Preview.of(seen.value) if seen.error is None else Preview(error=seen.error["message"])
 
+    async def holds(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> bool | None:
+        made = _of_definition(tool.name, tool.definition_hash)
+        if made is None or made.judging is None:
+            # The name of a function, as a process with other code has it, is no expression that gives an answer.
+            return None
+        extra = {made.judging.caller: caller} if made.judging.caller else {}
+        job = Job(made.judging.function, made.signature, arguments, extra, f"the condition of {made.path}")
+        seen = await run_job(job)
+        if seen.error is not None or not isinstance(seen.value, bool):
+            raise RuntimeError(seen.error["message"] if seen.error else "it gave neither true nor false")
+        return seen.value
+
 
 class Busy(RuntimeError):
     """Too many functions are running already; this one was not started."""

@@ -95,6 +95,32 @@ def test_a_condition_decides_where_the_mode_says_so(bob: User, offer: Offer) -> 
     assert result(bob, "count", {"n": 10}).result == 10
 
 
+@pytest.mark.guarantee("gate:fail-closed", "gate:no-yes-no-run")
+def test_a_function_decides_whether_to_ask_and_without_an_answer_a_person_is_asked(bob: User, offer: Offer) -> None:
+    said: list[Any] = []
+
+    def is_large(n: int, caller: Caller) -> bool:
+        if n == 13:
+            raise ZeroDivisionError
+        said.append((n, caller.user_name))
+        return n > 10 if n < 100 else "no"  # type: ignore[return-value]
+
+    @tool(risk=2, hitl="CONDITIONAL", condition=is_large)
+    def count(n: int) -> int:
+        return n
+
+    offer()
+    assert the("count").condition.endswith("is_large()")
+    assert result(bob, "count", {"n": 10}).result == 10
+    for n in (11, 13, 100):
+        call = ask(bob, the("count"), {"n": n})
+        assert (status(call), "could not be evaluated" in call.reason) == (Status.WAITING, n != 11)
+    assert said == [(10, "bob"), (11, "bob"), (100, "bob")]
+    # A process with other code has only its name.
+    Tool.objects.filter(name="count").update(definition_hash="other")
+    assert status(ask(bob, the("count"), {"n": 1})) == Status.WAITING
+
+
 async def _double(n: int) -> int:
     """Twice as much."""
     return 2 * n
