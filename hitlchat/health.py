@@ -57,7 +57,7 @@ def migration_fault() -> tuple[str, str]:
     if newer := _newer(applied):
         return AHEAD, (
             f"The database was migrated by a newer version of hitlchat ({'.'.join(newer[0])} is unknown "
-            "here). Start that version, or restore a backup from before its migration."
+            "here). Start that version, or restore a backup from before the migration."
         )
     if sentence := unfinished(applied):
         return OLDER, sentence
@@ -75,8 +75,8 @@ def unfinished(applied: set[Name]) -> str:
     ):
         return ""
     return (
-        "The database is of a version before 0.1.0 whose steps this version does not have. "
-        f"Check out {LAST_WITH_STEPS}, run `manage.py migrate` there, then come back to this version and run it again."
+        "The database is from a version before 0.1.0, whose migrations are not part of this version. "
+        f"Check out {LAST_WITH_STEPS}, run `manage.py migrate` there, then return to this version and run it again."
     )
 
 

@@ -177,7 +177,9 @@ LANGUAGE_COOKIE_NAME = "hitlchat_language"
 # Of pages, for whoever has not chosen another one; empty: as the browser asks. Not LANGUAGE, which desktops set.
 HITL_LANGUAGE = env.text("HITL_LANGUAGE")
 if HITL_LANGUAGE and HITL_LANGUAGE not in dict(LANGUAGES):
-    raise ImproperlyConfigured(f"HITL_LANGUAGE is {HITL_LANGUAGE!r}; expected en, de, or nothing: as browsers ask")
+    raise ImproperlyConfigured(
+        f"HITL_LANGUAGE is {HITL_LANGUAGE!r}; expected en, de, or nothing (then browsers decide)"
+    )
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 USE_TZ = True
 USE_I18N = True
@@ -297,7 +299,7 @@ EMAIL_HOST = env.text("EMAIL_HOST")
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=False)
 EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL", default=False)
 if EMAIL_USE_TLS and EMAIL_USE_SSL:
-    raise ImproperlyConfigured("EMAIL_USE_TLS and EMAIL_USE_SSL cannot both be 1: servers speak one of them on a port")
+    raise ImproperlyConfigured("EMAIL_USE_TLS and EMAIL_USE_SSL cannot both be 1: a port uses one or the other")
 EMAIL_PORT = env.integer("EMAIL_PORT", 587 if EMAIL_USE_TLS else 465 if EMAIL_USE_SSL else 25, most=65535)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")

@@ -172,7 +172,7 @@ def publish(tool: Tool, actor: Actor) -> Tool:
         raise NotTested
     # What was checked, or nothing: it may have been saved anew meanwhile.
     if not tools.change(tool.pk, {"published": True}, actor, only_if=Q(definition_hash=tool.definition_hash)):
-        raise AuthoringError({"code": "The tool was changed while it was checked. Publish it again."})
+        raise AuthoringError({"code": "The tool was changed during the check. Publish it again."})
     return Tool.objects.get(pk=tool.pk)
 
 

@@ -147,7 +147,7 @@ def _judged(case: TestCase, call: ToolCall) -> Outcome:
             return Outcome("failed", words)
         if str(case.expected or "") not in error:
             lines = _against(case.expected or "", error)
-            return Outcome("failed", "It failed as expected, but with another message.", lines)
+            return Outcome("failed", "The tool failed as expected, but with a different message.", lines)
         return Outcome("passed")
     if error is not None:
         return Outcome("failed", _("It failed: {error}").format(error=error))
@@ -195,7 +195,7 @@ def problems(case: Case) -> dict[str, str]:
 def _wrong_expected(case: Case) -> str | None:
     match case.expectation:
         case Expectation.ANYTHING:
-            return None if case.expected is None else "Nothing is expected but that it runs: leave this out."
+            return None if case.expected is None else "This test only expects a run without an error: leave this out."
         case Expectation.CONTAINS:
             is_text = isinstance(case.expected, str) and case.expected != ""
             return None if is_text else "Expected a text that the result is to contain."

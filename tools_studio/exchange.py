@@ -153,7 +153,7 @@ def read_document(value: Any) -> list[Entry]:
         sentence = f'Expected "{FORMAT}": this is not a file of tools that hitlchat wrote.'
         raise BadFile([Problem("format", sentence)])
     if isinstance(value, dict) and (type(value.get("version")) is not int or value["version"] != VERSION):
-        raise BadFile([Problem("version", f"Expected {VERSION}: this file is of another version of hitlchat.")])
+        raise BadFile([Problem("version", f"Expected {VERSION}: this file is from another version of hitlchat.")])
     if problems := [*misshapen(FRAME_SHAPE, value, [])]:
         raise BadFile(problems)
     problems = [*_unstorable(value, [])] or [
@@ -253,7 +253,7 @@ def _repeated(tools: list[Any]) -> list[Problem]:
     names = [raw.get("name") if isinstance(raw, dict) else None for raw in tools]
     first = {name: names.index(name) for name in names if isinstance(name, str)}
     return [
-        Problem(f"tools[{at}].name", f"tools[{first[name]}] is named {cut(name)!r} too: each name may stand once.")
+        Problem(f"tools[{at}].name", f"tools[{first[name]}] is named {cut(name)!r} too: each name may occur only once.")
         for at, name in enumerate(names)
         if isinstance(name, str) and first[name] != at
     ]

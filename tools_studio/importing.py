@@ -33,7 +33,7 @@ class Outdated(Exception):
     """The plan is another one by now, since something changed after it was shown; nothing was written."""
 
     def __init__(self, plan: "Plan") -> None:
-        super().__init__("Something changed meanwhile, so this import would do something else than you were shown.")
+        super().__init__("Something changed in the meantime, so this import would differ from what you were shown.")
         self.plan = plan
 
 
@@ -191,7 +191,7 @@ def _step(entry: Entry, present: Tool | None, on_conflict: Conflict, used: Colle
     elif present.source == SOURCE:
         step = _beside(entry, present, on_conflict)
     else:
-        note = "The tool of this name here was not written in the Studio: an import cannot replace it."
+        note = "The existing tool with this name was not written in the Studio, so an import cannot replace it."
         return Step(entry, "leave", present.name, _check(entry.draft), HitlMode(present.hitl_mode), notes=(note,))
     missing = variables.resolve(step.sound.variables).missing
     return replace(step, missing=missing, notes=tuple(_notes(entry, step.sound, step.present)))

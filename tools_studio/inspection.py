@@ -150,4 +150,4 @@ def _explained(problem: Problem) -> Problem:
 
 def _in_preview(message: str, closed: frozenset[str]) -> str:
     called = _FUNCTION.search(message)
-    return f"{called[1]} changes something, and a preview may only read" if called and called[1] in closed else message
+    return f"{called[1]} makes changes, but a preview may only read" if called and called[1] in closed else message

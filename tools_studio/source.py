@@ -76,7 +76,7 @@ def for_preview(granted: Capabilities, group: str, values: Resolved) -> dict[str
 
 def _refusing(name: str) -> HostFunction:
     async def refuse(*_args: object, **_named: object) -> None:
-        raise PermissionError(f"{name} changes something, and a preview may only read")
+        raise PermissionError(f"{name} makes changes, but a preview may only read")
 
     return refuse
 
@@ -93,7 +93,7 @@ async def _now(timezone: str = "UTC") -> datetime:
     try:
         return datetime.now(ZoneInfo(timezone))
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"now: {timezone!r} is no time zone name such as Europe/Berlin") from error
+        raise ValueError(f"now: {timezone!r} is not a time zone name such as Europe/Berlin") from error
 
 
 def secrets(script: Script, granted: Capabilities) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def altered() -> Iterator[str]:
             yield words
     for version in ScriptVersion.objects.select_related("script__tool").order_by("pk").iterator(chunk_size=100):
         if _is_other(version):
-            yield f"Version {version.number} of the tool {version.script.tool.name} is not what its hash says."
+            yield f"Version {version.number} of the tool {version.script.tool.name} does not match its hash."
 
 
 def _differs(tool: Tool) -> str:
@@ -137,15 +137,11 @@ def _differs(tool: Tool) -> str:
                 return ""
             found.append(others)
     except UNSOUND as error:
-        return translatable(f"The tool {tool.name} is not kept as it was saved: {error}.")
+        return translatable(f"The stored tool {tool.name} does not match what was saved: {error}.")
     names = found[0]
     if "definition hash" in names:
-        return translatable(
-            f"The code or settings of the tool {tool.name} are not what the hash of its definition says."
-        )
-    return translatable(
-        f"What the tool {tool.name} says of itself is not what follows from its code: {', '.join(names)}."
-    )
+        return translatable(f"The code or settings of the tool {tool.name} do not match the hash of its definition.")
+    return translatable(f"The stored description of the tool {tool.name} does not match its code: {', '.join(names)}.")
 
 
 def _is_other(version: ScriptVersion) -> bool:

@@ -41,7 +41,7 @@ def problem(variables: Iterable[Value]) -> str | None:
     if len(named) > MOST:
         return translatable(f"At most {MOST} variables, not {len(named)}.")
     if twice := {each.name for each in named if [other.name for other in named].count(each.name) > 1}:
-        return translatable(f"{min(twice)} is there twice.")
+        return translatable(f"{min(twice)} is listed twice.")
     return next(filter(None, map(_problem, named)), None)
 
 

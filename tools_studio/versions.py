@@ -60,8 +60,8 @@ class Save:
     @property
     def words(self) -> str:
         if self.fields is None:
-            return _("the first version that was kept")
-        return ", ".join(_(spec.WORDS.get(key, key)) for key in self.fields) or _("nothing but its secrets")
+            return _("the first stored version")
+        return ", ".join(_(spec.WORDS.get(key, key)) for key in self.fields) or _("only its secrets")
 
 
 def forget(script: Script, names: Collection[str]) -> None:

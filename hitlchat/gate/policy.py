@@ -49,7 +49,7 @@ LONGEST_FAULT = 200
 # The latest ones: what was approved longer ago is asked about again.
 LOOKED_THROUGH = 1000
 SIGNED_IN = ("session", "token", "console")
-NOT_STATED = gettext_noop("Asked because the record does not say that this tool may run unasked.")
+NOT_STATED = gettext_noop("Asked because the record does not show that this tool may run without asking.")
 # What a condition may use, and what of the caller.
 ARGUMENTS: Final = "args"
 CALLER: Final = {"kind": "chat", "user": "ann", "conversation": None, "groups": ["staff"]}
@@ -210,7 +210,7 @@ async def _judged(tool: Tool, arguments: dict[str, Any], caller: Caller, convers
         rules, heard = (), [Unusable(why)]
     except Exception:
         logger.exception("The policies could not be asked about a call to %s", tool.name)
-        rules, heard = (), [Unusable(gettext_noop("Asked because what the policies need to know could not be read."))]
+        rules, heard = (), [Unusable(gettext_noop("Asked because the data that the policies need could not be read."))]
     names = [rule.name for rule in rules] or ["HITL_POLICIES"] * len(heard)
     name, own = await _of_tool(tool, arguments, caller, conversation_id)
     spoke = Spoke.of_those(zip(names, heard, strict=True), "settings") + Spoke.of_those([(name, own)], "tool")
@@ -268,7 +268,7 @@ async def _of_tool(
     try:
         mode = HitlMode(tool.hitl_mode)
     except ValueError:
-        return "mode", Unusable(gettext_noop("Asked because this tool's mode is not a known one."))
+        return "mode", Unusable(gettext_noop("Asked because this tool's mode is unknown."))
     match mode:
         case HitlMode.DISABLED:
             return "mode", Allow(gettext_noop("Not asked because this tool is set to never ask."))

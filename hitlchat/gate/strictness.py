@@ -21,8 +21,8 @@ MILD: Final = 1
 ORDER: Final = tuple(Asks.values)
 EVERY: Final = gettext_noop("Asked because this conversation asks about every call.")
 RISKY: Final = gettext_noop("Asked because this conversation asks about every call above L1.")
-UNKNOWN: Final = gettext_noop("Asked because what this conversation asks about is not a known word.")
-UNREADABLE: Final = gettext_noop("Asked because what this conversation asks about could not be read.")
+UNKNOWN: Final = gettext_noop("Asked because this conversation's approval setting is unknown.")
+UNREADABLE: Final = gettext_noop("Asked because this conversation's approval setting could not be read.")
 
 
 class BadWord(Invalid):

@@ -148,10 +148,10 @@ def _wrong_host_or_origin(scope: Any) -> tuple[int, str] | None:
     """Return why the request is refused: a page elsewhere must not reach us through a browser (DNS rebinding)."""
     hosts, origins = ([value.lower() for value in _values(scope, name)] for name in (b"host", b"origin"))
     if len(hosts) != 1 or not validate_host(split_domain_port(hosts[0])[0], settings.ALLOWED_HOSTS):
-        return 421, "The Host is not one of ALLOWED_HOSTS."
+        return 421, "The Host header is not one of ALLOWED_HOSTS."
     trusted = settings.CSRF_TRUSTED_ORIGINS
     if any(origin.partition("://")[2] != hosts[0] and origin not in trusted for origin in origins):
-        return 403, "The Origin is not this server, and not one of CSRF_TRUSTED_ORIGINS."
+        return 403, "The Origin header is neither this server nor one of CSRF_TRUSTED_ORIGINS."
     return None
 
 

@@ -41,8 +41,8 @@ from hitlchat.mcp_server.models import Submission, WithoutElicitation
 from hitlchat.mcp_server.submissions import ToolRequest
 from hitlchat.secrets import sealing
 
-NOT_ENOUGH = "the client's user declined it, as the client says; a signed-in person has to decide this call"
-NOT_OPENED = "the client's user did not want to open the page on which the call is decided"
+NOT_ENOUGH = "the client says that its user declined; a signed-in person must decide this call"
+NOT_OPENED = "the client's user did not open the page where the call is decided"
 # Nothing to fill in: yes or no is in the action.
 FORM: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 LOOK_SECONDS = 1.0
@@ -215,9 +215,7 @@ def seal_state(incoming: ToolRequest, question: Question, way: Way) -> str:
 
 def read_state(incoming: ToolRequest, text: str) -> RequestState:
     """Raises: MCPError, the state was not made here, or for another token, tool or arguments."""
-    invalid = MCPError(
-        types.INVALID_PARAMS, "requestState: expected the one given for this very call, within its time."
-    )
+    invalid = MCPError(types.INVALID_PARAMS, "requestState: expected the value given for this call, before it expired.")
     if len(text) > LONGEST_STATE:
         raise invalid
     try:
@@ -333,7 +331,7 @@ def _request(incoming: ToolRequest, question: Question, chosen: Way) -> types.El
     first_line = question.message.partition("\n")[0]
     return types.ElicitRequest(
         params=types.ElicitRequestURLParams(
-            message=f"A signed-in person has to decide this call, on the page at this URL. {first_line}",
+            message=f"A signed-in person must decide this call on the page at this URL. {first_line}",
             url=incoming.address_of(question.approval_id),
             elicitation_id=None if incoming.is_modern else str(question.approval_id),
         )

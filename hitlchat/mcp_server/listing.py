@@ -188,7 +188,7 @@ def _place(cursor: str) -> str:
     except (binascii.Error, ValueError):
         name = ""
     if not 1 <= len(name) <= 64 or "\x00" in name:
-        raise MCPError(types.INVALID_PARAMS, "cursor: expected one that an earlier answer gave.")
+        raise MCPError(types.INVALID_PARAMS, "cursor: expected one from an earlier answer.")
     return name
 
 

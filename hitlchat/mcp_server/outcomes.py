@@ -44,7 +44,7 @@ NOBODY_TO_ASK = (
 TOO_MANY = f"{MOST_WAITING} calls of this token wait for an answer already; let those be answered first."
 # What is refused since nobody could be asked, after the gate's policies.
 NOT_HERE = {
-    NOBODY_TO_ASK: "This client's token does not let calls wait for a person. The call was not executed.",
+    NOBODY_TO_ASK: "This client's token does not allow calls to wait for a person. The call was not executed.",
     TOO_MANY: "Too many calls of this client's token are waiting for a person. The call was not executed.",
 }
 RUNS = "The call is still executing. To get the outcome, make the same call again, with the same arguments."

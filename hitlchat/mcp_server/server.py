@@ -248,7 +248,9 @@ class Limits:
             whose, most = "person, with all their tokens,", settings.MCP_PERSON_SESSIONS
             if sum(each.access.user_id == access.user_id for each in self._opened) < most:
                 return ""
-        return f"One {whose} may have {most} sessions and streams open at once, and none that could be closed is idle."
+        return (
+            f"One {whose} may have {most} sessions and streams open at once, and none of this token's sessions is idle."
+        )
 
 
 class StrictJson:

@@ -329,9 +329,9 @@ def _claude_desktop(url: str, bearer: str) -> Client:
         arguments.append("--allow-http")
     server = {"command": "npx", "args": arguments, "env": {"AUTH_HEADER": bearer}}
     about = gettext_noop(
-        "Its file supports only programs, so mcp-remote (npm, needs Node.js) connects them. Open Settings, "
-        "Developer, Edit Config; then restart Claude Desktop. Its connectors sign in by OAuth, which this "
-        "server does not offer."
+        "The configuration file supports only programs, so mcp-remote (npm, needs Node.js) makes the "
+        "connection. Open Settings, Developer, Edit Config, then restart Claude Desktop. Connectors sign "
+        "in with OAuth, which this server does not offer."
     )
     snippet = Snippet("claude_desktop_config.json", _json({"mcpServers": {NAME_AT_CLIENT: server}}))
     return Client("claude-desktop", "Claude Desktop", gettext_noop("May not be able to ask"), about, (snippet,))
@@ -363,7 +363,7 @@ def _inspector(url: str, bearer: str) -> Client:
     where = gettext_noop("In a terminal; it prints the address of its page")
     page = Snippet(where, f"{program} --server-url {url} {server}")
     cli = Snippet(gettext_noop("Without a page"), f"{program} --cli {url} {server} \\\n  --method tools/list")
-    about = gettext_noop("The MCP project's tool to inspect servers; needs Node.js 22. With --cli it cannot ask.")
+    about = gettext_noop("The MCP project's tool for inspecting servers; needs Node.js 22. With --cli, it cannot ask.")
     return Client("inspector", "MCP Inspector", gettext_noop("Can ask on its page"), about, (page, cli))
 
 
@@ -379,7 +379,7 @@ def _curl(url: str, bearer: str) -> Client:
         "Mcp-Method": "tools/list",
     }
     lines = [f"curl {url}", *(f"-H '{name}: {value}'" for name, value in headers.items()), f"-d '{json.dumps(body)}'"]
-    about = gettext_noop("Lists the tools, with the MCP version that needs no session.")
+    about = gettext_noop("Lists the tools, using the MCP version that needs no session.")
     snippet = Snippet(gettext_noop("In a terminal"), " \\\n  ".join(lines))
     return Client("curl", "curl", gettext_noop("Cannot ask"), about, (snippet,))
 

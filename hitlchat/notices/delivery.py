@@ -250,7 +250,7 @@ def sent(message: EmailMessage) -> Result:
     except ValueError:
         return Result(gettext_noop("The address or subject is not valid in an e-mail."), final=True)
     except smtplib.SMTPAuthenticationError:
-        return Result(gettext_noop("The mail server refused our user name and password."))
+        return Result(gettext_noop("The mail server refused hitlchat's user name and password."))
     except smtplib.SMTPResponseException as error:
         return Result(translatable(f"The mail server did not accept the e-mail (code {error.smtp_code})."))
     except (smtplib.SMTPException, OSError) as error:
@@ -289,7 +289,7 @@ async def post(notice: Notice) -> Result:
     except guard.NotReachable as error:
         return Result(f"{error}.")
     except httpx2.ConnectError as error:
-        return Result(mask.text(f"It could not be reached: {error}.")[:300])
+        return Result(mask.text(f"The receiver could not be reached: {error}.")[:300])
     except (httpx2.TimeoutException, httpx2.NetworkError):
         return Result(gettext_noop("The connection broke."))
     except httpx2.InvalidURL:
@@ -325,4 +325,4 @@ async def _exchange(notice: Notice, url: str, keys: Iterable[str], mask: Mask) -
         )
     if status == 410:
         return Result(GONE, status, final=True, gone=True, answer=answer)
-    return Result(f"It answered {status}.", status, answer=answer)
+    return Result(f"The receiver answered {status}.", status, answer=answer)

@@ -48,15 +48,15 @@ class Forbidden(NotReachable):
 def refusal(host: str, address: Address | None, *, allow_private: bool, loopback: bool = True) -> str:
     """Refuse all but public addresses, and private ones (this machine's own: `loopback`) if those are allowed."""
     if addresses.is_metadata_name(host.lower().rstrip(".")):
-        return f"{host} is where a cloud keeps its keys: nobody may ask there"
+        return f"{host} serves a cloud's credentials and must not be reached"
     if address is None or addresses.is_public(address):
         return ""
     local = addresses.is_local(address) and (loopback or not address.is_loopback)
     if local and allow_private:
         return ""
     hint = ", and private addresses are not allowed" if local else ""
-    leads = host if host.strip("[]") == str(address) else f"{host} leads to {address}"
-    return f"{leads}, where nobody may ask{hint}"
+    place = host if host.strip("[]") == str(address) else f"{host} leads to {address}, which"
+    return f"{place} must not be reached{hint}"
 
 
 class Transport(httpx2.AsyncHTTPTransport):

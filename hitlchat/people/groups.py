@@ -96,14 +96,14 @@ def _locked(group_id: int, actor: Actor, seen: str | None = None) -> Group:
     if group is None:
         raise Refused("The group no longer exists.")
     if seen is not None and group.name != seen:
-        words = _("Not saved: the group is now called {name}. Review it again.")
+        words = _("Not saved: the group is now called {name}. Review your change again.")
         raise Stale(words.format(name=repr(group.name)))
     return group
 
 
 def _free(name: str, group_id: int | None = None) -> str:
     if Group.objects.filter(name__iexact=name).exclude(pk=group_id or 0).exists():
-        raise Refused("There is already a group of this name.")
+        raise Refused("There is already a group with this name.")
     return name
 
 

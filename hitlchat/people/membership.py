@@ -236,7 +236,7 @@ def _locked(user_id: int, actor: Actor, seen: str | None) -> tuple[User, bool]:
         raise Refused("You cannot change your own role or deactivate yourself. Ask another administrator.")
     now = state(user)
     if seen is not None and seen != now:
-        words = _("Not changed: somebody else was faster. {name} is now {state}. Review it again.")
+        words = _("Not changed: someone else was faster. {name} is now {state}. Review the change again.")
         raise Stale(words.format(name=user.get_username(), state=now))
     return user, administrators == {user.pk}
 

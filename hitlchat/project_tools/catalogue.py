@@ -49,9 +49,9 @@ def _name(declaration: Declaration) -> Iterator[str]:
         yield f"the path of the function is too long: a sentence with it has more than {LONGEST_ORIGIN} characters"
     function = inspect.unwrap(declaration.function)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        yield "it yields; expected a function that returns"
+        yield "the function yields; expected a function that returns"
     if inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(declaration.function):
-        yield "it is async, which a decorator between it and `@tool` hides; make the wrapper async too"
+        yield "the function is async, but a decorator between it and `@tool` hides this; make the wrapper async too"
 
 
 def _words(chosen: Chosen, found: Signature) -> Iterator[str]:
@@ -60,9 +60,9 @@ def _words(chosen: Chosen, found: Signature) -> Iterator[str]:
         if not isinstance(text, str) or len(text) > most:
             yield f"{option}: expected text of at most {most:,} characters"
         elif storable(text) != text:
-            yield f"{option}: it contains a character that cannot be kept, such as U+0000"
+            yield f"{option}: contains a character that cannot be stored, such as U+0000"
     if storable(found.description) != found.description:
-        yield "the docstring contains a character that cannot be kept, such as U+0000"
+        yield "the docstring contains a character that cannot be stored, such as U+0000"
 
 
 def _text_of(condition: Any) -> Any:

@@ -111,7 +111,7 @@ def read(function: Function) -> Signature:
 def _parameter(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> tuple[TypeAdapter[Any], Schema]:
     name = parameter.name
     if parameter.kind not in _NAMED:
-        raise SignatureError(f"the parameter {name!r} has no name in a call: expected no *, ** or / parameters")
+        raise SignatureError(f"the parameter {name!r} cannot be passed by name: expected no *, ** or / parameters")
     if not name.isascii() or len(name) > _NAME_CAP:
         raise SignatureError(f"the parameter {name!r}: expected at most {_NAME_CAP} letters a-z, digits and _")
     if name not in hints:
@@ -142,7 +142,7 @@ def _plain(schema: Schema, definitions: Mapping[str, Schema], inside: tuple[str,
     reference = schema.get("$ref")
     if isinstance(reference, str):
         if reference in inside:
-            raise RefersToItself("it contains itself, and a tool's arguments cannot")
+            raise RefersToItself("it contains itself, which a tool's arguments cannot")
         beside = {name: value for name, value in schema.items() if name != "$ref"}
         return _plain(definitions[reference.removeprefix(_HERE)] | beside, definitions, (*inside, reference))
     made = {name: _part(name, value, definitions, inside) for name, value in schema.items() if name not in _NOISE}

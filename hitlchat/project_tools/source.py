@@ -134,7 +134,7 @@ class OwnThreads(Executor):
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Busy when all are taken."""
         if not self._free.acquire(blocking=False):
-            raise Busy("too many functions of this project are running already")
+            raise Busy("too many functions of this project are already running")
         future: Future[T] = Future()
 
         def run() -> None:
@@ -247,7 +247,7 @@ async def _within(work: Work, made: ProjectTool, call: ToolCall) -> ToolResult:
             )
             return _outcome(work, message)
     # Nothing stops a thread. To say that it failed, while it may be about to succeed, would be untrue.
-    await perform.give_up(call.pk, f"it took longer than {seconds:g} s, cannot be stopped, and may still go on")
+    await perform.give_up(call.pk, f"it took longer than {seconds:g} s, cannot be stopped, and may still be running")
     await asyncio.wait({work})
     return _outcome(work, "It was stopped, but not at once. Anything it did before that is not undone.")
 
@@ -277,10 +277,10 @@ def _written(value: Any) -> ToolResult:
         written = to_jsonable_python(value)
         size = len(canonical.dumps(written))
     except (PydanticSerializationError, canonical.NotJson) as error:
-        message = f"It was run, but JSON cannot carry the {type(value).__name__} it returned: {error}"
+        message = f"It was run, but returned a {type(value).__name__}, which JSON cannot carry: {error}"
         return ToolResult.failure("result", message[:LONGEST_MESSAGE])
     if size > LARGEST_RESULT:
-        message = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
+        message = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} can be stored."
         return ToolResult.failure("result", message)
     return ToolResult(value=written)
 
@@ -293,4 +293,4 @@ def _failed(error: BaseException, job: Job) -> ToolResult:
     if isinstance(error, ToolError) or type(error) is ValueError:
         return ToolResult.failure("error", (str(error) or "It failed, and gave no reason.")[:LONGEST_MESSAGE])
     logger.error("A function of this project failed: %s", job.label, exc_info=error)
-    return ToolResult.failure("internal", f"It failed inside the function; the server's log says how ({job.label}).")
+    return ToolResult.failure("internal", f"It failed inside the function. See the server's log ({job.label}).")

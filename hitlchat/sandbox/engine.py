@@ -62,7 +62,7 @@ async def run(
         fault = stopped.fault
     except Exception:
         logger.exception("the sandbox failed")
-        fault = Fault("crash", "the sandbox failed; the log says how")
+        fault = Fault("crash", "the sandbox failed; see the log")
     return Report(result, output, fault, (time.perf_counter() - started) * 1000)
 
 
@@ -94,7 +94,7 @@ async def check(
         return [Problem(stopped.fault.line, None, stopped.fault.message)]
     except Exception:
         logger.exception("the check failed")
-        return [Problem(None, None, "the check failed; the log says how")]
+        return [Problem(None, None, "the check failed; see the log")]
     return [*found, *(warnings(source) if advise else [])]
 
 
@@ -204,8 +204,8 @@ async def _once(
             async with asyncio.timeout(seconds + BACKSTOP_SECONDS):
                 return await _conversation(keeper, order, host_calls)
         except TimeoutError:
-            logger.warning("a keeper of the sandbox did not answer in time and is killed")
-            raise Stopped(Fault("limit", f"time: the tool takes longer than {seconds:g} s")) from None
+            logger.warning("a keeper of the sandbox did not answer in time and was killed")
+            raise Stopped(Fault("limit", f"time: the tool took longer than {seconds:g} s")) from None
         finally:
             await host_calls.end()
 

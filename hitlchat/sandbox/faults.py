@@ -52,7 +52,7 @@ HINTS = (
     (r"type object '(\w+)' has no attribute", "call it on a value, in a lambda: key=lambda text: text.lower()"),
     (r"object has no attribute '__name__'", "write the name as a text"),
     (r"functools' has no attribute 'wraps'", "leave it out: functions have no name here"),
-    (r"from 'dataclasses'|'dataclasses' has no", "a dataclass in the result becomes an object by itself"),
+    (r"from 'dataclasses'|'dataclasses' has no", "a dataclass in the result becomes an object automatically"),
     (r"name 'ConnectionError' is not defined", "fetch raises TimeoutError and ValueError"),
     (r"name 'callable' is not defined|name 'issubclass' is not defined", "use isinstance, or compare type(x)"),
     (r"datetime' has no attribute 'UTC'|name 'UTC' from 'datetime'", "write datetime.timezone.utc"),
@@ -64,11 +64,14 @@ HINTS = (
 SURPRISES = [
     (
         re.compile(r"^\s+(?:async\s+)?def\s+__(?:bool|len)__\b"),
-        "__bool__ and __len__ of a class are not asked here, without an error: every object counts as true",
+        "__bool__ and __len__ of a class are ignored here, without an error: every object counts as true",
     ),
     (
         re.compile(r"(?<![\w.])round\((?:[^(),]|\([^()]*\))*,"),
-        "round(x, n) rounds what is written, not what is stored: 2.675 gives 2.68, in Python 2.67; money needs Decimal",
+        (
+            "round(x, n) rounds the decimal notation, not the stored value: 2.675 gives 2.68, where Python "
+            "gives 2.67; use Decimal for money"
+        ),
     ),
     (
         re.compile(r"(?<![\w.])next\(\s*\([^()]*\sfor\s"),
@@ -126,7 +129,7 @@ def fault_from(error: MontyError, limits: Limits, known: Collection[str], refusa
     if isinstance(error, MontyRuntimeError):
         return _runtime(error, limits, known, refusals)
     logger.error("the sandbox failed in an unknown way: %s: %s", type(error).__name__, error)
-    return Fault("crash", "the sandbox failed; nothing more is known")
+    return Fault("crash", "the sandbox failed for an unknown reason")
 
 
 def cut(text: str) -> str:

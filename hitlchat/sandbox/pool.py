@@ -49,7 +49,7 @@ SHARE_SECONDS = 5.0
 # A worker is free for who has a share, but may have to be started first.
 TAKE_SECONDS = 60.0
 RETRY_SECONDS = 2.0
-NO_START = "the sandbox could not start; the log says why"
+NO_START = "the sandbox could not start; see the log"
 NOT_IN_TIME = f"no worker of the sandbox started within {TAKE_SECONDS:g} s"
 CLOSED = "the sandbox was closed just now"
 # The share that the work of this context may use.

@@ -12,8 +12,8 @@ from hitlchat.sandbox.walls import walls
 # The process that drives the interpreter imports this without Django's settings, which gettext_noop would read.
 KEEPS_OUT = {
     "interpreter": translatable(
-        "An interpreter of its own runs the code of tools: it knows no files, processes, network or environment"
-        " variables, only what a tool was granted."
+        "A separate interpreter runs the code of tools. It has no access to files, processes, the network "
+        "or environment variables, only to what a tool was granted."
     ),
     "rlimits": translatable(
         "The kernel limits each worker's memory, processor time and open files, and lets it write no file."

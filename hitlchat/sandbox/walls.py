@@ -48,8 +48,8 @@ def walls() -> Walls:
     try:
         binary = find_monty_binary()
     except FileNotFoundError:
-        not_tried = dict.fromkeys(OS_WALLS, "not tried, without an interpreter to hold")
-        return Walls({INTERPRETER: "it is not installed: install pydantic-monty", **not_tried})
+        not_tried = dict.fromkeys(OS_WALLS, "not tried, because there is no interpreter to confine")
+        return Walls({INTERPRETER: "pydantic-monty is not installed", **not_tried})
     if not sys.platform.startswith("linux"):
         return Walls(dict.fromkeys(OS_WALLS, "it needs Linux"))
     probed = _probe(binary)

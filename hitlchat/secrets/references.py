@@ -35,7 +35,7 @@ def withheld(name: str) -> str | None:
     if settings.TOOLS_ENV and not listed:
         return translatable(f"{name} is not among the variables that tools may use (TOOLS_ENV).")
     if not listed and any(fnmatch.fnmatch(name.upper(), pattern) for pattern in OTHERS):
-        return translatable(f"{name} is for other programs; to let tools use it, name it in TOOLS_ENV.")
+        return translatable(f"{name} is for other programs. To let tools use it, add it to TOOLS_ENV.")
     return None
 
 

@@ -51,11 +51,14 @@ SECONDS: Final = "hitlchat_decision_seconds"
 SUM: Final = f"{SECONDS}_sum"
 
 COUNTERS: Final = {
-    DECISIONS: ("Questions by what they ended in, and calls that a rule refused.", ["side", "outcome"]),
-    ANSWERS: ("What people said, by how they were known.", ["verdict", "means"]),
-    CALLS: ("Calls by what became of them.", ["outcome", "source", "risk"]),
-    BLOCKS: ("Tools that the sandbox stopped: at a limit, at what was not granted, by their process ending.", ["kind"]),
-    GUARDS: ("Runs that were told to wrap up, or stopped since they went round in circles.", ["guard"]),
+    DECISIONS: ("Questions by outcome, and calls refused by a rule.", ["side", "outcome"]),
+    ANSWERS: ("Answers by how the person was authenticated.", ["verdict", "means"]),
+    CALLS: ("Calls by outcome.", ["outcome", "source", "risk"]),
+    BLOCKS: (
+        "Tool runs stopped by the sandbox: at a limit, for a missing capability, or because the process ended.",
+        ["kind"],
+    ),
+    GUARDS: ("Runs told to wrap up, or stopped because they went in circles.", ["guard"]),
 }
 REFUSED: Final = f"call.{Status.REFUSED}"
 ASKED: Final = f"call.{Status.WAITING}"
@@ -137,7 +140,7 @@ class Numbers(Collector):
                 if of == name:
                     counter.add_metric(values.split(" "), value)
             yield counter
-        words = "How long people took from the question to the answer."
+        words = "Time from the question to the answer."
         histogram = HistogramMetricFamily(SECONDS, words, labels=["outcome"])
         bounds = [*map(str, map(float, BOUNDS)), "+Inf"]
         for outcome in ("approved", "declined"):
@@ -147,9 +150,11 @@ class Numbers(Collector):
         waiting = ToolCall.objects.filter(status=Status.WAITING).order_by()
         now = waiting.aggregate(many=Count("pk"), oldest=Min("created_at"))
         age = (timezone.now() - now["oldest"]).total_seconds() if now["oldest"] else 0.0
-        yield GaugeMetricFamily("hitlchat_approvals_waiting", "Questions that wait for an answer.", now["many"])
-        yield GaugeMetricFamily("hitlchat_approvals_oldest_seconds", "How long the oldest of them has waited.", age)
-        words = "How old the oldest event is that is not sealed yet; 0 if all are."
+        yield GaugeMetricFamily("hitlchat_approvals_waiting", "Open questions.", now["many"])
+        yield GaugeMetricFamily(
+            "hitlchat_approvals_oldest_seconds", "Time that the oldest open question has waited.", age
+        )
+        words = "Age of the oldest unsealed event; 0 if all are sealed."
         yield GaugeMetricFamily("hitlchat_record_oldest_unsealed_seconds", words, sealing.unsealed_seconds())
 
 

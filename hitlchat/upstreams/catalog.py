@@ -34,9 +34,9 @@ RISK_COLUMNS = ["risk_inherent", "risk_effective", "risk_floor", "risk_reasons"]
 UNSEEN = {ToolState.NEW, ToolState.HIDDEN}
 # Why calls of a tool end that was exposed, by the state that it has now.
 ENDED = {
-    ToolState.GONE: gettext_noop("its server does not offer the tool any more"),
-    ToolState.HIDDEN: gettext_noop("the tool is not exposed any more"),
-    ToolState.UNFIT: gettext_noop("its server changed the tool to what cannot be offered"),
+    ToolState.GONE: gettext_noop("its server no longer offers the tool"),
+    ToolState.HIDDEN: gettext_noop("the tool is no longer exposed"),
+    ToolState.UNFIT: gettext_noop("its server changed the tool so that it cannot be offered"),
 }
 
 
@@ -104,7 +104,9 @@ def altered() -> Iterator[str]:
             texts = ("title", "description", "input_schema", "output_schema", "definition_hash")
             is_other = any(_differs(getattr(row.tool, name), wanted[name]) for name in texts)
             if is_other or canonical.sha256(row.pinned) != row.pinned_digest:
-                yield translatable(f"The tool {row.tool.name} of the server {server.name} is not as it was accepted.")
+                yield translatable(
+                    f"The tool {row.tool.name} of the server {server.name} does not match what was accepted."
+                )
 
 
 class Update:

@@ -186,7 +186,7 @@ def suspicion(row: ComposedTool) -> Objection | None:
     for found in findings_of(row.warnings):
         if found.severity == "block":
             said = found.sentence
-            sentence = translatable(f"Suspicious texts: {said} Read the warnings and tick that you did.")
+            sentence = translatable(f"Suspicious texts: {said} Read the warnings and confirm that you did.")
             return Objection("warnings_read", sentence)
     return None
 
@@ -203,13 +203,15 @@ def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
         if len(text) > most:
             yield Objection(field, translatable(f"{words}: at most {most:,} characters, not {len(text):,}."))
         elif storable(text) != text:
-            yield Objection(field, translatable(f"{words}: it has a character that cannot be kept, such as U+0000."))
+            yield Objection(
+                field, translatable(f"{words}: contains a character that cannot be stored, such as U+0000.")
+            )
     if change.digest is not None and change.digest != row.seen_digest:
         yield Objection("digest", "The tool has changed since you reviewed it. Review it again.")
     elif change.settled is not None and change.settled != _settings_digest(row):
         last = ToolEvent.objects.filter(tool=row, actor__isnull=False).select_related("actor").order_by("pk").last()
         who_changed = last.actor.get_username() if last and last.actor else "Somebody"
-        yield Objection("settled", translatable(f"{who_changed} changed this meanwhile. Review it again."))
+        yield Objection("settled", translatable(f"{who_changed} changed this in the meantime. Review it again."))
 
 
 def _settings_digest(row: ComposedTool) -> str:

@@ -37,7 +37,7 @@ WITH_A_SERVER = {
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--user", default="", help="the administrator who does it; needed if there are several")
+    parser.add_argument("--user", default="", help="the administrator who acts; required if there are several")
     found = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
     found.add_parser("list", help="list all servers")
     for name, meaning in WITH_A_SERVER.items():
@@ -61,7 +61,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     exposing.add_argument("--prompt", help="the title of the approval card")
     exposing.add_argument("--condition", help="for CONDITIONAL: a Python expression; where it is true, the call asks")
     exposing.add_argument("--less-oversight", action="store_true", help="confirm that it may ask less than before")
-    accepting.add_argument("--digest", default="", help="of the definition you reviewed; else you see it and are asked")
+    accepting.add_argument(
+        "--digest",
+        default="",
+        help="digest of the definition you reviewed; without it, the definition is shown and you are asked",
+    )
     accepting.add_argument("--keep-mode", action="store_true", help="even if the tool does not ask every time")
     for parser in (exposing, accepting):
         parser.add_argument("--warnings-read", action="store_true", help="confirm that you have read its warnings")
@@ -80,7 +84,7 @@ def _add_adding(parser: argparse.ArgumentParser) -> None:
         help="everything after this is passed to the program",
     )
     for kind, what in (("header", "a header"), ("env", "a variable for the program")):
-        secret = f"{what}, secret; without =VALUE, it is prompted for or read as a line of standard input"
+        secret = f"{what}, secret; without =VALUE, you are prompted, or a line of standard input is read"
         parser.add_argument(f"--{kind}", action="append", default=[], metavar="NAME[=VALUE]", help=secret)
         plain = f"{what}, not secret"
         parser.add_argument(f"--plain-{kind}", action="append", default=[], metavar="NAME=VALUE", help=plain)
@@ -155,7 +159,7 @@ def server(row: UpstreamServer) -> str:
         *((("command", draft_of(row).command_line),) if row.command else (("url", row.url),)),
         *(("header", _value(each)) for each in server_draft.read_values(row.headers)),
         *(("env", _value(each)) for each in server_draft.read_values(row.env)),
-        ("private address", "allowed" if row.allow_private else "only if the address itself is one"),
+        ("private address", "allowed" if row.allow_private else "only if the address itself is private"),
         ("seconds for a call", row.call_seconds),
         ("documentation", row.docs_url),
         ("state", row.get_state_display()),

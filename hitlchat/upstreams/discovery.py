@@ -74,13 +74,13 @@ def judge(listing: Listing, connection: Connection, facts: ServerFacts, known: K
             odd.append(tool.name)
         else:
             tools[tool.name] = judged
-    unread = dict(listing.unread) | dict.fromkeys(odd, "it cannot be kept")
+    unread = dict(listing.unread) | dict.fromkeys(odd, "it cannot be stored")
     notes = [listing.trouble] if listing.trouble else []
     if listing.repeated:
         repeated = named(listing.repeated, LONGEST_NAMED)
-        notes.append(translatable(f"names that come twice, of which only the first is used: {repeated}"))
+        notes.append(translatable(f"duplicate names, of which only the first is used: {repeated}"))
     if odd:
-        notes.append(translatable(f"tools whose name or definition cannot be kept: {named(odd, LONGEST_NAMED)}"))
+        notes.append(translatable(f"tools whose name or definition cannot be stored: {named(odd, LONGEST_NAMED)}"))
     return Judgement(tools, "; ".join(notes), unread, is_whole=not listing.cut)
 
 
@@ -146,10 +146,10 @@ class Listed:
         if name in self.tools:
             return ""
         if why := self.listing.unread.get(name):
-            return translatable(f"what its server lists for it cannot be read: {why}")
+            return translatable(f"its server's entry for it cannot be read: {why}")
         if self.listing.cut:
             return translatable(f"its server's list is incomplete, and the tool is not in it ({self.listing.cut})")
-        return "its server does not list it any more"
+        return "its server no longer lists it"
 
 
 async def take_in(server_id: UUID, revision: int, listing: Listing) -> bool:
@@ -164,7 +164,7 @@ async def take_in(server_id: UUID, revision: int, listing: Listing) -> bool:
         judgement = await loop.run_in_executor(_THREADS, judge, listing, connection, facts, known)
         if await in_db(record)(server_id, revision, judgement, facts):
             return True
-    logger.warning("What an upstream server lists was not recorded: it is being changed all the time")
+    logger.warning("An upstream server's list was not recorded: it keeps changing")
     return False
 
 

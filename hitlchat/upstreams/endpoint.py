@@ -24,7 +24,7 @@ PURPOSE = "mcp installation"
 # So much longer the connection waits for an answer: the person's time is looked after where the question is kept.
 QUESTION_MARGIN_SECONDS = 5.0
 LONGEST_PLACE = 120
-SENTENCE = "This is hitlchat's own address: its tools are here already, and need no connection."
+SENTENCE = "This is hitlchat's own address: these tools are already here and need no connection."
 
 
 def is_own_address(url: str, request: HttpRequest) -> bool:

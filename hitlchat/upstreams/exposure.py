@@ -112,7 +112,7 @@ def apply(
             is_open = question.loosenings and confirmed not in {None, question.digest}
             _apply(rows, wanted, actor, question if is_open else None)
     except IntegrityError as error:
-        clash = Objection("exposed", "Another tool took a name just now. Try again.")
+        clash = Objection("exposed", "Another tool was just given one of these names. Try again.")
         raise Refused({tool: [clash] for tool in wanted}) from error
     return [rows[change.tool] for change in changes]
 

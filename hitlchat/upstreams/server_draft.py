@@ -26,12 +26,12 @@ LONGEST_VALUE = 8000
 MOST_ARGS = 100
 LONGEST_ARG = 8000
 LONGEST_CALL_SECONDS = 3600
-NOT_FOUND = "No such program was found on this machine: give its whole path, or have it installed where PATH leads."
+NOT_FOUND = "No such program was found on this machine. Enter its full path, or have it installed in a folder on PATH."
 # What of the draft belongs to which transport, and something that is right in place of the rest.
 _OF_PROGRAMS, _OF_ADDRESSES = ("command", "env"), ("url", "headers")
 _RIGHT: dict[str, Any] = {"url": "https://localhost", "command": "true", "headers": {}, "env": {}}
 LEADS_ELSEWHERE = (
-    "The address leads to another host now: type the secrets once more, so that no other server gets them unmeant."
+    "The address now leads to another host: enter the secrets again, so that no other server gets them by accident."
 )
 
 
@@ -191,7 +191,7 @@ def _values_problem(values: Sequence[Value], stored: Iterable[Stored]) -> str | 
         return f"At most {MOST_VALUES} entries, not {len(values)}."
     lowered = [each.name.lower() for each in values]
     if twice := next((each.name for each in values if lowered.count(each.name.lower()) > 1), None):
-        return f"{twice[:64]} is there twice."
+        return f"{twice[:64]} is listed twice."
     return next((wrong for each in values if (wrong := _value_problem(each, before.get(each.name)))), None)
 
 
@@ -199,13 +199,13 @@ def _value_problem(value: Value, stored: Stored | None) -> str | None:
     text = value.value
     if text is None:
         has_one = stored is not None and (value.secret or not stored.sealed)
-        return None if has_one else f"{value.name[:64]}: there is no value yet."
+        return None if has_one else f"{value.name[:64]}: no value yet."
     if len(text) > LONGEST_VALUE or storable(text) != text:
         return f"{value.name[:64]}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000."
     if withheld := next(filter(None, map(references.withheld, references.names(text))), None):
         return f"{value.name[:64]}: {withheld}"
     if value.secret and not ONLY_REFERENCE.fullmatch(text) and len(text) < SHORTEST_SECRET:
-        return f"{value.name[:64]}: a secret has at least {SHORTEST_SECRET} characters; say if it is none."
+        return f"{value.name[:64]}: a secret has at least {SHORTEST_SECRET} characters. If it is not secret, say so."
     return None
 
 
@@ -270,9 +270,11 @@ def _misplaced(draft: ServerDraft) -> dict[str, str]:
     """Return references that stand where a server is: a person accepts that; it must not hang on the environment."""
     where = draft.url.partition("?")[0]
     if any(references.names(where)):
-        return {"url": "A reference such as ${NAME} may only stand behind the “?”."}
+        return {"url": "A reference such as ${NAME} is only allowed after the “?”."}
     if any(references.names(draft.command)):
-        return {"command": "A reference such as ${NAME} may stand in arguments and env, not in the program's name."}
+        return {
+            "command": "A reference such as ${NAME} is allowed in arguments and env, but not in the program's name."
+        }
     used = [*references.names(draft.url), *(name for arg in draft.args for name in references.names(arg))]
     withheld = next(filter(None, map(references.withheld, used)), None)
     return {"url" if draft.url else "args": withheld} if withheld else {}

@@ -112,7 +112,7 @@ def note_server(
 
 class OnlyAdministrators(Forbidden):
     def __init__(self) -> None:
-        super().__init__("Only an administrator may change upstream servers and what is exposed of them.")
+        super().__init__("Only an administrator may change upstream servers and their exposed tools.")
 
 
 class OnlyPeople(Forbidden):
@@ -162,7 +162,7 @@ class NameTaken(BadServer):
     status = 409
 
     def __init__(self, name: str) -> None:
-        super().__init__({"name": f"There is already a server named {name!r}, maybe with other capital letters."})
+        super().__init__({"name": f"There is already a server named {name!r}, perhaps with different capitalization."})
 
 
 class NotConfirmed(BadServer):

@@ -38,7 +38,7 @@ def result_of(outcome: Outcome, server: str) -> ToolResult:
         case NeverRan(reason):
             return _failure("unreachable", f"It was not run: {reason}.")
         case Unreadable(reason):
-            return _failure("result", f"It was run, but what came back cannot be used: {reason}.")
+            return _failure("result", f"It was run, but its result cannot be used: {reason}.")
         case Unknown(reason):
             raise OutcomeUnknown(f"The server {server} may have run it: {reason}.")
         case _:
@@ -53,9 +53,9 @@ def _answered(answer: Answer) -> ToolResult:
     try:
         size = len(canonical.dumps(value))
     except canonical.NotJson as error:
-        return _failure("result", f"It was run, but its result cannot be kept: {error}.")
+        return _failure("result", f"It was run, but its result cannot be stored: {error}.")
     if size > LARGEST_RESULT:
-        why = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
+        why = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} can be stored."
         return _failure("result", why)
     return ToolResult(value=value, attachments=answer.attachments)
 

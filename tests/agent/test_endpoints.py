@@ -286,7 +286,7 @@ async def test_a_private_address_is_not_asked_where_the_operator_rules_it_out(
     settings.MODEL_ALLOW_PRIVATE = False
     run = await talk.ask()
     assert "Nothing was sent to the model server at " in run.error
-    assert ": 127.0.0.1, where nobody may ask, and private addresses are not allowed." in run.error
+    assert ": 127.0.0.1 must not be reached, and private addresses are not allowed." in run.error
     assert scripted_model.requests == []
 
 

@@ -133,7 +133,7 @@ def test_a_tool_in_the_studio_with_errors_and_one_being_tested(author: Page, hou
     author.goto(f"{house.server.url}/studio/new")
     author.get_by_label("Name", exact=True).fill("no good name!")
     author.get_by_text("Named hosts", exact=True).click()
-    author.get_by_label("Hosts, one a line").fill("*")
+    author.get_by_label("Hosts, one per line").fill("*")
     author.get_by_label("Approval prompt").fill("{nothing}")
     author.get_by_role("button", name="Create draft").click()
     expect(author.locator(".problem").first).to_be_visible()

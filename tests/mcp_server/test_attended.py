@@ -125,7 +125,7 @@ async def test_a_client_that_opens_pages_is_sent_there_and_told_so(
         await soon(lambda: user.questions, "the user is sent to the page")
         (question,) = user.questions
         assert isinstance(question, ElicitRequestURLParams)
-        assert question.message.startswith("A signed-in person has to decide this call")
+        assert question.message.startswith("A signed-in person must decide this call")
         assert entered == []
         await in_thread(decide.decline)((await Approval.objects.aget()).pk, signed_in(bob))
         assert status(await calling) == "declined"

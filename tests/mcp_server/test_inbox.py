@@ -43,7 +43,7 @@ async def test_by_default_such_a_call_is_refused_and_nobody_is_bothered(
         result = await client.call_tool("refund", HELLO)
     assert (result.is_error, status(result), entered) == (True, "refused", [])
     assert "cannot ask its user" in text(result)
-    assert "does not let calls wait for a person" in text(result)
+    assert "does not allow calls to wait for a person" in text(result)
     assert "policy" not in text(result)
     assert not await Approval.objects.aexists()
 

@@ -123,7 +123,7 @@ def test_arguments_that_are_none_call_nothing_and_those_that_do_not_fit_are_the_
     for typed, said in {"[1]": "a JSON object", "{": "That is not JSON"}.items():
         answer = inspecting.call("refund", json=typed)
         assert (answer.status_code, said in answer.text) == (422, True)
-    assert "not in the list any more" in inspecting.call("other", json="{}").text
+    assert "no longer in the list" in inspecting.call("other", json="{}").text
     assert not ToolCall.objects.exists()
     inspecting.call("refund", json='{"nonsense": 1}')
     inspecting.shows("Error</span>")

@@ -100,7 +100,7 @@ async def test_a_client_that_could_ask_is_sent_to_the_page(
         (question,) = user.questions
         assert isinstance(question, ElicitRequestURLParams)
         assert question.url == f"{url}/approvals/{approval.pk}"
-        assert question.message.startswith("A signed-in person has to decide this call")
+        assert question.message.startswith("A signed-in person must decide this call")
         assert entered == []
         await in_thread(decide.approve)(approval.pk, signed_in(bob))
         result = await calling
@@ -176,7 +176,7 @@ async def test_a_clients_no_ends_the_question_although_its_yes_would_not_count(
     async with connected(url, token, "2025", user) as client:
         result = await client.call_tool("refund", HELLO)
     assert (status(result), entered) == ("withdrawn", [])
-    assert "declined it, as the client says" in text(result)
+    assert "the client says that its user declined" in text(result)
     assert not await Decision.objects.aexists()
 
 

@@ -62,7 +62,7 @@ def test_a_test_shows_what_came_back_without_the_address(alice: User, inbound: I
     inbound.status, inbound.said = 403, f"no such hook: {inbound.url}\x1b[31m invalid_token".encode()
     receiver, _ = webhook(alice, inbound)
     notice = tried_out(receiver, alice)
-    assert (notice.state, notice.status, notice.trouble) == (State.GIVEN_UP, 403, "It answered 403.")
+    assert (notice.state, notice.status, notice.trouble) == (State.GIVEN_UP, 403, "The receiver answered 403.")
     assert notice.answer == "no such hook: •••U+001B[31m invalid_token"
 
 
@@ -82,7 +82,7 @@ def test_a_receiver_that_answers_500_for_a_day_is_tried_ever_more_seldom_and_giv
             look()
         assert timedelta(hours=24) <= timezone.now() - begun < timedelta(hours=32)
     assert notice.state == State.GIVEN_UP
-    assert notice.trouble == "It answered 500."
+    assert notice.trouble == "The receiver answered 500."
     assert notice.tries == len(inbound.got) == len(pauses) + 1 <= 14
     # About five seconds at first, and what passes at the database meanwhile.
     assert 4 <= pauses[0] <= 12
@@ -138,7 +138,7 @@ def test_nothing_is_sent_to_private_addresses_unless_an_administrator_said_so(al
             webhook(alice, f"https://{host}:{inbound.port}/in", allow_private=False)
     receiver, _ = webhook(alice, f"https://localhost:{inbound.port}/in", allow_private=False)
     notice = tried_out(receiver, alice)
-    assert "where nobody may ask, and private addresses are not allowed" in notice.trouble
+    assert "must not be reached, and private addresses are not allowed" in notice.trouble
     assert inbound.got == []
 
 
@@ -231,7 +231,7 @@ def test_a_receiver_that_cannot_be_reached_or_speaks_no_http_is_told_in_words(al
         port = closed.getsockname()[1]
         receiver, _ = webhook(alice, f"http://127.0.0.1:{port}/very-secret-path")
         notice = tried_out(receiver, alice)
-    assert notice.trouble.startswith("It could not be reached")
+    assert notice.trouble.startswith("The receiver could not be reached")
     assert "very-secret" not in notice.trouble
 
 

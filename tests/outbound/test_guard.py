@@ -50,14 +50,16 @@ async def asked(url: str, refused: guard.Refusal = ANYWHERE, **how: Any) -> int:
 
 def test_where_nobody_may_ask_no_permission_helps() -> None:
     for address in NOBODYS:
-        assert "where nobody may ask" in ANYWHERE("host", ip_address(address)), address
+        assert "must not be reached" in ANYWHERE("host", ip_address(address)), address
 
 
 def test_a_private_address_is_asked_only_where_that_is_allowed() -> None:
     remote = partial(guard.refusal, allow_private=True, loopback=False)
     for address in map(ip_address, LOCAL):
         assert ANYWHERE("host", address) == "", address
-        assert PUBLIC_ONLY("host", address).endswith("may ask, and private addresses are not allowed"), address
+        assert PUBLIC_ONLY("host", address).endswith("must not be reached, and private addresses are not allowed"), (
+            address
+        )
         assert (remote("host", address) == "") is not address.is_loopback, address
 
 
@@ -69,13 +71,13 @@ def test_a_public_address_may_be_asked() -> None:
 @each_row("host", ["2130706433", "0x7f000001", "017700000001", "127.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"])
 async def test_another_way_to_write_this_machine_leads_there_too(host: str) -> None:
     async with listening() as port:
-        with pytest.raises(guard.Forbidden, match="nobody may ask"):
+        with pytest.raises(guard.Forbidden, match="must not be reached"):
             await asked(f"http://{host}:{port}/", PUBLIC_ONLY)
 
 
 async def test_one_address_inside_among_public_ones_is_enough_to_refuse(answers: Answers) -> None:
     answers("api.example.com", "93.184.216.34", "10.0.0.1")
-    with pytest.raises(guard.Forbidden, match=r"api\.example\.com leads to 10\.0\.0\.1, where nobody may ask"):
+    with pytest.raises(guard.Forbidden, match=r"api\.example\.com leads to 10\.0\.0\.1, which must not be reached"):
         await asked("https://api.example.com/", PUBLIC_ONLY)
 
 
@@ -97,7 +99,7 @@ async def test_a_dead_address_is_passed_over_for_the_next(answers: Answers) -> N
 @each_row("name", ["metadata", "METADATA.goog", "metadata.google.internal."])
 async def test_where_clouds_keep_their_keys_nobody_looks_up(answers: Answers, name: str) -> None:
     looked_up = answers(name, "93.184.216.34")
-    with pytest.raises(guard.Forbidden, match="where a cloud keeps its keys"):
+    with pytest.raises(guard.Forbidden, match="serves a cloud's credentials"):
         await asked(f"http://{name}/")
     assert looked_up == []
 

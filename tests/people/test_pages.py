@@ -85,7 +85,7 @@ def test_a_page_that_shows_what_is_no_longer_so_changes_nothing(admin: Client, b
     for path in ("role", "deactivate", "reactivate"):
         for seen in ({"seen": "author, active"}, {}):
             answer = admin.post(f"/people/{bob.pk}/{path}", {"role": "approver", **seen})
-            assert (answer.status_code, "Review it again." in text(answer)) == (409, True), path
+            assert (answer.status_code, "Review the change again." in text(answer)) == (409, True), path
     assert not AuditEvent.objects.exists()
 
 
@@ -155,7 +155,7 @@ def test_a_name_that_does_not_fit_makes_no_group(subtests: pytest.Subtests, admi
         ("Role:author", "reserved for roles"),
         ("role :author", "reserved for roles"),
         (" R o le\u00a0: author", "reserved for roles"),
-        ("finance", "already a group of this name"),
+        ("finance", "already a group with this name"),
         ("fin\u202eance", "cannot be seen"),
         ("fin\u0430nce", "look like others"),
     ]:

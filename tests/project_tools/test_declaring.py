@@ -43,7 +43,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "title": ({"title": "x" * 121}, "title: expected text of at most 120 characters"),
     "title no text": ({"title": 5}, "title: expected text"),
     "prompt": ({"prompt": "Do {args.txt}?"}, "prompt: {args.txt} is unknown here"),
-    "prompt with NUL": ({"prompt": "\x00"}, "prompt: it contains a character that cannot be kept"),
+    "prompt with NUL": ({"prompt": "\x00"}, "prompt: contains a character that cannot be stored"),
     "deadline": ({"deadline_seconds": 0}, "deadline_seconds: expected 1 second to 30 days, not 0"),
     "timeout": ({"timeout_seconds": 0}, "timeout_seconds: expected 0.1 seconds to a day, not 0"),
     "preview no function": ({"preview": "refund_preview"}, "expected a function in `preview=`"),
@@ -77,7 +77,7 @@ def test_all_faults_are_told_at_once_and_stop_the_start() -> None:
     tool(risk=1)(yielding)
     with pytest.raises(ImproperlyConfigured) as caught:
         apps.get_app_config("project_tools").ready()
-    assert [word in str(caught.value) for word in ("risk:", "title:", "it yields")] == [True] * 3
+    assert [word in str(caught.value) for word in ("risk:", "title:", "the function yields")] == [True] * 3
 
 
 def test_an_option_that_does_not_exist_is_refused_where_it_stands() -> None:

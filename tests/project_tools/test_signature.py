@@ -184,9 +184,9 @@ def unknown(a: "Nowhere") -> None:  # type: ignore[name-defined] # noqa: F821
 
 UNREADABLE: list[tuple[Callable[..., Any], str]] = [
     (untyped, "'a' has no type"),
-    (starred, "'rest' has no name in a call"),
-    (keywords, "'rest' has no name in a call"),
-    (positional, "'a' has no name in a call"),
+    (starred, "'rest' cannot be passed by name"),
+    (keywords, "'rest' cannot be passed by name"),
+    (positional, "'a' cannot be passed by name"),
     (callback, "'a' has a type that JSON cannot carry"),
     (exotic, "'b' has a type that JSON cannot carry"),
     (opaque, "'a' has a type that JSON cannot carry"),

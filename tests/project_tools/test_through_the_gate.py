@@ -188,7 +188,7 @@ def test_of_other_errors_only_the_log_has_the_words(
     declare_raising(error, is_async)
     offer()
     call = result(bob, "fails")
-    assert call.error["message"].startswith("It failed inside the function; the server's log says how")
+    assert call.error["message"].startswith("It failed inside the function. See the server's log")
     assert (str(call.pk) in call.error["message"], "pass phrase" in str(call.error)) == (True, False)
     assert (str(call.pk) in caplog.text, "pass phrase" in caplog.text) == (True, True)
 
@@ -210,7 +210,7 @@ def test_a_result_that_is_no_json_is_a_failure_that_says_so(value: Any, bob: Use
         return value
 
     offer()
-    assert failure(bob, "give").startswith("It was run, but JSON cannot carry the ")
+    assert failure(bob, "give").startswith("It was run, but returned a ")
 
 
 def test_a_result_that_is_too_large_is_a_failure_that_names_the_limit(bob: User, offer: Offer) -> None:
@@ -219,7 +219,7 @@ def test_a_result_that_is_too_large_is_a_failure_that_names_the_limit(bob: User,
         return "x" * 2**20
 
     offer()
-    assert failure(bob, "give") == "It was run, but its result has 1,048,578 bytes; at most 1,048,576 are kept."
+    assert failure(bob, "give") == "It was run, but its result has 1,048,578 bytes; at most 1,048,576 can be stored."
 
 
 @pytest.mark.guarantee("gate:truth")

@@ -43,7 +43,7 @@ async def test_a_thread_that_goes_on_leaves_the_outcome_unknown_until_it_ends(bo
     await in_db(offer)()
     call = await becomes(await begin(bob, "slow"), Status.UNKNOWN)
     event = await AuditEvent.objects.aget(call=call, name="call.unknown")
-    assert event.data["reason"] == "it took longer than 0.1 s, cannot be stopped, and may still go on"
+    assert event.data["reason"] == "it took longer than 0.1 s, cannot be stopped, and may still be running"
     let_go.set()
     assert (await becomes(call, Status.SUCCEEDED)).result == "after all"
 

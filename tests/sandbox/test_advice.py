@@ -36,8 +36,8 @@ async def test_the_check_says_it_at_the_line() -> None:
     [
         ("class A:\n    def __bool__(self): return False\n", 5, "every object counts as true"),
         ("class A:\n    def __len__(self): return 0\n", 5, "every object counts as true"),
-        ("x = 1.5\ny = round(x, 2)\n", 5, "money needs Decimal"),
-        ("def f(a):\n    return round(max(a, 1), 2)\n", 12, "money needs Decimal"),
+        ("x = 1.5\ny = round(x, 2)\n", 5, "use Decimal for money"),
+        ("def f(a):\n    return round(max(a, 1), 2)\n", 12, "use Decimal for money"),
         ("x = [1]\ny = next((n for n in x if n), None)\n", 5, "Write next(iter([...]), None)"),
     ],
 )

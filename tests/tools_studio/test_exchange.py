@@ -171,7 +171,7 @@ TOOLS: dict[str, tuple[dict[str, Any], str]] = {
         {"variables": [{"name": "KEY", "secret": True, "value": "${SECRET_KEY}"}]},
         "tools[0].variables: KEY: SECRET_KEY belongs to hitlchat itself",
     ),
-    "a variable twice": ({"variables": [{"name": "A"}, {"name": "A"}]}, "tools[0].variables: A is there twice."),
+    "a variable twice": ({"variables": [{"name": "A"}, {"name": "A"}]}, "tools[0].variables: A is listed twice."),
     "a variable of another type": ({"variables": ["A"]}, "tools[0].variables[0]: Expected an object."),
     "too many variables": ({"variables": [{"name": "A"}] * 21}, "tools[0].variables: At most 20, not 21."),
     "a test without a name": ({"testCases": [{"name": ""}]}, "tools[0].testCases[0].name: It is empty."),

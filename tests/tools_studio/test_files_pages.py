@@ -111,7 +111,7 @@ def test_what_was_shown_is_what_is_done_or_nothing(author: Client, make_tool: Ma
     make_tool("a", title="Mine")
     again = author.post(IMPORT, hidden(page) | {"on_conflict": "replace"})
     assert again.status_code == 409
-    assert "Something changed meanwhile" in text(again)
+    assert "Something changed in the meantime" in text(again)
     assert Tool.objects.get().title == "Mine"
     forged = author.post(IMPORT, hidden(page) | {"text": file({"name": "b"})})
     assert forged.status_code == 409

@@ -125,7 +125,7 @@ def test_a_preview_cannot_change_anything(
     hook = (Value("HOOK", "https://example.com/in", secret=False),)
     StoreEntry.objects.create(group="tools", key="a", value=0)
     found = shown(make_tool, alice, f"{body}\nreturn 1", head=head, capabilities=granted, variables=hook)
-    assert found == Preview(error=f"{name} changes something, and a preview may only read (line 9)")
+    assert found == Preview(error=f"{name} makes changes, but a preview may only read (line 9)")
     assert [entry.value for entry in StoreEntry.objects.all()] == [0]
     assert not (tmp_path / "files").exists()
     assert mail.outbox == []
@@ -135,7 +135,7 @@ def test_a_preview_cannot_change_anything_through_a_function_of_its_tool(make_to
     helper = 'from hitl import store\n\n\ndef note():\n    store.set("a", 1)\n'
     found = shown(make_tool, alice, "note()\nreturn 1", head=helper, capabilities={"store": True})
     assert found is not None
-    assert "store.set changes something" in str(found.error)
+    assert "store.set makes changes, but" in str(found.error)
     assert not StoreEntry.objects.exists()
 
 
@@ -219,9 +219,7 @@ def test_the_check_marks_what_a_preview_must_not_do(name: str) -> None:
     head, body, granted = CHANGES[name]
     run = RUN.replace("    return order", f"    {body}\n    return order")
     found = inspect("refund", with_preview(f"{body}\nreturn 1", head=head, run=run), granted).findings
-    assert [(each.line, each.message) for each in found] == [
-        (10, f"{name} changes something, and a preview may only read")
-    ]
+    assert [(each.line, each.message) for each in found] == [(10, f"{name} makes changes, but a preview may only read")]
 
 
 def test_the_check_finds_type_errors_in_a_preview_once() -> None:

@@ -135,7 +135,7 @@ async def test_a_tool_with_records_passes_the_check() -> None:
         ),
         (
             "@dataclass\nclass A:\n    b: B\n@dataclass\nclass B:\n    a: list[A]\ndef run(a: A): pass",
-            "holds itself",
+            "contains itself",
             2,
         ),
         ("@dataclass\nclass A:\n    x: set\ndef run(a: A): pass", "JSON has no sets", 3),

@@ -52,7 +52,7 @@ def text(response: Any) -> str:
 def test_every_save_is_a_version_with_its_author_and_what_changed(saved: Tool, author: Client) -> None:
     listed = list(versions.saves(ScriptVersion.objects.all()))
     assert [(save.version.number, save.words) for save in listed] == [
-        (3, "title, tags"), (2, "code"), (1, "the first version that was kept"),
+        (3, "title, tags"), (2, "code"), (1, "the first stored version"),
     ]  # fmt: skip
     page = text(author.get(PAGE))
     assert page.count("by alice") == 3
@@ -62,7 +62,7 @@ def test_every_save_is_a_version_with_its_author_and_what_changed(saved: Tool, a
 def test_a_secret_is_in_no_version_and_a_save_that_changes_only_it_says_so(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", variables=(Value("KEY", "sk-live-1234567"),))
     authoring.amend(tool, {"variables": (Value("KEY", "sk-live-7654321"),)}, signed_in(alice))
-    assert next(versions.saves(ScriptVersion.objects.all())).words == "nothing but its secrets"
+    assert next(versions.saves(ScriptVersion.objects.all())).words == "only its secrets"
     assert "sk-live" not in str(ScriptVersion.objects.values_list("draft", flat=True))
 
 
@@ -164,7 +164,7 @@ def test_long_lists_come_in_pages(make_tool: MakeTool, author: Client) -> None:
     page = text(author.get(PAGE))
     assert "?before=4" in page
     older = text(author.get(f"{PAGE}?before=4"))
-    assert "The first version that was kept" in older
+    assert "The first stored version" in older
     assert "Older versions" not in older
 
 

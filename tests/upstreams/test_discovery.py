@@ -103,10 +103,10 @@ def test_a_list_that_is_incomplete_makes_no_tool_gone_and_withdraws_nothing(
 ) -> None:
     tool = expose(alice, server)
     call = ask(bob, tool)
-    take_in(server, Listing((listed("other"),), cut="the server's pages run in a circle"))
+    take_in(server, Listing((listed("other"),), cut="the server's pages form a loop"))
     assert (row(server).state, published(), status(call)) == (ToolState.EXPOSED, {"shop_echo"}, Status.WAITING)
     present = UpstreamServer.objects.get(pk=server.pk)
-    assert present.listing_note == "the server's pages run in a circle"
+    assert present.listing_note == "the server's pages form a loop"
 
 
 def test_a_known_tool_whose_entry_cannot_be_read_is_not_offered_until_it_can(
@@ -156,7 +156,7 @@ def test_what_cannot_be_offered_says_why_and_takes_nothing_else_along(alice: Use
     assert states == {"echo": ToolState.NEW, "remote": ToolState.UNFIT, "broken": ToolState.UNFIT}
     assert row(server, "broken").reason.startswith("inputSchema: ")
     note = UpstreamServer.objects.get(pk=server.pk).listing_note
-    assert note.startswith("too many; tools whose name or definition cannot be kept: ")
+    assert note.startswith("too many; tools whose name or definition cannot be stored: ")
     assert "nul\\x00" in note
 
 

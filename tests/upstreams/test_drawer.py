@@ -55,11 +55,9 @@ def test_nobody_but_administrators_sees_or_changes_anything_of_it(alice: User, b
 
 def test_what_of_a_list_could_not_be_read_is_named(alice: User, shop: UpstreamServer) -> None:
     unread = {"broken": "inputSchema: Field required"}
-    take_in(shop, Listing((listed("echo"),), cut="the server's pages run in a circle", unread=unread))
+    take_in(shop, Listing((listed("echo"),), cut="the server's pages form a loop", unread=unread))
     page = of(alice).get(DRAWER).content.decode()
-    assert (
-        "The list is incomplete: the server&#x27;s pages run in a circle; entries that cannot be read: broken" in page
-    )
+    assert "The list is incomplete: the server&#x27;s pages form a loop; entries that cannot be read: broken" in page
     assert "other" in lines(of(alice).get(LINES).content.decode())
 
 
@@ -156,7 +154,7 @@ def test_a_tool_that_cannot_be_exposed_says_why(alice: User, shop: UpstreamServe
     take_in(shop, Listing((listed("broken", inputSchema={"type": "array"}), listed("echo", "Other."), listed("fine"))))
     exposure.change("both", 1, signed_in(alice))
     broken, echo, fine = seen(alice, LINES).split('<li class="tool')[1:]
-    assert "Cannot be exposed. inputSchema: It is not for an object" in broken
+    assert "Cannot be exposed. inputSchema: The schema is not for an object" in broken
     assert "disabled" in broken
     assert "<b>Definition changed</b>" in echo
     assert f"/servers/s/shop/tools/{row(shop).pk}" in echo

@@ -77,7 +77,7 @@ def test_what_changed_since_the_page_was_made_is_refused(alice: User, shop: Upst
     answer = refused(alice, seen, wish(row(shop, "other"), exposed=True))
     assert "The tool has changed since you reviewed it." in answer
     assert f'data-stamp="{stamp(row(shop))}"' in answer
-    assert "Your changes to it were undone." in answer
+    assert "Your changes to this tool were undone." in answer
     gone = wish(row(shop, "other"), exposed=True)
     take_in(shop, listing(echo="Something else altogether."))
     ComposedTool.objects.filter(name="other").delete()
@@ -146,9 +146,9 @@ def test_settings_that_somebody_else_changed_meanwhile_are_not_overwritten(alice
     stale = wish(row(shop), alias="tell")
     for first in (Change(row(shop).pk, alias="say"), Change(row(shop).pk, hitl_mode="DISABLED")):
         exposure.apply([first], signed_in(alice))
-        assert "alice changed this meanwhile." in refused(alice, stale)
+        assert "alice changed this in the meantime." in refused(alice, stale)
     answer = refused(alice, stale, wish(row(shop, "other"), exposed=True))
-    assert "alice changed this meanwhile. Review it again." in answer
+    assert "alice changed this in the meantime. Review it again." in answer
     assert "review 1 tool again" in answer
     assert f'data-stamp="{stamp(row(shop))}"' in answer
     assert applied(send(alice, wish(row(shop), exposed=True, alias="tell"))) == 1
@@ -173,7 +173,9 @@ def test_one_bad_change_keeps_all_from_being_made_and_each_reason_stands_with_it
 def test_a_setting_that_somebody_else_changed_meanwhile_is_not_overwritten(alice: User, shop: UpstreamServer) -> None:
     exposure.change("own", 3, signed_in(alice))
     before = everything()
-    assert "Somebody else changed what is offered meanwhile: Own tools only, up to L3." in offer(alice, "both", 4)
+    assert "Someone else changed the offered tools in the meantime: Own tools only, up to L3." in offer(
+        alice, "both", 4
+    )
     for mode, ceiling in (("nobody", 5), ("both", 6)):
         assert "expected" in offer(alice, mode, ceiling, "own", 3)
     assert everything() == before

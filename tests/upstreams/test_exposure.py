@@ -105,7 +105,7 @@ def test_a_name_that_is_taken_or_looks_like_one_is_refused(
     make_tool("refund_order")
     assert "another tool" in refusal(alice, server, exposed=True, alias="refund_order")
     assert "another tool" in refusal(alice, server, exposed=True, alias="Refund-0rder")
-    assert "keeps for itself" in refusal(alice, server, exposed=True, alias="approve")
+    assert "a reserved word" in refusal(alice, server, exposed=True, alias="approve")
     pair = [Change(row(server, name).pk, exposed=True, alias="same") for name in ("echo", "other")]
     with pytest.raises(Refused, match="another tool"):
         exposure.apply(pair, signed_in(alice))
@@ -142,7 +142,7 @@ def test_what_is_no_longer_exposed_is_not_run(alice: User, bob: User, server: Up
     call = ask(bob, expose(alice, server))
     say_yes(bob, call)
     change(alice, server, exposed=False)
-    assert fresh(call).reason == "Not run: the tool is not exposed any more."
+    assert fresh(call).reason == "Not run: the tool is no longer exposed."
 
 
 @pytest.mark.guarantee("gate:only-people", "SR-27")

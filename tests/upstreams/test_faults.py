@@ -87,7 +87,7 @@ ENDS: dict[End, tuple[str, Status, str]] = {
     declined: ("tell", Status.DECLINED, "The user declined this call. It was not executed."),
     expired: ("tell", Status.EXPIRED, "Nobody answered the approval in time. It was not executed."),
     withdrawn: ("tell", Status.WITHDRAWN, "the caller went away"),
-    hidden: ("tell", Status.WITHDRAWN, "the tool is not exposed any more"),
+    hidden: ("tell", Status.WITHDRAWN, "the tool is no longer exposed"),
     renamed: ("fine", Status.WITHDRAWN, "the tool was changed"),
     removed: ("give", Status.WITHDRAWN, "its server was removed"),
 }

@@ -52,7 +52,7 @@ async def neighbour(alice: User, serving: None) -> AsyncIterator[Tool]:
 
 # What becomes of a call, and what the model reads of it: one of each kind, of which client/test_hostile.py has more.
 ENDINGS = {
-    "large": (Status.FAILED, "It was run, but its result has 2,000,002 bytes; at most 1,048,576 are kept."),
+    "large": (Status.FAILED, "It was run, but its result has 2,000,002 bytes; at most 1,048,576 can be stored."),
     "error": (Status.FAILED, r"answered with an error instead (-32099): <b>no\\x1b[31m</b>"),
     "password": (Status.SUCCEEDED, '"action": "cancel"'),
     "flood": (Status.SUCCEEDED, "after the flood"),
@@ -106,7 +106,7 @@ async def test_calls_of_one_server_that_never_answer_leave_room_for_those_of_oth
         ended = [await settled(call) for call in waiting]
     assert late.status in {Status.SUCCEEDED, Status.FAILED}
     unheard = {call.error["message"] for call in ended if call.status == Status.FAILED}
-    assert unheard <= {"It was not run: 32 calls of this server are running already."}
+    assert unheard <= {"It was not run: 32 calls of this server are already running."}
     assert {call.status for call in ended} <= {Status.UNKNOWN, Status.FAILED}
     # So many calls without an answer wear the connection out: it is opened anew.
     assert (await reached(bob, tools["fine"])).status == Status.SUCCEEDED

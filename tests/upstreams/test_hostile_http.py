@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True), pyt
 # What becomes of a call, what the model reads of it, and how often the server got it: one of each kind, of which
 # client/test_hostile_http.py has more.
 ENDINGS = {
-    "huge": (Status.FAILED, "It was run, but what came back cannot be used", 1),
+    "huge": (Status.FAILED, "It was run, but its result cannot be used", 1),
     "hang": (Status.UNKNOWN, "Do not repeat it.", 1),
     "cut": (Status.UNKNOWN, "Do not repeat it.", 1),
     "unauthorised": (Status.FAILED, "It was not run: the server answered 401.", 1),
@@ -122,7 +122,7 @@ async def test_a_name_that_leads_elsewhere_after_a_while_is_not_followed_there(
     ended = await called(bob, tools["fine"])
     assert ended.status in {Status.FAILED, Status.REJECTED}
     assert hostile.called("fine") == 0
-    assert "where nobody may ask" in (await is_in(ServerState.DOWN, server)).reason
+    assert "must not be reached" in (await is_in(ServerState.DOWN, server)).reason
 
 
 CIRCLE: dict[str | None, dict[str, Any] | int] = {
@@ -130,9 +130,9 @@ CIRCLE: dict[str | None, dict[str, Any] | int] = {
     "2": {"tools": [], "nextCursor": "2"},
 }
 NOT_LISTED = {
-    "gone": ({None: {"tools": [tool("fine")]}}, "its server does not list it any more"),
+    "gone": ({None: {"tools": [tool("fine")]}}, "its server no longer lists it"),
     "incomplete": (CIRCLE, "its server's list is incomplete, and the tool is not in it"),
-    "unreadable": ({None: {"tools": [{"name": "tell"}]}}, "what its server lists for it cannot be read"),
+    "unreadable": ({None: {"tools": [{"name": "tell"}]}}, "its server's entry for it cannot be read"),
 }
 
 

@@ -65,7 +65,7 @@ async def test_names_that_cannot_be_kept_or_seen_are_named_and_not_offered(alice
     assert set(NAMES) - set(rows) == {" ", "", "a" * 129}
     unfit = {name for name, row in rows.items() if row.state == ToolState.UNFIT}
     assert unfit == {"ec\u200bho", "\x1b[31mred", "two\nlines"}
-    assert "cannot be kept" in (await in_db(now)(server)).listing_note
+    assert "cannot be stored" in (await in_db(now)(server)).listing_note
     assert (await in_db(now)(server)).listing_note.isprintable()
 
 
@@ -125,8 +125,8 @@ async def test_of_thousands_of_tools_the_pages_answer_and_the_memory_is_bounded(
 
 
 LEFT_OUT = {
-    "circle": ("the server's pages run in a circle", 3),
-    "twins": ("names that come twice, of which only the first is used: fine", 1),
+    "circle": ("the server's pages form a loop", 3),
+    "twins": ("duplicate names, of which only the first is used: fine", 1),
 }
 
 
@@ -147,6 +147,6 @@ async def test_other_names_with_every_list_do_not_fill_the_memory() -> None:
         for number in range(8):
             there.extra = {f"list_{number}_tool_{each}": {} for each in range(60)}
             await pool.list_tools("restless")
-        assert any("offers other tools all the time" in status.last_error for status in seen.statuses)
+        assert any("list of tools keeps changing" in status.last_error for status in seen.statuses)
         assert there.asked.count("initialize") > 1
         await pool.close()

@@ -182,7 +182,7 @@ def test_a_suspicious_change_is_accepted_only_by_someone_who_read_the_warnings(
     assert "I have read the warnings" in read(admin, server)
     answer = accept(admin, server)
     assert answer.status_code == 409
-    assert "Read the warnings and tick that you did." in words(answer.content.decode())
+    assert "Read the warnings and confirm that you did." in words(answer.content.decode())
     assert accept(admin, server, warnings_read="on").status_code == 302
     assert row(server).state == ToolState.EXPOSED
 

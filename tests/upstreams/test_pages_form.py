@@ -154,7 +154,7 @@ def test_what_one_person_typed_is_of_no_use_to_another(alice: User) -> None:
     page = save(alice, **HTTP | {"name": "my shop"}, **header("X-Key", KEY)).content.decode()
     other = User.objects.create_superuser("zoe", password="a long enough pass phrase")
     page = save(other, **HTTP, **header("X-Key", held=held_in(page))).content.decode()
-    assert "X-Key: there is no value yet." in page
+    assert "X-Key: no value yet." in page
 
 
 def test_a_stored_secret_is_kept_when_nothing_is_typed_and_replaced_when_something_is(alice: User) -> None:
@@ -173,7 +173,7 @@ def test_a_stored_secret_does_not_go_to_another_host(alice: User) -> None:
     server = somewhere(alice, headers=(Value("X-Key", KEY),))
     moved = HTTP | {"url": "https://thief.example/mcp"} | header("X-Key")
     for answer in (save(alice, "/servers/s/shop", **moved), save(alice, "/servers/test", **moved, of="shop")):
-        assert "type the secrets once more" in answer.content.decode()
+        assert "enter the secrets again" in answer.content.decode()
     assert UpstreamServer.objects.get().url == server.url
     assert (
         save(alice, "/servers/s/shop", **HTTP | {"url": "https://shop.example/v2"}, **header("X-Key")).status_code
@@ -184,7 +184,7 @@ def test_a_stored_secret_does_not_go_to_another_host(alice: User) -> None:
 def test_a_secret_is_not_made_readable_by_unticking_the_box(alice: User) -> None:
     somewhere(alice, headers=(Value("X-Key", KEY),))
     answer = save(alice, "/servers/s/shop", **HTTP, **header("X-Key", secret=False))
-    assert "X-Key: there is no value yet." in answer.content.decode()
+    assert "X-Key: no value yet." in answer.content.decode()
     assert KEY not in answer.content.decode()
 
 
@@ -291,7 +291,7 @@ def test_what_someone_else_saved_meanwhile_is_not_overwritten_unseen(alice: User
     save(alice, "/servers/s/shop", **HTTP | {"call_seconds": "30"}, made_from=made_from)
     answer = save(alice, "/servers/s/shop", **HTTP | {"call_seconds": "90"}, made_from=made_from)
     page = answer.content.decode()
-    assert "Somebody else changed this server" in page
+    assert "Someone else changed this server" in page
     assert UpstreamServer.objects.get().call_seconds == 30
     again = re.search(r'name="made_from" value="([^"]+)"', page)
     assert again

@@ -215,7 +215,7 @@ async def test_what_belongs_to_no_single_call_is_asked_of_nobody_and_each_call_s
     for call in (one, await settled(other)):
         (question,) = await in_db(asked)(call)
         assert (question.state, question.message) == (QuestionState.DECLINED, "")
-        assert "nothing says to which of them it belongs" in question.note
+        assert "nothing shows which one it belongs to" in question.note
 
 
 async def test_an_address_is_no_form_and_an_answer_to_it_says_only_that_the_person_agrees(

@@ -47,9 +47,9 @@ FAILURES: list[tuple[Outcome, str, str]] = [
     (Answer([of('{"code":7}')], {"code": 7}, is_error=True), "tool", '{"code":7}'),
     (Rejected(-32602, "bad"), "rejected", "The server shop answered with an error instead (-32602): bad"),
     (NeverRan("it is down"), "unreachable", "It was not run: it is down."),
-    (Unreadable("too large"), "result", "It was run, but what came back cannot be used: too large."),
-    (Answer([{"type": "text", "text": "x" * LARGEST_RESULT}]), "result", "at most 1,048,576 are kept"),
-    (Answer([], float("nan")), "result", "cannot be kept"),
+    (Unreadable("too large"), "result", "It was run, but its result cannot be used: too large."),
+    (Answer([{"type": "text", "text": "x" * LARGEST_RESULT}]), "result", "at most 1,048,576 can be stored"),
+    (Answer([], float("nan")), "result", "cannot be stored"),
 ]
 
 

@@ -57,7 +57,7 @@ def test_a_stored_secret_does_not_follow_a_server_to_another_host(alice: User, u
     draft = replace(draft_of(server), url=url)
     with pytest.raises(BadServer) as caught:
         servers.change(server.pk, draft, signed_in(alice))
-    assert "type the secrets once more" in caught.value.errors["headers"]
+    assert "enter the secrets again" in caught.value.errors["headers"]
     again = replace(draft, headers=(Value("Authorization", "Bearer another"),))
     assert (
         endpoint.spec_of(servers.change(server.pk, again, signed_in(alice))).headers["Authorization"]

@@ -65,7 +65,7 @@ def _problem(name: str) -> str | None:
     if name == "..":
         return "a path cannot go up with .."
     if "\\" in name:
-        return "the names in a path are parted by /, and have no \\ in them"
+        return "names in a path are separated by / and contain no \\"
     if not name.isprintable():
         return "a name must not have control characters or invisible ones"
     if len(name.encode()) > LONGEST_NAME:
@@ -164,7 +164,7 @@ def require_file(found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise ValueError("it is a folder")
     if not stat.S_ISREG(found.st_mode):
-        raise ValueError("it is no regular file")
+        raise ValueError("it is not a regular file")
 
 
 def require_room(top: int, more_entries: int, more_bytes: int) -> None:
@@ -195,7 +195,7 @@ def seize(lock: int) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > until:
-                raise TimeoutError(f"others kept the tool's folder busy for {LOCK_SECONDS:g} s") from None
+                raise TimeoutError(f"the tool's folder was busy for {LOCK_SECONDS:g} s") from None
             time.sleep(PAUSE_SECONDS)
         else:
             return
@@ -222,7 +222,7 @@ class Folder:
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            raise ValueError(f"it is no text in UTF-8: the byte at {error.start:,} does not fit") from None
+            raise ValueError(f"it is not UTF-8 text: the byte at {error.start:,} is invalid") from None
 
     def listing(self, parts: Parts) -> list[str]:
         """Paths from the top, in order; those of folders end with a slash."""

@@ -124,7 +124,7 @@ def _send(message: EmailMessage) -> None:
         code = error.smtp_code if isinstance(error, smtplib.SMTPResponseException) else None
         logger.warning("An e-mail of a tool could not be sent: %s %s", type(error).__name__, code)
         raise ValueError(
-            "send_email: the mail server could not be reached, or did not take the message; the log says more"
+            "send_email: the mail server could not be reached or rejected the message; see the log"
         ) from None
 
 
@@ -137,7 +137,7 @@ def _recipients(patterns: Collection[str], to: object) -> list[str]:
         raise ValueError(f"send_email: a message has 1 to {MOST_RECIPIENTS} recipients, not {len(named):,}")
     for each in named:
         if len(each) > 254 or not _ADDRESS.fullmatch(each):
-            raise ValueError(f"send_email: {each[:80]!r} is no address such as ops@example.com")
+            raise ValueError(f"send_email: {each[:80]!r} is not an address such as ops@example.com")
         lower = each.lower()
         if {"*", lower, lower[lower.rindex("@") :]}.isdisjoint(pattern.lower() for pattern in patterns):
             raise PermissionError(f"send_email: this tool may not write to {each}")

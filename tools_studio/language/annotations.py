@@ -234,7 +234,7 @@ class Types:
         if record.name in self._made:
             return
         if record.name in inside:
-            raise SignatureError(f"the record {record.name} holds itself; that has no schema", record.line)
+            raise SignatureError(f"the dataclass {record.name} contains itself, so it has no schema", record.line)
         named = {node.id for each in record.fields for node in ast.walk(each.annotation) if isinstance(node, ast.Name)}
         for name in named & self.records.keys():
             self._record(self.records[name], (*inside, record.name))

@@ -19,7 +19,7 @@ from tools_studio.spec import AuthoringError, Draft, draft_of
 logger = logging.getLogger(__name__)
 
 FILE_CHANGED = "its file in the library does not match its recorded hash."
-ROW_CHANGED = "what is stored of it was changed from outside and does not match its recorded hash."
+ROW_CHANGED = "its stored data was changed from outside and does not match its recorded hash."
 # The fields of a tool that an update brings along, beside its code.
 WORDS_AND_POWERS = ("title", "group", "category", "tags", "capabilities", "prompt_template", "example")
 

@@ -125,7 +125,7 @@ async def fetch(
     except (ValueError, PermissionError, TimeoutError) as error:
         kind = next(kind for kind in (PermissionError, TimeoutError, ValueError) if isinstance(error, kind))
         is_late = kind is TimeoutError and limit.expired()
-        text = f"{request.place.host} gave no whole answer within {seconds:g} s" if is_late else str(error)
+        text = f"{request.place.host} gave no complete answer within {seconds:g} s" if is_late else str(error)
         # Servers choose the hosts of their redirects, and so may write the credential there.
         raise kind(request.credential.mask.text(text) if request.credential else text) from None
 
@@ -162,7 +162,7 @@ def _redirected(policy: FetchPolicy, request: ToolRequest, status: int, location
     try:
         url = parse(str(request.url.join(location.decode()))).copy_with(fragment=None)
     except (ValueError, InvalidURL):
-        raise ValueError(f"{here.host} redirects to a place that is no proper url") from None
+        raise ValueError(f"{here.host} redirects to an invalid url") from None
     there = place_of(url)
     if here.scheme == "https" and there.scheme == "http" and not policy.covers(there):
         raise PermissionError(f"{here.host} redirects to plain http, which is followed only to hosts listed as {there}")
@@ -206,7 +206,7 @@ class Webhooks:
         except TimeoutError:
             raise TimeoutError(f"webhook {target} gave no answer within {self.seconds:g} s") from None
         if status >= 300:
-            raise ValueError(f"webhook {target} answered with status {status}: the data was not taken")
+            raise ValueError(f"webhook {target} answered with status {status}: the data was not accepted")
         return {"status": status}
 
     def _url(self, target: str) -> URL:
@@ -217,7 +217,7 @@ class Webhooks:
         try:
             return parse(found).copy_with(fragment=None)
         except ValueError:
-            raise ValueError(f"webhook {target}: its value is no URL such as https://hooks.example.com/in") from None
+            raise ValueError(f"webhook {target}: its value is not a URL such as https://hooks.example.com/in") from None
 
 
 async def _deliver(request: ToolRequest, called: str) -> int:
@@ -264,9 +264,9 @@ async def _sending(
     except guard.NotReachable:
         raise ValueError(f"{called} was not found") from None
     except httpx2.TimeoutException:
-        raise TimeoutError(f"{called} took no connection within {CONNECT_SECONDS:g} s") from None
+        raise TimeoutError(f"{called} did not accept a connection within {CONNECT_SECONDS:g} s") from None
     except (httpx2.NetworkError, httpx2.ProtocolError) as error:
-        raise ValueError(f"{called} could not be asked: {_reason(error)}") from None
+        raise ValueError(f"{called} could not be reached: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
@@ -304,11 +304,11 @@ def _unpacked(headers: dict[str, str], body: bytes, max_bytes: int) -> bytes:
     try:
         whole = unpacker.decompress(body, max_bytes + 1)
     except zlib.error:
-        raise ValueError("is not compressed as it says") from None
+        raise ValueError("is not compressed in the way it declares") from None
     if len(whole) > max_bytes:
         raise TooLarge
     if not unpacker.eof or unpacker.unused_data:
-        raise ValueError("is not compressed as it says")
+        raise ValueError("is not compressed in the way it declares")
     del headers["content-encoding"]
     headers.pop("content-length", None)
     return whole
@@ -320,8 +320,8 @@ def _json(headers: dict[str, str], text: str, max_bytes: int) -> Any:
     # Counted before any is made: as text a list has two bytes, and in memory many.
     if CONTAINER * (text.count("[") + text.count("{")) > max(max_bytes, LEAST_BYTES):
         raise ValueError(
-            f"has more lists and objects than the {max(max_bytes, LEAST_BYTES) // CONTAINER:,} that are read from"
-            f" JSON of up to {in_words(max_bytes)}"
+            f"has more than the {max(max_bytes, LEAST_BYTES) // CONTAINER:,} lists and objects that are "
+            f"read from JSON of up to {in_words(max_bytes)}"
         )
     try:
         return jsons.loads(text, parse_constant=_no_constant)

@@ -67,7 +67,7 @@ class Place:
 
 
 def no_values(name: str) -> str:
-    raise LookupError(f"{name} is no variable of this tool")
+    raise LookupError(f"{name} is not a variable of this tool")
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def listed(entry: str) -> Listed:
 
     Raises: ValueError, it is none of these.
     """
-    no_host = f"{entry[:300]!r} is no host such as api.example.com, http://intranet:8080 or *.example.com"
+    no_host = f"{entry[:300]!r} is not a host such as api.example.com, http://intranet:8080 or *.example.com"
     scheme, separator, rest = entry.lower().rpartition("://")
     below = rest.startswith("*.")
     host = rest.removeprefix("*.") if below else rest
@@ -183,7 +183,7 @@ class FetchPolicy:
         if self.names(place):
             return
         if is_metadata_name(place.host):
-            raise PermissionError(f"{place.host} is where a cloud keeps its keys: tools may not reach it")
+            raise PermissionError(f"{place.host} serves a cloud's credentials: tools may not reach it")
         if self.covers(place) or self.mode == "open":
             return
         if self.mode == "allowlist":

@@ -57,7 +57,7 @@ STARTERS = (
         "Structured data",
         "A dataclass describes each item of a list: names, types and defaults become the schema.",
     ),
-    Starter("store", "Tool with a memory", "Keeps a list between calls, in a store that all tools of its group share."),
+    Starter("store", "Tool with a memory", "Keeps a list between calls, in a store shared by all tools of the group."),
     Starter(
         "preview",
         "Asks first, with a preview",
@@ -90,7 +90,7 @@ class Stale(Exception):
     """The tool was saved by someone else since the page was made; `version` is what they saved."""
 
     def __init__(self, version: ScriptVersion | None) -> None:
-        super().__init__("saved by someone else meanwhile")
+        super().__init__("saved by someone else in the meantime")
         self.version = version
 
 

@@ -24,7 +24,7 @@ CONFLICTS = (
     (
         "replace",
         gettext_noop("Replace"),
-        gettext_noop("As a new version; it never asks less often than the existing tool, and becomes a draft."),
+        gettext_noop("As a new version, which never asks less often than the existing tool and becomes a draft."),
     ),
     ("rename", gettext_noop("Add beside it"), gettext_noop("With a number after the name, such as NAME_2.")),
 )

@@ -71,7 +71,7 @@ def _limit(label: str, help_text: str, initial: str) -> forms.CharField:
 
 class PowersForm(forms.Form):
     fetch_mode = forms.ChoiceField(choices=FETCH_MODES, required=False, label="Network", widget=forms.RadioSelect)
-    hosts = _lines("Hosts, one a line", "An exact host, a host and port, or *.example.com.", "api.example.com")
+    hosts = _lines("Hosts, one per line", "An exact host, a host and port, or *.example.com.", "api.example.com")
     methods = forms.MultipleChoiceField(
         choices=[(each, each) for each in FETCH_METHODS],
         required=False,
@@ -90,11 +90,11 @@ class PowersForm(forms.Form):
     redirects = _limit("Redirects to follow", f"At most {MOST_REDIRECTS}; 0 follows none.", str(PLAIN.redirects))
     email = _switch("E-mail", "Sends plain text messages to the recipients below, and to nobody else.")
     email_to = _lines(
-        "Recipients, one a line", "An address, @example.com for everyone there, or * for anyone.", "ops@example.com"
+        "Recipients, one per line", "An address, @example.com for everyone there, or * for anyone.", "ops@example.com"
     )
     webhook = _switch("Webhook", "Sends JSON to an address kept in a variable. The code never sees a secret address.")
     webhook_targets = _lines(
-        "Names of variables, one a line", "Those that hold the addresses; add them under Variables.", "ALERTS_URL"
+        "Names of variables, one per line", "Variables that hold the addresses. Add them under Variables.", "ALERTS_URL"
     )
     store = _switch("Store", "Keeps small values between calls. All tools of the group share them.")
     files_mode = forms.ChoiceField(choices=FILES_MODES, required=False, label="Files", widget=forms.RadioSelect)
@@ -106,7 +106,7 @@ class PowersForm(forms.Form):
     secrets = _switch("Secrets", "Lets the code read its secrets. fetch(auth=…) and webhook(…) work without this.")
     now = _switch("Clock", "Reads the date and the time.")
     random = _switch("Random numbers", "Uses unpredictable random numbers.")
-    sleep = _switch("Waiting", "Pauses for some seconds, such as between two tries.")
+    sleep = _switch("Waiting", "Pauses for a few seconds, for example between two tries.")
     destructive = _switch(
         "Permanently deletes data",
         "A warning rather than a capability: the level becomes L5, and approvers must confirm their review.",

@@ -158,8 +158,8 @@ class AmountThreshold(Bundled):
     def sentence(self) -> str:
         does = DOES[self.over].lower()
         return translatable(
-            f"Up to {self._limit} in “{self.argument}”, do not ask about {self.which}; {does} more; ask when it is no"
-            " number."
+            f"Up to {self._limit} in “{self.argument}”, do not ask about {self.which}; {does} more; ask if "
+            "it is not a number."
         )
 
     @property
@@ -176,7 +176,7 @@ class AmountThreshold(Bundled):
             found = found.get(word) if isinstance(found, dict) else None
         if (amount := _number(found)) is None:
             why = translatable(
-                f"Asked because “{self.argument}” is not a number that could be compared with {self._limit}."
+                f"Asked because “{self.argument}” is not a number that can be compared with {self._limit}."
             )
             return Unusable(why) if self.may_fail else Ask(why)
         if abs(amount) > Decimal(str(self.limit)):
@@ -319,7 +319,7 @@ class AskOnce(Bundled):
             return Allow(
                 gettext_noop("Not asked because this person approved exactly these arguments of this tool before.")
             )
-        return Ask(gettext_noop("Asked because these arguments of this tool were not approved by this person before."))
+        return Ask(gettext_noop("Asked because this person has not approved these arguments of this tool before."))
 
 
 class DenyList(Bundled):

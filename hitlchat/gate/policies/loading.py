@@ -221,13 +221,13 @@ async def _in_time(work: Awaitable[Any]) -> Any:
     if not done:
         raise NoAnswer(f"gave no answer within {settings.HITL_POLICY_SECONDS} seconds")
     if task.cancelled():
-        raise NoAnswer("gave itself up")
+        raise NoAnswer("cancelled itself")
     return task.result()
 
 
 async def _in_thread(function: Callable[[], Any]) -> Any:
     if not _free.acquire(blocking=False):
-        raise NoAnswer(f"could not be asked, since {MOST_THREADS} policies are hanging already")
+        raise NoAnswer(f"could not be run, since {MOST_THREADS} policies are already hanging")
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
 
@@ -260,14 +260,14 @@ def _read(said: Any) -> Said:
         raise NoAnswer(f"answered with {type(said).__name__}, which is neither Allow, Ask, Refuse nor Abstain")
     reason = said.reason
     if type(reason) is not str or not reason.strip():
-        raise NoAnswer("gave no reason in words")
+        raise NoAnswer("gave no reason as text")
     kept: Said = type(said)(storable(reason.strip()[:LONGEST_REASON]), _metadata(said.metadata))
     return kept
 
 
 def _metadata(given: Any) -> dict[str, Any]:
     """Return it as plain JSON, of which a rule keeps nothing in its hands."""
-    expected = f"gave metadata that is no JSON object of at most {LONGEST_METADATA:,} characters"
+    expected = f"gave metadata that is not a JSON object of at most {LONGEST_METADATA:,} characters"
     try:
         if type(given) is dict and all(type(name) is str for name in given):
             text = canonical.dumps(given)

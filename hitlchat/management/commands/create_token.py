@@ -54,8 +54,8 @@ class Command(BaseCommand):
         mcp.add_argument(
             "--attended",
             action="store_true",
-            help="trust this client (with --by): its word that its user approved a call counts, up to"
-            " HITL_ELICITATION_MAX_RISK. Never for a script or an agent that runs unattended",
+            help="trust this client (with --by): its word that its user approved a call counts, up to "
+            "HITL_ELICITATION_MAX_RISK. Never use this for a script or an agent that runs unattended",
         )
 
     def handle(self, *args: Any, **options: Any) -> str:
@@ -69,7 +69,7 @@ class Command(BaseCommand):
                 withdrawn = tokens.revoke(user, number, Actor(user.pk, "console"))
             except tokens.NoSuchToken:
                 raise CommandError(f"{user.get_username()!r} has no token with the number {number}.") from None
-            return f"Token {number} is revoked; calls withdrawn: {withdrawn}."
+            return f"Token {number} was revoked. Calls withdrawn: {withdrawn}."
         for option, attended in (("mark", True), ("unmark", False)):
             if options[option] is not None:
                 return _mark(user, options[option], options["by"], attended=attended)

@@ -148,7 +148,7 @@ class BoundedWebSocket(WebSocketProtocol):  # type: ignore[misc]
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
         if self.state == self.STATE_CONNECTING and len(self.data) + len(data) > LARGEST_MESSAGE:
-            self._fail_connection(CLOSE_TOO_BIG, "too much before the handshake was over")
+            self._fail_connection(CLOSE_TOO_BIG, "too much data before the handshake ended")
         else:
             super().dataReceived(data)
 

@@ -255,7 +255,7 @@ def _arguments(session: Session, name: str, typed: QueryDict) -> dict[str, Any]:
     """Return what the fields of the form, or `json`, make. Raises: ValueError, which says why they make nothing."""
     schema = next((tool.input_schema for tool in session.tools or () if tool.name == name), None)
     if schema is None:
-        raise ValueError("The tool is not in the list any more: nothing was called.")
+        raise ValueError("The tool is no longer in the list. Nothing was called.")
     if "json" not in typed and _fields(schema) is not None:
         return argument_form.arguments(schema, typed)
     try:

@@ -95,7 +95,7 @@ def _zone(name: Any) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError, TypeError, AttributeError):
-        raise ValueError(f"{name!r} is no time zone name such as Europe/Berlin") from None
+        raise ValueError(f"{name!r} is not a time zone name such as Europe/Berlin") from None
 
 
 DAYS = "MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY SUNDAY"
@@ -334,7 +334,7 @@ def get_close_matches(word: Any, possibilities: Any, n: int = 3, cutoff: float =
 def _bound(name: str, pairs: list[tuple[Any, Any]]) -> None:
     """ValueError: too much work in the worst case, in which every match is found alone, among all that could match."""
     if sum(_comparisons(a, b) for a, b in pairs) > MOST_COMPARISONS:
-        raise ValueError(f"{name}(): the texts are too long or too much alike inside; compare smaller parts")
+        raise ValueError(f"{name}(): the texts are too long or too repetitive; compare smaller parts")
 
 
 def _comparisons(a: Any, b: Any) -> int:

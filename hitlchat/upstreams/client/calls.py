@@ -284,11 +284,11 @@ def _refused(code: int, message: str, exchange: Exchange) -> Outcome:
     if code == types.CONNECTION_CLOSED:
         return Unknown(message) if exchange.sent else NeverRan(message, retry=True)
     if code == types.PARSE_ERROR and message.startswith("Failed to parse"):
-        return Unreadable("the answer is no message of the protocol")
+        return Unreadable("the answer is not an MCP message")
     if message.startswith("Unexpected content type"):
-        return Unreadable("the answer is no message of the protocol: it is neither JSON nor a stream of events")
+        return Unreadable("the answer is not an MCP message: neither JSON nor an event stream")
     if message.endswith("202 Accepted") and status == 202:
-        return Unknown("the server took the request in and will not answer it")
+        return Unknown("the server accepted the request but will not answer it")
     if 300 <= status < 400:
         return NeverRan(f"the server redirects: {message}", status)
     if message in _OF_THE_SDK and status >= 400:
@@ -320,12 +320,12 @@ async def _rounds(link: Link, call: ToolCall) -> types.CallToolResult:
             state, responses = result.request_state, {}
             for key, request in list((result.input_requests or {}).items())[:MOST_ROUNDS]:
                 if not isinstance(request, types.ElicitRequest):
-                    wanted = f"the server wanted {request.method}, which no server gets"
+                    wanted = f"the server requested {request.method}, which is never granted"
                     raise _NoAnswer(types.MISSING_REQUIRED_CLIENT_CAPABILITY, wanted)
                 responses[key] = await ask(link, request.params)
             if not responses:
                 await asyncio.sleep(min(0.05 * 2**number, 1.0))
-    raise _NoAnswer(types.INTERNAL_ERROR, f"the server asked back more than {MOST_ROUNDS} times")
+    raise _NoAnswer(types.INTERNAL_ERROR, f"the server asked for input more than {MOST_ROUNDS} times")
 
 
 @asynccontextmanager

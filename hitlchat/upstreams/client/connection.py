@@ -120,7 +120,7 @@ class Connection:
             async with asyncio.timeout(seconds):
                 await self._calls.acquire()
         except TimeoutError:
-            return NeverRan(f"{self.spec.limits.calls_at_once} calls of this server are running already")
+            return NeverRan(f"{self.spec.limits.calls_at_once} calls of this server are already running")
         try:
             outcome = await self._once(call, seconds)
             if isinstance(outcome, NeverRan) and outcome.retry:
@@ -311,7 +311,7 @@ class Connection:
                 self._refused = await refusal(link)
             except (TimeoutError, RuntimeError) as error:
                 if not link.is_calling():
-                    link.drop(str(error) or "the server does not answer any more")
+                    link.drop(str(error) or "the server no longer answers")
                 continue
             if self._refused:
                 link.retire(self._refused)

@@ -74,7 +74,7 @@ class Bearer(httpx2.Auth):
             yield _without(request, why)
             return
         if response.status_code == 401 and token:
-            yield _without(request, NoToken("the server does not take the sign-in, although it is a new one", 401))
+            yield _without(request, NoToken("the server rejects the sign-in, although it is new", 401))
         elif response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope":
             scopes = short(extract_field_from_www_auth(response, "scope") or "", 300)
             if scopes:
@@ -146,7 +146,7 @@ class GuardedTransport(guard.Transport):
         self._heed(request, response)
         if guard.is_packed(response):
             await response.aclose()
-            reason = "the answer came in a compressed form that nobody asked for"
+            reason = "the answer is compressed, although this was not requested"
             if response.status_code < FAILED and (exchange := CURRENT.get()):
                 exchange.fail(Unreadable(reason))
             return self._lost(request, reason)
@@ -164,7 +164,7 @@ class GuardedTransport(guard.Transport):
             if exchange is not None and request.method == "POST":
                 exchange.turned_away(status)
         if status == 404 and SESSION in request.headers and request.method != "DELETE":
-            reason = "the server does not know this session any more"
+            reason = "the server no longer knows this session"
             if exchange is not None and request.method == "POST":
                 exchange.lose(reason, retry=True)
             # Other calls of the session may have run: they get the time for their own answers.

@@ -316,7 +316,7 @@ async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
     if exchange is None:
         link.note("asked a question that belongs to no single call: declined")
         for each in link.open:
-            each.declined("several calls were under way, and nothing says to which of them it belongs")
+            each.declined("several calls were running, and nothing shows which one it belongs to")
         return UNASKED.as_result()
     content: Any = params.url if isinstance(params, types.ElicitRequestURLParams) else dict(params.requested_schema)
     if len(json.dumps([params.message, content])) > LARGEST_QUESTION:

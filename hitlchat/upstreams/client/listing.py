@@ -83,7 +83,7 @@ async def listing(link: Link) -> Listing:
     found = reading.listing()
     link.tool_names.update(tool.name for tool in found.tools)
     if len(link.tool_names) > MOST_LISTS * link.spec.limits.tools:
-        link.retire("the server offers other tools all the time")
+        link.retire("the server's list of tools keeps changing")
     return found
 
 
@@ -121,7 +121,7 @@ class _Reading:
             if self.cut or cursor is None:
                 return
             if cursor in seen:
-                self.cut = "the server's pages run in a circle"
+                self.cut = "the server's pages form a loop"
                 return
             seen.add(cursor)
         self.cut = f"the list has more than {MOST_PAGES:,} pages"
@@ -132,7 +132,7 @@ class _Reading:
         if not isinstance(entries, list):
             return result
         if cursor is not None and not isinstance(cursor, str):
-            self.cut = "what the server says of the next page cannot be read"
+            self.cut = "the server's cursor for the next page cannot be read"
             result = {key: value for key, value in result.items() if key != "nextCursor"}
         readable = [entry for entry in entries if self._is_readable(entry)]
         self._listed = [entry["name"] for entry in readable]
@@ -177,7 +177,7 @@ class _Reading:
 def _fault(entry: Any, link: Link) -> str:
     """Return why an entry of a list cannot be read; empty if it can."""
     if not isinstance(entry, dict):
-        return "it is no object"
+        return "it is not an object"
     if why := complaint(entry, link.spec.limits):
         return f"it {why}"
     page = {"tools": [entry], "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}

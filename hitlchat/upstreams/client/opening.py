@@ -73,7 +73,7 @@ async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | Non
     async with client:
         capabilities = client.server_capabilities
         if capabilities is not None and surroundings.is_ours(capabilities.experimental):
-            raise NotAllowed("this is hitlchat itself: its tools are here already")
+            raise NotAllowed("this is hitlchat itself, whose tools are already here")
         link.client, link.protocol_version = client, client.protocol_version
         link.handshake_ms = (time.monotonic() - began) * 1000
         if info := client.server_info:

@@ -166,7 +166,7 @@ class Tidied:
             validate_server_result("tools/call", self._version, {"content": [block], "resultType": "complete"})
             _BLOCK.validate_python(block, by_name=False)
         except ValidationError:
-            return "is of no kind that is known here, or not as its kind has it"
+            return "has an unknown type, or does not match its type"
         except KeyError:
             pass
         return ""

@@ -121,10 +121,10 @@ class ServerSpec:
         if not self.command.strip():
             raise BadSpec("command", "it must name a program")
         if any("\0" in text for text in (self.command, *self.args, *self.env.values())):
-            raise BadSpec("command", "no NUL character may stand in it, in args or in env")
+            raise BadSpec("command", "it must not contain NUL characters, nor may args or env")
         for name in self.env:
             if not _VARIABLE.fullmatch(name):
-                raise BadSpec("env", f"{name!r} is no name for an environment variable")
+                raise BadSpec("env", f"{name!r} is not a valid name for an environment variable")
 
 
 def _check_url(url: str) -> None:
@@ -144,7 +144,7 @@ def _check_url(url: str) -> None:
 def _check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
-            raise BadSpec("headers", f"{name!r} is no name for a header")
+            raise BadSpec("headers", f"{name!r} is not a valid header name")
         if name.lower() in _OURS:
             raise BadSpec("headers", f"{name} is set by the connection itself")
         if value != value.strip():

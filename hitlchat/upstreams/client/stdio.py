@@ -292,13 +292,13 @@ class _Pipes:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(whole_characters(line), by_name=False))
         except ValidationError:
-            return self._answered(line, "is no message of the protocol")
+            return self._answered(line, "is not an MCP message")
 
     def _note_garbage(self, line: bytes | TooLong) -> None:
         self._garbage_lines += 1
         if self._garbage_lines <= MOST_GARBAGE_NOTES:
             beginning = line.beginning if isinstance(line, TooLong) else line[:LONGEST_NOTE].decode(errors="replace")
-            self._link.note(f"wrote what is no message: {beginning}")
+            self._link.note(f"wrote something that is not a message: {beginning}")
 
     def _answered(self, line: bytes | TooLong, complaint: str) -> SessionMessage | None:
         """Return an error in place of a message that cannot be read, for the request that it answers."""

@@ -111,7 +111,7 @@ def answer(question_id: UUID, actor: Actor, content: dict[str, Any]) -> Upstream
     question = find(question_id, actor)
     values: dict[str, Value] = {}
     if question.url and content:
-        raise BadAnswer(dict.fromkeys(content, "This question has no fields: there is an address to be opened."))
+        raise BadAnswer(dict.fromkeys(content, "This question has no fields: open the address instead."))
     if not question.url:
         values = checked(fields_of(question.schema), content)
     sealed = sealing.seal(canonical.dumps(values), PURPOSE)
@@ -142,7 +142,11 @@ def end_with(call_id: UUID) -> None:
     for question in UpstreamQuestion.objects.select_related("call").filter(call_id=call_id, state=OPEN):
         give_up(question, QuestionState.GONE)
     left = UpstreamQuestion.objects.filter(call_id=call_id, state=QuestionState.ANSWERED).exclude(sealed="")
-    left.update(sealed="", state=QuestionState.GONE, note="It was answered, but the call ended before that arrived.")
+    left.update(
+        sealed="",
+        state=QuestionState.GONE,
+        note="The question was answered, but the call ended before the answer arrived.",
+    )
 
 
 def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **columns: Any) -> UpstreamQuestion:

@@ -88,12 +88,12 @@ def _kind(part: Mapping[str, Any]) -> tuple[Kind, tuple[Option, ...]]:
         items = part.get("items")
         options = _options(items) if isinstance(items, dict) else None
         if options is None:
-            raise Unusable("its form has a list of what is not to be chosen from")
+            raise Unusable("its form has a list without choices")
         return "many", options
     if kind == "string" and (options := _options(part)) is not None:
         return "one", options
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise Unusable("its form has a field of a kind that is not known here")
+        raise Unusable("its form has a field of an unknown type")
     return _KINDS[kind], ()
 
 
@@ -168,7 +168,7 @@ def link(url: str) -> Link:
     if not host:
         raise Unusable("its address cannot be read")
     if parts.scheme not in DEFAULT_PORTS:
-        raise Unusable("its address is none of the web")
+        raise Unusable("its address is not a web address")
     if "@" in parts.netloc:
         raise Unusable("its address has a user name in it")
     _check_public(host)

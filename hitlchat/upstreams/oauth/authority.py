@@ -68,7 +68,7 @@ class Bounds:
         if parts.scheme != "https" and not (parts.scheme == "http" and where == "local" and self.here):
             raise NotPossible(f"{what} must begin with https://: otherwise secrets are sent unencrypted.")
         if (where == "local" and not self.here) or (where == "private" and not self.allow_private):
-            raise NotPossible(f"{what} leads to {parts.hostname}, where nobody may ask on this server's behalf.")
+            raise NotPossible(f"{what} leads to {parts.hostname}, which must not be reached from this server.")
         return url
 
 
@@ -128,7 +128,7 @@ def scopes_in(text: str) -> tuple[str, ...]:
     """Return rights as they are written in OAuth, with spaces between. Raises: NotPossible"""
     names = tuple(dict.fromkeys(text.split()))
     if len(names) > 100 or len(text) > LONGEST_SCOPES or not all(map(_SCOPE.fullmatch, names)):
-        raise NotPossible("The rights (scopes) are expected to be words with spaces between, without quotation marks.")
+        raise NotPossible("Separate the rights (scopes) with spaces, without quotation marks.")
     return names
 
 
@@ -142,10 +142,10 @@ async def fetched(request: httpx2.Request, bounds: Bounds, what: str, *, body: b
     try:
         async with asyncio.timeout(SECONDS), guard.answered(request, guard.Transport(refused)) as response:
             if body and guard.is_packed(response):
-                raise NotPossible(f"{what}: the answer came in a compressed form that nobody asked for.")
+                raise NotPossible(f"{what}: the answer is compressed, although this was not requested.")
             content = await guard.beginning(response, MOST_BYTES) if body else b""
     except TimeoutError:
-        raise NoAnswer(f"{what}: there was no answer within {SECONDS:g} seconds.") from None
+        raise NoAnswer(f"{what}: no answer within {SECONDS:g} seconds.") from None
     except httpx2.TransportError as error:
         raise NoAnswer(f"{what}: {guard.in_words(error)}.") from error
     if len(content) > MOST_BYTES:
@@ -174,13 +174,11 @@ async def _resource(
     named = extract_resource_metadata_from_www_auth(challenge)
     for url in build_protected_resource_metadata_discovery_urls(named, address):
         request = create_oauth_metadata_request(url)
-        response = await fetched(request, bounds, "What the server says of itself as a resource")
+        response = await fetched(request, bounds, "The server's resource metadata")
         if (metadata := await handle_protected_resource_response(response)) is None:
             continue
         if not check_resource_allowed(requested_resource=address, configured_resource=str(metadata.resource)):
-            raise NotPossible(
-                "The server says that it is another resource: a token for that would be of use elsewhere."
-            )
+            raise NotPossible("The server says that it is a different resource, so a token would be valid elsewhere.")
         return metadata
     return None
 
@@ -193,7 +191,7 @@ def _issuer(server: UpstreamServer, resource: ProtectedResourceMetadata | None, 
     named = [str(each) for each in resource.authorization_servers]
     chosen = next((each for each in named if issuers_match(each, wanted or before)), None)
     if chosen is None and wanted:
-        raise NotPossible("The issuer is none of those that the server names.")
+        raise NotPossible("The issuer is not one of those that the server names.")
     return chosen or named[0]
 
 
@@ -201,14 +199,14 @@ async def _metadata(issuer: str, bounds: Bounds) -> OAuthMetadata:
     bounds.checked(issuer, "The issuer")
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer):
         request = create_oauth_metadata_request(url)
-        response = await fetched(request, bounds, "What the authorization server says of itself")
+        response = await fetched(request, bounds, "The authorization server's metadata")
         _, metadata = await handle_auth_metadata_response(response)
         if metadata is None:
             continue
         if not issuers_match(str(metadata.issuer), issuer):
-            raise NotPossible("The authorization server says that it is another one than the server named.")
+            raise NotPossible("The authorization server says that it is not the one that the server named.")
         return metadata
-    raise NotPossible(f"{urlsplit(issuer).netloc} does not say how to sign in there (no metadata by RFC 8414).")
+    raise NotPossible(f"{urlsplit(issuer).netloc} does not say how to sign in there (no RFC 8414 metadata).")
 
 
 def _checked(metadata: OAuthMetadata, bounds: Bounds) -> OAuthMetadata:
@@ -226,7 +224,7 @@ def _checked(metadata: OAuthMetadata, bounds: Bounds) -> OAuthMetadata:
             "The authorization server does not support PKCE with S256, without which a code can be stolen."
         )
     if _OURS & parse_qs(urlsplit(str(metadata.authorization_endpoint)).query).keys():
-        raise NotPossible("The address of the sign-in page already says what only we may say there.")
+        raise NotPossible("The address of the sign-in page already has a parameter that only hitlchat may set.")
     return metadata
 
 

@@ -80,7 +80,7 @@ def given(client_id: str, secret: str, authority: Authority) -> Client:
     """Return the client that an administrator registered by hand. Raises: NotPossible"""
     for text, what in ((client_id, "The client ID"), (secret, "The client secret")):
         if len(text) > LONGEST or not text.isprintable():
-            raise NotPossible(f"{what} is expected to be a text of at most {LONGEST:,} characters on one line.")
+            raise NotPossible(f"{what}: expected one line of at most {LONGEST:,} characters.")
     method = "none"
     if secret:
         method = next((each for each in METHODS[1:] if each in authority.methods), "client_secret_basic")

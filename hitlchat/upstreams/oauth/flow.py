@@ -187,7 +187,7 @@ def forget(server_id: UUID, actor: Actor) -> str:
     server = UpstreamServer.objects.filter(pk=server_id).first()
     row = signed_in(server_id).first()
     if server is None or row is None:
-        raise LookupError("Nobody is signed in at this server.")
+        raise LookupError("Nobody is signed in to this server.")
     servers.reach_anew(server_id, actor, _sign_out, why="somebody signed out of its server")
     if not row.tokens or not row.revocation_endpoint:
         return ""
@@ -203,12 +203,12 @@ def forget(server_id: UUID, actor: Actor) -> str:
 
 def _check(server: UpstreamServer, asking: Asking) -> None:
     if server.transport == Transport.STDIO:
-        raise NotPossible("A program on this machine is given what it needs by env: nobody signs in to it.")
+        raise NotPossible("Programs on this machine get their credentials from env, so there is no sign-in.")
     if any(each.name.lower() == "authorization" for each in server_draft.read_values(server.headers)):
         raise NotPossible("The server has its own Authorization header: remove it first.")
     parts = urlsplit(asking.redirect_uri)
     if parts.scheme != "https" and reach(parts.hostname or "") != "local":
-        raise NotPossible("Open hitlchat with https://, or at localhost: the answer must not be sent unencrypted.")
+        raise NotPossible("Open hitlchat over https:// or on localhost: the answer must not be sent unencrypted.")
 
 
 async def _prepared(
@@ -280,8 +280,8 @@ def _used_up(server_id: UUID, brought: Brought) -> Plan:
     attempt = mine.first()
     if attempt is None or mine.delete()[0] != 1:
         raise NotPossible(
-            "This answer belongs to no sign-in that you began in this browser in the last ten minutes, "
-            "or it was used already. Begin again."
+            "This answer belongs to no sign-in started in this browser in the last ten minutes, or was "
+            "already used. Start again."
         )
     try:
         return Plan(**clients.unseal(attempt.plan, "attempt", attempt.server_id, attempt.state_hash))
@@ -295,7 +295,7 @@ def _server_of(server_id: UUID, plan: Plan, brought: Brought) -> UpstreamServer:
     if server is None or origin_of(server.url) != plan.origin:
         raise NotPossible("The server was moved or removed in the meantime.")
     if brought.issuer is None and plan.names_itself:
-        raise NotPossible("The answer does not say which authorization server gave it, although this one always does.")
+        raise NotPossible("The answer does not name its authorization server, although this one always does.")
     if brought.issuer is not None and not issuers_match(brought.issuer, plan.issuer):
         raise NotPossible("The answer is from another authorization server than the one that was asked.")
     if brought.error:

@@ -45,7 +45,7 @@ MOST_HIDDEN = 12
 _TOKEN = re.compile(rf"[\x21-\x7e]{{{SHORTEST_SECRET},16384}}")
 # What the standard calls errors, in words; others are told as they are.
 _ERRORS = {
-    "invalid_grant": "it does not know this sign-in any more",
+    "invalid_grant": "it no longer knows this sign-in",
     "invalid_client": "it does not know this installation, or not with this client secret",
     "unauthorized_client": "this installation may not sign in there",
     "invalid_scope": "it does not give these rights",
@@ -53,7 +53,7 @@ _ERRORS = {
     "invalid_request": "it found something wrong with the request",
     "unsupported_grant_type": "it does not support this way to sign in",
     "access_denied": "access was denied",
-    "temporarily_unavailable": "it is not available at present",
+    "temporarily_unavailable": "it is currently unavailable",
     "server_error": "something went wrong there",
 }
 
@@ -123,7 +123,7 @@ async def granted(client: Client, endpoint: str, bounds: Bounds, kind: str, **da
     if not _TOKEN.fullmatch(found.access_token) or (refresh and not _TOKEN.fullmatch(refresh)):
         raise NotPossible("The token endpoint gave a token that cannot be sent, or that is too short to be masked.")
     if found.scope is not None and len(found.scope) > LONGEST_SCOPES:
-        raise NotPossible("The token endpoint gave more rights than can be kept.")
+        raise NotPossible("The token endpoint granted more rights than can be stored.")
     life = None if found.expires_in is None else max(0, min(found.expires_in, int(LONGEST_LIFE.total_seconds())))
     expires_at = None if life is None else timezone.now() + timedelta(seconds=life)
     return Tokens(found.access_token, refresh, found.scope, expires_at)
@@ -183,7 +183,7 @@ class Holder:
         if present.is_due and present.refresh:
             present = await self._next(present)
         elif present.is_over:
-            raise NoToken("the sign-in has run out, and cannot be renewed by itself: sign in again", 401)
+            raise NoToken("the sign-in has expired and cannot be renewed automatically: sign in again", 401)
         return present.access
 
     async def renewed(self, refused: str) -> str:
@@ -191,10 +191,10 @@ class Holder:
         if present.access != refused:
             return present.access
         if not present.refresh:
-            raise NoToken("the server does not take the sign-in any more: sign in again", 401)
+            raise NoToken("the server no longer accepts the sign-in: sign in again", 401)
         loop = asyncio.get_running_loop()
         if loop.time() < self._refused_until:
-            raise NoToken("the server does not take the sign-in, although it was renewed just now", 401)
+            raise NoToken("the server rejects the sign-in, although it was just renewed", 401)
         fresh = await self._next(present)
         self._refused_until = loop.time() + JUST_NOW_SECONDS
         return fresh.access
@@ -261,7 +261,7 @@ class Holder:
             if now.row.generation != present.row.generation:
                 return now
             if asyncio.get_running_loop().time() > end:
-                raise NoAnswer("another process has not done it in time.")
+                raise NoAnswer("another process did not finish in time.")
             await asyncio.sleep(LOOK_SECONDS)
         try:
             return await self._refresh(present)
@@ -300,7 +300,7 @@ def _stored(server_id: UUID, origin: str) -> Generation | None:
     if row is None:
         return None
     if row.origin != origin:
-        raise Unreadable("The sign-in is for another address than the server has now: sign in again.")
+        raise Unreadable("The server's address has changed since the sign-in: sign in again.")
     access, refresh = ("", "") if row.problem else clients.unseal(row.tokens, "tokens", server_id, origin)
     return Generation(row, clients.of(row), access, refresh, row.renewed_at or timezone.now())
 

@@ -41,7 +41,7 @@ REST = ("select", "deselect")
 MOST_REFUSED = 50
 # What a page that was opened long ago may have loaded piece by piece.
 MOST_AT_ONCE = 1000
-_TAKEN_BACK = gettext_noop("Your changes to it were undone.")
+_TAKEN_BACK = gettext_noop("Your changes to this tool were undone.")
 _CHANGED = gettext_noop("The tools that are not shown have changed since you looked. Review them again.")
 
 
@@ -282,7 +282,7 @@ def _offer(request: HtmxRequest) -> HttpResponse:
 def _offered(sent: dict[str, str], request: HttpRequest) -> Outcome:
     now, ceiling = Exposure.current(), int(sent["ceiling"])
     if (now.mode, str(now.ceiling)) != (sent["was_mode"], sent["was_ceiling"]):
-        words = _("Somebody else changed what is offered meanwhile: {mode}, up to L{ceiling}.")
+        words = _("Someone else changed the offered tools in the meantime: {mode}, up to L{ceiling}.")
         return Outcome(conflict=words.format(mode=_(now.get_mode_display()), ceiling=now.ceiling))
     try:
         exposure.change(sent["mode"], ceiling, actor_of(request), confirmed=request.POST.get("confirmed", ""))

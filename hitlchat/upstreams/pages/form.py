@@ -119,7 +119,7 @@ class ServerForm(forms.Form):
     docs_lacking = forms.BooleanField(
         required=False,
         label=("Somebody has read it and found it insufficient"),
-        help_text="That counts as riskier, too.",
+        help_text="This also counts as riskier.",
     )
     call_seconds = forms.IntegerField(
         label="Seconds for a call",
@@ -230,8 +230,8 @@ class ServerForm(forms.Form):
         self.add_error(
             None,
             gettext_noop(
-                "Somebody else changed this server while you had its page open. Your entries are below; saving again "
-                "replaces the other change."
+                "Someone else changed this server while you had its page open. Your entries are below. "
+                "Saving again replaces the other change."
             ),
         )
 

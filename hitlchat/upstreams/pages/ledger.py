@@ -41,7 +41,7 @@ WORDS = {
     "tool.returned": gettext_noop("Back in the catalog"),
     "tool.changed": gettext_noop("Withheld: its server changed its definition"),
     "tool.withheld": gettext_noop("Withheld"),
-    "tool.unfit": gettext_noop("Withheld: it cannot be offered as it is"),
+    "tool.unfit": gettext_noop("Withheld: cannot be offered in this form"),
     "tool.gone": gettext_noop("Gone from its server's list"),
     "tool.accepted": gettext_noop("Accepted the current definition"),
     "tool.configured": gettext_noop("Settings changed"),

@@ -99,14 +99,14 @@ def _outcome(question: UpstreamQuestion) -> str:
                 return translatable(f"Answered by {who}. The values are not kept.")
             return translatable(f"Answered by {who}: {_cut(named)}. The values are not kept.")
         case QuestionState.DECLINED if who:
-            return translatable(f"{who} did not answer it, and the server was told so.")
+            return translatable(f"{who} did not answer, and the server was informed.")
         case QuestionState.DECLINED:
             why = question.note
             return translatable(f"Declined automatically. {why}")
         case QuestionState.EXPIRED:
-            return gettext_noop("Nobody answered in time, and the server was told so.")
+            return gettext_noop("Nobody answered in time, and the server was informed.")
         case QuestionState.GONE | QuestionState.OPEN:
-            return question.note or gettext_noop("Withdrawn: nobody waits for the answer any more.")
+            return question.note or gettext_noop("Withdrawn: nobody is waiting for the answer any more.")
 
 
 def _cut(text: str) -> str:

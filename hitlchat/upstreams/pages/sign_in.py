@@ -53,7 +53,7 @@ def _state_of(server: UpstreamServer) -> dict[str, Any] | None:
         "state": "broken" if why else "fine",
         "row": found,
         "why": why,
-        "who": (who.get_full_name() or who.get_username()) if who else "someone who has no account here any more",
+        "who": (who.get_full_name() or who.get_username()) if who else "someone who no longer has an account here",
         "scopes": scopes_of(found.scopes_granted),
         "lacking": scopes_of(found.lacking),
     }
@@ -123,7 +123,7 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
     """Return where authorization servers send people back. Nothing of its address is kept or shown."""
     if not request.user.is_authenticated or not may_administer(person(request)):
         # Not through the sign-in page: what stands in this address is for nobody else.
-        raise PermissionDenied("Sign in as the administrator who began this, and begin again.")
+        raise PermissionDenied("Sign in as the administrator who started this, and start again.")
     server = get_object_or_404(UpstreamServer, pk=server_id)
     query = request.GET
     answer = (query.get("state", ""), query.get("code", ""), query.get("iss"), query.get("error", ""))
@@ -138,7 +138,7 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
         return _page(request, server, form, why=str(error), status=422)
     except LookupError as error:
         raise Http404 from error
-    messages.success(request, _("You are signed in at {server}.").format(server=server.name))
+    messages.success(request, _("You are signed in to {server}.").format(server=server.name))
     return redirect("servers:server", server.name)
 
 

@@ -105,7 +105,7 @@ def objection(alias: str, taken: Collection[str]) -> str:
     if not _FORM.fullmatch(alias):
         return translatable(f"Expected 1 to {LONGEST} letters (a to z), digits, “_” and “-”.")
     if shape(alias) in map(shape, RESERVED):
-        return translatable(f"“{alias}” is, or looks like, a word that the product keeps for itself.")
+        return translatable(f"“{alias}” is, or looks like, a reserved word.")
     other = next((each for each in taken if shape(each) == shape(alias)), None)
     if other is None:
         return ""

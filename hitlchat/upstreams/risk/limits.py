@@ -69,7 +69,7 @@ def problems(tool: Offered) -> tuple[Problem, ...]:
     elif len(name) > LONGEST_NAME:
         found.append(Problem("name", f"The name has {len(name):,} characters; expected at most {LONGEST_NAME}."))
     elif any(piece.hidden for piece in see(name).pieces) or set(name) & set("\n\t"):
-        found.append(Problem("name", "The name has characters that cannot be seen."))
+        found.append(Problem("name", "The name has invisible characters."))
     for where, text, most in (
         ("title", tool.title or "", LONGEST_TITLE),
         ("description", tool.description or "", LONGEST_DESCRIPTION),
@@ -155,7 +155,7 @@ def check(schema: Mapping[str, Any]) -> None:
     for place in order:
         work[place] = min(MOST_CHECKS + 1, 1 + sum(edge.times * work[edge.to] for edge in once[place]))
     if work[""] > MOST_CHECKS:
-        raise Unbounded(f"one value would be checked more than {MOST_CHECKS:,} times, by references to references")
+        raise Unbounded(f"one value would be checked more than {MOST_CHECKS:,} times through nested references")
     _check_recursion(graph, core, order)
 
 
@@ -282,7 +282,7 @@ def _first_problem(where: str, value: Mapping[str, Any], most: int) -> str:
 
 def _schema_problem(where: str, schema: Mapping[str, Any]) -> str:
     if where == "inputSchema" and schema.get("type") != "object":
-        return 'It is not for an object: expected "type": "object".'
+        return 'The schema is not for an object: expected "type": "object".'
     try:
         check_schema(dict(schema))
         check(schema)

@@ -129,7 +129,7 @@ async def test_a_tool_does_not_set_what_auth_sets(shop: Server) -> None:
 
 
 async def test_without_secrets_there_is_nothing_to_name(shop: Server) -> None:
-    with pytest.raises(ValueError, match="auth: KEY is no variable of this tool"):
+    with pytest.raises(ValueError, match="auth: KEY is not a variable of this tool"):
         await fetch(policy(shop), url(shop), auth="KEY")
 
 

@@ -104,7 +104,7 @@ async def test_an_answer_that_cannot_be_unpacked_is_an_error(shop: Server, path:
 
 async def test_a_slow_answer_ends_in_time(shop: Server) -> None:
     async with asyncio.timeout(30):
-        with pytest.raises(TimeoutError, match=r"127.0.0.1 gave no whole answer within 0.2 s"):
+        with pytest.raises(TimeoutError, match=r"127.0.0.1 gave no complete answer within 0.2 s"):
             await fetch(policy(shop), url(shop, "/slow"), timeout=0.2)
 
 

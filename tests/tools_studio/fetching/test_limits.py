@@ -22,7 +22,7 @@ async def test_the_limit_is_the_granted_one_packed_and_unpacked(shop: Server, pa
 
 
 async def test_an_answer_that_would_fill_the_memory_is_not_read(shop: Server) -> None:
-    told = r"the answer of 127.0.0.1 has more lists and objects than the 65,536 that are read from JSON of up to 1 MiB"
+    told = r"the answer of 127.0.0.1 has more than the 65,536 lists and objects that are read from JSON of up to 1 MiB"
     with pytest.raises(ValueError, match=told):
         await fetch(policy(shop), url(shop, "/nested"))
 
@@ -54,7 +54,7 @@ async def test_interim_answers_without_end_are_too_large(shop: Server) -> None:
 
 async def test_an_answer_that_drips_ends_in_time(shop: Server) -> None:
     async with asyncio.timeout(30):
-        with pytest.raises(TimeoutError, match=r"127\.0\.0\.1 gave no whole answer within 0\.3 s"):
+        with pytest.raises(TimeoutError, match=r"127\.0\.0\.1 gave no complete answer within 0\.3 s"):
             await fetch(policy(shop), url(shop, "/drip"), timeout=0.3)
 
 
@@ -96,7 +96,7 @@ async def test_a_tool_cannot_take_more_time_than_granted(shop: Server, asked: An
 
 @each_row("path", ["/cut", "/twice"])
 async def test_a_packed_answer_is_whole_or_none(shop: Server, path: str) -> None:
-    with pytest.raises(ValueError, match="is not compressed as it says"):
+    with pytest.raises(ValueError, match="is not compressed in the way it declares"):
         await fetch(policy(shop), url(shop, path))
 
 

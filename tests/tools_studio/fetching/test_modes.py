@@ -52,7 +52,7 @@ async def test_where_clouds_keep_their_keys_nobody_looks_up(
     answers: Callable[..., list[str]], granted: FetchPolicy, name: str
 ) -> None:
     looked_up = answers(name, "93.184.216.34")
-    with pytest.raises(PermissionError, match="a cloud keeps its keys"):
+    with pytest.raises(PermissionError, match="a cloud's credentials"):
         await fetch(granted, f"https://{name}/")
     assert looked_up == []
 

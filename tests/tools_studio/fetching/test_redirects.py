@@ -100,7 +100,7 @@ async def test_a_redirect_leads_to_no_place_that_could_not_be_asked_first(shop: 
 )  # fmt: skip
 async def test_a_redirect_to_what_is_no_proper_url_is_an_error(shop: Server, target: str) -> None:
     shop.asked.clear()
-    with pytest.raises(ValueError, match=r"redirects to a place that is no proper url") as raised:
+    with pytest.raises(ValueError, match=r"redirects to an invalid url") as raised:
         await fetch(FetchPolicy(policy(shop).hosts, "open", redirects=5), to(shop, target))
     assert target not in str(raised.value)
     assert len(shop.asked) == 1

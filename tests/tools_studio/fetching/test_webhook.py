@@ -34,7 +34,7 @@ async def test_an_error_tells_the_status_and_nothing_of_the_url(shop: Server, pa
     shop.asked.clear()
     with pytest.raises(ValueError, match="ALERTS_URL") as raised:
         await send(url(shop, path))
-    assert str(raised.value) == f"webhook ALERTS_URL answered with status {status}: the data was not taken"
+    assert str(raised.value) == f"webhook ALERTS_URL answered with status {status}: the data was not accepted"
     assert len(shop.asked) == 1
 
 
@@ -59,7 +59,7 @@ async def test_no_webhook_leads_inside_unnamed_or_where_clouds_keep_their_keys(
     "address", ["", "ftp://s3cret/", "s3cret", "https://user:s3cret@example.com/", "https://2130706433/s3cret", 7, None]
 )
 async def test_a_variable_without_a_url_is_named_and_not_shown(address: object) -> None:
-    with pytest.raises(ValueError, match="webhook ALERTS_URL: its value is no URL") as raised:
+    with pytest.raises(ValueError, match="webhook ALERTS_URL: its value is not a URL") as raised:
         await send(address)
     assert "s3cret" not in str(raised.value)
 
@@ -67,7 +67,7 @@ async def test_a_variable_without_a_url_is_named_and_not_shown(address: object) 
 @each_row("address", ["https://nothing.invalid/s3cret", "http://127.0.0.1:1/s3cret"])
 async def test_what_cannot_be_reached_is_called_by_its_variable(answers: Callable[..., None], address: str) -> None:
     answers("elsewhere", "127.0.0.1")
-    with pytest.raises(ValueError, match=r"^webhook ALERTS_URL (was not found|could not be asked: [a-z ]+)$"):
+    with pytest.raises(ValueError, match=r"^webhook ALERTS_URL (was not found|could not be reached: [a-z ]+)$"):
         await send(address)
 
 

@@ -97,7 +97,7 @@ def test_an_unusual_name_is_only_a_name(files: dict[str, Function], base: Path, 
 def test_what_is_no_regular_file_is_refused_at_once(files: dict[str, Function], base: Path) -> None:
     os.mkfifo(base / "notes" / "pipe")
     for name in ("read", "write", "append", "delete"):
-        with pytest.raises(ValueError, match="no regular file"):
+        with pytest.raises(ValueError, match="not a regular file"):
             files[name]("pipe", *(["x"] if name in ("write", "append") else []))
     assert (files["info"]("pipe"), files["list"]()) == (None, [])
 
@@ -117,7 +117,7 @@ def test_a_file_that_is_too_large_is_neither_read_nor_written(files: dict[str, F
 
 def test_what_is_no_utf_8_is_said_to_be_no_text(files: dict[str, Function], base: Path) -> None:
     (base / "notes" / "picture").write_bytes(b"abc\xff")
-    with pytest.raises(ValueError, match="no text in UTF-8: the byte at 3"):
+    with pytest.raises(ValueError, match="not UTF-8 text: the byte at 3"):
         files["read"]("picture")
 
 

@@ -74,7 +74,7 @@ async def test_a_new_token_that_is_not_taken_either_is_not_tried_for_ever(
     purse = Purse()
     tried = await try_connect(at(server.url), SURROUNDINGS, auth=Bearer(purse, server.url))
     assert (tried.http_status, purse.renewals) == (401, 1)
-    assert tried.error == "the server does not take the sign-in, although it is a new one"
+    assert tried.error == "the server rejects the sign-in, although it is new"
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])

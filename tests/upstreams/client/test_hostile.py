@@ -39,11 +39,11 @@ USELESS = {
     "huge": "larger than 4,194,304 bytes",
     "huge_id_last": "larger than 4,194,304 bytes",
     "deep": "nested more than 64 levels deep",
-    "deeper": "is no message of the protocol",
+    "deeper": "is not an MCP message",
     "wide": "has more than 200,000 parts",
     "not_a_number": "a number that JSON cannot express",
     "malformed": "breaks the protocol: content",
-    "not_json": "is no message of the protocol",
+    "not_json": "is not an MCP message",
 }
 
 
@@ -277,7 +277,7 @@ async def test_the_last_words_of_a_program_are_masked_escaped_and_cut(said: str,
     [
         ("too-many", 5000, "more than 5,000 tools"),
         ("fat", 8, "more than 8,388,608 bytes"),
-        ("circle", 3, "run in a circle"),
+        ("circle", 3, "form a loop"),
     ],
 )
 async def test_the_list_of_tools_ends_somewhere(habit: str, count: int, words: str) -> None:

@@ -66,10 +66,10 @@ USELESS = {
     "endless": "larger than",
     "wide": "has more than 200,000 parts",
     "deep": "nested more than 64 levels deep",
-    "bomb": "in a compressed form that nobody asked for",
-    "page": "neither JSON nor a stream of events",
-    "broken": "is no message of the protocol",
-    "no_id": "is no message of the protocol",
+    "bomb": "the answer is compressed",
+    "page": "neither JSON nor an event stream",
+    "broken": "is not an MCP message",
+    "no_id": "is not an MCP message",
 }
 UNANSWERED = [
     *("hang", "drip", "cut", "reset", "noise", "headers_without_end", "huge_header", "server_error", "accepted"),
@@ -292,9 +292,9 @@ async def test_a_place_without_a_server_says_why(subtests: pytest.Subtests, upst
 # One of each kind: tests/outbound has the table.
 OURS = {
     "http://127.0.0.1:{port}/mcp": "private addresses are not allowed",
-    "http://2130706433:{port}/mcp": "nobody may ask",
-    "http://169.254.169.254/mcp": "nobody may ask",
-    "http://metadata.google.internal/mcp": "where a cloud keeps its keys",
+    "http://2130706433:{port}/mcp": "must not be reached",
+    "http://169.254.169.254/mcp": "must not be reached",
+    "http://metadata.google.internal/mcp": "serves a cloud's credentials",
     "http://no-such-host.invalid/mcp": "was not found",
 }
 

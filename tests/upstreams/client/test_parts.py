@@ -26,14 +26,14 @@ MISFITS: list[tuple[dict[str, Any], str]] = [
     ({"headers": {"X-A": "1\x00"}}, "the value of X-A"),
     ({"headers": {"X-A": "\u2028"}}, "the value of X-A"),
     ({"headers": {"X-A": " padded "}}, "the value of X-A"),
-    ({"headers": {"X A": "1"}}, "no name for a header"),
-    ({"headers": {"X-A:": "1"}}, "no name for a header"),
+    ({"headers": {"X A": "1"}}, "not a valid header name"),
+    ({"headers": {"X-A:": "1"}}, "not a valid header name"),
     ({"headers": {"Host": "example.org"}}, "set by the connection itself"),
     ({"headers": {"content-length": "1"}}, "set by the connection itself"),
     ({"headers": {"Mcp-Session-Id": "1"}}, "set by the connection itself"),
     ({"transport": "stdio", "command": " "}, "command must name a program"),
     ({"transport": "stdio", "command": "a", "args": ("b\0",)}, "NUL"),
-    ({"transport": "stdio", "command": "a", "env": {"A=B": "1"}}, "no name for an environment variable"),
+    ({"transport": "stdio", "command": "a", "env": {"A=B": "1"}}, "not a valid name for an environment variable"),
 ]
 
 

@@ -21,7 +21,7 @@ from tests.upstreams.oauth.journeys import back, begin, callback, kept, link, qu
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NOT_YOURS = "belongs to no sign-in that you began"
+NOT_YOURS = "belongs to no sign-in started in this browser"
 
 
 def refused(answer: Any, why: str, server: UpstreamServer) -> None:
@@ -70,8 +70,8 @@ def test_somebody_elses_code_is_of_no_use(server: UpstreamServer, guarded: Guard
     mine = link(begin(browser))
     attacker = there(link(begin(browser)))
     injected = callback(server, state=query(mine)["state"], code=query(attacker)["code"])
-    refused(back(browser, injected), "does not know this sign-in any more", server)
-    assert "does not know" in kept(server).last_error
+    refused(back(browser, injected), "no longer knows this sign-in", server)
+    assert "no longer knows" in kept(server).last_error
 
 
 def test_an_answer_from_another_authority_is_refused(server: UpstreamServer, guarded: Guarded, browser: Client) -> None:
@@ -87,7 +87,7 @@ def test_an_authority_that_always_names_itself_must_do_so(
         {**guarded.metadata(), "authorization_response_iss_parameter_supported": True}
     )
     url = there(link(begin(browser)))
-    refused(back(browser, url), "does not say which", server)
+    refused(back(browser, url), "does not name its authorization server", server)
     url = there(link(begin(browser)))
     assert back(browser, f"{url}&iss={guarded.metadata()['issuer']}").status_code == 302
 

@@ -42,7 +42,7 @@ def says(guarded: Guarded, **told: Any) -> None:
 def test_a_server_that_says_it_is_another_is_refused(server: UpstreamServer, guarded: Guarded, browser: Client) -> None:
     told = {"resource": "https://bank.example/mcp", "authorization_servers": [guarded.url]}
     guarded.answers[RESOURCE] = JSONResponse(told)
-    refused(begin(browser), "another resource")
+    refused(begin(browser), "a different resource")
 
 
 @each_row(
@@ -94,7 +94,7 @@ def test_a_compressed_answer_is_refused(server: UpstreamServer, guarded: Guarded
 @each_row(
     "told, why",
     [
-        ({"issuer": "https://other.example"}, "another one than the server named"),
+        ({"issuer": "https://other.example"}, "not the one that the server named"),
         ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
         ({"code_challenge_methods_supported": None}, "PKCE"),
         ({"token_endpoint": "http://169.254.169.254/token"}, "The token endpoint must begin with https://"),
@@ -103,7 +103,7 @@ def test_a_compressed_answer_is_refused(server: UpstreamServer, guarded: Guarded
         ({"revocation_endpoint": "http://evil.example/"}, "The revocation endpoint"),
         ({"authorization_endpoint": "http://evil.example/"}, "The sign-in page"),
         ({"authorization_endpoint": "javascript:alert(1)"}, "does not say how to sign in"),
-        ({"authorization_endpoint": "https://evil.example/?redirect_uri=x"}, "only we may say"),
+        ({"authorization_endpoint": "https://evil.example/?redirect_uri=x"}, "only hitlchat may set"),
         ({"authorization_endpoint": "https://evil.example/#x"}, "fragment"),
     ],
 )
@@ -160,7 +160,7 @@ def test_an_authority_that_registers_nobody_asks_for_a_client_id(
 def test_an_issuer_that_the_server_does_not_name_is_refused(
     server: UpstreamServer, guarded: Guarded, browser: Client
 ) -> None:
-    refused(begin(browser, issuer="https://other.example", changed="1"), "none of those that the server names")
+    refused(begin(browser, issuer="https://other.example", changed="1"), "not one of those that the server names")
 
 
 def test_a_client_secret_goes_to_the_issuer_it_is_for_alone(
@@ -190,7 +190,7 @@ def test_nobody_signs_in_over_an_open_connection(alice: User, browser: Client) -
 def test_an_answer_is_not_to_come_back_openly(server: UpstreamServer, browser: Client, settings: Settings) -> None:
     settings.ALLOWED_HOSTS = ["chat.example"]
     page = browser.post("/servers/s/guarded/sign-in", headers={"host": "chat.example"})
-    refused(page, "Open hitlchat with https://")
+    refused(page, "Open hitlchat over https://")
 
 
 def test_a_server_that_nobody_can_reach_says_so(alice: User, browser: Client) -> None:

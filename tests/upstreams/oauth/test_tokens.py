@@ -140,7 +140,7 @@ async def test_a_sign_in_that_was_revoked_waits_for_a_person_and_says_why(
     call = await called(alice, tool, "never")
     assert (call.status, guarded.calls) == (Status.FAILED, [])
     shown = await reaches(ServerState.SIGN_IN, server)
-    assert "it does not know this sign-in any more" in shown.reason
+    assert "it no longer knows this sign-in" in shown.reason
     await stored(lambda: not Tool.objects.get(pk=tool.pk).published, "its tools have left the catalog")
     row = await in_db(kept)(server)
     assert (row.tokens, row.renews) == ("", False)
@@ -227,7 +227,7 @@ async def test_a_server_that_is_moved_does_not_get_them(
         elsewhere.answers["/mcp"] = JSONResponse({}, 401)
         await in_db(servers.change)(server.pk, ServerDraft("guarded", url=elsewhere.mcp), signed_in(alice))
         moved = await reaches(ServerState.SIGN_IN, server)
-        assert "another address" in moved.reason
+        assert "address has changed" in moved.reason
         assert not any("authorization" in each.headers for each in elsewhere.heard)
         assert not any(secret in str(elsewhere.heard) for secret in guarded.given)
 

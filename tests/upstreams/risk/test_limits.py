@@ -46,8 +46,8 @@ MISFITS = {
     "no name": (Offered("", input_schema=an_object()), "name", "no name"),
     "a name of spaces": (Offered(" \u00a0", input_schema=an_object()), "name", "no name"),
     "a long name": (Offered("n" * 129, input_schema=an_object()), "name", "129 characters; expected at most 128"),
-    "a name that hides something": (Offered("re\u200bad", input_schema=an_object()), "name", "cannot be seen"),
-    "a name of two lines": (Offered("a\nb", input_schema=an_object()), "name", "cannot be seen"),
+    "a name that hides something": (Offered("re\u200bad", input_schema=an_object()), "name", "invisible characters"),
+    "a name of two lines": (Offered("a\nb", input_schema=an_object()), "name", "invisible characters"),
     "a long title": (Offered("n", "t" * 201, input_schema=an_object()), "title", "expected at most 200"),
     "a long description": (
         Offered("n", None, "d" * 20_001, an_object()),
