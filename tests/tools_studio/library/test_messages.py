@@ -35,7 +35,7 @@ def test_the_preview_of_a_message_shows_all_of_it_and_sends_nothing(
         ({"subject": " "}, "a subject"),
         ({"text": ""}, "a text"),
         ({"to": ["ann@elsewhere.example"]}, "may not write to ann@elsewhere.example"),
-        ({"to": ["ann"]}, "no address"),
+        ({"to": ["ann"]}, "not an address"),
         ({"subject": "a\nBcc: b@example.com"}, "one line"),
     ],
 )
