@@ -2,11 +2,10 @@
 
 import re
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.processes import Server
 from tests.waiting import until
 
 # The product ignores keys and clicks on a card this young, by the page's clock, which a test has run.
@@ -20,11 +19,18 @@ AGAIN: Final = "Move the pointer away from the button and back, then press."
 ITS_CARD: Final = "button => button.closest('[data-ask], [data-batch]')?.id ?? 'none'"
 
 
+class Site(Protocol):
+    """A server, or what stands for one."""
+
+    @property
+    def url(self) -> str: ...
+
+
 class Chat:
-    def __init__(self, page: Page, server: Server, conversation: str) -> None:
+    def __init__(self, page: Page, site: Site, conversation: str) -> None:
         self.page = page
         self.conversation = conversation
-        self.url = f"{server.url}/chat/{conversation}"
+        self.url = f"{site.url}/chat/{conversation}"
         self.modal = page.locator("dialog[data-ask-modal]")
         self.cards = self.modal.locator("[data-ask]")
         self.composer = page.get_by_label("Message")

@@ -19,7 +19,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from tests.browser import tools
-from tests.browser.chatting import Chat
+from tests.browser.alone import Alone
+from tests.browser.chatting import Chat, Site
 from tests.browser.looking import NARROW, WIDE
 from tests.browser.watching import Watch
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of, installation, migrated, servers
@@ -175,7 +176,7 @@ class Visit:
         self._browser = browser
         self._watches: dict[BrowserContext, Watch] = {}
 
-    def __call__(self, server: Server, person: Person | None = None, **options: Any) -> Page:
+    def __call__(self, site: Site, person: Person | None = None, **options: Any) -> Page:
         # What moves while it waits would be painted sixty times a second.
         usual = {"viewport": WIDE, "locale": "en-GB", "reduced_motion": "reduce"}
         context = self._browser.new_context(**{**usual, **options})
@@ -183,8 +184,8 @@ class Visit:
         # It goes on as usual, and a test can have it run: whoever waits for a page's pauses does not wait for real.
         context.clock.install()
         if person is not None:
-            context.add_cookies([{"name": n, "value": v, "url": server.url} for n, v in person.cookies.items()])
-        self._watches[context] = Watch(context, server.url)
+            context.add_cookies([{"name": n, "value": v, "url": site.url} for n, v in person.cookies.items()])
+        self._watches[context] = Watch(context, site.url)
         return context.new_page()
 
     def watch(self, page: Page) -> Watch:
@@ -205,6 +206,12 @@ def visit(chromium: Browser) -> Iterator[Visit]:
     opened = Visit(chromium)
     yield opened
     opened.check()
+
+
+@pytest.fixture
+def alone(visit: Visit) -> Alone:
+    """A page without a server."""
+    return Alone(visit(Alone))
 
 
 @pytest.fixture

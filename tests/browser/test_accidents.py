@@ -1,35 +1,31 @@
 """Decisions that nobody made: stray keys, impatient clicks, a yes to what was out of view; with real input events."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
-from tests.browser.chatting import GRACE_MS, Chat, approve_button, look_through, middle, rest_hands, settle, stop_clock
+from tests.browser.alone import Alone, asked
+from tests.browser.chatting import (
+    GRACE_MS,
+    approve,
+    approve_button,
+    look_through,
+    middle,
+    rest_hands,
+    settle,
+    stop_clock,
+)
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.inbox import Asking, Inbox
-from tests.scripted_model import calls, text
 
 pytestmark = [pytest.mark.browser, pytest.mark.guarantee("gate:seen")]
 
-Ask = Callable[..., None]
-# Of taps near each other, only one that comes so much later is an act of its own.
-TAPS_MS = 1600
 # The product looks this often whether something has moved.
 LOOK_MS = 101
-LONG = {f"field_{n}": f"value {n}" for n in range(30)}
-
-
-@pytest.fixture
-def ask(chat: Chat, model: SharedModel) -> Ask:
-    def ask(*wanted: tuple[str, dict[str, Any]]) -> None:
-        model.enqueue(calls(*wanted))
-        chat.say()
-        expect(chat.modal).to_be_visible()
-        expect(chat.cards).to_have_count(len(wanted))
-
-    return ask
+LOW: Final[ViewportSize] = {"width": 1280, "height": 300}
+LONG: Final = {f"field_{n}": f"value {n}" for n in range(30)}
 
 
 @pytest.fixture
@@ -42,11 +38,6 @@ def waiting(house: House, model: SharedModel) -> Iterator[Asking]:
 @pytest.fixture
 def inbox(page: Page, house: House) -> Inbox:
     return Inbox(page, house.server.url)
-
-
-def stop(chat: Chat) -> None:
-    chat.stop()
-    expect(chat.modal).to_be_hidden()
 
 
 # -- The inbox's keys --------------------------------------------------------------------------------------------------
@@ -83,12 +74,10 @@ def test_a_key_answers_the_chosen_line_alone_however_often_it_is_pressed(
 
 
 def test_a_card_that_moves_away_from_the_pointer_keeps_its_look_and_at_the_pointer_no_press_counts(
-    chat: Chat, ask: Ask, house: House
+    alone: Alone,
 ) -> None:
-    page = chat.page
-    ask(("echo", {"text": "one"}), ("echo", {"text": "two"}))
-    look_through(chat.cards.first)
-    settle(page)
+    page, chat = alone.page, alone.chat(asked({"text": "one"}), asked({"text": "two"}))
+    look_through(chat.asked(2))
     first, second = chat.cards.all()
     first.locator(".ask-head").hover()
     settle(page)
@@ -108,89 +97,80 @@ def test_a_card_that_moves_away_from_the_pointer_keeps_its_look_and_at_the_point
     page.mouse.up()
     page.clock.run_for(GRACE_MS)
     expect(first).not_to_have_attribute("data-early", "")
-    assert len(house.bob.pending()) == 2
-    page.clock.resume()
-    stop(chat)
+    assert alone.answers == []
 
 
 # -- What has not been in view -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-def test_approve_says_what_was_not_in_view_and_leads_there(chat: Chat, ask: Ask, model: SharedModel) -> None:
-    ask(("many", LONG))
-    card = chat.asked()
+def test_approve_says_what_was_not_in_view_leads_there_and_counts_for_no_script_of_keys(alone: Alone) -> None:
+    alone.page.set_viewport_size(LOW)
+    card = alone.approval(asked(LONG))
+    settle(alone.page)
     button = approve_button(card)
     expect(card.locator(".why-not").last).to_contain_text("Scroll to see")
     expect(button).to_have_attribute("aria-disabled", "true")
+    card.locator("form:has([data-approve])").evaluate("form => form.requestSubmit()")
+    button.scroll_into_view_if_needed()
+    settle(alone.page)
     button.click(force=True)
-    expect(chat.cards).to_have_count(1)
-    first = chat.page.evaluate("document.activeElement.matches('dd, h3, .ask-why, .effect')")
+    first = alone.page.evaluate("document.activeElement.matches('dd, h3, .ask-why, .effect')")
     assert first, "the first part that was not in view has the focus"
+    assert alone.answers == []
     look_through(card)
     expect(card.locator(".why-not").last).to_be_empty()
-    model.enqueue(text("Done."))
-    chat.approve(card)
-    chat.said("Done.")
+    approve(card)
+    assert alone.answers == ["approve"]
 
 
-def test_by_keyboard_alone_each_press_leads_to_what_is_left_and_the_last_one_approves(
-    chat: Chat, ask: Ask, model: SharedModel
-) -> None:
-    ask(("many", LONG))
-    chat.asked()
-    model.enqueue(text("Done."))
+def test_by_keyboard_alone_each_press_leads_to_what_is_left_and_the_last_one_approves(alone: Alone) -> None:
+    alone.page.set_viewport_size(LOW)
+    card = alone.approval(asked(LONG))
     for _ in range(40):
-        if not chat.modal.is_visible():
+        settle(alone.page)
+        unseen = card.locator(".why-not").last.inner_text()
+        approve_button(card).focus()
+        alone.page.keyboard.press("Enter")
+        if not unseen:
             break
-        # It may be gone by now.
-        chat.cards.evaluate_all("cards => cards[0]?.querySelector('[data-approve]').focus()")
-        chat.page.keyboard.press("Enter")
-        settle(chat.page)
-    chat.said("Done.")
+        assert alone.answers == []
+    assert alone.answers == ["approve"]
 
 
-def test_a_card_out_of_view_is_not_approved_by_a_script_of_keys(chat: Chat, ask: Ask, house: House) -> None:
-    ask(("many", LONG))
-    card = chat.asked()
-    card.locator("form:has([data-approve])").evaluate("form => form.requestSubmit()")
-    expect(chat.cards).to_have_count(1)
-    assert len(house.bob.pending()) == 1
-    stop(chat)
-
-
-def test_without_its_script_a_page_approves_nothing(visit: Visit, house: House, waiting: Asking) -> None:
-    waiting(("echo", {"text": "one"}))
-    page = visit(house.server, house.bob, java_script_enabled=False)
-    page.goto(f"{house.server.url}/approvals/{house.bob.pending()[0]['id']}")
-    expect(approve_button(page.locator("[data-ask]"))).to_be_disabled()
-    assert "Approving needs JavaScript" in (page.locator("[data-ask] noscript").text_content() or "")
+def test_without_its_script_a_page_approves_nothing(visit: Visit) -> None:
+    card = Alone(visit(Alone, java_script_enabled=False)).approval(asked({"text": "one"}))
+    expect(approve_button(card)).to_be_disabled()
+    assert "Approving needs JavaScript" in (card.locator("noscript").text_content() or "")
 
 
 # -- Impatient presses -------------------------------------------------------------------------------------------------
 
 
-def test_a_press_that_began_in_the_pause_does_not_count_when_it_ends_after_it(chat: Chat, ask: Ask) -> None:
-    page = chat.page
-    ask(("echo", {"text": "one"}))
-    chat.asked()
-    stop_clock(page)
-    page.evaluate("window.dispatchEvent(new Event('focus'))")
-    page.mouse.move(*middle(approve_button(chat.cards.first)))
+@pytest.fixture
+def fresh(alone: Alone) -> Locator:
+    """A card that came just now, of which all is in view; time goes on only when the test says so."""
+    card = alone.approval(asked({"text": "one"}))
+    settle(alone.page)
+    look_through(card)
+    stop_clock(alone.page)
+    alone.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    return card
+
+
+def test_a_press_that_began_in_the_pause_does_not_count_when_it_ends_after_it(alone: Alone, fresh: Locator) -> None:
+    page = alone.page
+    page.mouse.move(*middle(approve_button(fresh)))
     page.mouse.down()
     page.clock.run_for(3 * GRACE_MS)
     page.mouse.up()
     page.clock.run_for(GRACE_MS)
-    expect(chat.cards).to_have_count(1)
-    stop(chat)
+    assert alone.answers == []
 
 
-def test_a_held_key_that_was_down_in_the_pause_approves_nothing(chat: Chat, ask: Ask) -> None:
-    page = chat.page
-    ask(("echo", {"text": "one"}))
-    approve_button(chat.asked()).focus()
-    stop_clock(page)
-    page.evaluate("window.dispatchEvent(new Event('focus'))")
+def test_a_held_key_that_was_down_in_the_pause_approves_nothing(alone: Alone, fresh: Locator) -> None:
+    page = alone.page
+    approve_button(fresh).focus()
     for _ in range(60):
         # Down again without up: the browser's own repetition.
         page.keyboard.down("Enter")
@@ -198,25 +178,4 @@ def test_a_held_key_that_was_down_in_the_pause_approves_nothing(chat: Chat, ask:
     page.clock.run_for(GRACE_MS)
     page.keyboard.down("Enter")
     page.keyboard.up("Enter")
-    expect(chat.cards).to_have_count(1)
-    stop(chat)
-
-
-def test_a_finger_is_held_to_the_same_pause(visit: Visit, house: House, model: SharedModel) -> None:
-    page = visit(house.server, house.bob, has_touch=True)
-    conversation = house.bob.post("/api/conversations", {"title": "By touch"}).json()["id"]
-    chat = Chat(page, house.server, conversation).open()
-    model.enqueue(calls(("echo", {"text": "one"})))
-    chat.say()
-    chat.asked()
-    stop_clock(page)
-    page.evaluate("window.dispatchEvent(new Event('focus'))")
-    x, y = middle(approve_button(chat.cards.first))
-    for _ in range(12):
-        page.touchscreen.tap(x, y)
-        page.clock.run_for(450)
-    expect(chat.cards).to_have_count(1)
-    model.enqueue(text("Done."))
-    page.clock.run_for(TAPS_MS)
-    page.touchscreen.tap(x, y)
-    chat.said("Done.")
+    assert alone.answers == []

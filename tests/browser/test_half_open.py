@@ -46,14 +46,14 @@ def network(house: House) -> Iterator[Network]:
 
 @pytest.fixture
 def page(visit: Visit, house: House, network: Network) -> Page:
-    page = visit(network, house.bob)  # type: ignore[arg-type]
+    page = visit(network, house.bob)
     visit.watch(page).expect(AWAY)
     return page
 
 
 @pytest.fixture
 def chat(page: Page, house: House, network: Network) -> Chat:
-    return Chat(page, network, house.bob.begin("")).open()  # type: ignore[arg-type]
+    return Chat(page, network, house.bob.begin("")).open()
 
 
 def while_silent(page: Page, comes: Locator) -> None:

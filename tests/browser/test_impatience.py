@@ -1,20 +1,22 @@
 """Presses and letters that are no answer, on every surface on which a card stands; with real mouse, fingers and keys.
 
-Each page stands for many rows: its clock goes on only when the test says so, and what would be sent is noted.
+Each page stands for many rows: its clock goes on only when the test says so, and what would be sent is noted. Most are
+pages without a server: what a press counts for, their scripts decide.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Final
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.alone import NOTE_ANSWERS, Alone, asked
 from tests.browser.chatting import Chat, approve_button, decline_button, look_through, middle, settle, stop_clock
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.inbox import Inbox
-from tests.processes import Person
-from tests.scripted_model import Reply, calls, text
+from tests.scripted_model import calls, text
 from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.guarantee("gate:seen"), pytest.mark.timeout(300)]
@@ -24,17 +26,9 @@ INTERVALS: Final = (120, 450, 520, 700, 1400)
 JITTER: Final = ((0, 0), (12, 0), (-12, 7), (5, -12), (-8, 12), (0, -9))
 PAUSE_MS: Final = 600
 TAPS_MS: Final = 1600
-# Answers that got past the guard, by what they say.
-NOTE_ANSWERS: Final = """
-window.answers = [];
-document.addEventListener("submit", event => {
-  const form = new FormData(event.target, event.submitter);
-  if (form.get("verdict")) window.answers.push(form.get("verdict"));
-});
-"""
 CAME_AGAIN: Final = "window.dispatchEvent(new Event('focus'))"
-OVER: Final = text("Over.")
-SURFACES: Final = ("transcript", "window", "inbox", "its own page", "studio")
+SURFACES: Final = ("transcript", "window", "its own page", "inbox", "studio")
+SERVED: Final = SURFACES[3:]
 each_surface = pytest.mark.parametrize(
     "surface", [SURFACES[0], *(pytest.param(name, marks=pytest.mark.slow("another surface")) for name in SURFACES[1:])]
 )
@@ -43,12 +37,12 @@ TYPED: Final = ("and thanks", "are you sure", "also pay", "a e r area", "yes ple
 
 @dataclass(frozen=True)
 class Asked:
-    """A card that waits on some page, and how it is answered for good."""
+    """A card that waits on some page, on which time goes on only when the test says so."""
 
     page: Page
     card: Locator
-    person: Person
 
+    @property
     def answers(self) -> list[str]:
         return list(self.page.evaluate("window.answers"))
 
@@ -59,52 +53,52 @@ class Asked:
     def wait(self, ms: int) -> None:
         self.page.clock.run_for(ms)
 
-    def is_waiting(self) -> bool:
-        return len(self.person.pending()) == 1
 
-
-Ask = Callable[..., Asked]
+Ask = Callable[[str], Asked]
 
 
 @pytest.fixture
-def ask(visit: Visit, house: House, model: SharedModel) -> Iterator[Ask]:
-    def ask(surface: str, then: Reply = OVER) -> Asked:
-        person = house.alice if surface == "studio" else house.bob
-        page = visit(house.server, person, has_touch=True)
-        page.add_init_script(NOTE_ANSWERS)
-        if surface != "studio":
-            model.enqueue(calls(("echo", {"text": "one"})), then)
-        card = _show(surface, page, house)
+def ask(request: pytest.FixtureRequest, visit: Visit) -> Ask:
+    def ask(surface: str) -> Asked:
+        page, card = request.getfixturevalue("served")(surface) if surface in SERVED else _alone(surface)
         look_through(card)
         settle(page)
         stop_clock(page)
-        return Asked(page, card, person)
+        return Asked(page, card)
 
-    yield ask
+    def _alone(surface: str) -> tuple[Page, Locator]:
+        alone = Alone(visit(Alone, has_touch=True))
+        if surface == "its own page":
+            return alone.page, alone.approval(asked({"text": "one"}))
+        if surface == "window":
+            alone.page.add_init_script("localStorage.setItem('hitlchat-cards', 'window')")
+        return alone.page, alone.chat(asked({"text": "one"})).asked()
+
+    return ask
+
+
+@pytest.fixture
+def served(visit: Visit, house: House, model: SharedModel) -> Iterator[Callable[[str], tuple[Page, Locator]]]:
+    """Show a card on a page that is put together by its server."""
+
+    def show(surface: str) -> tuple[Page, Locator]:
+        page = visit(house.server, house.alice if surface == "studio" else house.bob, has_touch=True)
+        page.add_init_script(NOTE_ANSWERS)
+        if surface == "studio":
+            page.goto(f"{house.server.url}/studio/tools/echo")
+            page.get_by_role("button", name="Run test").click()
+            return page, page.locator("[data-ask]")
+        model.enqueue(calls(("echo", {"text": "one"})), text("Over."))
+        house.bob.begin("Do it.")
+        until(lambda: bool(house.bob.pending()), "the call waits")
+        inbox = Inbox(page, house.server.url).open()
+        inbox.line("Say").get_by_role("link").first.click()
+        return page, inbox.shows("Say one")
+
+    yield show
     for person in (house.alice, house.bob):
         for left in person.pending():
             person.post(f"/api/approvals/{left['id']}/reject", {})
-
-
-def _show(surface: str, page: Page, house: House) -> Locator:
-    if surface in ("transcript", "window"):
-        chat = Chat(page, house.server, house.bob.begin("")).open()
-        if surface == "window":
-            chat.in_a_window()
-        chat.say()
-        return chat.asked()
-    if surface == "studio":
-        page.goto(f"{house.server.url}/studio/tools/echo")
-        page.get_by_role("button", name="Run test").click()
-        return page.locator("[data-ask]")
-    house.bob.begin("Do it.")
-    until(lambda: bool(house.bob.pending()), "the call waits")
-    if surface == "inbox":
-        inbox = Inbox(page, house.server.url).open()
-        inbox.line("Say").get_by_role("link").first.click()
-        return inbox.shows("Say one")
-    page.goto(f"{house.server.url}/approvals/{house.bob.pending()[0]['id']}")
-    return page.locator("[data-ask]")
 
 
 def places(card: Locator) -> dict[str, tuple[float, float]]:
@@ -120,74 +114,72 @@ def places(card: Locator) -> dict[str, tuple[float, float]]:
 
 @each_surface
 def test_impatient_presses_answer_nothing_however_slow_they_are(surface: str, ask: Ask) -> None:
-    asked = ask(surface)
-    page = asked.page
+    shown = ask(surface)
+    page = shown.page
     got_through = []
-    for place, (x, y) in places(asked.card).items():
-        for every in INTERVALS if surface == SURFACES[0] else INTERVALS[1::3]:
+    for place, (x, y) in places(shown.card).items():
+        is_thorough = surface == SURFACES[0] and not place.startswith("edge")
+        for every in INTERVALS if is_thorough else INTERVALS[1::3]:
             for begin in ("before the card", "after it", "by finger"):
                 if begin == "by finger" and place.startswith("edge"):
                     continue
                 press = page.touchscreen.tap if begin == "by finger" else page.mouse.click
                 page.mouse.move(x, y)
-                asked.come_again()
+                shown.come_again()
                 if begin == "after it":
-                    asked.wait(PAUSE_MS)
+                    shown.wait(PAUSE_MS)
                 for dx, dy in JITTER[: 6 if every < 1000 else 3]:
                     press(x + dx, y + dy)
-                    asked.wait(every)
-                if answers := asked.answers():
+                    shown.wait(every)
+                if answers := shown.answers:
                     got_through.append((place, every, begin, answers))
                     page.evaluate("window.answers = []")
                 # A click beside a button may have opened what stands there.
                 page.keyboard.press("Escape")
     assert got_through == []
-    assert asked.is_waiting()
 
 
 @each_surface
 def test_a_press_counts_once_the_pointer_has_come_to_the_button_anew_and_the_card_says_so(
     surface: str, ask: Ask
 ) -> None:
-    asked = ask(surface)
-    x, y = places(asked.card)["no"]
-    asked.page.mouse.move(x, y)
-    asked.come_again()
-    asked.wait(PAUSE_MS)
-    asked.page.mouse.click(x, y)
-    hint = asked.card.get_by_text("Move the pointer away from the button and back, then press.")
+    shown = ask(surface)
+    x, y = places(shown.card)["no"]
+    shown.page.mouse.move(x, y)
+    shown.come_again()
+    shown.wait(PAUSE_MS)
+    shown.page.mouse.click(x, y)
+    hint = shown.card.get_by_text("Move the pointer away from the button and back, then press.")
     expect(hint).to_be_visible()
-    assert asked.answers() == []
-    asked.page.mouse.move(1, 1)
+    assert shown.answers == []
+    shown.page.mouse.move(1, 1)
     # What it says may move the buttons, which are to stand still again.
-    anew = places(asked.card)["no"]
-    asked.wait(2 * PAUSE_MS)
-    asked.page.mouse.click(*anew)
-    assert asked.answers() == ["decline"]
-    until(lambda: not asked.person.pending(), "it is declined")
+    anew = places(shown.card)["no"]
+    shown.wait(2 * PAUSE_MS)
+    shown.page.mouse.click(*anew)
+    assert shown.answers == ["decline"]
 
 
 def test_a_tap_counts_once_nothing_near_was_tapped_for_a_moment(ask: Ask) -> None:
-    asked = ask("transcript")
-    asked.come_again()
+    shown = ask("transcript")
+    shown.come_again()
     for _ in range(2):
-        asked.page.touchscreen.tap(*places(asked.card)["yes"])
-        asked.wait(700)
-    expect(asked.card.get_by_text("Wait two seconds, then tap once.")).to_be_visible()
-    assert asked.answers() == []
-    asked.wait(TAPS_MS)
-    asked.page.touchscreen.tap(*places(asked.card)["yes"])
-    assert asked.answers() == ["approve"]
-    until(lambda: not asked.person.pending(), "it is approved")
+        shown.page.touchscreen.tap(*places(shown.card)["yes"])
+        shown.wait(700)
+    expect(shown.card.get_by_text("Wait two seconds, then tap once.")).to_be_visible()
+    assert shown.answers == []
+    shown.wait(TAPS_MS)
+    shown.page.touchscreen.tap(*places(shown.card)["yes"])
+    assert shown.answers == ["approve"]
 
 
-def starts(surface: str, asked: Asked) -> dict[str, Callable[[], None]]:
+def starts(surface: str, shown: Asked) -> dict[str, Callable[[], None]]:
     """What somebody did last before they type."""
-    page, card = asked.page, asked.card
+    page, card = shown.page, shown.card
     title = card.locator("h3").first
 
     def click_in_the_pause() -> None:
-        asked.come_again()
+        shown.come_again()
         title.click()
 
     def open_and_leave_more() -> None:
@@ -197,10 +189,10 @@ def starts(surface: str, asked: Asked) -> dict[str, Callable[[], None]]:
         card.locator("details.menu.end").evaluate("menu => menu.open = false")
 
     def press_too_early() -> None:
-        asked.come_again()
+        shown.come_again()
         for _ in range(2):
             page.mouse.click(*places(card)["no"])
-            asked.wait(300)
+            shown.wait(300)
 
     return {
         "a click in the pause": click_in_the_pause,
@@ -215,37 +207,34 @@ def starts(surface: str, asked: Asked) -> dict[str, Callable[[], None]]:
 
 @each_surface
 def test_what_is_typed_answers_nothing_wherever_the_focus_is(surface: str, ask: Ask) -> None:
-    asked = ask(surface)
+    shown = ask(surface)
     got_through = []
-    for number, (name, start) in enumerate(starts(surface, asked).items()):
-        # Each start with half of the texts, or with one of them.
-        for words in TYPED[number % 2 :: 2] if surface == SURFACES[0] else [TYPED[number % len(TYPED)]]:
-            start()
-            asked.wait(700)
-            for letter in words:
-                asked.page.keyboard.press(letter)
-                asked.wait(130)
-            asked.wait(1200)
-            if answers := asked.answers():
-                got_through.append((name, words, answers))
-                asked.page.evaluate("window.answers = []")
-            if surface != "window":
-                # It would put the window off; elsewhere it closes what a question mark opened.
-                asked.page.keyboard.press("Escape")
+    for words, (name, start) in zip(cycle(TYPED), starts(surface, shown).items(), strict=False):
+        start()
+        shown.wait(700)
+        for letter in words:
+            shown.page.keyboard.press(letter)
+            shown.wait(130)
+        shown.wait(1200)
+        if answers := shown.answers:
+            got_through.append((name, words, answers))
+            shown.page.evaluate("window.answers = []")
+        if surface != "window":
+            # It would put the window off; elsewhere it closes what a question mark opened.
+            shown.page.keyboard.press("Escape")
     assert got_through == []
-    assert asked.is_waiting()
 
 
 def test_what_is_typed_outside_of_fields_in_the_chat_goes_into_the_message(ask: Ask) -> None:
-    asked = ask("transcript")
-    composer = asked.page.get_by_label("Message")
-    for focus in (asked.card, approve_button(asked.card), asked.page.get_by_role("region", name="Transcript")):
+    shown = ask("transcript")
+    composer = shown.page.get_by_label("Message")
+    for focus in (shown.card, approve_button(shown.card), shown.page.get_by_role("region", name="Transcript")):
         composer.fill("")
         focus.focus()
-        asked.page.keyboard.type("and thanks a lot")
+        shown.page.keyboard.type("and thanks a lot")
         expect(composer).to_be_focused()
         expect(composer).to_have_value("and thanks a lot")
-    asked.page.keyboard.press("Control+a")
+    shown.page.keyboard.press("Control+a")
     expect(composer).to_be_focused()
 
 
@@ -259,56 +248,61 @@ def test_what_is_typed_outside_of_fields_in_the_chat_goes_into_the_message(ask: 
     ],
 )
 def test_a_chord_answers_the_card_that_has_the_focus(surface: str, key: str, verdict: str, ask: Ask) -> None:
-    asked = ask(surface)
-    keys = asked.page.keyboard
-    asked.page.get_by_role("heading", level=2).last.focus()
+    shown = ask(surface)
+    keys = shown.page.keyboard
+    shown.page.get_by_role("heading", level=2).last.focus()
     keys.press(key)
-    asked.card.focus()
-    asked.come_again()
+    shown.card.focus()
+    shown.come_again()
     keys.press(key)
-    asked.wait(PAUSE_MS)
+    shown.wait(PAUSE_MS)
     keys.press("x")
-    asked.card.focus()
-    asked.wait(PAUSE_MS)
+    shown.card.focus()
+    shown.wait(PAUSE_MS)
     keys.press(key)
-    assert asked.answers() == [], "not on the card, within its pause, or as part of typing"
-    asked.wait(1100)
+    assert shown.answers == [], "not on the card, within its pause, or as part of typing"
+    shown.wait(1100)
     keys.press(key)
-    assert asked.answers() == [verdict]
-    until(lambda: not asked.person.pending(), "it is answered")
+    assert shown.answers == [verdict]
 
 
 @pytest.mark.parametrize("key", ["Enter", pytest.param("Space", marks=pytest.mark.slow("another key"))])
 def test_a_key_on_a_button_counts_a_second_after_the_last_letter_and_the_card_says_so(key: str, ask: Ask) -> None:
-    asked = ask("its own page")
-    button = approve_button(asked.card)
+    shown = ask("its own page")
+    button = approve_button(shown.card)
     button.focus()
-    asked.page.keyboard.press("x")
-    asked.wait(900)
-    asked.page.keyboard.press(key)
-    assert asked.answers() == []
-    expect(asked.card.get_by_text("You typed a moment ago. Wait a second, then press the key again.")).to_be_visible()
-    asked.wait(1100)
-    asked.page.keyboard.press(key)
-    assert asked.answers() == ["approve"]
-    until(lambda: not asked.person.pending(), "it is approved")
+    shown.page.keyboard.press("x")
+    shown.wait(900)
+    shown.page.keyboard.press(key)
+    assert shown.answers == []
+    expect(shown.card.get_by_text("You typed a moment ago. Wait a second, then press the key again.")).to_be_visible()
+    shown.wait(1100)
+    shown.page.keyboard.press(key)
+    assert shown.answers == ["approve"]
 
 
 def test_turn_after_turn_only_the_press_that_came_to_its_button_answers(
-    ask: Ask, house: House, model: SharedModel
+    chat: Chat, house: House, model: SharedModel
 ) -> None:
-    asked = ask("transcript", then=calls(("echo", {"text": "two"})))
-    model.enqueue(OVER)
-    x, y = places(asked.card)["yes"]
-    asked.page.mouse.move(1, 1)
-    asked.wait(PAUSE_MS)
-    for n in range(30):
-        dx, dy = JITTER[n % len(JITTER)]
-        asked.page.mouse.click(x + dx, y + dy)
-        asked.wait(520)
+    page = chat.page
+    page.add_init_script(NOTE_ANSWERS)
+    model.enqueue(calls(("echo", {"text": "one"})), calls(("echo", {"text": "two"})))
+    chat.open().say()
+    shown = Asked(page, chat.asked())
+    stop_clock(page)
+    x, y = places(shown.card)["yes"]
+    page.mouse.move(1, 1)
+    shown.wait(PAUSE_MS)
+
+    def press_on() -> None:
+        for dx, dy in 2 * JITTER:
+            page.mouse.click(x + dx, y + dy)
+            shown.wait(520)
+
+    press_on()
     until(lambda: [each["arguments"]["text"] for each in house.bob.pending()] == ["two"], "the next call waits")
-    for n in range(12):
-        dx, dy = JITTER[n % len(JITTER)]
-        asked.page.mouse.click(x + dx, y + dy)
-        asked.wait(520)
-    assert asked.answers() == ["approve"]
+    press_on()
+    assert shown.answers == ["approve"]
+    page.clock.resume()
+    chat.stop()
+    expect(chat.modal).to_be_hidden()

@@ -1,0 +1,139 @@
+"""Pages without a server: the product's own templates and scripts, with rows that no database has.
+
+Playwright's router answers the browser. What a script holds by itself is shown
+on such a page; what the server makes of an answer is shown on a real one.
+"""
+
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.staticfiles import finders
+from django.template.loader import render_to_string
+from django.test import RequestFactory
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
+
+from hitlchat.agent.models import Conversation, Message
+from hitlchat.chat import layout
+from hitlchat.chat.transcript_view import Asked, MessageView, RunView
+from hitlchat.gate import prompt
+from hitlchat.gate.card import Card, card
+from hitlchat.gate.models import Approval, Asks, ToolCall
+from hitlchat.gate.oversight import Rules
+from hitlchat.gate.status import Status
+from tests.browser.chatting import Chat
+
+# What an answer says, once it got past the guard.
+NOTE_ANSWERS: Final = """
+window.answers = [];
+document.addEventListener("submit", event => {
+  const form = new FormData(event.target, event.submitter);
+  if (form.get("verdict")) window.answers.push(form.get("verdict"));
+});
+"""
+CONVERSATION: Final = Conversation(pk=UUID(int=1))
+
+
+def asked(arguments: dict[str, Any], *, tool: str = "echo", risk: int = 2) -> Card:
+    """Return the card of a call that waits, made by the gate of what was disclosed."""
+    until, rules = timezone.now() + timedelta(minutes=5), {"freshSignInMinutes": None, "digest": ""}
+    call = ToolCall(pk=uuid4(), tool_name=tool, status=Status.WAITING, deadline=until, risk_level=risk)
+    pieces = prompt.usual(tool, "", "Tests", arguments)
+    shown = {
+        "tool": {"name": tool, "origin": "Tests", "source": "recording"},
+        "caller": {"kind": "chat", "user": 1, "name": "bob"},
+        "arguments": arguments,
+        "fields": [[name, "str"] for name in arguments],
+        "prompt": prompt.plain(pieces),
+        "promptPieces": pieces,
+        "reason": "This tool always needs approval.",
+        "risk": risk,
+        "whoDecides": Rules().as_json | rules,
+        "facts": [],
+        "deadline": until.isoformat(),
+    }
+    return card(Approval(pk=uuid4(), call=call, disclosure=shown, digest="d" * 64))
+
+
+def said(content: str, role: str = "assistant") -> MessageView:
+    message = Message(pk=uuid4(), conversation=CONVERSATION, role=role, content=content)
+    return layout.lay_out([MessageView(message=message, html=content, calls=[])])[0]
+
+
+class Alone:
+    """A page, and the answers given on it."""
+
+    url: Final = "http://hitlchat.test"
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._html = ""
+        self._socket: WebSocketRoute | None = None
+        page.add_init_script(NOTE_ANSWERS)
+        page.route(f"{self.url}/**", self._answer)
+        page.route_web_socket("**/ws/**", self._connect)
+
+    def approval(self, shown: Card) -> Locator:
+        """Open the page of one approval; its card."""
+        waits = {"heading": "A call needs your answer", "card": shown, "whole": True, "on_its_page": True}
+        self._open("approvals/page.html", waits)
+        return self.page.locator("[data-ask]")
+
+    def chat(self, *cards: Card, transcript: list[MessageView] | None = None) -> Chat:
+        """Open a conversation in which calls wait."""
+        context = {
+            "conversation": CONVERSATION,
+            "section": "chat",
+            "messages": transcript or [],
+            "asked": Asked([*cards], []),
+            "run": RunView("waiting" if cards else "", len(cards), bool(cards), UUID(int=2) if cards else None),
+            "asks": {"label": Asks.TOOLS.label, "is_known": True},
+            "attach": {"mib": 10, "bytes": 10 * 2**20, "files": 10},
+            "choices": {"is_plain": True},
+        }
+        self._open("chat/page.html", context)
+        chat = Chat(self.page, self, str(CONVERSATION.pk))
+        expect(chat.offline).to_be_hidden()
+        return chat
+
+    def tell(self, *cards: Card) -> None:
+        """Have the page told which calls wait now."""
+        asks = render_to_string("chat/_asks.html", {"asked": Asked([*cards], [])})
+        self._send(f'<div id="asks" hx-swap-oob="innerHTML">{asks}</div>')
+
+    def say(self, view: MessageView) -> None:
+        """Add a message to the transcript."""
+        html = render_to_string("chat/_message.html", {"view": view, "oob": False})
+        self._send(f'<ol id="turns" hx-swap-oob="beforeend">{html}</ol>')
+
+    @property
+    def answers(self) -> list[str]:
+        """What got past the guard."""
+        return list(self.page.evaluate("window.answers"))
+
+    def _send(self, html: str) -> None:
+        assert self._socket, "the page has not connected"
+        self._socket.send(html)
+
+    def _open(self, template: str, context: dict[str, Any]) -> None:
+        request = RequestFactory().get("/")
+        request.user = AnonymousUser()
+        self._html = render_to_string(template, context, request)
+        self.page.goto(f"{self.url}/page")
+
+    def _answer(self, route: Route) -> None:
+        path = urlsplit(route.request.url).path
+        if path.startswith(settings.STATIC_URL):
+            route.fulfill(path=str(finders.find(path.removeprefix(settings.STATIC_URL))))
+        elif route.request.is_navigation_request() and route.request.method == "GET":
+            route.fulfill(body=self._html, content_type="text/html; charset=utf-8")
+        else:
+            route.fulfill(status=204)
+
+    def _connect(self, socket: WebSocketRoute) -> None:
+        self._socket = socket
+        socket.on_message(lambda frame: socket.send("pong") if frame == "ping" else None)
