@@ -3,17 +3,18 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import looking
+from tests.browser.alone import Alone, asked, said
 from tests.browser.chatting import Chat, rest_hands, settle
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.browser.looking import in_view
-from tests.scripted_model import Gate, calls, text
-from tests.waiting import until
+from tests.scripted_model import calls
 
 pytestmark = pytest.mark.browser
 
+ONE = {"text": "one"}
 # Of what leads to the cards, while they are in view: only the keyboard finds it then.
 IN_VIEW = re.compile("in-view")
 
@@ -86,65 +87,26 @@ def test_in_a_narrow_window_what_stands_above_the_cards_is_seen_first(chat: Chat
 # -- Cards in the transcript -------------------------------------------------------------------------------------------
 
 
-def test_a_card_in_the_transcript_takes_neither_the_focus_nor_what_is_written(
-    chat: Chat, model: SharedModel, house: House
-) -> None:
-    page, gate = chat.page, Gate()
-    model.enqueue(calls(("echo", {"text": "one"}), say="I would say it.", gate=gate))
-    chat.say()
+def test_a_card_in_the_transcript_takes_neither_the_focus_nor_what_is_written(alone: Alone) -> None:
+    chat, page = alone.chat(), alone.page
     page.keyboard.type("And then ")
-    gate.open()
+    alone.say(said("I would say it."))
+    alone.tell(asked(ONE))
     chat.asked()
     page.keyboard.type("area are")
     expect(chat.composer).to_have_value("And then area are")
     expect(chat.composer).to_be_focused()
-    assert [call["status"] for call in house.calls(chat.conversation)] == ["waiting"]
     expect(chat.log.get_by_text("I would say it.")).to_be_in_viewport()
-    looking.check(page)
-    chat.stop()
+    assert alone.answers == []
+    alone.tell()
     expect(chat.modal).to_be_hidden()
+    page.reload()
     expect(chat.composer).to_have_value("And then area are")
 
 
-@pytest.mark.slow("another story of the focus")
-def test_the_next_card_gets_the_focus_although_the_cards_are_drawn_anew_between_answer_and_outcome(
-    chat: Chat, model: SharedModel
-) -> None:
-    drawn: list[str | bytes] = []
-
-    def between(socket: WebSocketRoute) -> None:
-        server = socket.connect_to_server()
-
-        def answer(message: str | bytes) -> None:
-            if '"decide"' in str(message):
-                socket.send(drawn[-1])
-            server.send(message)
-
-        def draw(message: str | bytes) -> None:
-            if 'id="asks"' in str(message):
-                drawn.append(message)
-            socket.send(message)
-
-        socket.on_message(answer)
-        server.on_message(draw)
-
-    chat.page.route_web_socket("**/ws/**", between)
-    chat.open()
-    model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"})), text("Done."))
-    chat.say()
-    chat.asked(2)
-    chat.cards.first.focus()
-    chat.page.keyboard.press("Control+Enter")
-    expect(chat.cards).to_have_count(1)
-    expect(chat.cards.first).to_be_focused()
-    chat.approve()
-    chat.said("Done.")
-
-
-def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: SharedModel) -> None:
-    page = chat.page
-    model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"}), ("echo", {"text": "three"})))
-    chat.say()
+def test_the_chords_of_a_card_count_while_it_has_the_focus(alone: Alone) -> None:
+    one, two, three = asked(ONE), asked({"text": "two"}), asked({"text": "three"})
+    chat, page = alone.chat(one, two, three), alone.page
     chat.asked(3)
     page.keyboard.press("Escape")
     page.evaluate("document.activeElement.blur()")
@@ -152,13 +114,13 @@ def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Sh
     chat.to_cards.press("Enter")
     expect(chat.cards.first).to_be_focused()
     chat.asked(3)
+    assert alone.answers == []
     page.keyboard.press("Control+Enter")
-    expect(chat.cards).to_have_count(2)
-    expect(chat.cards.first).to_be_focused()
-    # What the line of the call says comes in above the cards, and moves them.
-    expect(chat.call("succeeded")).to_have_count(1)
+    assert alone.answers == ["approve"]
+    alone.tell(two, three)
     chat.asked(2)
     # The next card has the focus by itself: nobody has chosen it.
+    expect(chat.cards.first).to_be_focused()
     page.keyboard.press("Control+Enter")
     choose(page)
     reason = chat.cards.first.get_by_label("Decline with a reason that")
@@ -171,26 +133,23 @@ def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Sh
     expect(reason).to_be_hidden()
     rest_hands(page)
     chat.asked(2)
+    assert alone.answers == ["approve"]
     page.keyboard.press("Control+Backspace")
-    expect(chat.cards).to_have_count(1)
-    expect(chat.cards.first).to_be_focused()
-    expect(chat.call("declined")).to_have_count(1)
+    assert alone.answers == ["approve", "decline"]
+    alone.tell(three)
     chat.asked()
+    expect(chat.cards.first).to_be_focused()
     choose(page)
-    model.enqueue(text("Both."))
     page.keyboard.press("Control+Enter")
-    chat.said("Both.")
+    assert alone.answers == ["approve", "decline", "approve"]
+    alone.tell()
     expect(chat.composer).to_be_focused()
-    expect(chat.call("succeeded")).to_have_count(2)
-    expect(chat.call("declined")).to_have_count(1)
 
 
-def test_one_button_leads_to_what_waits_and_only_while_none_of_it_is_in_view(chat: Chat, model: SharedModel) -> None:
-    page = chat.page
-    model.enqueue(text("\n\n".join(f"line {n}" for n in range(60))), calls(("echo", {"text": "one"})))
-    chat.say()
-    chat.said("line 59")
-    chat.say()
+def test_one_button_leads_to_what_waits_and_only_while_none_of_it_is_in_view(alone: Alone) -> None:
+    page = alone.page
+    chat = alone.chat(transcript=[said("\n\n".join(f"line {n}" for n in range(60)))])
+    alone.tell(asked(ONE))
     card = chat.asked()
     expect(page.locator("main > [data-announce]")).to_have_text("A call needs your answer")
     expect(chat.to_cards).to_have_class(IN_VIEW)
@@ -199,36 +158,33 @@ def test_one_button_leads_to_what_waits_and_only_while_none_of_it_is_in_view(cha
     expect(chat.to_cards).to_have_text("1 call waiting ↓")
     expect(chat.to_cards).not_to_have_class(IN_VIEW)
     assert in_view(chat.to_cards)
-    looking.check(page)
     chat.to_cards.click()
     expect(card).to_be_focused()
     expect(card).to_be_in_viewport()
     expect(chat.to_cards).to_have_class(IN_VIEW)
-    end(chat)
+    alone.tell()
     expect(chat.to_cards).to_be_hidden()
 
 
-def test_after_an_answer_the_next_card_has_the_focus_and_after_the_last_one_the_first(
-    chat: Chat, model: SharedModel
-) -> None:
-    page = chat.page
-    model.enqueue(calls(*(("echo", {"text": word}) for word in ("one", "two", "three", "four"))), text("Done."))
-    chat.say()
+def test_after_an_answer_the_next_card_has_the_focus_and_after_the_last_one_the_first(alone: Alone) -> None:
+    page, left = alone.page, [asked({"text": word}) for word in ("one", "two", "three", "four")]
+    chat = alone.chat(*left)
     chat.asked(4)
-    left = ["one", "two", "three", "four"]
-    for answered, following in ((1, "three"), (1, "four"), (1, "one")):
-        chat.approve(chat.cards.nth(answered))
-        left.pop(answered)
+    for following in ("three", "four", "one"):
+        chat.approve(chat.cards.nth(1))
+        # All of them may be drawn anew before the one that was answered goes.
+        alone.tell(*left)
+        left.pop(1)
+        alone.tell(*left)
         expect(chat.cards).to_have_count(len(left))
-        card = chat.cards.nth(left.index(following))
-        expect(card.get_by_role("heading", level=3)).to_have_text(f"Say {following}")
+        card = chat.cards.filter(has_text=following)
         expect(card).to_be_focused()
         # Nobody has chosen it yet, however long ago it moved there.
         settle(page)
         page.keyboard.press("Control+Enter")
-        expect(chat.cards).to_have_count(len(left))
+    assert alone.answers == ["approve"] * 3
     chat.approve()
-    chat.said("Done.")
+    alone.tell()
     expect(chat.composer).to_be_focused()
 
 
@@ -238,13 +194,10 @@ def choose(page: Page) -> None:
     settle(page)
 
 
-@pytest.mark.parametrize("by", ["pointer", pytest.param("key", marks=pytest.mark.slow("another way to answer"))])
-def test_what_is_typed_after_an_answer_answers_no_other_card(
-    chat: Chat, model: SharedModel, house: House, by: str
-) -> None:
-    page = chat.page
-    model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"})))
-    chat.say()
+@pytest.mark.parametrize("by", ["pointer", "key"])
+def test_what_is_typed_after_an_answer_answers_no_other_card(alone: Alone, by: str) -> None:
+    page, two = alone.page, asked({"text": "two"})
+    chat = alone.chat(asked(ONE), two)
     chat.asked(2)
     if by == "pointer":
         chat.approve(chat.cards.first)
@@ -252,41 +205,32 @@ def test_what_is_typed_after_an_answer_answers_no_other_card(
         chat.to_cards.press("Enter")
         chat.asked(2)
         page.keyboard.press("Control+Enter")
-    expect(chat.cards).to_have_count(1)
-    expect(chat.cards.first).to_be_focused()
+    alone.tell(two)
     chat.asked()
+    expect(chat.cards.first).to_be_focused()
     page.keyboard.type("and are there more? ea")
     expect(chat.composer).to_have_value("and are there more? ea")
     settle(page)
-    expect(chat.cards.first.get_by_role("heading", name="Change the arguments")).to_have_count(0)
-    done = ["succeeded", "waiting"]
-    until(lambda: [call["status"] for call in house.calls(chat.conversation)] == done, "the first one has run")
-    chat.stop()
-    expect(chat.modal).to_be_hidden()
+    expect(chat.cards.first.locator("[data-edit]")).to_be_empty()
+    assert alone.answers == ["approve"]
 
 
-def test_a_tall_card_begins_in_view_and_a_key_leads_to_what_was_not_read(chat: Chat, model: SharedModel) -> None:
-    page = chat.page
-    model.enqueue(calls(("many", {f"field_{n}": f"value {n}" for n in range(30)})))
-    chat.say()
+def test_a_tall_card_begins_in_view_and_a_key_leads_to_what_was_not_read(alone: Alone) -> None:
+    chat = alone.chat()
+    alone.tell(asked({f"field_{n}": f"value {n}" for n in range(30)}))
     card = chat.asked()
     expect(card.get_by_role("heading", level=3)).to_be_in_viewport()
     card.focus()
     chat.asked()
-    page.keyboard.press("Control+Enter")
-    expect(chat.cards).to_have_count(1)
+    alone.page.keyboard.press("Control+Enter")
+    assert alone.answers == []
     expect(chat.cards.locator("dd:focus, .ask-why:focus, h3:focus")).to_have_count(1)
-    model.enqueue(text("Done."))
     chat.approve(card)
-    chat.said("Done.")
-    expect(chat.log.get_by_text("Done.", exact=True)).to_be_in_viewport()
+    assert alone.answers == ["approve"]
 
 
-@pytest.mark.slow("another story of where cards stand")
-def test_where_cards_stand_follows_the_window_and_the_persons_choice(chat: Chat, model: SharedModel) -> None:
-    page = chat.page
-    model.enqueue(calls(("echo", {"text": "one"})))
-    chat.say()
+def test_where_cards_stand_follows_the_window_and_the_persons_choice(alone: Alone) -> None:
+    page, chat = alone.page, alone.chat(asked(ONE))
     chat.asked()
     assert not chat.is_window()
     page.set_viewport_size(NARROW)
@@ -310,5 +254,3 @@ def test_where_cards_stand_follows_the_window_and_the_persons_choice(chat: Chat,
     chat.modal.get_by_role("button", name="Show in the transcript").click()
     chat.asked()
     assert not chat.is_window()
-    chat.stop()
-    expect(chat.modal).to_be_hidden()

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, expect
 
+from tests.browser.alone import Alone, asked
 from tests.browser.chatting import (
     Chat,
     approve,
@@ -17,26 +18,36 @@ from tests.browser.chatting import (
     decline,
     decline_button,
     focused,
+    middle,
     press,
     settle,
     stop_clock,
 )
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.browser.looking import check, in_view
-from tests.scripted_model import Gate, calls, text
+from tests.scripted_model import calls, text
 from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
 Ask = Callable[..., None]
-ASKED: Final = ("echo", {"text": "hello"})
+HELLO: Final = {"text": "hello"}
+ASKED: Final = ("echo", HELLO)
+# By choice also where there is room.
+IN_A_WINDOW: Final = "localStorage.setItem('hitlchat-cards', 'window')"
 LOW: Final[tuple[ViewportSize, ...]] = ({"width": 844, "height": 390}, {"width": 390, "height": 480})
 
 
-@pytest.fixture(autouse=True)
-def in_a_window(page: Page) -> None:
-    """Cards come up in a window, by choice also where there is room."""
-    page.add_init_script("localStorage.setItem('hitlchat-cards', 'window')")
+@pytest.fixture
+def page(page: Page) -> Page:
+    page.add_init_script(IN_A_WINDOW)
+    return page
+
+
+@pytest.fixture
+def window(alone: Alone) -> Alone:
+    alone.page.add_init_script(IN_A_WINDOW)
+    return alone
 
 
 @pytest.fixture
@@ -52,12 +63,6 @@ def ask(chat: Chat, model: SharedModel) -> Ask:
     return ask
 
 
-def connected(chat: Chat) -> None:
-    """Wait for the connection: while it comes up it has a time limit, which the leap of a clock would pass."""
-    chat.composer.fill("Do it.")
-    expect(chat.send).to_be_enabled()
-
-
 def end(chat: Chat) -> None:
     """Leave nothing that waits."""
     chat.stop()
@@ -65,77 +70,66 @@ def end(chat: Chat) -> None:
 
 
 @pytest.mark.guarantee("SR-40")
-def test_focus_is_on_the_heading_decline_comes_first_and_neither_a_key_there_nor_escape_decides(
-    chat: Chat, ask: Ask, house: House
-) -> None:
-    ask()
+def test_focus_is_on_the_heading_decline_comes_first_and_neither_a_key_there_nor_escape_decides(window: Alone) -> None:
+    chat, page = window.chat(asked(HELLO)), window.page
     heading = chat.modal.get_by_role("heading", level=2)
     expect(heading).to_be_focused()
     expect(heading).to_have_text("A call needs your answer")
     for _ in range(2):
         for key in ("Enter", "Space", "a", "A", "y"):
-            chat.page.keyboard.press(key)
+            page.keyboard.press(key)
         chat.asked()
     expect(heading).to_be_focused()
     order = []
     for _ in range(8):
-        chat.page.keyboard.press("Tab")
-        order.append(str(focused(chat.page)).split(":")[0].split("\n")[0])
+        page.keyboard.press("Tab")
+        order.append(str(focused(page)).split(":")[0].split("\n")[0])
     stops = [words for words in order if words.startswith(("Stop", "Decline", "Approve", "More", "Decide later"))]
     assert [words.split()[0] for words in stops] == ["Decline", "Approve", "More", "Stop", "Decide"]
     for _ in range(4):
-        chat.page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
     expect(chat.modal).to_be_hidden()
     expect(chat.composer).to_be_focused()
-    assert [call["status"] for call in house.calls(chat.conversation)] == ["waiting"]
     chat.to_cards.click()
     chat.asked()
-    end(chat)
+    assert window.answers == []
 
 
 @pytest.mark.guarantee("SR-39")
-def test_clicks_and_keys_count_only_half_a_second_after_the_card_appeared(
-    chat: Chat, ask: Ask, model: SharedModel
-) -> None:
-    connected(chat)
-    stop_clock(chat.page)
-    ask()
-    approve = approve_button(chat.cards)
-    expect(approve).to_be_disabled()
-    approve.click(force=True)
-    approve.focus()
-    chat.page.keyboard.press("Enter")
+def test_clicks_and_keys_count_only_half_a_second_after_the_card_appeared(window: Alone) -> None:
+    chat, page = window.chat(), window.page
+    stop_clock(page)
+    window.tell(asked(HELLO))
+    button = approve_button(chat.cards)
+    expect(button).to_be_disabled()
+    button.click(force=True)
+    button.focus()
+    page.keyboard.press("Enter")
     # Each press in the pause starts it anew: impatience answers nothing.
     for _ in range(4):
-        chat.page.clock.run_for(450)
-        approve.click(force=True)
-    expect(chat.cards).to_have_count(1)
-    chat.page.mouse.move(1, 1)
-    chat.page.clock.run_for(1200)
-    assert len(model.requests) == 1
-    model.enqueue(text("It said hello."))
-    approve.click()
+        page.clock.run_for(450)
+        button.click(force=True)
+    assert window.answers == []
+    page.mouse.move(1, 1)
+    page.clock.run_for(1200)
+    button.click()
+    assert window.answers == ["approve"]
+    window.tell()
     expect(chat.modal).to_be_hidden()
-    chat.said("It said hello.")
 
 
-def test_a_double_click_answers_one_call_not_the_next_one_that_moves_up(chat: Chat, ask: Ask, house: House) -> None:
-    ask(("echo", {"text": "first"}), ("echo", {"text": "second"}))
+def test_a_double_click_answers_one_call_not_the_next_one_that_moves_up(window: Alone) -> None:
+    cards = asked({"text": "first"}), asked({"text": "second"})
+    chat = window.chat(*cards)
     chat.asked(2)
-    stop_clock(chat.page)
-    place = approve_button(chat.cards.first).bounding_box()
-    assert place
-    x, y = place["x"] + 20, place["y"] + 10
-    chat.page.mouse.move(1, 1)
-    chat.page.mouse.click(x, y)
+    stop_clock(window.page)
+    place = middle(approve_button(chat.cards.first))
+    window.page.mouse.move(1, 1)
+    window.page.mouse.click(*place)
+    window.tell(cards[1])
     expect(chat.cards).to_have_count(1)
-    box = approve_button(chat.cards.first).bounding_box()
-    assert box
-    chat.page.mouse.click(box["x"] + 20, box["y"] + 10)
-    expect(chat.call("succeeded")).to_have_count(1)
-    assert [call["status"] for call in house.calls(chat.conversation)] == ["succeeded", "waiting"]
-    chat.page.clock.resume()
-    end(chat)
+    window.page.mouse.click(*middle(approve_button(chat.cards.first)))
+    assert window.answers == ["approve"]
 
 
 @pytest.mark.parametrize(
@@ -200,10 +194,10 @@ def test_a_reason_reaches_the_model_and_stop_withdraws_also_on_a_low_screen(
     expect(chat.page.get_by_role("button", name="Stop")).to_have_count(0)
 
 
-def test_the_time_left_is_shown_and_counts_down_and_at_zero_the_buttons_are_dead(chat: Chat, ask: Ask) -> None:
-    connected(chat)
-    stop_clock(chat.page)
-    ask()
+def test_the_time_left_is_shown_and_counts_down_and_at_zero_the_buttons_are_dead(window: Alone) -> None:
+    chat, page = window.chat(), window.page
+    stop_clock(page)
+    window.tell(asked(HELLO))
     left = chat.cards.locator("[data-deadline]")
 
     def seconds() -> int:
@@ -212,36 +206,30 @@ def test_the_time_left_is_shown_and_counts_down_and_at_zero_the_buttons_are_dead
 
     before = seconds()
     assert 280 <= before <= 300
-    chat.page.clock.run_for(3000)
+    page.clock.run_for(3000)
     assert before - seconds() in {2, 3, 4}
     # In one leap, as if the page had slept: the heartbeat of its connection must not find it silent on the way.
-    chat.page.clock.fast_forward(310_000)
+    page.clock.fast_forward(310_000)
     expect(decline_button(chat.cards).first).to_be_disabled()
     expect(approve_button(chat.cards)).to_be_disabled()
     expect(chat.modal.get_by_role("button", name="Stop")).to_be_enabled()
-    end(chat)
 
 
 @pytest.mark.guarantee("SR-39")
-def test_decide_later_leaves_the_answer_in_the_transcript_and_the_composer_as_it_was(
-    chat: Chat, model: SharedModel
-) -> None:
-    gate = Gate()
-    model.enqueue(calls(ASKED, gate=gate))
-    chat.say()
-    gate.wait()
+def test_decide_later_leaves_the_answer_in_the_transcript_and_the_composer_as_it_was(window: Alone) -> None:
+    chat = window.chat()
     chat.composer.press_sequentially("and after that")
-    gate.open()
+    window.tell(asked(HELLO))
     chat.asked()
     chat.modal.get_by_role("button", name="Decide later").click()
     expect(chat.modal).to_be_hidden()
     expect(chat.composer).to_have_value("and after that")
     expect(chat.composer).to_be_focused()
-    expect(chat.page).to_have_title(re.compile(r"^\(1\) "))
-    model.enqueue(text("Said."))
+    expect(window.page).to_have_title(re.compile(r"^\(1\) "))
     chat.to_cards.click()
     chat.approve()
-    chat.said("Said.")
+    assert window.answers == ["approve"]
+    window.tell()
     expect(chat.composer).to_have_value("and after that")
 
 
