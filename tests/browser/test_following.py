@@ -6,10 +6,11 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
+from tests.browser.alone import Alone, asked, said
 from tests.browser.chatting import Chat
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel
 from tests.browser.looking import in_view
-from tests.scripted_model import Gate, calls, text
+from tests.scripted_model import calls, text
 from tests.waiting import until
 
 pytestmark = pytest.mark.browser
@@ -63,23 +64,19 @@ def test_ones_own_message_is_scrolled_to(long_chat: Chat, model: SharedModel) ->
     expect(long_chat.log.get_by_text("A short answer.")).to_be_in_viewport()
 
 
-def test_who_reads_further_up_is_told_that_something_came(long_chat: Chat, model: SharedModel) -> None:
-    gate = Gate()
-    model.enqueue(text("It begins ", gate, "and ends."))
-    long_chat.say()
-    long_chat.said("It begins")
-    scroll_up(long_chat)
-    expect(new_below(long_chat)).to_be_hidden()
-    gate.open()
-    long_chat.said("and ends.")
-    expect(new_below(long_chat)).to_be_visible()
-    assert not looking.violations(long_chat.page)
-    assert in_view(new_below(long_chat))
-    end = long_chat.log.get_by_text("and ends.")
+def test_who_reads_further_up_is_told_that_something_came(alone: Alone) -> None:
+    chat = alone.chat(transcript=[said(LONG)])
+    scroll_up(chat)
+    expect(new_below(chat)).to_be_hidden()
+    alone.say(said("It ends."))
+    expect(new_below(chat)).to_be_visible()
+    assert not looking.violations(alone.page)
+    assert in_view(new_below(chat))
+    end = chat.log.get_by_text("It ends.")
     expect(end).not_to_be_in_viewport()
-    new_below(long_chat).click()
+    new_below(chat).click()
     expect(end).to_be_in_viewport()
-    expect(new_below(long_chat)).to_be_hidden()
+    expect(new_below(chat)).to_be_hidden()
 
 
 def test_nothing_is_called_new_that_was_there_or_is_in_view(long_chat: Chat, model: SharedModel) -> None:
@@ -114,25 +111,6 @@ def test_only_the_transcript_scrolls(long_chat: Chat) -> None:
             long_chat.page.set_viewport_size(size)
             tall, there = long_chat.page.evaluate("[document.scrollingElement.scrollHeight, innerHeight]")
             assert tall <= there
-
-
-def test_what_was_written_while_the_assistant_works_outlives_a_reload(chat: Chat, model: SharedModel) -> None:
-    gate = Gate()
-    model.enqueue(text("Thinking", gate, "."))
-    chat.say()
-    chat.said("Thinking")
-    expect(chat.page.get_by_text("Messages you send now are queued until this run finishes.")).to_be_visible()
-    chat.composer.fill("Meanwhile")
-    chat.page.reload()
-    expect(chat.composer).to_have_value("Meanwhile")
-    gate.open()
-    expect(chat.send).to_be_enabled()
-    model.enqueue(text("Next."))
-    chat.composer.press("Enter")
-    chat.said("Next.")
-    expect(chat.composer).to_have_value("")
-    chat.page.reload()
-    expect(chat.composer).to_have_value("")
 
 
 EARLIER: Final = """
@@ -202,16 +180,13 @@ def test_a_long_conversation_comes_whole_and_in_order_and_its_card_is_answered(
     expect(answers).to_have_text([f"Answer {seq}." for seq in range(1, 41)])
 
 
-def test_a_card_stays_in_view_when_its_call_comes_into_the_transcript_after_it(
-    long_chat: Chat, model: SharedModel
-) -> None:
-    model.enqueue(calls(("echo", {"text": "hi"})), text("Sent."))
-    long_chat.say("Send it")
-    card = long_chat.asked()
+def test_a_card_stays_in_view_when_its_call_comes_into_the_transcript_after_it(alone: Alone) -> None:
+    chat = alone.chat(transcript=[said(LONG)])
+    alone.tell(asked({"text": "hi"}))
+    card = chat.asked()
     before = top(card)
     # Two frames of the socket may come in either order.
-    late = "turns => turns.append(...[1, 2, 3].map(() => turns.lastElementChild.cloneNode(true)))"
-    long_chat.log.locator("#turns").evaluate(late)
+    for words in ("one", "two", "three"):
+        alone.say(said(words))
+    expect(chat.log.get_by_text("three", exact=True)).to_have_count(1)
     until(lambda: abs(top(card) - before) < 20, "the card is back where it was")
-    long_chat.approve(card)
-    long_chat.said("Sent.")

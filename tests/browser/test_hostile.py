@@ -3,12 +3,13 @@
 import http.server
 import threading
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import Chat, approve_button, decline_button, look_through
+from tests.browser.alone import Alone, asked
+from tests.browser.chatting import GRACE_MS, Chat, approve_button, decline_button, look_through, settle, stop_clock
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.looking import in_view, wear
 from tests.scripted_model import calls
@@ -41,39 +42,39 @@ def end(chat: Chat) -> None:
     "kind", ["markup", *(pytest.param(kind, marks=pytest.mark.slow("another kind of value")) for kind in [*VALUES][1:])]
 )
 @pytest.mark.guarantee("SR-2", "SR-4")
-def test_whatever_a_value_holds_the_card_keeps_its_shape(
-    chat: Chat, model: SharedModel, visit: Visit, kind: str
-) -> None:
-    card = ask(chat, model, "note", note=VALUES[kind], data={VALUES[kind][:2000]: VALUES[kind]})
+def test_whatever_a_value_holds_the_card_keeps_its_shape(alone: Alone, visit: Visit, kind: str) -> None:
+    chat = alone.chat()
+    alone.tell(asked({"note": VALUES[kind], "data": {VALUES[kind][:2000]: VALUES[kind]}}))
+    card = chat.asked()
     parts = (card.get_by_role("heading"), card.locator(".ask-meta code"), card.locator(".risk"))
     for look in ("wide light", "narrow light"):
-        wear(chat.page, look)
+        wear(alone.page, look)
         assert [in_view(part) for part in (*parts, decline_button(card), approve_button(card))] == [True] * 5, look
     # In a value's box there is text, marks for hidden characters, and nothing else.
     assert card.locator(".value *:not(.esc, .quiet)").count() == 0
     assert card.locator("img, a, script:not([src]), style, #injected").count() == 0
-    assert chat.page.evaluate("typeof window.pwned") == "undefined"
+    assert alone.page.evaluate("typeof window.pwned") == "undefined"
     # But for what the page itself reports: that the card is before its person.
-    asked_for = [url for url in visit.watch(chat.page).requests if not url.endswith("/approvals/shown")]
+    asked_for = [url for url in visit.watch(alone.page).requests if not url.endswith("/approvals/shown")]
     assert not [url for url in asked_for if "evil" in url or "/approvals" in url]
-    end(chat)
 
 
 @pytest.mark.guarantee("SR-3")
-def test_characters_that_cannot_be_seen_are_shown_as_codes_with_a_warning(chat: Chat, model: SharedModel) -> None:
-    card = ask(chat, model, "note", note=BIDI)
+def test_characters_that_cannot_be_seen_are_shown_as_codes_with_a_warning(alone: Alone) -> None:
+    card = alone.approval(asked({"note": BIDI}))
     row = card.locator(".args dd").first
     # Neighbours share one mark.
     shown = ["U+202E", "U+2066", "U+200B", "U+2060 U+FEFF", "U+E0041 U+2028 U+00AD"]
     expect(row.locator(".value .esc")).to_have_text(shown)
     expect(row.locator(".suspect-note").first).to_contain_text("direction override")
     expect(card.get_by_role("heading").locator(".esc")).to_have_text(shown)
-    end(chat)
 
 
 @pytest.mark.guarantee("SR-5")
-def test_what_is_folded_says_how_much_it_is_and_opens_whole(chat: Chat, model: SharedModel) -> None:
-    card = ask(chat, model, "note", note="x" * 100_000, data={f"key {n}": n for n in range(1000)})
+def test_what_is_folded_says_how_much_it_is_and_opens_whole(alone: Alone) -> None:
+    many = {f"field_{n}": f"value {n}" for n in range(28)}
+    card = alone.approval(asked({"note": "x" * 100_000, "data": {f"key {n}": n for n in range(1000)}} | many))
+    settle(alone.page)
     fold = card.locator(".args dd").first.locator("details")
     expect(fold.locator("summary")).to_have_text("Show the other 99,600 characters")
     fold.locator("summary").click()
@@ -83,23 +84,16 @@ def test_what_is_folded_says_how_much_it_is_and_opens_whole(chat: Chat, model: S
     data = card.locator(".args dd").nth(1).locator("details")
     data.locator("summary").click()
     expect(data.locator(".value")).to_contain_text('"key 999": 999')
-    end(chat)
-
-
-@pytest.mark.slow("another card that folds")
-def test_many_arguments_fold_into_one_more_list(chat: Chat, model: SharedModel) -> None:
-    card = ask(chat, model, "many", **{f"field_{n}": f"value {n}" for n in range(30)})
-    expect(card.locator("details.more > summary")).to_have_text("Show the other 10 arguments")
-    card.locator("details.more > summary").click()
-    expect(card.get_by_text("value 29", exact=True)).to_be_visible()
-    end(chat)
+    more = card.locator("details.more > summary")
+    expect(more).to_have_text("Show the other 10 arguments")
+    more.click()
+    expect(card.get_by_text("value 27", exact=True)).to_be_visible()
 
 
 @pytest.mark.guarantee("SR-5")
-def test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewed(
-    chat: Chat, model: SharedModel
-) -> None:
-    card = ask(chat, model, "wipe", note="y" * 5000, data={"z": "z" * 5000})
+def test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewed(alone: Alone) -> None:
+    card = alone.approval(asked({"note": "y" * 5000, "data": {"z": "z" * 5000}}, risk=5))
+    settle(alone.page)
     approve = approve_button(card)
     expect(approve).to_be_disabled()
     expect(card.locator(".why-not")).to_contain_text("Unfold everything first")
@@ -113,44 +107,24 @@ def test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewe
     expect(approve).to_be_disabled()
     expect(card.locator(".why-not")).to_have_text("Tick the box above first.")
     expect(decline_button(card)).to_be_enabled()
-    end(chat)
 
 
-@pytest.mark.slow("another card that folds")
-def test_a_critical_call_without_anything_folded_asks_for_the_review_alone(chat: Chat, model: SharedModel) -> None:
-    card = ask(chat, model, "wipe", note="short")
-    approve = approve_button(card)
-    expect(approve).to_be_disabled()
+def test_without_a_fold_the_review_alone_is_asked_for_and_an_early_tick_counts_though_an_early_approve_does_not(
+    alone: Alone,
+) -> None:
+    chat = alone.chat()
+    stop_clock(alone.page)
+    alone.tell(asked({"note": "short"}, risk=5))
+    card = chat.cards
     expect(card.locator(".why-not")).to_have_text("Tick the box above first.")
-    card.locator("[data-reviewed]").check()
-    look_through(card)
-    expect(approve).to_be_enabled()
-    end(chat)
-
-
-# In the moment in which the card is new, which a busy machine may miss between two commands from outside.
-EARLY: Final = """() => new MutationObserver((_, watch) => {
-  const card = document.querySelector("[data-ask][data-fresh]");
-  if (!card) return;
-  watch.disconnect();
-  card.querySelector("[data-reviewed]").click();
-  [...card.querySelectorAll("button")].find((button) => button.textContent.trim().startsWith("Approve")).click();
-  document.body.dataset.pressedEarly = "";
-}).observe(document.body, {subtree: true, childList: true, attributes: true})"""
-
-
-@pytest.mark.slow("another story of early presses")
-def test_an_early_tick_counts_though_an_early_approve_does_not(chat: Chat, model: SharedModel) -> None:
-    model.enqueue(calls(("wipe", {"note": "short"})))
-    chat.page.evaluate(EARLY)
-    chat.say()
-    expect(chat.page.locator("body")).to_have_attribute("data-pressed-early", "")
-    card = chat.cards.first
+    expect(approve_button(card)).to_be_disabled()
+    card.locator("[data-reviewed]").click()
+    approve_button(card).click(force=True)
+    alone.page.clock.run_for(GRACE_MS)
+    assert alone.answers == []
     expect(card.locator("[data-reviewed]")).to_be_checked()
-    chat.asked()
     look_through(card)
     expect(approve_button(card)).to_be_enabled()
-    end(chat)
 
 
 @pytest.mark.guarantee("SR-1")

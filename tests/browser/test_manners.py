@@ -57,7 +57,13 @@ def test_after_a_message_and_after_the_last_card_one_can_go_on_typing(
     expect(chat.composer).to_have_value(" and more")
     page.reload()
     expect(chat.composer).to_have_value(" and more")
-    chat.composer.fill("")
+    model.enqueue(text("Sleep well."))
+    expect(chat.send).to_be_enabled()
+    chat.composer.press("Enter")
+    chat.said("Sleep well.")
+    expect(chat.composer).to_have_value("")
+    page.reload()
+    expect(chat.composer).to_have_value("")
 
 
 @pytest.mark.slow("another story of where focus goes")
