@@ -27,12 +27,12 @@ JITTER: Final = ((0, 0), (12, 0), (-12, 7), (5, -12), (-8, 12), (0, -9))
 PAUSE_MS: Final = 600
 TAPS_MS: Final = 1600
 CAME_AGAIN: Final = "window.dispatchEvent(new Event('focus'))"
-SURFACES: Final = ("transcript", "window", "its own page", "inbox", "studio")
+SURFACES: Final = ("its own page", "transcript", "window", "inbox", "studio")
 SERVED: Final = SURFACES[3:]
 each_surface = pytest.mark.parametrize(
     "surface", [SURFACES[0], *(pytest.param(name, marks=pytest.mark.slow("another surface")) for name in SURFACES[1:])]
 )
-TYPED: Final = ("and thanks", "are you sure", "also pay", "a e r area", "yes please, do it?", "d'accord")
+TYPED: Final = ("and thanks", "are you sure", "d'accord", "also pay", "a e r area", "yes please, do it?")
 
 
 @dataclass(frozen=True)
