@@ -93,6 +93,7 @@ def test_a_card_in_the_transcript_takes_neither_the_focus_nor_what_is_written(al
     alone.say(said("I would say it."))
     alone.tell(asked(ONE))
     chat.asked()
+    expect(chat.composer).to_be_focused()
     page.keyboard.type("area are")
     expect(chat.composer).to_have_value("And then area are")
     expect(chat.composer).to_be_focused()
