@@ -196,7 +196,7 @@ async def test_a_call_in_the_text_is_not_executed_and_the_person_is_told_what_to
         with pytest.raises(ModelTrouble, match="tool-call parsing"):
             await read(text(written))
     in_thoughts = {"reasoning_content": 'So: <tool_call>{"name": "look", "arguments": {}}</tool_call>'}
-    with pytest.raises(ModelTrouble, match="parser of tool calls"):
+    with pytest.raises(ModelTrouble, match="tool-call parsing"):
         await read(Reply((chunk(in_thoughts), chunk({}, "stop"), DONE)))
     written = 'I look.\n<tool_call>\n{"name": "look", "arguments": {"text": "up"}}\n</tool_call>'
     scripted_model.enqueue(text(written))
