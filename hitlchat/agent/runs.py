@@ -24,6 +24,7 @@ from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Rol
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import attempt, background
 from hitlchat.base.problems import Conflict, Invalid, NotFound
+from hitlchat.base.statements import compiled
 from hitlchat.gate import queue, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ToolCall
@@ -309,10 +310,9 @@ def park_with(claim: Claim, statuses: Collection[str]) -> bool:
 
 def refresh_status(turn_id: UUID) -> None:
     """A parked run is `waiting` only while one of its calls waits for a person, or an agent that it called does."""
-    waits = ToolCall.objects.filter(turn_id=turn_id, status=Status.WAITING).exists()
-    waits = waits or Run.objects.filter(status=RunStatus.WAITING, conversation__call__turn_id=turn_id).exists()
-    status = RunStatus.WAITING if waits else RunStatus.RUNNING
-    Run.objects.filter(turn_id=turn_id, parked=True, status__in=ACTIVE).exclude(status=status).update(status=status)
+    waits = _waiting_in(turn_id).exists() or _waiting_agents_in(turn_id).exists()
+    before, after = (RunStatus.RUNNING, RunStatus.WAITING) if waits else (RunStatus.WAITING, RunStatus.RUNNING)
+    _parked_in(turn_id, before).update(status=after)
 
 
 def renew(tokens: list[str]) -> set[str]:
@@ -388,8 +388,7 @@ def is_open(turn_id: UUID) -> bool:
 
 def held_back(conversation_id: UUID) -> list[UUID]:
     """Turns of this conversation's parked runs with a call that there is room for now."""
-    rows = Run.objects.filter(conversation_id=conversation_id, parked=True, status__in=ACTIVE)
-    return [run.turn_id for run in rows.select_related("conversation") if run.turn_id and fits(run)]
+    return [run.turn_id for run in _parked(conversation_id) if run.turn_id and fits(run)]
 
 
 def parked_but_settled(since: datetime | None) -> list[UUID]:
@@ -449,6 +448,27 @@ def _take_title(held: Conversation, content: str) -> None:
     titling = Titling.DUE if settings.CHAT_TITLES else Titling.OVER
     Conversation.objects.filter(pk=held.pk).update(title=title, titling=titling)
     search.note_title(held.pk, title)
+
+
+@compiled
+def _waiting_in(turn_id: UUID) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(turn_id=turn_id, status=Status.WAITING)
+
+
+@compiled
+def _waiting_agents_in(turn_id: UUID) -> QuerySet[Run]:
+    return Run.objects.filter(status=RunStatus.WAITING, conversation__call__turn_id=turn_id)
+
+
+@compiled
+def _parked_in(turn_id: UUID, status: str) -> QuerySet[Run]:
+    return Run.objects.filter(turn_id=turn_id, parked=True, status=status)
+
+
+@compiled
+def _parked(conversation_id: UUID) -> QuerySet[Run]:
+    rows = Run.objects.filter(conversation_id=conversation_id, parked=True, status__in=ACTIVE)
+    return rows.select_related("conversation")
 
 
 def _update(claim: Claim, **columns: Any) -> None:

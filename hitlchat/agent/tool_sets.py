@@ -21,6 +21,7 @@ from hitlchat.agent.administering import BEGINS_WITH_IT, InUse, Subject, wrong_n
 from hitlchat.agent.models import Conversation, OwnDefaults, ToolSet
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool
 from hitlchat.gate.tools import EVERYTHING, Reach, listed, tools_for, withdraw_out_of_reach
@@ -136,6 +137,11 @@ def remove(set_id: UUID, actor: Actor) -> None:
     _withdraw_rest(row, actor)
 
 
+@compiled
+def _of_conversation(conversation_id: UUID) -> QuerySet[Conversation]:
+    return Conversation.objects.filter(pk=conversation_id).select_related("tool_set")
+
+
 def _withdraw_rest(row: ToolSet, actor: Actor) -> None:
     """Withdraw what has not started and is not in the set now; what this misses, the gate withdraws at its start."""
     bound = Conversation.objects.filter(tool_set=row, deleted_at=None)
@@ -153,7 +159,7 @@ def _columns(draft: Draft, row: ToolSet | None = None) -> dict[str, Any]:
 
 def reach_of(conversation_id: UUID) -> Reach:
     """Return the reach of a conversation, as the gate asks it (CONVERSATION_REACH)."""
-    row = Conversation.objects.filter(pk=conversation_id).select_related("tool_set").first()
+    row = _of_conversation(conversation_id).one()
     return EVERYTHING if row is None else of(row)
 
 

@@ -3,22 +3,18 @@
 SQLite writes its log without waiting for the disk (`synchronous=NORMAL`), and PostgreSQL may be told to: a commit is
 whole or gone after a power cut, and the last ones are gone. Nearly everything here bears that. What a person decided,
 and that a tool is about to be entered, does not: these transactions are `durable`.
-
-Frequent statements are compiled once, from a QuerySet with names where values will be: Django builds and compiles a
-QuerySet at each use, which for a union of a few parts takes ten times as long as the database's answer.
 """
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from channels.db import database_sync_to_async
 from django.db import DatabaseError, OperationalError, connection, transaction
-from django.db.models import Field, Model, QuerySet, Value
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -132,75 +128,6 @@ def only(rows: QuerySet[M]) -> M | None:
     return next(iter(rows.order_by()[:1]), None)
 
 
-class Given(Value):
-    """Stands for a value that comes with each sending of the statement."""
-
-    def __init__(self, name: str, output_field: "Field[Any, Any]") -> None:
-        super().__init__(name, output_field=output_field)
-
-    def as_sql(self, *_compiler_and_connection: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
-        return "%s", [self]
-
-
-@dataclass(frozen=True)
-class _Statement:
-    sql: str
-    parameters: tuple[Any, ...]
-    columns: tuple[Any, ...]
-
-    def values(self, given: dict[str, Any]) -> list[Any]:
-        """Raises: KeyError: a value is missing."""
-        return [
-            each.output_field.get_db_prep_value(given[each.value], connection) if isinstance(each, Given) else each
-            for each in self.parameters
-        ]
-
-
-class Compiled:
-    """A QuerySet of tuples, compiled when it is first asked. `build` names its values by `Given`.
-
-    Settings and the time must not be in it, as both would stay what they were: the clock is the database's, by Now().
-    """
-
-    def __init__(self, build: Callable[[], QuerySet[Any, Any]]) -> None:
-        self._build = build
-        self._of_vendor: dict[str, _Statement] = {}
-
-    def rows(self, **given: Any) -> list[tuple[Any, ...]]:
-        """Return the rows, as the QuerySet would."""
-        statement = self._statement()
-        with connection.cursor() as cursor:
-            cursor.execute(statement.sql, statement.values(given))
-            found = cursor.fetchall()
-        readers = [
-            [*connection.ops.get_db_converters(column), *column.get_db_converters(connection)]
-            for column in statement.columns
-        ]
-        return [tuple(map(_converted, row, readers, statement.columns)) for row in found]
-
-    def count(self, **given: Any) -> int:
-        """Return how many rows there are."""
-        statement = self._statement()
-        with connection.cursor() as cursor:
-            counting = f"SELECT COUNT(*) FROM ({statement.sql}) counted"  # noqa: S608 - as Django compiled it
-            cursor.execute(counting, statement.values(given))
-            return int(cursor.fetchone()[0])
-
-    def _statement(self) -> _Statement:
-        if connection.vendor not in self._of_vendor:
-            first, again = self._compiled(), self._compiled()
-            if first.parameters != again.parameters:
-                raise TypeError("a compiled statement would keep the moment it was built in: expected Now() or a Given")
-            self._of_vendor[connection.vendor] = again
-        return self._of_vendor[connection.vendor]
-
-    def _compiled(self) -> _Statement:
-        compiler = self._build().query.get_compiler(connection=connection)
-        sql, parameters = compiler.as_sql()
-        columns = (column for column, _sql, _alias in compiler.select[: compiler.col_count])
-        return _Statement(sql, tuple(parameters), tuple(columns))
-
-
 def _end(*, switches: bool) -> None:
     _open.durable = False
     # One that was lost meanwhile comes back as it was set up.
@@ -213,9 +140,3 @@ def _send(statement: str) -> None:
     connection.ensure_connection()
     with connection.wrap_database_errors:
         connection.connection.execute(statement)
-
-
-def _converted(value: Any, readers: list[Callable[..., Any]], column: Any) -> Any:
-    for reader in readers:
-        value = reader(value, column, connection)
-    return value

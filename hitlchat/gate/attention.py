@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from hitlchat.base.moments import about
+from hitlchat.base.statements import compiled
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import FOLD_AFTER, FOLD_AFTER_LINES, MOST_FACTS, MOST_ROWS, ROWS_SHOWN, SHOWN_OF_FOLDED
 from hitlchat.gate.contents import spelled
@@ -115,9 +118,8 @@ def together(approvals: Iterable[Approval], actor: Actor) -> Together:
 
 def weigh(decision: Decision, looked: Looked) -> Decision:
     """Write into `decision`, which is about to be kept, what is known of how it came about; with one query."""
-    first = {"approval": decision.approval_id, "person": decision.person_id, "round": decision.round}
-    rows = Showing.objects.filter(**first).values_list("at", flat=True)
-    decision.first_shown_at, decision.opened = looked.since or rows.first(), looked.opened
+    shown = looked.since or _shown(decision.approval_id, decision.person_id, decision.round).first()
+    decision.first_shown_at, decision.opened = shown, looked.opened
     since, seconds = decision.first_shown_at, 0.0
     if looked.together is not None:
         since, seconds = looked.together.since, looked.together.seconds
@@ -158,6 +160,12 @@ def words(decision: Decision, disclosure: dict[str, Any]) -> str:
     else:
         said = _("Answered in {after}.").format(after=after)
     return said if decision.opened is not False else said + " " + _("Not all folded text was opened.")
+
+
+@compiled
+def _shown(approval_id: UUID, person_id: int, number: int) -> QuerySet[Showing, datetime]:
+    rows = Showing.objects.filter(approval_id=approval_id, person_id=person_id, round=number)
+    return rows.order_by("pk").values_list("at", flat=True)
 
 
 def _texts(disclosure: dict[str, Any]) -> Iterator[str]:

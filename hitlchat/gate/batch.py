@@ -15,6 +15,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import canonical
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate import attention, decide, disclosure, question, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
@@ -115,21 +116,16 @@ def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
 
 def twins(approval: Approval) -> list[Approval]:
     """Return the other waiting approvals that are identical to this one, whatever became of it."""
-    if not approval.same or approval.call.conversation_id is None:
+    call = approval.call
+    if not approval.same or call.conversation_id is None:
         return []
-    rows: QuerySet[Approval] = Approval.objects.select_related("call").filter(
-        same=approval.same,
-        call__caller_id=approval.call.caller_id,
-        call__conversation_id=approval.call.conversation_id,
-        call__status=Status.WAITING,
-    )
-    return list(rows.exclude(pk=approval.pk))
+    return list(_twins(approval.pk, approval.same, call.caller_id, call.conversation_id))
 
 
 def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status not in (Status.APPROVED, Status.DECLINED):
         return
-    approval = Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="").first()
+    approval = _joined(call_id).one()
     if approval is None or not (others := twins(approval)):
         return
     # By its verdict: when people answer at once, times alone do not tell which answer brought it to this status.
@@ -138,6 +134,18 @@ def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if decision is not None:
         for other in others:
             _answer(other, approval, decision)
+
+
+@compiled
+def _joined(call_id: UUID) -> QuerySet[Approval]:
+    return Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="")
+
+
+@compiled
+def _twins(approval_id: UUID, same: str, caller_id: int, conversation_id: UUID) -> QuerySet[Approval]:
+    here = {"call__caller_id": caller_id, "call__conversation_id": conversation_id}
+    rows = Approval.objects.select_related("call").filter(same=same, call__status=Status.WAITING, **here)
+    return rows.exclude(pk=approval_id)
 
 
 def _definition(approval: Approval) -> str:

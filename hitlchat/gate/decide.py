@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_noop
 
@@ -19,6 +19,7 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.database import durable
 from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import Where, compiled, condition
 from hitlchat.gate import (
     attention,
     card,
@@ -57,8 +58,6 @@ UNSEEN = gettext_noop("it could not be fully inspected")
 NOT_YOURS = gettext_noop("There is no approval with this id for you to decide.")
 LOOK_AGAIN = gettext_noop("The waiting call is not the one you were shown. Reload and review it again.")
 UNANSWERED = "nobody answered in time"
-# The database's clock judges, so that a late yes is refused even if no sweeper ran and clocks differ.
-IN_TIME = Q(deadline__gt=Now())
 
 TAKEN_BACK = gettext_noop("the approval was taken back before the call started")
 
@@ -211,7 +210,7 @@ def approve(
     # Once it was asked about again, an answer that does not say to what it is one may be a late one to the first time.
     if digest != approval.digest and (digest is not None or approval.call.round > 1):
         raise OtherDigest(LOOK_AGAIN)
-    only_if = IN_TIME & still_may_answer(actor, approval.call) & deciders.still(actor)
+    only_if = _is_in_time() & still_may_answer(actor, approval.call) & deciders.still(actor)
     columns: dict[str, Any] = {}
     if question.is_one(approval.call):
         edited = answered(approval.call, edited)
@@ -235,7 +234,7 @@ def decline(approval_id: UUID, actor: Actor, *, reason: str = "", looked: Looked
     """
     approval = _theirs(approval_id, actor)
     decision = _decision(approval, actor, Verdict.DECLINE, looked, reason)
-    return _decide(decision, Status.DECLINED, actor, IN_TIME & still_may_answer(actor, approval.call), {})
+    return _decide(decision, Status.DECLINED, actor, _is_in_time() & still_may_answer(actor, approval.call), {})
 
 
 def require(actor: Actor, approval: Approval) -> None:
@@ -255,7 +254,7 @@ def expire(call: ToolCall) -> bool:
     """Close a waiting call whose deadline has passed by the database's clock; False if it was closed otherwise."""
     try:
         data = {"reason": UNANSWERED, "deadline": call.deadline.isoformat() if call.deadline else None}
-        move(call, Status.EXPIRED, actor=SYSTEM, only_if=~IN_TIME, data=data)
+        move(call, Status.EXPIRED, actor=SYSTEM, only_if=_is_overdue(), data=data)
     except StaleCall:
         return False
     return True
@@ -297,13 +296,29 @@ def take_back_approval(approval_id: UUID, actor: Actor) -> ToolCall:
 
 
 def _theirs(approval_id: UUID, actor: Actor) -> Approval:
-    found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
+    found = _of_id(approval_id).one()
     if found is None or not sees(actor, found):
         raise NoSuchApproval(NOT_YOURS)
     if found.call.status != Status.WAITING:
         raise AlreadySettled(found.call)
     require(actor, found)
     return found
+
+
+@condition
+def _is_in_time() -> Q:
+    """Judged by the database's clock, so that a late yes is refused even if no sweeper ran and clocks differ."""
+    return Q(deadline__gt=Now())
+
+
+@condition
+def _is_overdue() -> Q:
+    return ~Q(deadline__gt=Now())
+
+
+@compiled
+def _of_id(approval_id: UUID) -> QuerySet[Approval]:
+    return Approval.objects.select_related("call__tool").filter(pk=approval_id)
 
 
 def _require_whole(approval: Approval) -> None:
@@ -334,7 +349,7 @@ def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked
 
 
 def _decide(
-    decision: Decision, to: Status, actor: Actor, only_if: Q, columns: dict[str, Any], *, given: Grant | None = None
+    decision: Decision, to: Status, actor: Actor, only_if: Where, columns: dict[str, Any], *, given: Grant | None = None
 ) -> Approval:
     approval, call = decision.approval, decision.approval.call
     data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}

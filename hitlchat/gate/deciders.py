@@ -5,15 +5,15 @@ the last.
 """
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Count, DateTimeField, Exists, F, IntegerField, OuterRef, Q, QuerySet, Value
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.db.models.lookups import GreaterThan, LessThan
 from django.utils.translation import gettext_noop
@@ -21,10 +21,11 @@ from django.utils.translation import gettext_noop
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Token
 from hitlchat.base import database
-from hitlchat.base.database import Compiled, Given, durable
+from hitlchat.base.database import durable
 from hitlchat.base.problems import Conflict, Forbidden
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import oversight
+from hitlchat.base.statements import Where, compiled, condition
+from hitlchat.gate import oversight, transition
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, CallerKind, DecidedBy, Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.oversight import HIGHEST_RISK
@@ -32,19 +33,6 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, remark
 
 Membership = User.groups.through
-
-# A person in statements that are compiled once.
-PERSON: Final = Given("person", IntegerField())
-
-_BY_CONVERSATION: Final = Compiled(
-    lambda: (
-        waiting_for(PERSON, Q(caller_id=PERSON, conversation_id__isnull=False))
-        .order_by()
-        .values("call__conversation_id")
-        .annotate(times=Count("pk"))
-        .values_list("call__conversation_id", "times")
-    )
-)
 
 # The clocks of this server and of its database may differ by so much.
 SLACK = timedelta(minutes=1)
@@ -160,7 +148,7 @@ def what_signed_in_only_means() -> str:
     return said + (f" {translatable(f'This is always the case above L{most}.')}" if most < HIGHEST_RISK else "")
 
 
-def still_may_answer(actor: Actor, call: ToolCall) -> Q:
+def still_may_answer(actor: Actor, call: ToolCall) -> Where:
     """Return the condition, in the moment that `call` is moved: what was read of rules, groups and settings may have
     been changed since.
 
@@ -170,10 +158,10 @@ def still_may_answer(actor: Actor, call: ToolCall) -> Q:
         enough = Tool.objects.filter(signed_in_only=False, risk_level__lte=settings.HITL_ELICITATION_MAX_RISK)
         attended = Token.attended_now().filter(pk=actor.token_id or 0)
         its_own = Q(tool_id__in=enough.values("pk"), token_id__in=attended.values("pk"), oversight_digest="")
-        return its_own & oversight.stands()
-    if _is_plain(call):
-        return Q(oversight_digest="", caller_id=actor.user_id) & oversight.stands()
-    return entitled(actor.user_id) & oversight.stands()
+        return Where(rest=its_own & oversight.stands())
+    # Whoever is nobody is not the caller of any call.
+    user_id = actor.user_id or 0
+    return _is_of(user_id) if _is_plain(call) else _is_entitled(user_id)
 
 
 def seen_by(user_id: int, among: Collection[UUID] | None = None) -> QuerySet[Approval]:
@@ -195,7 +183,7 @@ def seeing(user_id: int) -> tuple[Q, ...]:
 def waiting_for(user_id: Any, only: Q | None = None) -> QuerySet[Approval]:
     """Return what waits for an answer of this person: what they may decide, and have not said yes to.
 
-    `user_id`: an id, or PERSON; `only`: what else is asked of a ToolCall.
+    `only`: what else is asked of a ToolCall.
     """
     said = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
     rows = _approvals_of(*(way & (only or Q()) for way in waiting_ways(user_id)))
@@ -204,7 +192,7 @@ def waiting_for(user_id: Any, only: Q | None = None) -> QuerySet[Approval]:
 
 def waiting_by_conversation(user_id: int) -> dict[UUID, int]:
     """Map conversations to how many calls wait in them for an answer of this person, for whom they are."""
-    return dict(_BY_CONVERSATION.rows(person=user_id))
+    return {conversation_id: times for conversation_id, times in _by_conversation(user_id) if conversation_id}
 
 
 def counted(**which: Any) -> QuerySet[Decision]:
@@ -250,23 +238,20 @@ def is_asked_of(approval: Approval) -> bool:
     return max(call.risk_level, now) >= HIGHEST_RISK
 
 
-def still(actor: Actor) -> Q:
+def still(actor: Actor) -> Where:
     """Return the condition, by the database's clock when the call is moved, that the sign-in is still fresh enough."""
     if actor.means == "elicitation":
-        return Q()
-    risky = Tool.objects.filter(risk_level__gte=HIGHEST_RISK).values("pk")
-    mild = Q(risk_level__lt=HIGHEST_RISK) & ~Q(tool_id__in=risky)
+        return Where()
     if actor.means != "session" or actor.signed_in_at is None:
-        return mild
-    until, since = (Value(actor.signed_in_at + by, output_field=DateTimeField()) for by in (lasts(), -SLACK))
-    return mild | Q(GreaterThan(until, Now()), LessThan(since, Now()))
+        return _is_mild()
+    return _is_mild_or_fresh(actor.signed_in_at + lasts(), actor.signed_in_at - SLACK)
 
 
 def lasts() -> timedelta:
     return timedelta(minutes=settings.HITL_FRESH_SIGN_IN_MINUTES)
 
 
-def add_yes(decision: Decision, actor: Actor, *, only_if: Q, data: dict[str, Any]) -> bool:
+def add_yes(decision: Decision, actor: Actor, *, only_if: Where, data: dict[str, Any]) -> bool:
     """Record this yes, within the transaction that then moves the call. Return whether it is the last one needed.
 
     AlreadyCounted. StaleCall: the call waits no longer, or `only_if` does not hold.
@@ -300,7 +285,7 @@ def take_back_yes(call: ToolCall, actor: Actor) -> bool:
         return False
     with durable():
         try:
-            _lock(call, Q())
+            _lock(call)
         except StaleCall:
             return False
         rows = _own(call, actor.user_id)
@@ -316,8 +301,39 @@ def take_back_yes(call: ToolCall, actor: Actor) -> bool:
 
 def quorum_is_reached(approval: Approval, call: ToolCall) -> bool:
     """Return whether enough people said yes to what was asked last."""
-    yes = approval.decisions.filter(verdict=Verdict.APPROVE, round=call.round)
-    return yes.count() >= max(call.quorum, int(approval.disclosure["whoDecides"]["quorum"]))
+    quorum = max(call.quorum, int(approval.disclosure["whoDecides"]["quorum"]))
+    return yeses(approval.pk, call.round).count(quorum) >= quorum
+
+
+@compiled
+def yeses(approval_id: UUID, number: int) -> QuerySet[Decision]:
+    """The yeses to what was asked in one round."""
+    return Decision.objects.filter(approval_id=approval_id, round=number, verdict=Verdict.APPROVE)
+
+
+@condition
+def _is_of(user_id: int) -> Q:
+    return Q(oversight_digest="", caller_id=user_id) & oversight.stands()
+
+
+@condition
+def _is_entitled(user_id: int) -> Q:
+    return entitled(user_id) & oversight.stands()
+
+
+@condition
+def _is_mild() -> Q:
+    return _mild()
+
+
+def _mild() -> Q:
+    risky = Tool.objects.filter(risk_level__gte=HIGHEST_RISK).values("pk")
+    return Q(risk_level__lt=HIGHEST_RISK) & ~Q(tool_id__in=risky)
+
+
+@condition
+def _is_mild_or_fresh(until: datetime, since: datetime) -> Q:
+    return _mild() | Q(GreaterThan(until, Now()), LessThan(since, Now()))
 
 
 def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, ...]:
@@ -346,6 +362,13 @@ def _approvals_of(*ways: Q) -> QuerySet[Approval]:
     return Approval.objects.select_related("call").filter(call__in=first.union(*rest))
 
 
+@compiled
+def _by_conversation(user_id: int) -> QuerySet[Any, tuple[UUID | None, int]]:
+    rows = waiting_for(user_id, Q(caller_id=user_id, conversation_id__isnull=False)).order_by()
+    grouped = rows.values("call__conversation_id").annotate(times=Count("pk"))
+    return grouped.values_list("call__conversation_id", "times")
+
+
 def _is_plain(call: ToolCall) -> bool:
     """Return whether it was asked about under no rules of its tool's own: the person it is called for decides."""
     return call.oversight_digest == ""
@@ -356,8 +379,7 @@ def _own(call: ToolCall, user_id: int) -> QuerySet[Decision]:
     return yes.filter(verdict=Verdict.APPROVE)
 
 
-def _lock(call: ToolCall, only_if: Q) -> None:
+def _lock(call: ToolCall, only_if: Where | None = None) -> None:
     """Lock the call until the transaction ends; by a write, in which `only_if` is judged last."""
-    rows = ToolCall.objects.filter(only_if, pk=call.pk, status=call.status, round=call.round)
-    if rows.update(quorum=F("quorum")) != 1:
+    if transition.still(call, only_if).update(round=call.round) != 1:
         raise StaleCall(f"call {call.pk} is no longer {call.status!r}")

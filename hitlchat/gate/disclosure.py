@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Prefetch, QuerySet
@@ -11,6 +12,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import canonical, database
 from hitlchat.base.schemas import type_word
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate import deciders, oversight, prompt
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Approval, Tool, ToolCall, delegation
@@ -129,7 +131,7 @@ def digest(disclosure: Disclosure) -> str:
 
 def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | None:
     """Return what about `call` and `tool` is no longer as it was shown and approved, in words; None if all is."""
-    decision = approval.decisions.filter(verdict="approve", round=call.round).first()
+    decision = deciders.yeses(approval.pk, call.round).first()
     if decision is None:
         return gettext_noop("nobody approved it")
     if tool is None:
@@ -161,14 +163,19 @@ def _sentence(tool: Tool, name: str, arguments: dict[str, Any]) -> str:
 def _ran_before(call: ToolCall) -> str:
     """Say that the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more."""
     now = database.now()
-    rows = ToolCall.objects.filter(tool_name=call.tool_name, caller_id=call.caller_id, created_at__gt=now - ASKED)
-    ran = rows.filter(started_at__gt=now - REPEATED, status__in=HOW_IT_RAN).exclude(pk=call.pk)
-    latest = ran.order_by("-started_at").values_list("started_at", "status", "arguments")[:LOOKED_THROUGH]
+    latest = _ran(call.tool_name, call.caller_id, now - ASKED, now - REPEATED, call.pk)
     last = next((row for row in latest if canonical.are_alike(row[2], call.arguments)), None)
     if last is None:
         return ""
     at = timezone.localtime(last[0], timezone.get_default_timezone())
     return translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}.")
+
+
+@compiled
+def _ran(tool_name: str, caller_id: int, asked: datetime, began: datetime, but: UUID) -> QuerySet[ToolCall, Any]:
+    rows = ToolCall.objects.filter(tool_name=tool_name, caller_id=caller_id, created_at__gt=asked)
+    ran = rows.filter(started_at__gt=began, status__in=HOW_IT_RAN).exclude(pk=but)
+    return ran.order_by("-started_at").values_list("started_at", "status", "arguments")[:LOOKED_THROUGH]
 
 
 def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[str, bool]]:

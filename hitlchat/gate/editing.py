@@ -21,8 +21,9 @@ from hitlchat.base import canonical
 from hitlchat.base.problems import Conflict
 from hitlchat.base.schemas import kind_of
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import Where
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import batch, decide, disclosure, schema
+from hitlchat.gate import batch, decide, disclosure, schema, transition
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.card import Effect, Row, TitlePiece, again, box
@@ -195,8 +196,8 @@ def _as_preview(text: str | None) -> dict[str, Any]:
 
 def _put_off(call: ToolCall, approval_id: UUID, actor: Actor, until: datetime, when: Q) -> bool:
     assert call.deadline is not None
-    same = Q(pk=call.pk, status=Status.WAITING, round=call.round, deadline=call.deadline)
-    rows = ToolCall.objects.filter(same, when, still_may_answer(actor, call), created_at__gte=until - LONGEST)
+    same = when & Q(status=Status.WAITING, deadline=call.deadline, created_at__gte=until - LONGEST)
+    rows = transition.still(call, still_may_answer(actor, call) & Where(rest=same))
     data = {"approval": str(approval_id), "before": call.deadline.isoformat(), "after": until.isoformat()}
     with transaction.atomic():
         if rows.update(deadline=until) != 1:

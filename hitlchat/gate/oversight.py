@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database
-from hitlchat.base.database import only
+from hitlchat.base.statements import compiled
 from hitlchat.gate import question
 from hitlchat.gate.models import DecidedBy, Oversight, Tool, ToolCall
 
@@ -106,7 +107,7 @@ def stands() -> Q:
 
 def has_changed(call: ToolCall) -> bool:
     """Return whether the rules by now are others than those it was asked under."""
-    return not ToolCall.objects.filter(stands(), pk=call.pk).exists()
+    return not _standing(call.pk).exists()
 
 
 def asked_otherwise(tool_id: Any) -> Q:
@@ -118,7 +119,17 @@ def _row(tool: Tool) -> Oversight | None:
     if question.is_one(tool):
         # Nobody else can answer in the name of the person who is asked.
         return None
-    return only(Oversight.objects.select_related("group", "escalate_to").filter(tool=tool))
+    return _of_tool(tool.pk).one()
+
+
+@compiled
+def _of_tool(tool_id: UUID) -> QuerySet[Oversight]:
+    return Oversight.objects.select_related("group", "escalate_to").filter(tool_id=tool_id)
+
+
+@compiled
+def _standing(call_id: UUID) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(stands(), pk=call_id)
 
 
 def _rules(row: Oversight | None) -> Rules:

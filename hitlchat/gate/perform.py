@@ -8,14 +8,15 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import DatabaseError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import Waker, background, me
 from hitlchat.base.canonical import storable
-from hitlchat.base.database import in_db, only
+from hitlchat.base.database import in_db
+from hitlchat.base.statements import Where, compiled, condition
 from hitlchat.gate import contents, placing, staleness, stopping, strictness, submit
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
@@ -91,8 +92,7 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
     LookFirst: it was approved with a preview, and `seen` does not say how that looks now. If it looks different, the
     call is asked about again. NoPlace, from `admit`: it stays as it is until there is one.
     """
-    rows = ToolCall.objects.select_related("tool", "approval", "caller")
-    call = only(rows.filter(pk=call_id, status__in=READY))
+    call = _ready(call_id).one()
     if call is None:
         return None
     try:
@@ -147,7 +147,7 @@ def lose_overdue() -> list[UUID]:
     # Of what this process executes it knows better, whatever happened to the clock.
     rows = ToolCall.objects.filter(status=Status.EXECUTING).exclude(pk__in=executing())
     for call_id, silent in (found := _leases.lapsed(rows, 100)):
-        _lost(call_id, "the process that was executing it stopped", only_if=silent)
+        _lost(call_id, "the process that was executing it stopped", only_if=Where(rest=silent))
     return [call_id for call_id, _ in found]
 
 
@@ -239,7 +239,17 @@ def _delegated(call: ToolCall, agents: DelegatingSource) -> None:
         stopping.withdraw_call(call.pk, actor=SYSTEM, why=NOT_BEGUN)
 
 
-def _may_start(call: ToolCall) -> Q:
+@compiled
+def _ready(call_id: UUID) -> QuerySet[ToolCall]:
+    return ToolCall.objects.select_related("tool", "approval", "caller").filter(pk=call_id, status__in=READY)
+
+
+@condition
+def _is_of(owner: str) -> Q:
+    return Q(owner=owner)
+
+
+def _may_start(call: ToolCall) -> Where:
     return scope.still_stands(call) & strictness.lets_start(call)
 
 
@@ -292,13 +302,13 @@ def _recorded(call: ToolCall, result: ToolResult, owner: str | None = None) -> b
     columns: dict[str, Any] = {"result": result.value, "error": result.error, "output": storable(result.output)}
     try:
         with contents.with_attachments(call, result.attachments):
-            move(call, to, actor=SYSTEM, only_if=Q(owner=me() if owner is None else owner), lease_until=None, **columns)
+            move(call, to, actor=SYSTEM, only_if=_is_of(me() if owner is None else owner), lease_until=None, **columns)
     except StaleCall:
         return False
     return True
 
 
-def _lost(call_id: UUID, why: str, only_if: Q | None = None) -> None:
+def _lost(call_id: UUID, why: str, only_if: Where | None = None) -> None:
     call = ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING).first()
     if call is None:
         return

@@ -7,29 +7,23 @@ count up to a thousand cost the same in front of a hundred thousand.
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet, UUIDField
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from hitlchat.base.database import Compiled, Given
+from hitlchat.base.statements import MOST, Compiled, compiled
 from hitlchat.gate import deciders
-from hitlchat.gate.models import Decision, ToolCall
+from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
 
 ORDER = ("deadline", "created_at", "pk")
 
 # So many can be asked about at once.
-MOST_AMONG: Final = 100
-
-_AMONG: Final = Compiled(
-    lambda: deciders.waiting_for(
-        deciders.PERSON, Q(pk__in=[Given(_name(place), UUIDField()) for place in range(MOST_AMONG)])
-    ).values_list("pk", "call_id", "call__tool_name", "call__round", "call__created_at")
-)
+MOST_AMONG: Final = MOST
 
 TOO_MANY_HERE = "As many questions are open in this conversation as may be. Let some of them be answered first."
 TOO_MANY = "As many questions are open for this person as may be. Let some of them be answered first."
@@ -62,7 +56,7 @@ def first(user_id: int, most: int, only: Q | None = None) -> list[UUID]:
 
 def count(user_id: int, most: int, only: Q | None = None) -> int:
     """Return how many calls wait for this person; counted up to `most`, in one statement."""
-    found = _all(most).count(person=user_id) if only is None else _every(user_id, most, only).count()
+    found = _all(most)(user_id).count(most) if only is None else _every(user_id, most, only).count()
     return min(most, found)
 
 
@@ -70,9 +64,7 @@ def among(user_id: int, call_ids: Collection[UUID]) -> list[Waiting]:
     """Return which of these calls wait for this person; nothing is asked about none."""
     if not call_ids:
         return []
-    # One statement for any number of them: the last one fills it up.
-    given = [*call_ids, *[[*call_ids][-1]] * (MOST_AMONG - len(call_ids))]
-    return [Waiting(*row) for row in _AMONG.rows(person=user_id, **{_name(at): one for at, one in enumerate(given)})]
+    return [Waiting(*row) for row in _among(user_id, [*call_ids])]
 
 
 def reason(caller_id: int, conversation_id: UUID | None) -> str:
@@ -83,7 +75,8 @@ def reason(caller_id: int, conversation_id: UUID | None) -> str:
     """
     if is_full(caller_id, conversation_id):
         return TOO_MANY_HERE
-    return "" if _left(settings.HITL_MAX_WAITING_PER_CALLER, caller_id=caller_id) else TOO_MANY
+    most = settings.HITL_MAX_WAITING_PER_CALLER
+    return "" if _open(caller_id).count(most) < most else TOO_MANY
 
 
 def is_full(caller_id: int, conversation_id: UUID | None) -> bool:
@@ -106,16 +99,22 @@ def room(caller_id: int, conversation_id: UUID | None) -> int:
     if conversation_id is None:
         return 1
     most = settings.HITL_MAX_WAITING_PER_CONVERSATION
-    return _left(most, caller_id=caller_id, conversation_id=conversation_id)
+    return most - _open_here(caller_id, conversation_id).count(most)
 
 
-def _name(place: int) -> str:
-    return f"call{place}"
+@compiled
+def _among(user_id: int, call_ids: list[UUID]) -> QuerySet[Approval, tuple[UUID, UUID, str, int, datetime]]:
+    rows = deciders.waiting_for(user_id, Q(pk__in=call_ids))
+    return rows.values_list("pk", "call_id", "call__tool_name", "call__round", "call__created_at")
 
 
 @cache
-def _all(most: int) -> Compiled:
-    return Compiled(partial(_every, deciders.PERSON, most))
+def _all(most: int) -> Compiled[[int], Any]:
+    @compiled
+    def counted(user_id: int) -> QuerySet[ToolCall, Any]:
+        return _every(user_id, most)
+
+    return counted
 
 
 def _every(user_id: Any, most: int, only: Q | None = None) -> QuerySet[ToolCall, Any]:
@@ -136,6 +135,13 @@ def _either(ways: list[QuerySet[ToolCall]], most: int) -> QuerySet[ToolCall, Any
     return cut[0].union(*cut[1:])
 
 
-def _left(most: int, **whose: object) -> int:
-    # No more are counted than matter.
-    return most - ToolCall.objects.order_by().filter(status=Status.WAITING, **whose)[:most].count()
+@compiled
+def _open(caller_id: int) -> QuerySet[ToolCall, UUID]:
+    rows = ToolCall.objects.order_by().filter(status=Status.WAITING, caller_id=caller_id)
+    return rows.values_list("pk", flat=True)
+
+
+@compiled
+def _open_here(caller_id: int, conversation_id: UUID) -> QuerySet[ToolCall, UUID]:
+    rows = ToolCall.objects.order_by().filter(status=Status.WAITING, caller_id=caller_id)
+    return rows.filter(conversation_id=conversation_id).values_list("pk", flat=True)

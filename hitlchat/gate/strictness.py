@@ -7,10 +7,11 @@ from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.problems import Invalid
+from hitlchat.base.statements import Where, compiled, condition
 from hitlchat.gate.models import Asks, Strictness, ToolCall, delegation
 from hitlchat.gate.policies import Ask, Unusable
 from hitlchat.gate.status import Status
@@ -38,7 +39,7 @@ def of(conversation_id: UUID | None) -> str:
     """Return the word that holds in the conversation; `tools` where there is none."""
     if conversation_id is None:
         return Asks.TOOLS.value
-    return words([conversation_id])[conversation_id]
+    return strictest(Asks.TOOLS.value, *_words(conversation_id))
 
 
 def words(conversation_ids: Collection[UUID]) -> dict[UUID, str]:
@@ -82,18 +83,37 @@ def about_call(call: ToolCall) -> Ask | None:
     return about(call.conversation_id, _risk(call)) if call.status == Status.ALLOWED else None
 
 
-def lets_start(call: ToolCall) -> Q:
+def lets_start(call: ToolCall) -> Where:
     """Return the condition, in the moment that a call is moved, that no conversation that binds it asks about it.
 
     What a person approved has been asked about. The word is read from another table, and so may be a moment old by the
     time that the call is written: whoever changes it writes a mark, `owner`, on each call that has not started.
     """
     if call.status != Status.ALLOWED or call.conversation_id is None:
-        return Q()
-    lenient = [Asks.TOOLS, Asks.RISKY] if _risk(call) <= MILD else [Asks.TOOLS]
+        return Where()
+    return _lets_mild_start(call.owner) if _risk(call) <= MILD else _lets_start(call.owner)
+
+
+@compiled
+def _words(conversation_id: UUID) -> QuerySet[Strictness, str]:
+    return Strictness.objects.filter(Q(pk=conversation_id) | delegation.binding(conversation_id)).values_list(
+        "asks", flat=True
+    )
+
+
+@condition
+def _lets_start(owner: str) -> Q:
+    return Q(owner=owner) & ~_asking_unless(Asks.TOOLS)
+
+
+@condition
+def _lets_mild_start(owner: str) -> Q:
+    return Q(owner=owner) & ~_asking_unless(Asks.TOOLS, Asks.RISKY)
+
+
+def _asking_unless(*lenient: Asks) -> Q:
     binding = Q(pk=OuterRef("conversation_id")) | delegation.binding(OuterRef(OuterRef("conversation_id")))
-    asking = Strictness.objects.filter(binding).exclude(asks__in=lenient)
-    return Q(owner=call.owner) & ~Q(Exists(asking))
+    return Q(Exists(Strictness.objects.filter(binding).exclude(asks__in=lenient)))
 
 
 def _risk(call: ToolCall) -> int:

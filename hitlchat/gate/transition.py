@@ -19,11 +19,12 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import QuerySet
 from django.dispatch import Signal
 
 from hitlchat.base import canonical, database
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import Rows, Where, compiled
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.models import AuditEvent, Decision, ToolCall, delegation
 from hitlchat.gate.status import ENTRIES, MOVES, SETTLED, Status
@@ -99,7 +100,7 @@ def move(
     to: Status,
     *,
     actor: Actor,
-    only_if: Q | None = None,
+    only_if: Where | None = None,
     data: dict[str, Any] | None = None,
     **columns: Any,
 ) -> ToolCall:
@@ -112,16 +113,24 @@ def move(
         raise IllegalMove(f"call {call.pk} cannot go from {Status(call.status).value!r} to {to.value!r}")
     if to in SETTLED:
         columns["settled_at"] = database.now()
-    # What starts must be known to have started, also after a power cut.
-    with database.durable() if to == Status.EXECUTING else transaction.atomic():
-        rows = ToolCall.objects.filter(only_if or Q(), pk=call.pk, status=call.status, round=call.round)
-        if rows.update(status=to, **columns) != 1:
-            raise StaleCall(f"call {call.pk} is no longer {call.status!r}")
-        call.status = to
-        for name, value in columns.items():
-            setattr(call, name, value)
-        _record(call, actor, data, asked_late=to == Status.WAITING)
+    before = call.status
+    # What starts must be known to have started, also after a power cut. No savepoint: nothing is written but all of it.
+    with database.durable() if to == Status.EXECUTING else transaction.atomic(savepoint=False):
+        if is_moved := still(call, only_if).update(status=to, **columns) == 1:
+            call.status = to
+            for name, value in columns.items():
+                setattr(call, name, value)
+            _record(call, actor, data, asked_late=to == Status.WAITING)
+    if not is_moved:
+        # Outside of the transaction, which whoever is in a larger one goes on with.
+        raise StaleCall(f"call {call.pk} is no longer {before!r}")
     return call
+
+
+def still(call: ToolCall, only_if: Where | None = None) -> Rows[ToolCall]:
+    """Return the row of the call while it is as it was read, and `only_if` holds."""
+    rows = _still(call.pk, call.status, call.round)
+    return rows if only_if is None else rows.where(only_if)
 
 
 def withdraw(call: ToolCall, why: str, *, actor: Actor = SYSTEM, **data: Any) -> bool:
@@ -149,8 +158,7 @@ def note_all(name: str, each: Iterable[dict[str, Any]], *, actor: Actor) -> list
 
 def is_on_record(call: ToolCall) -> bool:
     """Return whether the last move on record is the one to the call's status."""
-    moves = AuditEvent.objects.filter(call_id=call.pk, name__in=[f"call.{each}" for each in Status.values])
-    return moves.order_by("-pk").values_list("name", flat=True).first() == f"call.{Status(call.status).value}"
+    return _moves(call.pk).first() == f"call.{Status(call.status).value}"
 
 
 def remark(
@@ -202,11 +210,27 @@ def facts_digest(values: Mapping[str, Any]) -> str:
     return canonical.sha256({name: _plain(value) for name, value in values.items()})
 
 
+@compiled
+def _still(call_id: UUID, status: str, number: int) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(pk=call_id, status=status, round=number)
+
+
+@compiled
+def _moves(call_id: UUID) -> QuerySet[AuditEvent, str]:
+    rows = AuditEvent.objects.filter(call_id=call_id, name__in=[f"call.{each}" for each in Status.values])
+    return rows.order_by("-pk").values_list("name", flat=True)
+
+
+@compiled
+def _username(user_id: int) -> QuerySet[User, str]:
+    return User.objects.filter(pk=user_id).values_list("username", flat=True)
+
+
 def _actor_facts(actor: Actor) -> Facts:
     """Return who did it, for an event: how they were known, their id, and the name they have now."""
     if actor.user_id is None:
         return {**actor.known_by}
-    name = actor.name or User.objects.filter(pk=actor.user_id).values_list("username", flat=True).first()
+    name = actor.name or _username(actor.user_id).one()
     return {**actor.known_by, "by": {"id": actor.user_id, "name": name}}
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise, product
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,14 +10,14 @@ from uuid import UUID, uuid4
 import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import Group, User
-from django.db.models import Count, DateTimeField, IntegerField, Q, QuerySet, UUIDField
+from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat.base.database import Compiled, Given
+from hitlchat.base.statements import MOST, Compiled, Condition, Where, compiled, condition
 from hitlchat.gate import decide, deciders, queue
-from hitlchat.gate.models import Approval, ToolCall
+from hitlchat.gate.models import Approval, Grant, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.elicitation import questions
 from tests.conftest import MakeTool, signed_in
@@ -27,71 +27,152 @@ from tests.gate.deciding_people import approver, members, rule
 pytestmark = [pytest.mark.django_db, pytest.mark.servers("the SQL differs between the databases")]
 
 
-def waiting(user_id: Any) -> QuerySet[ToolCall, Any]:
+@compiled
+def waiting(user_id: int) -> QuerySet[ToolCall, Any]:
     rows = ToolCall.objects.filter(caller_id=user_id, status=Status.WAITING).order_by("created_at")
     return rows.values_list("pk", "tool_name", "created_at", "deadline")
+
+
+@compiled
+def whole(call_id: UUID) -> QuerySet[ToolCall]:
+    rows = ToolCall.objects.select_related("tool", "caller", "approval", "grant")
+    return rows.filter(pk=call_id).annotate(tools_name=F("tool__name"))
+
+
+@compiled
+def among(call_ids: list[UUID]) -> QuerySet[ToolCall, Any]:
+    return ToolCall.objects.filter(pk__in=call_ids).order_by("created_at").values("pk", "arguments")
+
+
+@condition
+def is_called(name: str) -> Q:
+    return Q(tool_name=name)
+
+
+@condition
+def is_older(at: datetime) -> Q:
+    return Q(created_at__lt=at)
 
 
 def test_a_compiled_statement_reads_what_its_queryset_reads_for_each_value(
     bob: User, charlie: User, make_tool: MakeTool
 ) -> None:
-    statement = Compiled(lambda: waiting(Given("person", IntegerField())))
     tool = make_tool()
     for user in (bob, bob, charlie):
         ask(user, tool)
     for user in (bob, charlie, bob):
-        assert statement.rows(person=user.pk) == list(waiting(user.pk))
-        assert statement.count(person=user.pk) == waiting(user.pk).count()
-    assert [len(statement.rows(person=user.pk)) for user in (bob, charlie)] == [2, 1]
+        rows = waiting.define(user.pk)
+        assert list(waiting(user.pk)) == list(rows)
+        assert waiting(user.pk).first() == rows.first()
+        assert waiting(user.pk).one() in rows
+        assert waiting(user.pk).count(10) == rows.count()
+        assert waiting(user.pk).exists()
+    assert [waiting(user.pk).count(1) for user in (bob, charlie)] == [1, 1]
+    assert (waiting(0).one(), waiting(0).first(), waiting(0).exists(), list(waiting(0))) == (None, None, False, [])
+
+
+def test_a_row_is_read_with_all_that_is_related_to_it(bob: User, make_tool: MakeTool) -> None:
+    call = ask(bob, make_tool())
+    found, expected = whole(call.pk).one(), whole.define(call.pk).get()
+    assert found is not None
+    for row, other in [(found, expected), (found.tool, expected.tool), (found.approval, expected.approval)]:
+        names = [field.attname for field in other._meta.concrete_fields]
+        assert [getattr(row, name) for name in names] == [getattr(other, name) for name in names]
+    assert (found.caller, found.grant, found.tools_name) == (bob, None, "echo")  # type: ignore[attr-defined]
+    assert (found._state.db, found._state.adding) == (expected._state.db, False)
+    found.reason = "Saved like any other."
+    found.save()
+    assert ToolCall.objects.get(pk=call.pk).reason == "Saved like any other."
+
+
+def test_an_update_writes_what_its_queryset_writes_where_all_conditions_hold(
+    bob: User, make_tool: MakeTool, django_assert_num_queries: Any
+) -> None:
+    call = ask(bob, make_tool())
+    result: dict[str, Any] = {"result": {"text": "hi", "none": None}, "error": None, "output": "it's \n"}
+    later, earlier = (timezone.now() + sign * timedelta(hours=1) for sign in (1, -1))
+    rows = whole(call.pk)
+    for where, count in [
+        (is_called("echo") & is_older(later), 1),
+        (is_called("echo") & is_older(earlier), 0),
+        (is_called("another") & is_older(later), 0),
+        (is_called("echo") & Where(rest=Q(round=1)), 1),
+        (is_called("echo") & Where(rest=Q(round=2)), 0),
+    ]:
+        with django_assert_num_queries(1):
+            assert rows.where(where).update(**result) == count
+        result["output"] += "."
+    stored = ToolCall.objects.get(pk=call.pk)
+    assert [stored.result, stored.error, stored.output] == [result["result"], None, "it's \n..."]
+    rows.update(result=None, settled_at=later)
+    stored.refresh_from_db()
+    assert (stored.result, stored.settled_at) == (None, later)
+
+
+def test_a_list_finds_all_of_its_values_and_has_a_bound(bob: User, make_tool: MakeTool) -> None:
+    calls = [ask(bob, make_tool("one")), ask(bob, make_tool("two"))]
+    ids = [call.pk for call in calls]
+    assert [row["pk"] for row in among(ids)] == ids
+    assert list(among(ids[:1])) == [{"pk": ids[0], "arguments": calls[0].arguments}]
+    for wrong in ([], [uuid4()] * (MOST + 1)):
+        with pytest.raises(TypeError, match="expected 1 to 100 values"):
+            among(wrong)
 
 
 def test_a_queryset_is_compiled_before_the_first_time_and_never_again(bob: User) -> None:
     built = []
 
-    def build() -> QuerySet[User, Any]:
+    @compiled
+    def named(user_id: int) -> QuerySet[User, Any]:
         built.append(1)
-        return User.objects.filter(pk=Given("person", IntegerField())).values_list("username")
+        return User.objects.filter(pk=user_id).values_list("username")
 
-    statement = Compiled(build)
     assert not built
-    assert [statement.rows(person=pk) for pk in (bob.pk, 0, bob.pk)] == [[("bob",)], [], [("bob",)]]
+    assert [list(named(pk)) for pk in (bob.pk, 0, bob.pk)] == [[("bob",)], [], [("bob",)]]
     # The second time is to see that it is the same at another moment.
     assert len(built) == 2
 
 
 def test_a_moment_is_refused_that_would_be_kept_and_the_clock_of_the_database_is_not() -> None:
-    frozen = Compiled(lambda: ToolCall.objects.filter(created_at__lt=timezone.now()).values_list("pk"))
+    @compiled
+    def frozen() -> QuerySet[ToolCall]:
+        return ToolCall.objects.filter(created_at__lt=timezone.now())
+
+    @compiled
+    def running() -> QuerySet[ToolCall]:
+        return ToolCall.objects.filter(created_at__lt=Now())
+
     with pytest.raises(TypeError, match="the moment it was built in"):
-        frozen.rows()
-    assert Compiled(lambda: ToolCall.objects.filter(created_at__lt=Now()).values_list("pk")).rows() == []
+        frozen().one()
+    assert list(running()) == []
 
 
 def test_no_setting_is_in_a_statement_that_is_kept(settings: Settings) -> None:
     """Look through all statements of this process: what an operator sets counts from the next question on."""
     ours = [module for name, module in [*sys.modules.items()] if name.startswith(("hitlchat.", "tools_studio."))]
-    kept = [each for module in ours for each in vars(module).values() if isinstance(each, Compiled)]
+    kept = [each for module in ours for each in vars(module).values() if isinstance(each, Compiled | Condition)]
     kept.append(queue._all(1001))
-    assert len(kept) >= 4
-    before = [(made.sql, made.parameters) for made in (each._compiled() for each in kept)]
+    assert len(kept) >= 30
+    before = list(map(sql_of, kept))
     numbers = [name for name in dir(django_settings) if name.isupper() and type(getattr(settings, name)) is int]
     assert "HITL_MAX_WAITING_PER_CONVERSATION" in numbers
     for name in numbers:
         setattr(settings, name, getattr(settings, name) + 1)
-    assert [(made.sql, made.parameters) for made in (each._compiled() for each in kept)] == before
+    assert list(map(sql_of, kept)) == before
 
 
-def test_a_value_that_is_missing_is_an_error_and_not_nothing() -> None:
-    with pytest.raises(KeyError, match="person"):
-        Compiled(lambda: waiting(Given("person", IntegerField()))).rows()
+def sql_of(kept: Compiled[Any, Any] | Condition[Any]) -> tuple[str, Any]:
+    rows = kept.defined()
+    if isinstance(kept, Condition):
+        rows = (Grant if kept.define.__module__.endswith("grants.giving") else ToolCall).objects.filter(rows)
+    return rows.query.get_compiler("default").as_sql()  # type: ignore[no-any-return]
 
 
-def test_a_moment_and_an_id_may_be_given(bob: User, make_tool: MakeTool) -> None:
-    call = ask(bob, make_tool())
-    until, which = Given("until", DateTimeField()), Given("which", UUIDField())
-    statement = Compiled(lambda: ToolCall.objects.filter(pk=which, created_at__lt=until).values_list("pk"))
-    later, earlier = (timezone.now() + sign * timedelta(hours=1) for sign in (1, -1))
-    assert [statement.rows(which=call.pk, until=at) for at in (later, earlier)] == [[(call.pk,)], []]
-    assert statement.rows(which=uuid4(), until=later) == []
+def test_a_value_that_is_missing_or_none_is_an_error_and_not_nothing() -> None:
+    with pytest.raises(TypeError, match="user_id: expected a value"):
+        list(waiting())  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="user_id: expected a value"):
+        waiting(None).exists()  # type: ignore[arg-type]
 
 
 @pytest.mark.guarantee("gate:only-people")

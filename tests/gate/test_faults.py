@@ -84,6 +84,7 @@ def test_a_database_that_goes_away_before_the_start_keeps_the_tool_from_running(
 
 
 @pytest.mark.servers("what a killed process leaves is what was committed")
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:at-most-once")
 def test_a_database_that_goes_away_after_the_tool_ran_leaves_an_unknown_outcome(
     bob: User, tool: Tool, entered: list[ToolCall]

@@ -19,6 +19,7 @@ from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import part, translatable
+from hitlchat.base.statements import Where, condition
 from hitlchat.gate import oversight, policy, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import CallerKind, Grant, HitlMode, Tool, ToolCall, delegation
@@ -238,15 +239,15 @@ def matching(arguments: dict[str, Any], conversation_id: UUID | None, token_id: 
     return any_or_these & here & (Q(token_id__isnull=True) if token_id is None else Q(token_id=token_id))
 
 
-def still_stands(call: ToolCall) -> Q:
+def still_stands(call: ToolCall) -> Where:
     """Return the condition, in the moment that a call is moved, that the grant it runs on was not ended.
 
     A read of another table, which may be a moment old: whoever ends a grant then finds the call executing and has it
     stopped (giving.py), so that neither slips through.
     """
     if call.grant_id is None:
-        return Q()
-    return Q(grant_id__in=Grant.objects.filter(NOT_ENDED & IN_TIME).values("pk")) & oversight.stands()
+        return Where()
+    return _is_not_ended()
 
 
 def why_not_run(call: ToolCall) -> str | None:
@@ -263,6 +264,11 @@ def why_not_run(call: ToolCall) -> str | None:
         return gettext_noop("the time of its grant was over")
     covers = Grant.objects.filter(like(call), pk=grant.pk).exists()
     return None if covers else gettext_noop("its grant is for other calls")
+
+
+@condition
+def _is_not_ended() -> Q:
+    return Q(grant_id__in=Grant.objects.filter(NOT_ENDED & IN_TIME).values("pk")) & oversight.stands()
 
 
 def _typed(found: dict[str, Any], until: datetime | None) -> Scope:

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Q
 
+from hitlchat.base.statements import compiled
 from hitlchat.gate.models.calls import ToolCall
 
 Agents = list[dict[str, str]]
@@ -58,15 +59,14 @@ def begin(call: ToolCall, conversation_id: UUID) -> None:
 
 def steps(conversation_id: UUID | None) -> list[Delegation]:
     """Return the steps above a conversation with their calls, the nearest first; none for a person's own."""
-    if conversation_id is None:
-        return []
-    rows = Delegation.objects.filter(conversation_id=conversation_id).select_related("call")
-    return list(rows.order_by("distance"))
+    return [] if conversation_id is None else list(_steps(conversation_id))
 
 
 def agents(conversation_id: UUID | None) -> Agents:
     """Return the agents through which a conversation's calls come, the outermost first: tool and call of each."""
-    return agents_of([conversation_id]).get(conversation_id, []) if conversation_id else []
+    if conversation_id is None:
+        return []
+    return [{"tool": name, "call": str(call_id)} for name, call_id in _agents(conversation_id)]
 
 
 def agents_of(conversation_ids: Collection[UUID]) -> dict[UUID | None, Agents]:
@@ -114,6 +114,17 @@ def binding(conversation_id: Any) -> Q:
     """Return the condition on rows by conversation that one binds this conversation; it may be an outer reference."""
     above = Delegation.objects.filter(conversation_id=conversation_id, above_id__isnull=False)
     return Q(pk__in=above.values("above_id"))
+
+
+@compiled
+def _steps(conversation_id: UUID) -> models.QuerySet[Delegation]:
+    return Delegation.objects.filter(conversation_id=conversation_id).select_related("call").order_by("distance")
+
+
+@compiled
+def _agents(conversation_id: UUID) -> models.QuerySet[Delegation, tuple[str, UUID]]:
+    rows = Delegation.objects.filter(conversation_id=conversation_id).order_by("-distance")
+    return rows.values_list("call__tool_name", "call_id")
 
 
 def _above(conversation_ids: Collection[UUID]) -> dict[UUID, list[UUID]]:

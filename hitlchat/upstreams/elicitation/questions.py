@@ -10,16 +10,17 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, IntegerField, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
 from hitlchat.base import canonical, database
 from hitlchat.base.background import Waker
 from hitlchat.base.canonical import storable
-from hitlchat.base.database import Compiled, Given, in_db
+from hitlchat.base.database import in_db
 from hitlchat.base.forms import BadAnswer, Value, checked
 from hitlchat.base.problems import Conflict, Forbidden, NotFound
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -41,15 +42,6 @@ EVENTS = {
     QuestionState.EXPIRED: "call.question_expired",
     QuestionState.GONE: "call.question_withdrawn",
 }
-_BY_CONVERSATION: Final = Compiled(
-    lambda: (
-        UpstreamQuestion.objects.filter(IS_OPEN, call__caller_id=Given("person", IntegerField()))
-        .order_by()
-        .values("call__conversation_id")
-        .annotate(times=Count("pk"))
-        .values_list("call__conversation_id", "times")
-    )
-)
 # The answer may be given in another process, and no event reaches this one.
 LOOK_AGAIN_SECONDS = 1.0
 
@@ -76,7 +68,7 @@ def open_for(user_id: int | None) -> QuerySet[UpstreamQuestion]:
 
 def open_by_conversation(user_id: int) -> dict[UUID | None, int]:
     """Map conversations, and None for calls without one, to how many questions this person can answer there now."""
-    return dict(_BY_CONVERSATION.rows(person=user_id))
+    return dict(_by_conversation(user_id))
 
 
 def count_open(user_id: int) -> int:
@@ -147,6 +139,13 @@ def end_with(call_id: UUID) -> None:
         state=QuestionState.GONE,
         note="The question was answered, but the call ended before the answer arrived.",
     )
+
+
+@compiled
+def _by_conversation(user_id: int) -> QuerySet[UpstreamQuestion, tuple[UUID | None, int]]:
+    rows = UpstreamQuestion.objects.filter(IS_OPEN, call__caller_id=user_id).order_by()
+    grouped = rows.values("call__conversation_id").annotate(times=Count("pk"))
+    return grouped.values_list("call__conversation_id", "times")
 
 
 def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **columns: Any) -> UpstreamQuestion:

@@ -1,0 +1,283 @@
+"""Statements that are compiled once: functions that return a QuerySet, whose arguments stand for values.
+
+Django builds and compiles a QuerySet at each use, which takes ten times as long as the database's answer. Here that is
+done when the function is first called; from then on its SQL is sent with other values:
+
+    @compiled
+    def _of_call(call_id: UUID) -> QuerySet[Approval]:
+        return Approval.objects.select_related("call__tool").filter(call_id=call_id)
+
+    _of_call(call.pk).one()
+
+Settings and the time must not be in one, as both would stay what they were: the clock is the database's, by Now().
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from inspect import signature
+from typing import Any, Final, Generic, ParamSpec, TypeVar, get_args, get_origin
+from uuid import UUID
+
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db.models import BooleanField, DateTimeField, Field, IntegerField, Q, QuerySet, TextField, UUIDField, Value
+from django.db.models.sql import UpdateQuery
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# By the types of parameters.
+FIELDS: Final[Mapping[type, "Field[Any, Any]"]] = {
+    bool: BooleanField(),
+    datetime: DateTimeField(),
+    int: IntegerField(),
+    str: TextField(),
+    UUID: UUIDField(),
+}
+# A list stands for so many values: it is filled up with its last one.
+MOST: Final = 100
+
+# How many rows are counted at most.
+_MOST: Final = " most"
+
+Values = dict[str, Any]
+
+
+class Definition(Generic[P]):
+    """A function whose arguments stand for values."""
+
+    def __init__(self, define: Callable[P, Any]) -> None:
+        self.define: Callable[..., Any] = define
+        self._types = {name: each.annotation for name, each in signature(define).parameters.items()}
+
+    def values(self, args: tuple[Any, ...], more: Values) -> Values:
+        """Map names to the values that came with a call of the function. TypeError: too many for a list, or none."""
+        found = {}
+        for name, value in (dict(zip(self._types, args, strict=False)) | more).items():
+            if get_origin(self._types[name]) is not list:
+                found[name] = value
+            elif 0 < len(value) <= MOST:
+                found |= {f"{name} {at}": value[min(at, len(value) - 1)] for at in range(MOST)}
+            else:
+                raise TypeError(f"{name}: expected 1 to {MOST} values, got {len(value)}")
+        return found
+
+    def defined(self, prefix: str = "") -> Any:
+        """Call the function; names of values begin with `prefix`."""
+        return self.define(*(_standing(prefix + name, kind) for name, kind in self._types.items()))
+
+
+class Condition(Definition[P]):
+    """A function that returns a Q, for conditions on the rows of a statement."""
+
+    def __init__(self, define: Callable[P, Q]) -> None:
+        super().__init__(define)
+
+    def __call__(self, *args: P.args, **more: P.kwargs) -> "Where":
+        return Where((self,), (self.values(args, more),))
+
+
+@dataclass(frozen=True)
+class Where:
+    """Conditions that hold together, and the values of each; with a `rest`, an update is compiled each time."""
+
+    conditions: tuple[Condition[Any], ...] = ()
+    values: tuple[Values, ...] = ()
+    rest: Q = field(default_factory=Q)
+
+    def __and__(self, other: "Where") -> "Where":
+        return Where(self.conditions + other.conditions, self.values + other.values, self.rest & other.rest)
+
+
+class Compiled(Definition[P], Generic[P, R]):
+    """A function that returns a QuerySet; it is compiled when it is first asked: once for each way, and for each set
+    of conditions.
+    """
+
+    def __init__(self, define: Callable[P, QuerySet[Any, R]]) -> None:
+        super().__init__(define)
+        self._kept: dict[Any, _Kept] = {}
+
+    def __call__(self, *args: P.args, **more: P.kwargs) -> "Rows[R]":
+        return Rows(self, self.values(args, more))
+
+    def kept(self, way: str, columns: tuple[str, ...], conditions: tuple[Condition[Any], ...]) -> "_Kept":
+        """Return what is sent to ask in one way; `columns`: those that an update writes.
+
+        TypeError: a moment is in it, which would be kept.
+        """
+        key = (connection.vendor, way, columns, conditions)
+        if key not in self._kept:
+            made, again = (_Kept(self._rows(conditions), way, columns) for _ in range(2))
+            if made.parameters != again.parameters:
+                raise TypeError("a compiled statement would keep the moment it was built in: expected Now() or a value")
+            self._kept[key] = made
+        return self._kept[key]
+
+    def plain(self, values: Values, where: Where) -> QuerySet[Any, R]:
+        """Return the QuerySet with the values in it."""
+        rows: QuerySet[Any, R] = self.define(**values)
+        given = zip(where.conditions, where.values, strict=True)
+        return rows.filter(where.rest, *(each.define(**values) for each, values in given))
+
+    def _rows(self, conditions: tuple[Condition[Any], ...]) -> QuerySet[Any, R]:
+        rows: QuerySet[Any, R] = self.defined()
+        # Of a union nothing may be asked, not even nothing.
+        return (
+            rows if not conditions else rows.filter(*(each.defined(_prefix(at)) for at, each in enumerate(conditions)))
+        )
+
+
+@dataclass(frozen=True)
+class Rows(Generic[R]):
+    """What a statement finds with the values that came with a call. Each method sends it.
+
+    TypeError: a value is missing, or None, which no comparison finds.
+    """
+
+    _of: Compiled[Any, R]
+    _values: Values
+    _where: Where = Where()
+
+    def where(self, conditions: Where) -> "Rows[R]":
+        """Return those for which these hold, too."""
+        return replace(self, _where=self._where & conditions)
+
+    def __iter__(self) -> Iterator[R]:
+        return self._kept("all").read(self._all)
+
+    def one(self) -> R | None:
+        """Return the one row, where there can be no other, or any of them; None without it."""
+        return next(self._kept("one").read(self._all), None)
+
+    def first(self) -> R | None:
+        """Return the first row in the order of the QuerySet; None without it."""
+        return next(self._kept("first").read(self._all), None)
+
+    def exists(self) -> bool:
+        return bool(self._kept("exists").fetched(self._all))
+
+    def count(self, most: int) -> int:
+        """Return how many there are; no more are counted than `most`."""
+        return int(self._kept("count").fetched(self._all | {_MOST: most})[0][0])
+
+    def update(self, **columns: Any) -> int:
+        """Write these values, which may be None, and return into how many rows."""
+        if self._where.rest:
+            return self._of.plain(self._values, self._where).update(**columns)
+        written = {_new(name): value for name, value in columns.items()}
+        return self._kept("update", *columns).sent(self._all | written)
+
+    @property
+    def _all(self) -> Values:
+        found = self._values
+        for at, values in enumerate(self._where.values):
+            found = found | {_prefix(at) + name: value for name, value in values.items()}
+        return found
+
+    def _kept(self, way: str, *columns: str) -> "_Kept":
+        return self._of.kept(way, columns, self._where.conditions)
+
+
+# As decorators are written.
+compiled, condition = Compiled, Condition
+
+
+class _Given(Value):
+    """Stands for a value that comes with each sending."""
+
+    def __init__(self, name: str, output_field: "Field[Any, Any]") -> None:
+        super().__init__(name, output_field=output_field)
+
+    def as_sql(self, *_compiler_and_connection: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
+        return "%s", [self]
+
+    def ready(self, values: Values) -> Any:
+        """Return the value as the database takes it."""
+        value = values.get(self.value)
+        if self.for_save:
+            return self.output_field.get_db_prep_save(value, connection)
+        if value is None:
+            raise TypeError(f"{self.value}: expected a value; no comparison finds None")
+        return self.output_field.get_db_prep_value(value, connection)
+
+
+class _Kept:
+    """A QuerySet's SQL for one way to ask."""
+
+    def __init__(self, rows: QuerySet[Any, Any], way: str, columns: tuple[str, ...]) -> None:
+        if way in ("one", "first"):
+            rows = (rows.order_by() if way == "one" else rows)[:1]
+        query = rows.query
+        if way == "exists":
+            query = query.exists()
+        elif way == "update":
+            fields = {name: rows.model._meta.get_field(name) for name in columns}  # noqa: SLF001 - public, says Django
+            query = query.chain(UpdateQuery)
+            query.add_update_values(  # type: ignore[attr-defined]
+                {name: _Given(_new(name), field) for name, field in fields.items()}
+            )
+        # This connection is never opened: it knows how its database speaks, and belongs to no thread.
+        compiler = query.get_compiler(connection=connections.create_connection(DEFAULT_DB_ALIAS))
+        sql, parameters = compiler.as_sql()
+        self.parameters: tuple[Any, ...] = tuple(parameters)
+        if way == "count":
+            sql = f"SELECT COUNT(*) FROM ({sql} LIMIT %s) counted"  # noqa: S608 - as Django compiled it
+            self.parameters += (_Given(_MOST, IntegerField()),)
+        self._sql = sql
+        self._rows, self._compiler = rows, compiler
+        if way in ("all", "one", "first"):
+            readers = compiler.get_converters([column for column, *_ in compiler.select[: compiler.col_count]])
+            compiler.get_converters = lambda _columns: readers
+
+    def sent(self, values: Values) -> int:
+        """Return how many rows were written."""
+        with transaction.mark_for_rollback_on_error(DEFAULT_DB_ALIAS), connection.cursor() as cursor:
+            cursor.execute(self._sql, self._ready(values))
+            return int(cursor.rowcount)
+
+    def fetched(self, values: Values) -> list[tuple[Any, ...]]:
+        """Return rows as they come from the database."""
+        with connection.cursor() as cursor:
+            cursor.execute(self._sql, self._ready(values))
+            return list(cursor.fetchall())
+
+    def read(self, values: Values) -> Iterator[Any]:
+        """Return rows as the QuerySet would, by Django's own readers."""
+        compiler, found = copy(self._compiler), self.fetched(values)
+        compiler.execute_sql = lambda *_, **__: [found]
+        reader: Any = self._rows._iterable_class  # noqa: SLF001
+        return iter(reader(_Read(self._rows, compiler)))
+
+    def _ready(self, values: Values) -> list[Any]:
+        return [each.ready(values) if isinstance(each, _Given) else each for each in self.parameters]
+
+
+class _Read:
+    """A QuerySet, and its query, whose rows were fetched already."""
+
+    _known_related_objects: Final[Values] = {}
+
+    def __init__(self, rows: QuerySet[Any, Any], compiler: Any) -> None:
+        self._rows, self._compiler, self.query, self.db = rows, compiler, self, rows.db
+
+    def get_compiler(self, *_: Any, **__: Any) -> Any:
+        return self._compiler
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rows.query if hasattr(self._rows.query, name) else self._rows, name)
+
+
+def _standing(name: str, kind: Any) -> Any:
+    if get_origin(kind) is list:
+        return [_standing(f"{name} {at}", get_args(kind)[0]) for at in range(MOST)]
+    return _Given(name, next(field for one, field in FIELDS.items() if issubclass(kind, one)))
+
+
+def _new(name: str) -> str:
+    return f"new {name}"
+
+
+def _prefix(at: int) -> str:
+    return f"{at} "
