@@ -19,6 +19,7 @@ from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Mes
 from hitlchat.base import canonical
 from hitlchat.base.background import attempt
 from hitlchat.base.canonical import storable
+from hitlchat.base.statements import compiled
 from hitlchat.gate import decide, question, results
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
@@ -177,19 +178,34 @@ def correct(call_id: UUID) -> Message | None:
     """Tell the model how a call ended whose tool message had to be written before: it went on after its run, or was
     run again. What a person marked is told by whoever took it down.
     """
-    call = ToolCall.objects.select_related("approval").get(pk=call_id)
-    turn = Message.objects.filter(pk=call.turn_id).first() if call.turn_id else None
-    if turn is None:
+    call = _call(call_id).one()
+    turn = _message(call.turn_id).one() if call is not None and call.turn_id else None
+    if call is None or turn is None:
         return None
     # What answers the call, if it is written: the first tool message behind the call's turn that has its id.
     same_id = canonical.pretty({"tool_call_id": call.model_call_id})[1:-1]
-    behind = Message.objects.filter(conversation_id=turn.conversation_id, seq__gt=turn.seq, role=Role.TOOL)
-    answer = behind.filter(wire__contains=same_id).order_by("seq").first()
+    answer = _answer(turn.conversation_id, turn.seq, same_id).first()
     if answer is None or answer.wire == _tool_wire(call) or call.events.latest("id").means != SYSTEM.means:
         return None
     ended = f"has ended since: {Status(call.status).label.lower()}."
     for_model = f"The call {call.model_call_id} of {call.tool_name} {ended} {canonical.whole(_text(call))}"
     return add_note(turn.conversation_id, f"{call.tool_name} {ended}", for_model=for_model, turn_id=call.turn_id)
+
+
+@compiled
+def _call(call_id: UUID) -> QuerySet[ToolCall]:
+    return ToolCall.objects.select_related("approval").filter(pk=call_id)
+
+
+@compiled
+def _message(message_id: UUID) -> QuerySet[Message]:
+    return Message.objects.filter(pk=message_id)
+
+
+@compiled
+def _answer(conversation_id: UUID, seq: int, part: str) -> QuerySet[Message]:
+    behind = Message.objects.filter(conversation_id=conversation_id, seq__gt=seq, role=Role.TOOL)
+    return behind.filter(wire__contains=part).order_by("seq")
 
 
 def wires(conversation_id: UUID, *, to: str, last: str = "", sight: Sight | None = None) -> list[str]:

@@ -123,10 +123,9 @@ class Compiled(Definition[P], Generic[P, R]):
 
     def _rows(self, conditions: tuple[Condition[Any], ...]) -> QuerySet[Any, R]:
         rows: QuerySet[Any, R] = self.defined()
-        # Of a union nothing may be asked, not even nothing.
-        return (
-            rows if not conditions else rows.filter(*(each.defined(_prefix(at)) for at, each in enumerate(conditions)))
-        )
+        asked = [each.defined(_prefix(at)) for at, each in enumerate(conditions)]
+        # A union takes no filter, not even an empty one.
+        return rows.filter(*asked) if asked else rows
 
 
 @dataclass(frozen=True)
@@ -177,6 +176,8 @@ class Rows(Generic[R]):
         return found
 
     def _kept(self, way: str, *columns: str) -> "_Kept":
+        if self._where.rest:
+            raise TypeError("only an update can have a condition that is compiled each time")
         return self._of.kept(way, columns, self._where.conditions)
 
 

@@ -13,6 +13,8 @@ from hitlchat.accounts.access import person
 
 # `elicitation`: the person's MCP client said so.
 Means = Literal["session", "token", "console", "elicitation", "system"]
+# Where a call comes from.
+Kind = Literal["chat", "studio", "api", "mcp"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ CONSOLE = Actor(None, "console")
 class Caller:
     """The submitter of a call, on whose behalf, and where it came from; `token_id`: of an MCP client."""
 
-    kind: Literal["chat", "studio", "api", "mcp"]
+    kind: Kind
     user_id: int
     user_name: str
     token_id: int | None = None

@@ -8,11 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from hitlchat.base import canonical, database
 from hitlchat.base.canonical import storable
-from hitlchat.base.database import in_db, only
+from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate import disclosure, oversight, policy, question, queue, schema, sources, strictness, tools, transition
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.grants import giving, scope
@@ -21,7 +23,6 @@ from hitlchat.gate.models import Approval, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.policies import Allow, Ask, Refuse, Spoke
 from hitlchat.gate.sources import Shown
 from hitlchat.gate.status import Status
-from hitlchat.gate.tools import callable_by
 from hitlchat.gate.transition import enter
 
 OF_ONE_CALL = ("call", "deadline", "whoDecides")
@@ -185,12 +186,17 @@ def _unless_gone(prepared: Prepared) -> Prepared:
     tool, request = prepared.tool, prepared.request
     if tool is None:
         return prepared
-    if not Tool.objects.filter(pk=tool.pk).exists():
+    if not _of_id(tool.pk).exists():
         gone = translatable(f"The tool {tool.name!r} was deleted while this call was being checked.")
         return replace(prepared, status=Status.REJECTED, reason=gone, tool=None, preview=None)
     starts = prepared.status in (Status.ALLOWED, Status.WAITING)
     why = tools.why_out_of_reach(tool, request.conversation_id) if starts else ""
     return replace(prepared, status=Status.REJECTED, reason=why, preview=None) if why else prepared
+
+
+@compiled
+def _of_id(tool_id: UUID) -> QuerySet[Tool]:
+    return Tool.objects.filter(pk=tool_id)
 
 
 def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
@@ -269,7 +275,7 @@ def _call(prepared: Prepared) -> ToolCall:
 
 def _find(request: CallRequest) -> tuple[Tool | None, str]:
     name = storable(request.tool_name)
-    tool = only(callable_by(request.caller, request.among).filter(name=name))
+    tool = tools.callable_by(request.caller, name, request.among)
     if tool is None:
         return None, tools.not_here(storable(request.tool_name[:64]))
     return tool, tools.why_out_of_reach(tool, request.conversation_id)

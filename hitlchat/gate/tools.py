@@ -11,6 +11,7 @@ whether a person approved it or not.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,8 +27,9 @@ from django.utils.translation import gettext_noop
 from hitlchat.base.database import only
 from hitlchat.base.schemas import subschemas
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import Compiled, compiled
 from hitlchat.gate import loosening, oversight, question, spec, stated, stopping
-from hitlchat.gate.actor import SYSTEM, Actor, Caller
+from hitlchat.gate.actor import SYSTEM, Actor, Caller, Kind
 from hitlchat.gate.loosening import Guard, guard_in, guard_of
 from hitlchat.gate.models import AuditEvent, FormerTool, Oversight, Tool, ToolCall
 from hitlchat.gate.transition import note, note_all
@@ -57,13 +59,14 @@ def tools_for(caller: Caller, names: Collection[str] | None = None) -> QuerySet[
     return tools if names is None else tools.filter(name__in=names)
 
 
-def callable_by(caller: Caller, names: Collection[str] | None = None) -> QuerySet[Tool]:
-    """The catalog, and in the chat what is built in, whatever the `names`; no question to the person if that is off."""
-    if caller.kind != "chat":
-        return tools_for(caller, names)
-    built_in = Q(source__in=BUILT_IN if settings.HITL_ASK_USER else [SEARCH])
-    others = ~Q(source__in=BUILT_IN) if names is None else ~Q(source__in=BUILT_IN) & Q(name__in=names)
-    return Tool.objects.filter(built_in | others, published=True)
+def callable_by(caller: Caller, name: str, names: Collection[str] | None = None) -> Tool | None:
+    """Return a tool of the catalog, or in the chat one that is built in, whatever the `names`; None without it."""
+    tool = _by_name(caller.kind)(name).one()
+    if tool is None or tool.source == SEARCH:
+        return tool
+    if question.is_one(tool):
+        return tool if settings.HITL_ASK_USER else None
+    return tool if names is None or name in names else None
 
 
 def withdraw_out_of_reach(conversation_ids: Iterable[UUID] | QuerySet[Any], *, actor: Actor) -> None:
@@ -269,6 +272,16 @@ def not_here(name: str) -> str:
 def why_lost(call: ToolCall) -> str:
     """Return why a call that has not started must not, if its conversation may not use its tool any more."""
     return OUT_OF_REACH if call.tool is not None and not reach_of(call.conversation_id).has(call.tool) else ""
+
+
+@cache
+def _by_name(kind: Kind) -> Compiled[[str], Tool]:
+    @compiled
+    def named(name: str) -> QuerySet[Tool]:
+        rows = Tool.objects.filter(published=True) if kind == "chat" else tools_for(Caller(kind, 0, ""))
+        return rows.filter(name=name)
+
+    return named
 
 
 def _state(kinds: list[str]) -> None:

@@ -109,6 +109,14 @@ def test_an_update_writes_what_its_queryset_writes_where_all_conditions_hold(
     assert (stored.result, stored.settled_at) == (None, later)
 
 
+def test_a_condition_that_is_not_compiled_is_never_left_out(bob: User, make_tool: MakeTool) -> None:
+    rows = whole(ask(bob, make_tool()).pk).where(Where(rest=Q(round=2)))
+    assert rows.update(output="") == 0
+    for read in (rows.one, rows.first, rows.exists, lambda: rows.count(1), lambda: list(rows)):
+        with pytest.raises(TypeError, match="only an update"):
+            read()
+
+
 def test_a_list_finds_all_of_its_values_and_has_a_bound(bob: User, make_tool: MakeTool) -> None:
     calls = [ask(bob, make_tool("one")), ask(bob, make_tool("two"))]
     ids = [call.pk for call in calls]
