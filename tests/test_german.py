@@ -284,7 +284,7 @@ def test_a_sentence_of_somebody_that_ends_like_one_about_a_value_stays_as_it_is(
     [
         ("import requests", "(die Fähigkeit 'fetch' nutzen: from "),
         ("def run(x: tuple) -> str:\n    return ''", "use list[T] instead"),
-        ("def run(x: float) -> float:\n    return round(x, 2)", "rundet, was geschrieben steht"),
+        ("def run(x: float) -> float:\n    return round(x, 2)", "rundet die Dezimalschreibweise"),
     ],
 )
 def test_what_the_check_of_code_advises_is_in_german(german: Client, code: str, words: str) -> None:

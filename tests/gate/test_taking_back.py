@@ -75,7 +75,7 @@ def test_of_a_call_that_ran_it_is_said_how_it_ended(bob: User, tool: Tool, enter
 def test_of_a_call_that_was_withdrawn_otherwise_it_is_said_that_it_did_not_run(bob: User, tool: Tool) -> None:
     call = approved(bob, tool)
     take_back(call.pk, signed_in(bob))
-    with pytest.raises(TooLate, match="It is withdrawn"):
+    with pytest.raises(TooLate, match="Status: withdrawn"):
         take_back_approval(approval_of(call).pk, signed_in(bob))
 
 

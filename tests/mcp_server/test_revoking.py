@@ -170,7 +170,7 @@ def test_the_command_makes_a_limited_token_lists_it_without_its_text_and_revokes
     assert "tools refund\tup to L3\twithout elicitation: url" in listed
     assert secret not in listed
     assert "\x1b" not in listed
-    assert "is revoked" in told("bob", "--revoke", listed.split("\t")[0])
+    assert "was revoked" in told("bob", "--revoke", listed.split("\t")[0])
     assert tokens.find(secret) is None
     assert told("bob", "--list") == "No tokens."
 

@@ -300,7 +300,7 @@ def test_a_tool_as_a_former_event_about_it_states_it_is_asked_about(house: Tool,
 
 def assert_asked_for_the_record(bob: User, tool: Tool) -> None:
     call = ask(bob, Tool.objects.get(name=tool.name))
-    assert (call.status, "the record does not say" in call.reason) == ("waiting", True)
+    assert (call.status, "the record does not show" in call.reason) == ("waiting", True)
 
 
 @pytest.mark.guarantee("gate:fail-closed")
