@@ -47,7 +47,7 @@ def test_an_administrator_signs_in_at_a_server_and_out_again(alice: Page, server
     looking.check(alice)
     alice.get_by_role("link", name="Continue to").click()
 
-    expect(alice.get_by_text("You are signed in at notes.")).to_be_visible()
+    expect(alice.get_by_text("You are signed in to notes.")).to_be_visible()
     finds(alice, "#standing", "Connected")
     expect(alice.locator("#sign-in")).to_contain_text("by alice")
     looking.check(alice)

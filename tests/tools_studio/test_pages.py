@@ -258,7 +258,7 @@ def test_a_page_that_is_up_to_date_saves(author: Client, make_tool: MakeTool) ->
 
 def test_calls_that_saving_would_withdraw_are_counted(author: Client, make_tool: MakeTool, alice: User) -> None:
     make_tool("echo")
-    assert "waiting for an answer" not in author.get("/studio/tools/echo").content.decode()
+    assert "for an answer." not in author.get("/studio/tools/echo").content.decode()
     for _ in range(2):
         author.post("/studio/tools/echo/test", {"arg-text": "hi"})
     for page in (author.get("/studio/tools/echo"), author.post("/studio/inspect?of=echo", FORM)):

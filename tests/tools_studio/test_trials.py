@@ -96,7 +96,7 @@ def test_the_console_of_a_gated_test_says_nothing_until_it_is_settled(
     assert "hi there" in shown
     assert "Publish version 1" in shown
     assert '<div id="open-calls" hx-swap-oob="true">' in shown
-    assert "waiting for an answer" not in shown
+    assert "for an answer." not in shown
 
 
 def test_the_note_about_open_calls_is_sent_again_only_when_there_are_others(
@@ -110,7 +110,7 @@ def test_the_note_about_open_calls_is_sent_again_only_when_there_are_others(
     approval = ToolCall.objects.get().approval
     decide.decline(approval.pk, signed_in(alice))
     gone = author.get(path, {"shown": "1"})
-    assert (gone.status_code, "waiting for an answer" in gone.content.decode()) == (200, False)
+    assert (gone.status_code, "for an answer." in gone.content.decode()) == (200, False)
 
 
 def test_the_console_of_another_persons_test_is_not_there(
