@@ -205,7 +205,7 @@ async def _once(
                 return await _conversation(keeper, order, host_calls)
         except TimeoutError:
             logger.warning("a keeper of the sandbox did not answer in time and was killed")
-            raise Stopped(Fault("limit", f"time: the tool took longer than {seconds:g} s")) from None
+            raise Stopped(Fault("limit", f"time: the tool takes longer than {seconds:g} s")) from None
         finally:
             await host_calls.end()
 
