@@ -66,7 +66,6 @@ def _words(chosen: Chosen, found: Signature) -> Iterator[str]:
 
 
 def _text_of(condition: Any) -> Any:
-    """Return a condition as people read it: an expression, or the name of a function."""
     return f"{condition.__module__}.{condition.__qualname__}()" if inspect.isfunction(condition) else condition
 
 
@@ -157,6 +156,11 @@ class ProjectTool:
     def hitl_mode(self) -> HitlMode:
         return HitlMode(self.chosen.hitl or (HitlMode.REQUIRED if self.risk else HitlMode.DISABLED))
 
+    @property
+    def condition(self) -> str:
+        """Return it as people read it: an expression, or the name of a function."""
+        return _text_of(self.chosen.condition)
+
     @cached_property
     def definition_hash(self) -> str:
         """Hash what a model or a person is told of it, and the text of its functions themselves (not of what they
@@ -190,7 +194,7 @@ class ProjectTool:
             "origin": origin_of(self.declaration),
             "hitl_mode": self.hitl_mode.value,
             "prompt_template": chosen.prompt,
-            "condition": _text_of(chosen.condition),
+            "condition": self.condition,
             "deadline_seconds": chosen.deadline_seconds,
             "signed_in_only": chosen.signed_in_only,
             "risk_level": self.risk,

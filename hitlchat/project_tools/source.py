@@ -110,8 +110,8 @@ class ProjectSource:
 
     async def holds(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> bool | None:
         made = _of_definition(tool.name, tool.definition_hash)
-        if made is None or made.judging is None:
-            # The name of a function, as a process with other code has it, is no expression that gives an answer.
+        if made is None or made.judging is None or tool.condition != made.condition:
+            # Of the text, the name of a function is no expression that gives an answer.
             return None
         extra = {made.judging.caller: caller} if made.judging.caller else {}
         job = Job(made.judging.function, made.signature, arguments, extra, f"the condition of {made.path}")

@@ -148,6 +148,15 @@ def test_a_result_that_comes_while_its_process_is_given_up_for_lost_is_kept(bob:
 
 
 @pytest.mark.guarantee("gate:truth")
+def test_a_result_of_a_process_that_does_not_hold_the_call_is_not_kept(bob: User, tool: Tool) -> None:
+    claimed = perform.claim(approved(bob, tool).pk)
+    assert claimed is not None
+    with meanwhile(partial(ToolCall.objects.filter(pk=claimed.pk).update, owner="another process")):
+        async_to_sync(perform.execute)(claimed)
+    assert (status(claimed), fresh(claimed).result) == (Status.EXECUTING, None)
+
+
+@pytest.mark.guarantee("gate:truth")
 @pytest.mark.parametrize("sign", ["a heartbeat", "the result"])
 def test_a_process_that_gives_a_sign_of_life_just_then_is_not_lost(sign: str, bob: User, tool: Tool) -> None:
     call = silent(bob, tool)

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat.gate import decide, deciders, disclosure, oversight, queue, ruling, who
+from hitlchat.gate import decide, deciders, disclosure, oversight, queue, ruling, transition, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, take_back
 from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, OnlySignedIn, SignInAgain
@@ -472,6 +472,17 @@ def test_a_no_to_the_highest_risk_needs_no_fresh_sign_in(bob: User) -> None:
     call = ask(bob, recording("wipe", risk_level=5))
     decide.decline(approval_of(call).pk, Actor(bob.pk, "token"))
     assert status(call) == Status.DECLINED
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_when_the_call_moves_the_sign_in_is_judged_again_by_the_databases_clock(bob: User, tool: Tool) -> None:
+    mild, severe = ask(bob, tool), ask(bob, recording("wipe", risk_level=5))
+    now = timezone.now()
+    for minutes, is_fresh in ((1, True), (16, False), (-5, False)):
+        still = deciders.still(Actor(bob.pk, "session", signed_in_at=now - timedelta(minutes=minutes)))
+        assert [transition.still(call, still).exists() for call in (mild, severe)] == [True, is_fresh]
+    by_token = deciders.still(Actor(bob.pk, "token"))
+    assert [transition.still(call, by_token).exists() for call in (mild, severe)] == [True, False]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,8 +11,8 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import connection
 
-from hitlchat.gate import decide
-from hitlchat.gate.actor import Caller
+from hitlchat.gate import decide, tools
+from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.project_tools import DECLARED, ToolError, tool
@@ -118,6 +118,11 @@ def test_a_function_decides_whether_to_ask_and_without_an_answer_a_person_is_ask
     assert said == [(10, "bob"), (11, "bob"), (100, "bob")]
     # A process with other code has only its name.
     Tool.objects.filter(name="count").update(definition_hash="other")
+    assert status(ask(bob, the("count"), {"n": 1})) == Status.WAITING
+    # The row names another condition than the code does.
+    offer()
+    assert ask(bob, the("count"), {"n": 1}).status == Status.ALLOWED
+    tools.change(the("count").pk, {"condition": "args['n'] > 0"}, SYSTEM)
     assert status(ask(bob, the("count"), {"n": 1})) == Status.WAITING
 
 
