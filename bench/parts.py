@@ -19,6 +19,7 @@ PARTS: Final = {
     "pages": "What the requests of a page cost the server",
     "tokens": "Streamed text",
     "chat": "The chat as a person feels it",
+    "load": "Many chats that ask at once",
     "memory": "Memory of the server process",
     "upstreams": "A call of an upstream server's tool, next to the same call by the bare SDK",
     "mcp": "/mcp: calls and lists of an outside client, next to the bare SDK",
