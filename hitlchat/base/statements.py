@@ -12,7 +12,8 @@ done when the function is first called; from then on its SQL is sent with other 
 Settings and the time must not be in one, as both would stay what they were: the clock is the database's, by Now().
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,7 +22,18 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, get_args, get_origin
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
-from django.db.models import BooleanField, DateTimeField, Field, IntegerField, Q, QuerySet, TextField, UUIDField, Value
+from django.db.models import (
+    BooleanField,
+    DateTimeField,
+    Field,
+    IntegerField,
+    Model,
+    Q,
+    QuerySet,
+    TextField,
+    UUIDField,
+    Value,
+)
 from django.db.models.sql import UpdateQuery
 
 P = ParamSpec("P")
@@ -35,8 +47,9 @@ FIELDS: Final[Mapping[type, "Field[Any, Any]"]] = {
     str: TextField(),
     UUID: UUIDField(),
 }
-# A list stands for so many values: it is filled up with its last one.
-MOST: Final = 100
+# A list stands for so many values, the fewest of these that hold it: it is filled up with its last one.
+SIZES: Final = (1, 10, 100)
+MOST: Final = SIZES[-1]
 
 # How many rows are counted at most.
 _MOST: Final = " most"
@@ -50,22 +63,29 @@ class Definition(Generic[P]):
     def __init__(self, define: Callable[P, Any]) -> None:
         self.define: Callable[..., Any] = define
         self._types = {name: each.annotation for name, each in signature(define).parameters.items()}
+        self.lists = [name for name, kind in self._types.items() if get_origin(kind) is list]
 
     def values(self, args: tuple[Any, ...], more: Values) -> Values:
         """Map names to the values that came with a call of the function. TypeError: too many for a list, or none."""
         found = {}
         for name, value in (dict(zip(self._types, args, strict=False)) | more).items():
-            if get_origin(self._types[name]) is not list:
+            if name not in self.lists:
                 found[name] = value
             elif 0 < len(value) <= MOST:
-                found |= {f"{name} {at}": value[min(at, len(value) - 1)] for at in range(MOST)}
+                found[name] = size = next(each for each in SIZES if each >= len(value))
+                found |= {f"{name} {at}": value[min(at, len(value) - 1)] for at in range(size)}
             else:
                 raise TypeError(f"{name}: expected 1 to {MOST} values, got {len(value)}")
         return found
 
-    def defined(self, prefix: str = "") -> Any:
+    def sizes(self, values: Values) -> tuple[int, ...]:
+        """Return for how many values each list stands."""
+        return tuple(values[name] for name in self.lists)
+
+    def defined(self, sizes: tuple[int, ...], prefix: str = "") -> Any:
         """Call the function; names of values begin with `prefix`."""
-        return self.define(*(_standing(prefix + name, kind) for name, kind in self._types.items()))
+        lists = dict(zip(self.lists, sizes, strict=True))
+        return self.define(*(_standing(prefix + name, kind, lists.get(name)) for name, kind in self._types.items()))
 
 
 class Condition(Definition[P]):
@@ -102,14 +122,16 @@ class Compiled(Definition[P], Generic[P, R]):
     def __call__(self, *args: P.args, **more: P.kwargs) -> "Rows[R]":
         return Rows(self, self.values(args, more))
 
-    def kept(self, way: str, columns: tuple[str, ...], conditions: tuple[Condition[Any], ...]) -> "_Kept":
+    def kept(self, way: str, columns: tuple[str, ...], values: Values, where: Where) -> "_Kept":
         """Return what is sent to ask in one way; `columns`: those that an update writes.
 
         TypeError: a moment is in it, which would be kept.
         """
-        key = (connection.vendor, way, columns, conditions)
+        given = zip(where.conditions, where.values, strict=True)
+        sizes = (self.sizes(values), *(each.sizes(its) for each, its in given))
+        key = (connection.vendor, way, columns, where.conditions, sizes)
         if key not in self._kept:
-            made, again = (_Kept(self._rows(conditions), way, columns) for _ in range(2))
+            made, again = (_Kept(self._rows(where.conditions, sizes), way, columns) for _ in range(2))
             if made.parameters != again.parameters:
                 raise TypeError("a compiled statement would keep the moment it was built in: expected Now() or a value")
             self._kept[key] = made
@@ -121,9 +143,9 @@ class Compiled(Definition[P], Generic[P, R]):
         given = zip(where.conditions, where.values, strict=True)
         return rows.filter(where.rest, *(each.define(**values) for each, values in given))
 
-    def _rows(self, conditions: tuple[Condition[Any], ...]) -> QuerySet[Any, R]:
-        rows: QuerySet[Any, R] = self.defined()
-        asked = [each.defined(_prefix(at)) for at, each in enumerate(conditions)]
+    def _rows(self, conditions: tuple[Condition[Any], ...], sizes: tuple[tuple[int, ...], ...]) -> QuerySet[Any, R]:
+        rows: QuerySet[Any, R] = self.defined(sizes[0])
+        asked = [each.defined(sizes[at + 1], _prefix(at)) for at, each in enumerate(conditions)]
         # A union takes no filter, not even an empty one.
         return rows.filter(*asked) if asked else rows
 
@@ -178,11 +200,26 @@ class Rows(Generic[R]):
     def _kept(self, way: str, *columns: str) -> "_Kept":
         if self._where.rest:
             raise TypeError("only an update can have a condition that is compiled each time")
-        return self._of.kept(way, columns, self._where.conditions)
+        return self._of.kept(way, columns, self._values, self._where)
 
 
 # As decorators are written.
 compiled, condition = Compiled, Condition
+
+
+def prefetch(rows: Collection[Model], name: str, statement: Compiled[[list[UUID]], Any], by: str) -> None:
+    """As Django's `prefetch_related` of `name`, with a statement that takes the rows' ids; `by`: whose column has one
+    of them.
+    """
+    ids, found = [row.pk for row in rows], defaultdict[UUID, list[Any]](list)
+    for at in range(0, len(ids), MOST):
+        for each in statement(ids[at : at + MOST]):
+            found[getattr(each, by)].append(each)
+    for row in rows:
+        # As Django keeps them.
+        related = getattr(row, name).get_queryset()
+        related._result_cache = found[row.pk]  # noqa: SLF001
+        row.__dict__.setdefault("_prefetched_objects_cache", {})[name] = related
 
 
 class _Given(Value):
@@ -270,9 +307,9 @@ class _Read:
         return getattr(self._rows.query if hasattr(self._rows.query, name) else self._rows, name)
 
 
-def _standing(name: str, kind: Any) -> Any:
-    if get_origin(kind) is list:
-        return [_standing(f"{name} {at}", get_args(kind)[0]) for at in range(MOST)]
+def _standing(name: str, kind: Any, size: int | None = None) -> Any:
+    if size is not None:
+        return [_standing(f"{name} {at}", get_args(kind)[0]) for at in range(size)]
     return _Given(name, next(field for one, field in FIELDS.items() if issubclass(kind, one)))
 
 

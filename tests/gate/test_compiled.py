@@ -15,9 +15,9 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat.base.statements import MOST, Compiled, Condition, Where, compiled, condition
+from hitlchat.base.statements import MOST, Compiled, Condition, Where, compiled, condition, prefetch
 from hitlchat.gate import decide, deciders, queue
-from hitlchat.gate.models import Approval, Grant, ToolCall
+from hitlchat.gate.models import Approval, Decision, Grant, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.elicitation import questions
 from tests.conftest import MakeTool, signed_in
@@ -42,6 +42,11 @@ def whole(call_id: UUID) -> QuerySet[ToolCall]:
 @compiled
 def among(call_ids: list[UUID]) -> QuerySet[ToolCall, Any]:
     return ToolCall.objects.filter(pk__in=call_ids).order_by("created_at").values("pk", "arguments")
+
+
+@compiled
+def decisions(approval_ids: list[UUID]) -> QuerySet[Decision]:
+    return Decision.objects.filter(approval__pk__in=approval_ids)
 
 
 @condition
@@ -83,6 +88,19 @@ def test_a_row_is_read_with_all_that_is_related_to_it(bob: User, make_tool: Make
     found.reason = "Saved like any other."
     found.save()
     assert ToolCall.objects.get(pk=call.pk).reason == "Saved like any other."
+
+
+def test_related_rows_are_fetched_for_many_rows_at_once(
+    bob: User, make_tool: MakeTool, django_assert_num_queries: Any
+) -> None:
+    tool = make_tool()
+    approvals = [approval_of(ask(bob, tool, {"text": text})) for text in "abc"]
+    say_yes(bob, approvals[1].call)
+    with django_assert_num_queries(1):
+        prefetch(approvals, "decisions", decisions, "approval_id")
+        assert [[each.person_id for each in one.decisions.all()] for one in approvals] == [[], [bob.pk], []]
+    with django_assert_num_queries(0):
+        prefetch([], "decisions", decisions, "approval_id")
 
 
 def test_an_update_writes_what_its_queryset_writes_where_all_conditions_hold(
@@ -170,7 +188,7 @@ def test_no_setting_is_in_a_statement_that_is_kept(settings: Settings) -> None:
 
 
 def sql_of(kept: Compiled[Any, Any] | Condition[Any]) -> tuple[str, Any]:
-    rows = kept.defined()
+    rows = kept.defined((MOST,) * len(kept.lists))
     if isinstance(kept, Condition):
         rows = (Grant if kept.define.__module__.endswith("grants.giving") else ToolCall).objects.filter(rows)
     return rows.query.get_compiler("default").as_sql()  # type: ignore[no-any-return]
