@@ -159,7 +159,8 @@ class ProjectTool:
     @property
     def condition(self) -> str:
         """Return it as people read it: an expression, or the name of a function."""
-        return _text_of(self.chosen.condition)
+        text: str = _text_of(self.chosen.condition)
+        return text
 
     @cached_property
     def definition_hash(self) -> str:
