@@ -15,6 +15,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.agent.answer import Tokens
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Conversation, ModelEndpoint, ModelUse
+from hitlchat.base.statements import MOST, compiled
 from hitlchat.gate.models import delegation
 
 MILLION: Final = 1_000_000
@@ -88,7 +89,7 @@ def add(
 
 def of_conversation(conversation_id: UUID) -> Used:
     """Return what all its answers took, those of hidden branches, of its title and of its agents included."""
-    return _used(ModelUse.objects.filter(conversation_id__in=delegation.family(conversation_id)).aggregate(**SUMS))
+    return _sum(_of_family(conversation_id))
 
 
 def of_run(run_id: UUID) -> Used:
@@ -96,8 +97,8 @@ def of_run(run_id: UUID) -> Used:
 
 
 def of_messages(conversation_id: UUID, ids: Iterable[UUID]) -> dict[UUID, Used]:
-    rows = ModelUse.objects.filter(conversation_id=conversation_id, message_id__in=list(ids)).order_by()
-    found: Iterable[Any] = rows.values("message_id").annotate(**SUMS)
+    asked = list(ids)
+    found = [row for at in range(0, len(asked), MOST) for row in _of_messages(conversation_id, asked[at : at + MOST])]
     return {row["message_id"]: _used(row) for row in found}
 
 
@@ -130,6 +131,29 @@ def over_limit(conversation: Conversation) -> str:
         if used >= most:
             return LIMIT.format(used=f"{used:,}", most=f"{most:,}")
     return ""
+
+
+@compiled
+def _of_family(conversation_id: UUID) -> QuerySet[ModelUse, Any]:
+    """The sums of a conversation, and of each that agents have begun below it."""
+    below = delegation.Delegation.objects.filter(above_id=conversation_id).order_by().values("conversation_id")
+    own, theirs = Q(conversation_id=conversation_id), Q(conversation_id__in=below)
+    # By themselves: of a condition with OR, PostgreSQL would look at every row.
+    rows, more = (ModelUse.objects.order_by().filter(which).values("conversation_id") for which in (own, theirs))
+    return rows.annotate(**SUMS).union(more.annotate(**SUMS), all=True)
+
+
+@compiled
+def _of_messages(conversation_id: UUID, message_ids: list[UUID]) -> QuerySet[ModelUse, Any]:
+    rows = ModelUse.objects.filter(conversation_id=conversation_id, message_id__in=message_ids).order_by()
+    return rows.values("message_id").annotate(**SUMS)
+
+
+def _sum(rows: Iterable[Mapping[str, Any]]) -> Used:
+    found = list(rows)
+    costs = [row["millionths"] for row in found if row["millionths"] is not None]
+    sums = {name: sum(row[name] or 0 for row in found) for name in SUMS}
+    return _used(sums | {"millionths": sum(costs) if costs else None})
 
 
 def _used(sums: Mapping[str, Any]) -> Used:

@@ -13,7 +13,7 @@ from hitlchat.agent import transcript
 from hitlchat.agent.answer import Answer, Reading
 from hitlchat.agent.models import Message
 from hitlchat.agent.runs import Claim, LostClaim
-from hitlchat.base.background import background, layer_errors
+from hitlchat.base.background import background, layer_errors, me
 from hitlchat.base.database import in_db
 
 FLUSH_SECONDS: Final = 0.025
@@ -98,12 +98,12 @@ def group_of_person(user_id: int) -> str:
 
 async def tell(conversation_id: UUID, kind: str, **event: Any) -> None:
     """Send one event to the pages of a conversation; a channel layer that is down costs liveness, nothing else."""
-    await _send(group(conversation_id), {"type": f"conversation.{kind}", **event})
+    await _send(group(conversation_id), _event(kind, event))
 
 
 def tell_soon(conversation_id: UUID, kind: str, **event: Any) -> None:
     """The same from any thread."""
-    background.spawn(_send, group(conversation_id), {"type": f"conversation.{kind}", **event})
+    background.spawn(_send, group(conversation_id), _event(kind, event))
 
 
 def close_pages_soon(user_id: int) -> None:
@@ -114,6 +114,15 @@ def so_far(run_id: UUID) -> Answer | None:
     """Return what this process has of the answer that it is writing for a run; None if it is writing none."""
     found = _open.get(run_id)
     return found.so_far if found else None
+
+
+def is_before(event: dict[str, Any], moment: float) -> bool:
+    """Return whether an event was told before this moment of this process's clock; False if another process told it."""
+    return bool(event["teller"] == me() and event["at"] < moment)
+
+
+def _event(kind: str, event: dict[str, Any]) -> dict[str, Any]:
+    return {"type": f"conversation.{kind}", "teller": me(), "at": time.monotonic(), **event}
 
 
 async def _send(to: str, event: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.accounts import preferences, sign_in
 from hitlchat.accounts.sign_in import is_still_active, signed_in_user
-from hitlchat.agent.writing import group, group_of_person, tell_soon
+from hitlchat.agent.writing import group, group_of_person, is_before, tell_soon
 from hitlchat.base import database
 from hitlchat.base.database import in_db
 from hitlchat.chat import commands, fragments, layout, transcript_view
@@ -96,6 +96,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         self.user_id: int = user.pk
         self.checked_at = time.monotonic()
+        self.read_at = {"asks": 0.0, "run": 0.0}
         if not await in_db(commands.owns)(self.user_id, self.conversation_id):
             await self.close(CLOSE_NOT_FOUND)
             return
@@ -148,21 +149,17 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def conversation_call(self, event: dict[str, Any]) -> None:
         if event["status"] not in STARTED:
-            # By itself and before the rest, since people wait for it.
-            await self._show(fragments.asks, await self._viewer())
-            await self._show(fragments.run)
+            # Before the rest, since people wait for it.
+            await self._show_around(event, "asks", "run")
         if event["status"] == Status.EXECUTING:
             self.shown.executing.add(event["call"])
         elif event["status"] in SETTLED:
             self.shown.executing.discard(event["call"])
-        # Before its message is drawn, a call's line has no place; it comes along with the message.
-        if event["turn"] in self.shown.whole:
-            await self._show(fragments.call, UUID(event["call"]))
+        await self._show_call(event)
 
     async def conversation_question(self, event: dict[str, Any]) -> None:
-        await self._show(fragments.run)
-        if event["turn"] in self.shown.whole:
-            await self._show(fragments.call, UUID(event["call"]))
+        await self._show_around(event, "run")
+        await self._show_call(event)
 
     async def conversation_progress(self, event: dict[str, Any]) -> None:
         # Elsewhere it has no place: steps may come later than the end.
@@ -172,8 +169,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def conversation_grants(self, _event: dict[str, Any]) -> None:
         await self._show(fragments.grants)
 
-    async def conversation_run(self, _event: dict[str, Any]) -> None:
-        await self._show(fragments.run)
+    async def conversation_run(self, event: dict[str, Any]) -> None:
+        await self._show_around(event, "run")
 
     async def conversation_queued(self, _event: dict[str, Any]) -> None:
         await self._show(fragments.queued)
@@ -214,7 +211,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _show_everything(self) -> None:
         messages, earlier = await in_db(transcript_view.messages)(self.conversation_id)
         messages = await layout.laid_out(messages)
-        html = await in_db(fragments.everything)(self.conversation_id, await self._viewer(), messages, earlier)
+        html = await in_db(lambda: fragments.everything(self.conversation_id, self._viewer(), messages, earlier))()
         self.shown = Shown.of(messages)
         await self._send(html)
         for view in messages:
@@ -231,10 +228,29 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self.shown.sent[message] = (blocks, drawn)
             await self._send(fragments.growing(message, tail.blocks[done:blocks], tail.tail))
 
-    async def _viewer(self) -> Actor:
+    def _viewer(self) -> Actor:
         """Return the person as their session is stored now: they may have signed in again since the page was opened."""
-        key, user = self.scope["session"].session_key, self.scope["user"]
-        return await in_db(lambda: actor_in(sign_in.stored(key), user))()
+        return actor_in(sign_in.stored(self.scope["session"].session_key), self.scope["user"])
+
+    async def _show_around(self, event: dict[str, Any], *parts: str) -> None:
+        """Draw what is around the messages, unless it was drawn since the event: a page that is behind, as all are
+        while many people ask at once, catches up in one go.
+        """
+        if due := [part for part in parts if not is_before(event, self.read_at[part])]:
+            moment, html = await in_db(self._around)(due)
+            self.read_at |= dict.fromkeys(due, moment)
+            await self._send(html)
+
+    def _around(self, parts: list[str]) -> tuple[float, str]:
+        """Return the moment before they are read, and the parts."""
+        moment, where = time.monotonic(), self.conversation_id
+        drawn = [fragments.asks(where, self._viewer()) if each == "asks" else fragments.run(where) for each in parts]
+        return moment, fragments.BREAK.join(drawn)
+
+    async def _show_call(self, event: dict[str, Any]) -> None:
+        """Draw a call's line, which has no place before its message is drawn: then it comes along with that."""
+        if event["turn"] in self.shown.whole:
+            await self._show(fragments.call, UUID(event["call"]))
 
     async def _show(self, render: Any, *arguments: Any) -> None:
         await self._send(await in_db(render)(self.conversation_id, *arguments))

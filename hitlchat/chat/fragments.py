@@ -9,7 +9,6 @@ from django.template.loader import render_to_string
 from django.utils.html import escape
 from django.utils.translation import gettext as _
 
-from hitlchat.agent.models import Conversation
 from hitlchat.agent.runner import TakenBack
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
@@ -135,10 +134,9 @@ def queued(conversation_id: UUID) -> str:
 
 
 def run(conversation_id: UUID) -> str:
-    # The first message makes it, so it may change while a page is open.
-    title = str(Conversation.objects.get(pk=conversation_id))
-    title = render_to_string("chat/_title.html", {"title": title, "oob": True})
-    context = {"run": transcript_view.run(conversation_id), "oob": True}
+    shown = transcript_view.run(conversation_id)
+    context = {"run": shown, "oob": True}
+    title = render_to_string("chat/_title.html", {"title": shown.title, "oob": True})
     total = render_to_string("chat/_total.html", transcript_view.total(conversation_id) | {"oob": True})
     return title + render_to_string("chat/_run.html", context) + render_to_string("chat/_ended.html", context) + total
 

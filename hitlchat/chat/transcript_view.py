@@ -1,12 +1,13 @@
 """A conversation as its page shows it: messages with their calls, cards that wait, what the run does."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -20,6 +21,7 @@ from hitlchat.agent.usage import Used
 from hitlchat.base import canonical
 from hitlchat.base.moments import about
 from hitlchat.base.sentences import translated
+from hitlchat.base.statements import compiled, prefetch
 from hitlchat.base.visible import escaped
 from hitlchat.chat.grid import Grid, grid
 from hitlchat.gate import (
@@ -38,10 +40,12 @@ from hitlchat.gate import (
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.grants import giving, scope
-from hitlchat.gate.models import Approval, Asks, Decision, ToolCall, Verdict, delegation
+from hitlchat.gate.models import Approval, Asks, Decision, Grant, ToolCall, Verdict, delegation
+from hitlchat.gate.models.delegation import Delegation
 from hitlchat.gate.status import Status
 from hitlchat.gate.tools import AGENT
 from hitlchat.upstreams.elicitation import questions
+from hitlchat.upstreams.models import UpstreamQuestion
 from hitlchat.upstreams.pages.questions import QuestionCard
 from hitlchat.upstreams.pages.questions import card as question_card
 
@@ -55,6 +59,7 @@ SHOWN_OF_THOUGHTS = 50_000
 LONG_AS_HTML = 300_000
 # Of an agent: all of them are on its own page.
 MOST_STEPS = 50
+NOT_ON_CARDS = ("call__arguments", "call__tool__input_schema")
 
 
 @dataclass(frozen=True)
@@ -179,6 +184,8 @@ class RunView:
     refused_images: bool = False
     # Why the model is about to be asked once more.
     retrying: str = ""
+    # Of the conversation: the first message makes it, so it may change while a page is open.
+    title: str = ""
 
 
 def messages(conversation_id: UUID, before: int | None = None) -> tuple[list[MessageView], int]:
@@ -191,12 +198,12 @@ def messages(conversation_id: UUID, before: int | None = None) -> tuple[list[Mes
 
 
 def message(conversation_id: UUID, message_id: UUID) -> MessageView | None:
-    row = Message.objects.shown().filter(pk=message_id, conversation_id=conversation_id).first()
+    row = _message(conversation_id, message_id).one()
     return None if row is None else _views(conversation_id, [row])[0]
 
 
 def _views(conversation_id: UUID, shown: list[Message]) -> list[MessageView]:
-    calls = _calls(Q(turn_id__in=[each.pk for each in shown]))
+    calls = _calls(_of_turns([each.pk for each in shown])) if shown else {}
     versions = branches.versions(shown)
     used = usage.of_messages(conversation_id, [each.pk for each in shown if each.role == Role.ASSISTANT])
     attached = {row.pk: list(row.attachments.all()) for row in shown if row.role == Role.USER}
@@ -233,22 +240,19 @@ def attach(conversation: Conversation | None) -> dict[str, Any]:
 
 
 def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
-    found = _calls(Q(pk=call_id, conversation_id=conversation_id))
+    found = _calls(_of_id(conversation_id, call_id))
     return next((view for views in found.values() for view in views), None)
 
 
 def asked(conversation_id: UUID, viewer: Actor) -> Asked:
     """Return what waits for an answer in this conversation and of its agents, in the order in which it was asked."""
-    family = delegation.family(conversation_id)
-    waiting = Approval.objects.filter(call__conversation_id__in=family, call__status=Status.WAITING)
-    found = waiting.select_related("call__tool").defer("call__arguments", "call__tool__input_schema")
-    leads = batch.leads(found.order_by("call__created_at", "call__position"))
+    waiting = [*_asked_here(conversation_id), *_asked_below(conversation_id)]
+    leads = batch.leads(sorted(waiting, key=lambda row: (row.call.created_at, row.call.position)))
     cards = [replace(card(row, viewer), times=times) for row, times in leads]
     # Those that were asked more than once are answered by themselves: their yes is for one of them.
     once = [(row, each) for (row, times), each in zip(leads, cards, strict=True) if times == 1]
     groups = batch.groups([row for row, _ in once], [each for _, each in once])
-    run = Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE).values_list("turn_id", flat=True)
-    return Asked(cards, groups, runs.count(run.first()))
+    return Asked(cards, groups, runs.count(_turn(conversation_id).first()))
 
 
 def grants(conversation_id: UUID) -> dict[str, Any]:
@@ -266,7 +270,7 @@ def grants(conversation_id: UUID) -> dict[str, Any]:
 def total(conversation_id: UUID) -> dict[str, Any]:
     """Return the context of what the conversation's answers took in all, and how far its context is filled."""
     used = usage.of_conversation(conversation_id)
-    found = Conversation.objects.values_list("endpoint__context_length", flat=True).get(pk=conversation_id)
+    found = _context_length(conversation_id).one()
     filled = min(100, round(100 * usage.last_input(conversation_id) / found)) if found and used.tokens else 0
     return {"used": used, "filled": filled}
 
@@ -302,22 +306,61 @@ def queued(conversation_id: UUID) -> QuerySet[QueuedMessage]:
 
 
 def run(conversation_id: UUID) -> RunView:
-    rows = Conversation.objects.filter(pk=conversation_id).select_related("tip")
-    chat = rows.only("tip__status", "tip__refused_images", "tip__retrying").first()
-    family = delegation.family(conversation_id)
-    asked = Approval.objects.filter(call__conversation_id__in=family, call__status=Status.WAITING)
-    waiting = len(batch.leads(asked.order_by().only("same")))
+    chat = _with_tip(conversation_id).one()
+    waiting, title = len({same or str(pk) for same, pk in _cards(conversation_id)}), str(chat or "")
     if chat is None or chat.tip is None:
-        return RunView("", waiting, active=False, run_id=None)
+        return RunView("", waiting, active=False, run_id=None, title=title)
     return RunView(
         chat.tip.status,
         waiting,
         active=chat.tip.status in ACTIVE,
         run_id=chat.tip.pk,
-        question_id=questions.open_in(conversation_id).values_list("pk", flat=True).first(),
+        question_id=questions.open_in(conversation_id).one(),
         refused_images=chat.tip.refused_images,
         retrying=chat.tip.retrying,
+        title=title,
     )
+
+
+@compiled
+def _with_tip(conversation_id: UUID) -> QuerySet[Conversation]:
+    rows = Conversation.objects.filter(pk=conversation_id).select_related("tip")
+    return rows.only("title", "tip__status", "tip__refused_images", "tip__retrying")
+
+
+@compiled
+def _context_length(conversation_id: UUID) -> QuerySet[Conversation, int | None]:
+    return Conversation.objects.filter(pk=conversation_id).values_list("endpoint__context_length", flat=True)
+
+
+@compiled
+def _cards(conversation_id: UUID) -> QuerySet[Approval, tuple[str, UUID]]:
+    """What tells the cards of a conversation, and of the agents below it, apart."""
+    here, below = (rows.values_list("same", "pk") for rows in _asked(conversation_id))
+    return here.union(below)
+
+
+@compiled
+def _asked_here(conversation_id: UUID) -> QuerySet[Approval]:
+    return _asked(conversation_id)[0].select_related("call__tool").defer(*NOT_ON_CARDS)
+
+
+@compiled
+def _asked_below(conversation_id: UUID) -> QuerySet[Approval]:
+    return _asked(conversation_id)[1].select_related("call__tool").defer(*NOT_ON_CARDS)
+
+
+def _asked(conversation_id: UUID) -> tuple[QuerySet[Approval], QuerySet[Approval]]:
+    """Return what waits in a conversation, and what in those of the agents below it: each has an index of its own."""
+    waiting = Approval.objects.order_by().filter(call__status=Status.WAITING)
+    below = Delegation.objects.order_by().filter(above_id=conversation_id).values("conversation_id")
+    return waiting.filter(call__conversation_id=conversation_id), waiting.filter(call__conversation_id__in=below)
+
+
+@compiled
+def _turn(conversation_id: UUID) -> QuerySet[Run, UUID | None]:
+    """The turn of the run that is under way."""
+    return Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE).values_list("turn_id", flat=True)
 
 
 def _file(row: Attachment, unsent: set[UUID]) -> FileView:
@@ -325,15 +368,51 @@ def _file(row: Attachment, unsent: set[UUID]) -> FileView:
     return FileView(row, kinds.LABELS.get(row.media_type, row.media_type), note)
 
 
-def _calls(which: Q) -> dict[UUID | None, list[CallView]]:
-    rows: QuerySet[ToolCall] = ToolCall.objects.filter(which).select_related("approval")
-    found: dict[UUID | None, list[CallView]] = {}
-    more = ("approval__decisions__person", "approval__grants", "questions__answered_by")
-    listed = list(disclosure.with_words(rows).prefetch_related(*more).order_by("position", "created_at"))
+def _calls(rows: Iterable[ToolCall]) -> dict[UUID | None, list[CallView]]:
+    listed, found = list(rows), dict[UUID | None, list[CallView]]()
+    approvals = [row.approval for row in listed if hasattr(row, "approval")]
+    prefetch(approvals, "decisions", _decisions, "approval_id")
+    prefetch(approvals, "grants", _grants, "approval_id")
+    prefetch(listed, "questions", _questions, "call_id")
     agents = _agents([row.pk for row in listed if row.source == AGENT])
     for row in listed:
         found.setdefault(row.turn_id, []).append(_call(row, agents.get(row.pk)))
     return found
+
+
+@compiled
+def _message(conversation_id: UUID, message_id: UUID) -> QuerySet[Message]:
+    return Message.objects.shown().filter(pk=message_id, conversation_id=conversation_id)
+
+
+@compiled
+def _of_turns(turn_ids: list[UUID]) -> QuerySet[ToolCall]:
+    return _shown(ToolCall.objects.filter(turn_id__in=turn_ids))
+
+
+@compiled
+def _of_id(conversation_id: UUID, call_id: UUID) -> QuerySet[ToolCall]:
+    return _shown(ToolCall.objects.filter(pk=call_id, conversation_id=conversation_id))
+
+
+def _shown(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+    schemas = ("tool__input_schema", "tool__output_schema", "tool__description")
+    return rows.select_related("approval", "tool").defer(*schemas).order_by("position", "created_at")
+
+
+@compiled
+def _decisions(approval_ids: list[UUID]) -> QuerySet[Decision]:
+    return Decision.objects.filter(approval__pk__in=approval_ids).select_related("person")
+
+
+@compiled
+def _grants(approval_ids: list[UUID]) -> QuerySet[Grant]:
+    return Grant.objects.filter(approval__pk__in=approval_ids)
+
+
+@compiled
+def _questions(call_ids: list[UUID]) -> QuerySet[UpstreamQuestion]:
+    return UpstreamQuestion.objects.filter(call__pk__in=call_ids).select_related("answered_by")
 
 
 def _agents(call_ids: list[UUID]) -> dict[UUID, AgentView]:

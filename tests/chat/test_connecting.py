@@ -7,6 +7,7 @@ from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.test import Client
 
+from hitlchat.agent.writing import tell
 from hitlchat.asgi import application
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab, SignIn
@@ -45,6 +46,15 @@ async def test_a_page_gets_the_whole_state_at_once(
     assert whole == await in_database(talk.page)()
     for part in ("Hello Bob.", "data-approve", 'data-waiting="1"'):
         assert part in whole
+
+
+async def test_a_page_that_is_behind_catches_up_in_one_go(talk: Talk, tab: Tab) -> None:
+    begun = len(tab.seen)
+    for _ in range(50):
+        await tell(talk.conversation.pk, "run")
+    await tell(talk.conversation.pk, "grants")
+    await tab.until('id="grants"')
+    assert sum('id="run"' in frame for frame in tab.seen[begun:]) <= 2
 
 
 async def talk_over(talk: Talk, open_tab: OpenTab, content: str) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 import django.db
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.layers import get_channel_layer
+from django.db.models import QuerySet
 from django.urls import path
 from django.utils import timezone
 
@@ -20,6 +21,7 @@ from hitlchat.accounts.sign_in import signed_in_user
 from hitlchat.approvals.inbox import lines
 from hitlchat.base.background import background, layer_errors
 from hitlchat.base.database import in_db
+from hitlchat.base.statements import MOST, compiled
 from hitlchat.gate import card, queue
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -85,12 +87,19 @@ def _groups(call_ids: Collection[UUID]) -> dict[str, list[str]]:
     Of a call without rules of its own, those of its person.
     """
     found: dict[str, list[str]] = defaultdict(list)
-    rows = ToolCall.objects.filter(pk__in=call_ids).order_by()
-    for pk, status, caller_id, rules in rows.values_list("pk", "status", "caller_id", "oversight_digest"):
+    moved = [*call_ids]
+    rows = (row for at in range(0, len(moved), MOST) for row in _moved(moved[at : at + MOST]))
+    for pk, status, caller_id, rules in rows:
         ids = found[EVERYONE if rules else group(caller_id)]
         if status == Status.WAITING:
             ids.append(str(pk))
     return found
+
+
+@compiled
+def _moved(call_ids: list[UUID]) -> QuerySet[ToolCall, tuple[UUID, str, int, str]]:
+    rows = ToolCall.objects.filter(pk__in=call_ids).order_by()
+    return rows.values_list("pk", "status", "caller_id", "oversight_digest")
 
 
 class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]

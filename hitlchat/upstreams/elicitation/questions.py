@@ -75,9 +75,10 @@ def count_open(user_id: int) -> int:
     return sum(open_by_conversation(user_id).values())
 
 
-def open_in(conversation_id: UUID) -> QuerySet[UpstreamQuestion]:
-    """Return the questions of one conversation that its owner can answer now."""
-    return UpstreamQuestion.objects.filter(IS_OPEN, call__conversation_id=conversation_id)
+@compiled
+def open_in(conversation_id: UUID) -> QuerySet[UpstreamQuestion, UUID]:
+    """The ids of the questions in one conversation that its owner can answer now."""
+    return UpstreamQuestion.objects.filter(IS_OPEN, call__conversation_id=conversation_id).values_list("pk", flat=True)
 
 
 def find(question_id: UUID, actor: Actor) -> UpstreamQuestion:
