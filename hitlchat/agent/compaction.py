@@ -75,7 +75,7 @@ def before(run: Run, where: Endpoint, size: int) -> Plan | None:
 
 def after(claim: Claim, where: Endpoint, size: int) -> Plan | None:
     """Return what makes room, after the server refused a request of so many bytes as too long."""
-    run = claim.rows().select_related("conversation__owner", "conversation__endpoint").first()
+    run = runs.held_by(claim)
     return None if run is None or usage.over_limit(run.conversation) else _plan(run, where, size)
 
 

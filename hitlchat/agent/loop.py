@@ -186,7 +186,7 @@ def _next_turn(claim: Claim, room: Room) -> Turn | None:
 
     _Fits: it cannot be parked, since there is more to ask at once. Full: nothing was done, since there is to be room.
     """
-    run = claim.rows().select_related("conversation__owner", "conversation__endpoint", "conversation__tool_set").first()
+    run = runs.held_by(claim)
     if run is None:
         raise LostClaim(f"run {claim.run_id} is no longer held")
     if run.turn_id is not None and runs.is_open(run.turn_id):

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from hitlchat.agent import branches, runs, titles, transcript, writing
 from hitlchat.agent.attachments import keeping
@@ -25,6 +26,7 @@ from hitlchat.base.background import Worker, background
 from hitlchat.base.database import in_db
 from hitlchat.base.problems import Conflict
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate import perform
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import delegation
@@ -117,7 +119,7 @@ def go_on(conversation_id: UUID, *, whatever: bool = False) -> bool:
     After a run that failed or was stopped none begins by itself: the person sends it, or takes it back.
     """
     # Most often there is none: the conversation need not be locked to see that.
-    if not QueuedMessage.objects.filter(conversation_id=conversation_id).exists():
+    if not _queued(conversation_id).exists():
         return False
     try:
         with runs.holding(conversation_id) as held:
@@ -229,6 +231,11 @@ def on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: U
 def _stopped(run_id: UUID, conversation_id: UUID) -> None:
     background.spawn(_abandon, run_id)
     writing.tell_soon(conversation_id, "resync")
+
+
+@compiled
+def _queued(conversation_id: UUID) -> QuerySet[QueuedMessage]:
+    return QueuedMessage.objects.filter(conversation_id=conversation_id)
 
 
 async def _abandon(run_id: UUID) -> None:

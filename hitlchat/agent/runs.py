@@ -95,6 +95,11 @@ class Claim:
         return Run.objects.filter(pk=self.run_id, owner=self.token, status__in=ACTIVE)
 
 
+def held_by(claim: Claim) -> Run | None:
+    """Return the run with its conversation and all that a turn reads of it; None if another process took it over."""
+    return _held(claim.run_id, claim.token).one()
+
+
 def count(turn_id: UUID | None) -> int:
     return len(_left(turn_id))
 
@@ -106,7 +111,7 @@ def fits(run: Run) -> bool:
 
 def next_of(claim: Claim) -> list[CallRequest]:
     """Return the requests of held-back calls of the open turn that there is room for; none without the claim."""
-    run = claim.rows().select_related("conversation__owner").first()
+    run = held_by(claim)
     return _held_back_of(run)[: max(0, _room(run))] if run is not None and run.turn_id is not None else []
 
 
@@ -382,8 +387,7 @@ def leave_turn(run: Run, actor: Actor, why: str) -> None:
 
 def is_open(turn_id: UUID) -> bool:
     """Return whether there is more to come of the turn's calls."""
-    unsettled = ToolCall.objects.filter(~Q(status__in=SETTLED), turn_id=turn_id)
-    return unsettled.exists() or count(turn_id) > 0
+    return _unsettled(turn_id).exists() or count(turn_id) > 0
 
 
 def held_back(conversation_id: UUID) -> list[UUID]:
@@ -421,9 +425,9 @@ def _room(run: Run) -> int:
 
 
 def _left(turn_id: UUID | None) -> list[tuple[int, dict[str, Any]]]:
-    wire = Message.objects.filter(pk=turn_id).values_list("wire", flat=True).first() if turn_id else None
+    wire = _wire(turn_id).one() if turn_id else None
     calls = transcript.calls_in(wire) if wire else []
-    admitted = set(ToolCall.objects.filter(turn_id=turn_id).values_list("position", flat=True)) if calls else set()
+    admitted = set(_positions(turn_id)) if turn_id and calls else set()
     return [(position, call) for position, call in enumerate(calls) if position not in admitted]
 
 
@@ -448,6 +452,28 @@ def _take_title(held: Conversation, content: str) -> None:
     titling = Titling.DUE if settings.CHAT_TITLES else Titling.OVER
     Conversation.objects.filter(pk=held.pk).update(title=title, titling=titling)
     search.note_title(held.pk, title)
+
+
+@compiled
+def _held(run_id: UUID, token: str) -> QuerySet[Run]:
+    rows = Run.objects.filter(pk=run_id, owner=token, status__in=ACTIVE)
+    return rows.select_related("conversation__owner", "conversation__endpoint", "conversation__tool_set")
+
+
+@compiled
+def _wire(turn_id: UUID) -> QuerySet[Message, str]:
+    return Message.objects.filter(pk=turn_id).values_list("wire", flat=True)
+
+
+@compiled
+def _positions(turn_id: UUID) -> QuerySet[ToolCall, int]:
+    """The places of the turn's calls that were put to the gate."""
+    return ToolCall.objects.filter(turn_id=turn_id).order_by().values_list("position", flat=True)
+
+
+@compiled
+def _unsettled(turn_id: UUID) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(~Q(status__in=SETTLED), turn_id=turn_id)
 
 
 @compiled

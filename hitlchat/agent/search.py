@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
 
 from hitlchat.agent.models import Conversation, Message, SearchText
+from hitlchat.base.statements import compiled
 
 # Of a longer text the beginning is found. PostgreSQL indexes no more than about a megabyte of one text.
 LONGEST_TEXT: Final = 200_000
@@ -40,11 +41,16 @@ def note_title(conversation_id: UUID, title: str) -> None:
 
 
 def note_message(message_id: UUID, text: str) -> None:
-    found = Message.objects.filter(pk=message_id).values_list("conversation_id", flat=True).first()
+    found = _conversation(message_id).one()
     if found is not None and (said := words(text)):
         SearchText.objects.update_or_create(
             message_id=message_id, defaults={"conversation_id": found, "words": " ".join(said)}
         )
+
+
+@compiled
+def _conversation(message_id: UUID) -> QuerySet[Message, UUID]:
+    return Message.objects.filter(pk=message_id).values_list("conversation_id", flat=True)
 
 
 def matching(conversations: QuerySet[Conversation], text: str) -> QuerySet[Conversation]:

@@ -9,9 +9,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate import perform
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall, delegation
@@ -39,12 +41,8 @@ def caller_of(conversation: Conversation) -> Caller:
 
 def user_prompt(conversation: Conversation) -> str:
     """Return what the person said last; of an agent, in the conversation at the top. Nothing, if a client called it."""
-    said = Message.objects.shown().filter(role=Role.USER)
-    if conversation.call_id is None:
-        said = said.filter(conversation_id=conversation.pk)
-    else:
-        said = said.filter(conversation_id=delegation.root(conversation.pk), conversation__call=None)
-    return said.order_by("-seq").values_list("content", flat=True).first() or ""
+    top = conversation.pk if conversation.call_id is None else delegation.root(conversation.pk)
+    return _said(top).first() or ""
 
 
 def why_not(run: Run, tool: Tool) -> str:
@@ -85,6 +83,13 @@ def conclude(run_id: UUID) -> None:
         result = ToolResult.failure("agent", f"The agent did not finish: {run.error} {_what_ran(run)}")
     assert run.conversation.call_id is not None
     perform.conclude(run.conversation.call_id, result)
+
+
+@compiled
+def _said(conversation_id: UUID) -> QuerySet[Message, str]:
+    """What the person said, the last first; nothing of a conversation that a call began."""
+    rows = Message.objects.shown().filter(conversation_id=conversation_id, conversation__call=None, role=Role.USER)
+    return rows.order_by("-seq").values_list("content", flat=True)
 
 
 def _what_ran(run: Run) -> str:

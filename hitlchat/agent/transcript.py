@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max, QuerySet, Value
+from django.db.models import QuerySet, Value
 from django.db.models.functions import Concat
 
 from hitlchat.agent import search
@@ -109,9 +109,8 @@ def close_answer(message_id: UUID, answer: Answer, *, by: str = "") -> None:
 
 def drop_unfinished(run_id: UUID) -> list[UUID]:
     """Remove what a process that died had been writing: the turn is asked again from the start. Returns the ids."""
-    rows = Message.objects.filter(run_id=run_id, state=MessageState.STREAMING)
-    dropped = list(rows.values_list("pk", flat=True))
-    rows.delete()
+    if dropped := list(_unfinished(run_id)):
+        Message.objects.filter(run_id=run_id, state=MessageState.STREAMING).delete()
     return dropped
 
 
@@ -298,8 +297,18 @@ def _add(conversation_id: UUID, run_id: UUID | None, role: Role, **columns: Any)
 
 
 def _last_seq(conversation_id: UUID) -> int:
-    found = Message.objects.filter(conversation_id=conversation_id).aggregate(last=Max("seq"))["last"]
-    return found or 0
+    return _seqs(conversation_id).first() or 0
+
+
+@compiled
+def _seqs(conversation_id: UUID) -> QuerySet[Message, int]:
+    """The places of a conversation's messages, the last first."""
+    return Message.objects.filter(conversation_id=conversation_id).order_by("-seq").values_list("seq", flat=True)
+
+
+@compiled
+def _unfinished(run_id: UUID) -> QuerySet[Message, UUID]:
+    return Message.objects.filter(run_id=run_id, state=MessageState.STREAMING).values_list("pk", flat=True)
 
 
 def _tool_text(model_call_id: str, content: str) -> str:

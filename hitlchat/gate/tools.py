@@ -79,7 +79,7 @@ def withdraw_out_of_reach(conversation_ids: Iterable[UUID] | QuerySet[Any], *, a
 
 def built_in(columns: Columns) -> Tool | None:
     """Return the row of a tool that is built in, made or changed to have these columns; None if its name is taken."""
-    row = only(Tool.objects.filter(name=columns["name"]))
+    row = _of_name(columns["name"]).one()
     if row is None:
         try:
             with transaction.atomic():
@@ -329,6 +329,11 @@ def _note_change(before: dict[str, Any], tool: Tool, actor: Actor) -> None:
         data |= stated.states("former tool", before["name"])
     tool.stated_by = note(None, name, actor=actor, data=data).pk
     Tool.objects.filter(pk=tool.pk).update(stated_by=tool.stated_by)
+
+
+@compiled
+def _of_name(name: str) -> QuerySet[Tool]:
+    return Tool.objects.filter(name=name)
 
 
 def _named(tool: Tool, columns: dict[str, Any]) -> dict[str, Any]:

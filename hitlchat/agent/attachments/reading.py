@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from hitlchat.agent import routes
 from hitlchat.agent.attachments import files
@@ -16,6 +17,7 @@ from hitlchat.agent.attachments.kinds import LABELS
 from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.agent.models import Attachment, Conversation
 from hitlchat.base import canonical
+from hitlchat.base.statements import compiled
 from hitlchat.base.visible import escaped
 
 # How a message begins that is a list of parts, and an image in one. Nothing that is said can hold either: within the
@@ -83,13 +85,11 @@ def flat(parts: list[dict[str, Any]]) -> Any:
 
 def sight(conversation: Conversation) -> Sight:
     """Return the images that the next request carries: the last ones, as many as it may have."""
-    rows = Attachment.objects.filter(conversation=conversation, message__run__shown=True)
-    found = rows.filter(media_type__startswith="image/").order_by("-message__seq", "-place")
     if not routes.takes_images(conversation):
         return Sight(why="the model takes no images")
     images: dict[UUID, tuple[str, str]] = {}
     left = settings.MODEL_IMAGE_MIB * 2**20
-    for pk, digest, media_type, size in found.values_list("pk", "digest", "media_type", "size"):
+    for pk, digest, media_type, size in _images(conversation.pk):
         left -= size
         if left < 0 or len(images) == settings.MODEL_IMAGES:
             break
@@ -100,9 +100,16 @@ def sight(conversation: Conversation) -> Sight:
 
 def left_out(conversation: Conversation) -> set[UUID]:
     """Return the images of shown messages that the model is not sent any more."""
-    rows = Attachment.objects.filter(conversation=conversation, message__run__shown=True)
-    pictures = set(rows.filter(media_type__startswith="image/").values_list("pk", flat=True))
+    pictures = {pk for pk, *_ in _images(conversation.pk)}
     return pictures - sight(conversation).images.keys() if pictures else set()
+
+
+@compiled
+def _images(conversation_id: UUID) -> QuerySet[Attachment, tuple[UUID, str, str, int]]:
+    """The images of shown messages, the last first."""
+    rows = Attachment.objects.filter(conversation_id=conversation_id, message__run__shown=True)
+    found = rows.filter(media_type__startswith="image/").order_by("-message__seq", "-place")
+    return found.values_list("pk", "digest", "media_type", "size")
 
 
 def _parts(row: Attachment) -> list[dict[str, Any]]:
