@@ -18,6 +18,7 @@ from django.utils import timezone
 from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
 from hitlchat.agent.models import Conversation, Message
+from hitlchat.base.visible import see
 from hitlchat.chat import layout
 from hitlchat.chat.transcript_view import Asked, MessageView, RunView
 from hitlchat.gate import prompt
@@ -25,6 +26,8 @@ from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, Asks, ToolCall
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.status import Status
+from hitlchat.upstreams.models import UpstreamQuestion
+from hitlchat.upstreams.pages.questions import QuestionCard
 from tests.browser.chatting import Chat
 
 # What an answer says, once it got past the guard.
@@ -82,6 +85,14 @@ class Alone:
         waits = {"heading": "A call needs your answer", "card": shown, "whole": True, "on_its_page": True}
         self._open("approvals/page.html", waits)
         return self.page.locator("[data-ask]")
+
+    def question(self) -> Locator:
+        """Open the page of a question of a server."""
+        until, call = timezone.now() + timedelta(minutes=5), ToolCall(pk=uuid4(), tool_name="counter_paint")
+        row = UpstreamQuestion(pk=uuid4(), server_name="counter", call=call, deadline=until)
+        shown = QuestionCard(row, True, see("Go on?"), fields=(), link=None, outcome="", agreed_error="")
+        self._open("servers/questions/question.html", {"question": shown, "section": "questions"})
+        return self.page.locator("[data-elicited]")
 
     def chat(self, *cards: Card, transcript: list[MessageView] | None = None) -> Chat:
         """Open a conversation in which calls wait."""

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
 from tests.browser import looking
+from tests.browser.alone import Alone
 from tests.browser.chatting import GRACE_MS, TYPING_MS, Chat, focused, middle, press, settle, stop_clock
 from tests.browser.conftest import SharedModel, Visit
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
@@ -102,21 +103,40 @@ def test_the_question_stands_in_the_call_like_no_card_of_ours_and_what_is_answer
     assert shop.counter.log[-1] == "answered accept {'colour': 'blue', 'litres': 3, 'gift': False}"
 
 
+@pytest.fixture
+def fingers(visit: Visit) -> Alone:
+    """A page without a server, for fingers too, that notes what is sent."""
+    alone = Alone(visit(Alone, has_touch=True))
+    alone.page.add_init_script(NOTE_ANSWERS)
+    return alone
+
+
+def test_impatient_presses_send_nothing_and_a_press_of_its_own_does(fingers: Alone) -> None:
+    question = fingers.question()
+    press_impatiently(fingers.page, question)
+    fingers.page.mouse.click(*middle(question.get_by_role("button", name="Don\u2019t answer")))
+    assert len(fingers.answers) == 1
+
+
+@pytest.mark.slow("the same on pages of a server, or by a finger")
 @pytest.mark.parametrize(
-    "place,by",
-    [
-        ("the call", "mouse"),
-        *(
-            pytest.param(*row, marks=pytest.mark.slow("the same on another page, or by a finger"))
-            for row in (("the call", "finger"), ("the list", "mouse"), ("its own page", "finger"))
-        ),
-    ],
+    "place,by", [("the call", "mouse"), ("the call", "finger"), ("the list", "mouse"), ("its own page", "finger")]
 )
-def test_impatient_presses_send_nothing_and_a_press_of_its_own_does(
+def test_of_impatient_presses_only_one_of_its_own_reaches_the_server(
     place: str, by: str, shop: Shop, model: SharedModel, visit: Visit
 ) -> None:
     before = len(shop.counter.log)
     page, question = waiting(place, shop, model, visit)
+    press_impatiently(page, question)
+    no = middle(question.get_by_role("button", name="Don\u2019t answer"))
+    (page.mouse.click if by == "mouse" else page.touchscreen.tap)(*no)
+    until(lambda: shop.counter.log[before:] == ["answered decline"], "the server has the answer")
+    assert len(page.evaluate("window.answers")) == 1
+
+
+def press_impatiently(page: Page, question: Locator) -> None:
+    """Nothing is sent, and the question says what to do; then wait as long as it says."""
+    settle(page)
     stop_clock(page)
     for name in ("Send answer", "Don\u2019t answer"):
         button = question.get_by_role("button", name=name)
@@ -136,27 +156,21 @@ def test_impatient_presses_send_nothing_and_a_press_of_its_own_does(
     expect(question.get_by_text("Wait two seconds, then tap once.")).to_be_visible()
     page.mouse.move(1, 1)
     page.clock.run_for(2000)
-    no = middle(question.get_by_role("button", name="Don\u2019t answer"))
-    (page.mouse.click if by == "mouse" else page.touchscreen.tap)(*no)
-    until(lambda: shop.counter.log[before:] == ["answered decline"], "the server has the answer")
-    assert len(page.evaluate("window.answers")) == 1
 
 
-def test_a_key_that_comes_as_typing_sends_nothing_and_the_question_says_so(
-    shop: Shop, model: SharedModel, visit: Visit
-) -> None:
-    before = len(shop.counter.log)
-    page, question = waiting("its own page", shop, model, visit)
+def test_a_key_that_comes_as_typing_sends_nothing_and_the_question_says_so(fingers: Alone) -> None:
+    page, question = fingers.page, fingers.question()
+    settle(page)
     stop_clock(page)
     question.get_by_role("button", name="Don\u2019t answer").focus()
     page.keyboard.press("x")
     page.clock.run_for(900)
     page.keyboard.press("Enter")
-    assert page.evaluate("window.answers") == []
+    assert fingers.answers == []
     expect(question.get_by_text("You typed a moment ago. Wait a second, then press the key again.")).to_be_visible()
     page.clock.run_for(TYPING_MS)
     page.keyboard.press("Enter")
-    until(lambda: shop.counter.log[before:] == ["answered decline"], "the server has the answer")
+    assert len(fingers.answers) == 1
 
 
 def waiting(place: str, shop: Shop, model: SharedModel, visit: Visit) -> tuple[Page, Locator]:
@@ -169,7 +183,6 @@ def waiting(place: str, shop: Shop, model: SharedModel, visit: Visit) -> tuple[P
         page.goto(f"{shop.server.url}/servers/questions/{path}")
         question = page.locator(".question[data-elicited]")
     question.get_by_role("button", name="Send answer").scroll_into_view_if_needed()
-    settle(page)
     return page, question
 
 
