@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.alone import Alone
 from tests.browser.conftest import House, Visit
-from tests.processes import STEADY, Servers
 
 pytestmark = pytest.mark.browser
 
@@ -20,27 +20,18 @@ READ: Final = (
 ADD: Final = "([at, more]) => document.body.insertAdjacentHTML('beforeend', `<time datetime='${at}' ${more}></time>`)"
 
 
-def test_a_time_that_comes_later_is_read_in_the_zone_of_the_browser_and_says_which_one(
-    visit: Visit, house: House
-) -> None:
-    page = visit(house.server, house.alice, timezone_id="America/New_York", locale="en-US")
+def test_a_time_that_comes_later_is_read_in_the_zone_of_the_browser_and_says_which_one(visit: Visit) -> None:
+    page = visit(Alone, timezone_id="America/New_York", locale="en-US")
     page.clock.set_fixed_time(NOW)
-    page.goto(f"{house.server.url}/people/")
+    Alone(page).question()
     for at, more, words in READ:
         page.evaluate(ADD, [at, more])
         expect(page.locator("time").last).to_have_text(words)
     expect(page.locator("time").last).to_have_attribute("title", "November 26, 2025 at 9:15:04 AM EST")
 
 
-def test_without_scripts_a_time_names_its_zone(visit: Visit, house: House) -> None:
-    page = visit(house.server, house.alice, java_script_enabled=False)
-    page.goto(f"{house.server.url}/people/")
-    assert " UTC" in page.locator("time").first.inner_text()
-
-
-def test_notices_begin_with_the_zone_of_the_browser_and_keep_the_one_that_was_saved(visit: Visit, own: Servers) -> None:
-    server = own.start(**STEADY)
-    person = server.sign_in("bob")
+def test_notices_begin_with_the_zone_of_the_browser_and_keep_the_one_that_was_saved(visit: Visit, house: House) -> None:
+    server, person = house.server, house.server.sign_in("charlie")
     for zone in ("Asia/Tokyo", "America/New_York"):
         page = visit(server, person, timezone_id=zone)
         page.goto(f"{server.url}/notices/")
