@@ -1,6 +1,6 @@
 """The Composed Tools drawer: choosing what is exposed, and what stops an administrator from choosing too much."""
 
-import json
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,35 +13,42 @@ from tests.browser import looking
 from tests.browser.chatting import tab_to
 from tests.browser.conftest import NARROW, Visit
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
-from tests.upstreams.client.upstreams import HOSTILE, starting
+from tests.upstreams.client.upstreams import HOSTILE, Program, starting
 from tests.upstreams.shops import Shop, shop_in
 from tests.waiting import until
 
-# The first of them waits for eight servers to be started and listed.
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-NAMES: Final = ("story", "names", "bulk", "limit", "unsaved", "keys")
 STDIO: Final = {"MCP_ALLOW_STDIO": "1"}
-ADD: Final = """
-import json
-from django.contrib.auth.models import User
-from hitlchat.gate.actor import Actor
-from hitlchat.upstreams import servers
-from hitlchat.upstreams.servers import ServerDraft
-alice = Actor(User.objects.get(username="alice").pk, "session")
-for fields in json.loads({drafts!r}):
-    draft = ServerDraft(**fields | {{"args": tuple(fields.get("args", ()))}})
-    servers.create(draft, alice, confirmed=draft.command_line if draft.command else "")
-"""
+# What these servers get up to; all others are honest.
+HABITS: Final = {"odd": "odd", "thousands": "many"}
 
 
 @dataclass(frozen=True)
 class Shopful:
-    """A server process with upstream servers of which nothing is exposed."""
+    """A server process, and upstream servers of which nothing is exposed until a test does."""
 
     server: Server
     alice: Person
+    honest: Program
     shop: Shop
+
+    def connect(self, name: str) -> None:
+        """Add the server of this name, unless it is there, and wait for its tools."""
+        if name not in {each["name"] for each in self.alice.get("/api/servers").json()}:
+            added = self.alice.post("/api/servers", {"name": name, **self._draft(name)})
+            assert added.status_code == 201, added.text
+        until(lambda: self.has_listed(name), f"{name} has listed its tools", seconds=90)
+
+    def _draft(self, name: str) -> dict[str, Any]:
+        if name not in HABITS:
+            program = self.shop.program if name == "shop" else self.honest
+            if program.process is None:
+                program.start()
+            return {"url": program.url}
+        command = [sys.executable, str(HOSTILE), HABITS[name]]
+        confirmed = {"confirmedCommandLine": shlex.join(command)}
+        return {"transport": "stdio", "command": command[0], "args": command[1:], **confirmed}
 
     @property
     def catalog(self) -> dict[str, str]:
@@ -55,31 +62,16 @@ class Shopful:
 
 @pytest.fixture(scope="module")
 def house(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shopful]:
-    home = copy_of(migrated, tmp_path_factory.mktemp("drawer") / "data")
     upstream = starting()
     shop = shop_in(tmp_path_factory.mktemp("shop"))
-    started = Servers(home)
+    started = Servers(copy_of(migrated, tmp_path_factory.mktemp("drawer") / "data"))
     try:
-        shop.program.start()
-        added = [*drafts(next(upstream)().url), {"name": "shop", "url": shop.program.url}]
-        home.manage("shell", "-v", "0", "-c", ADD.format(drafts=json.dumps(added)), **STDIO)
         server = started.start(**STDIO, **STEADY)
-        shopful = Shopful(server, server.sign_in("alice"), shop)
-        for name in (*NAMES, "odd", "shop"):
-            until(lambda name=name: shopful.has_listed(name), f"{name} has listed its tools", seconds=30)  # type: ignore[misc]
-        yield shopful
+        yield Shopful(server, server.sign_in("alice"), next(upstream)(), shop)
     finally:
         started.close()
         shop.program.kill()
         next(upstream, None)
-
-
-def drafts(url: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{"name": name, "url": url} for name in NAMES]
-    for name, habit in (("odd", "odd"), ("thousands", "many")):
-        program = {"transport": "stdio", "command": sys.executable, "args": [str(HOSTILE), habit]}
-        found.append({"name": name, **program})
-    return found
 
 
 @pytest.fixture
@@ -87,8 +79,9 @@ def page(house: Shopful, visit: Visit) -> Page:
     return visit(house.server, house.alice)
 
 
-def open_at(page: Page, house: Shopful, name: str = "") -> Locator:
-    page.goto(f"{house.server.url}/servers/tools{f'?server={name}' if name else ''}")
+def open_at(page: Page, house: Shopful, name: str) -> Locator:
+    house.connect(name)
+    page.goto(f"{house.server.url}/servers/tools?server={name}")
     drawer = page.get_by_role("dialog", name="Composed tools")
     expect(drawer).to_be_visible()
     return drawer
@@ -132,6 +125,7 @@ def told(drawer: Locator, server: str, words: str) -> None:
 
 
 def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_question(page: Page, house: Shopful) -> None:
+    house.connect("story")
     page.goto(f"{house.server.url}/servers/")
     opener = page.get_by_role("link", name="Composed tools")
     opener.click()
@@ -303,6 +297,7 @@ def test_a_tool_that_changed_under_the_page_is_shown_as_it_is_now_and_chosen_aga
 
 def offered_anew(house: Shopful, description: str) -> None:
     """The shop offers “fail” with this description, and that is listed."""
+    house.connect("shop")
     house.shop.offer(echo="Say it to everyone.", other="Say something else.", fail=description)
     assert house.alice.post("/servers/s/shop/reconnect").status_code in {200, 302}
     until(lambda: description in house.alice.get("/servers/tools/of/shop").text, "it was listed anew", seconds=30)
@@ -342,6 +337,7 @@ def test_a_late_answer_does_not_hide_that_changes_were_taken_back(page: Page, ho
 def test_what_is_not_applied_is_kept_while_searching_and_asked_about_before_it_is_lost(
     page: Page, house: Shopful
 ) -> None:
+    house.connect("names")
     drawer = open_at(page, house, "unsaved")
     tick(drawer, "echo", "unsaved").check()
     drawer.get_by_label("Find tools").fill("Fail.")
@@ -389,7 +385,9 @@ def test_whoever_is_signed_out_meanwhile_is_told_and_loses_nothing(page: Page, h
 @pytest.mark.slow("another story of the drawer")
 def test_everything_can_be_done_with_the_keyboard_on_a_narrow_screen(page: Page, house: Shopful) -> None:
     page.set_viewport_size(NARROW)
-    drawer = open_at(page, house)
+    house.connect("keys")
+    page.goto(f"{house.server.url}/servers/tools")
+    drawer = page.get_by_role("dialog", name="Composed tools")
     summary = drawer.locator('[data-server="keys"] > summary')
     tab_to(page, summary)
     page.keyboard.press("Enter")
@@ -430,7 +428,6 @@ def test_what_a_hostile_server_says_is_only_ever_text(page: Page, house: Shopful
 
 @pytest.mark.slow("another story of the drawer")
 def test_thousands_of_tools_are_found_and_selected(page: Page, house: Shopful) -> None:
-    until(lambda: house.has_listed("thousands"), "all of them were listed", seconds=40)
     drawer = open_at(page, house, "thousands")
     section = drawer.locator('[data-server="thousands"]')
     expect(section.locator(".tool")).to_have_count(100)
