@@ -4,6 +4,7 @@ Playwright's router answers the browser. What a script holds by itself is shown
 on such a page; what the server makes of an answer is shown on a real one.
 """
 
+import json
 from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.base.visible import see
-from hitlchat.chat import layout
+from hitlchat.chat import layout, pages
 from hitlchat.chat.transcript_view import Asked, MessageView, RunView
 from hitlchat.gate import prompt
 from hitlchat.gate.card import Card, card
@@ -76,6 +77,8 @@ class Alone:
         self.page = page
         self._html = ""
         self._socket: WebSocketRoute | None = None
+        # What the page sent over it.
+        self.sent: list[dict[str, Any]] = []
         page.add_init_script(NOTE_ANSWERS)
         page.route(f"{self.url}/**", self._answer)
         page.route_web_socket("**/ws/**", self._connect)
@@ -94,8 +97,8 @@ class Alone:
         self._open("servers/questions/question.html", {"question": shown, "section": "questions"})
         return self.page.locator("[data-elicited]")
 
-    def chat(self, *cards: Card, transcript: list[MessageView] | None = None) -> Chat:
-        """Open a conversation in which calls wait."""
+    def chat(self, *cards: Card, transcript: list[MessageView] | None = None, signed_in: bool = False) -> Chat:
+        """Open a conversation in which calls wait. `signed_in`: with what is above and on top of every page."""
         context = {
             "conversation": CONVERSATION,
             "section": "chat",
@@ -106,6 +109,8 @@ class Alone:
             "attach": {"mib": 10, "bytes": 10 * 2**20, "files": 10},
             "choices": {"is_plain": True},
         }
+        if signed_in:
+            context |= {"signed_in": True, "bar": [each for each in pages.ALL if each.icon]}
         self._open("chat/page.html", context)
         chat = Chat(self.page, self, str(CONVERSATION.pk))
         expect(chat.offline).to_be_hidden()
@@ -147,4 +152,4 @@ class Alone:
 
     def _connect(self, socket: WebSocketRoute) -> None:
         self._socket = socket
-        socket.on_message(lambda frame: socket.send("pong") if frame == "ping" else None)
+        socket.on_message(lambda frame: socket.send("pong") if frame == "ping" else self.sent.append(json.loads(frame)))

@@ -137,17 +137,6 @@ def _use_it_in_the_chat(page: Page, server: Server) -> None:
     assert note.evaluate(LINES) == 1
 
 
-def test_a_syntax_error_is_shown_at_the_code_with_its_line(author: Page, server: Server, visit: Visit) -> None:
-    author.goto(f"{server.url}/studio/new")
-    author.get_by_label("Name", exact=True).fill("broken")
-    write_code(author, "def run(text: str) -> str:\n    return (text\n")
-    author.get_by_role("button", name="Create draft").click()
-    expect(author.locator(".main > .problem")).to_contain_text(re.compile(r"^Line \d"))
-    expect(author.get_by_label("Name", exact=True)).to_have_value("broken")
-    expect(author.locator("[data-code]")).to_contain_text("return (text")
-    visit.watch(author).expect("status of 422")
-
-
 @pytest.mark.slow("another story of the Studio")
 def test_a_tool_whose_code_does_not_pass_the_check_is_not_published(author: Page, server: Server, visit: Visit) -> None:
     author.goto(f"{server.url}/studio/new")
@@ -174,16 +163,6 @@ def test_what_is_wrong_with_the_code_is_shown_while_it_is_typed_and_leads_to_the
     problem = author.locator("#inspection [data-line='2']")
     expect(problem).to_be_visible()
     expect(author.locator(".ace_gutter-cell.ace_error, .ace_gutter-cell_svg-icons.ace_error")).to_have_count(1)
-    author.on("dialog", lambda dialog: dialog.accept())
-    author.goto(f"{server.url}/studio/")
-
-
-def test_unsaved_code_is_neither_tested_nor_published(author: Page, server: Server) -> None:
-    author.goto(f"{server.url}/studio/tools/echo")
-    write_code(author, "def run() -> int:\n    return 1\n")
-    expect(author.get_by_text("You have unsaved changes.")).to_be_visible()
-    expect(author.get_by_role("button", name="Run test")).to_be_disabled()
-    expect(author.get_by_role("button", name="Unpublish")).to_be_disabled()
     author.on("dialog", lambda dialog: dialog.accept())
     author.goto(f"{server.url}/studio/")
 
@@ -221,15 +200,3 @@ def test_the_studio_says_that_it_saved_and_what_that_means(author: Page, server:
     looking.check(author)
     author.reload()
     expect(said).to_have_count(0)
-
-
-def test_a_password_can_be_looked_at(server: Server, visit: Visit) -> None:
-    page = visit(server)
-    page.goto(f"{server.url}/sign-in")
-    password = page.get_by_label("Password")
-    password.fill("what was it")
-    page.get_by_role("button", name="Show password").click()
-    expect(password).to_have_attribute("type", "text")
-    page.get_by_role("button", name="Hide password").click()
-    expect(password).to_have_attribute("type", "password")
-    expect(password).to_have_value("what was it")

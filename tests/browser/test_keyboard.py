@@ -6,15 +6,19 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
+from tests.browser.alone import Alone
 from tests.browser.chatting import Chat, approve_button, decline_button, settle, tab_to
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.conftest import PASSWORD
 from tests.scripted_model import calls, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
 
-def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: SharedModel, visit: Visit) -> None:
+def test_signing_in_looking_at_the_password_writing_and_deciding_need_no_mouse(
+    house: House, model: SharedModel, visit: Visit
+) -> None:
     page = visit(house.server)
     chat = Chat(page, house.server, "")
     page.goto(house.server.url)
@@ -22,6 +26,13 @@ def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: Shar
     page.keyboard.type("bob")
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)
+    password = page.get_by_label("Password")
+    for name, kind in (("Show password", "text"), ("Hide password", "password")):
+        tab_to(page, page.get_by_role("button", name=name))
+        page.keyboard.press("Space")
+        expect(password).to_have_attribute("type", kind)
+        expect(password).to_have_value(PASSWORD)
+    tab_to(page, password, "Shift+Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="What would you like to do?")).to_be_visible()
 
@@ -106,9 +117,10 @@ ENTER = """(field, how) => {
 
 
 def test_a_question_mark_lists_the_keys_and_enter_that_ends_a_composition_sends_and_opens_nothing(
-    chat: Chat, model: SharedModel
+    alone: Alone,
 ) -> None:
-    page = chat.page
+    page, chat = alone.page, alone.chat(signed_in=True)
+    page.route("**/find?*", lambda asked: asked.fulfill(body="<a href='/approvals/'>Inbox</a>"))
     keys = page.get_by_role("dialog", name="Keys")
     chat.composer.press("?")
     expect(chat.composer).to_have_value("?")
@@ -132,9 +144,8 @@ def test_a_question_mark_lists_the_keys_and_enter_that_ends_a_composition_sends_
     expect(dialog.get_by_role("link", name="Inbox")).to_be_visible()
     for how in COMPOSING:
         assert field.evaluate(ENTER, how) is False, "it would send the form around a field of one line"
-    expect(page).to_have_url(chat.url)
+    expect(page).to_have_url(f"{alone.url}/page")
     page.keyboard.press("Escape")
-    model.enqueue(text("Hello."))
     chat.composer.press("Enter")
-    chat.said("Hello.")
-    expect(chat.log.locator(".said.user")).to_have_count(1)
+    until(lambda: page.title() and alone.sent, "the message is sent")
+    assert [each["content"] for each in alone.sent] == ["\u65e5\u672c"]

@@ -55,12 +55,18 @@ def run_test(page: Page) -> Locator:
     return page.locator("#test-result")
 
 
-def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_chat(
+def test_mistakes_are_shown_at_their_lines_mended_the_tool_tested_published_and_used_in_the_chat(
     studio: Page, server: Server, house: House, model: SharedModel, visit: Visit
 ) -> None:
     name = "greet"
     studio.get_by_role("link", name="New", exact=True).click()
     studio.get_by_label("Name", exact=True).fill(name)
+    write_code(studio, "def run(text: str) -> str:\n    return (text\n")
+    studio.get_by_role("button", name="Create draft").click()
+    expect(studio.locator(".main > .problem")).to_contain_text(re.compile(r"^Line \d"))
+    expect(studio.get_by_label("Name", exact=True)).to_have_value(name)
+    expect(studio.locator("[data-code]")).to_contain_text("return (text")
+    visit.watch(studio).expect("status of 422")
     write_code(studio, MISTAKE)
     expect(studio.locator("[data-code] .ace_error")).to_have_count(1)
     expect(studio.locator("[data-code] .found-line")).to_have_count(1)
@@ -99,7 +105,7 @@ def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_ch
     expect(chat.call("succeeded")).to_contain_text("Greet Ben")
 
 
-def test_editing_a_tool_while_its_approval_is_open_warns_and_withdraws_it_in_the_other_tab(
+def test_unsaved_code_is_not_tested_and_once_saved_it_withdraws_the_open_approval_in_the_other_tab(
     studio: Page, server: Server, chat: Chat, model: SharedModel
 ) -> None:
     model.enqueue(calls(("memo", {"note": "wait for me"})), text("It came to nothing."))
@@ -109,6 +115,9 @@ def test_editing_a_tool_while_its_approval_is_open_warns_and_withdraws_it_in_the
     expect(studio.locator("#open-calls")).to_contain_text("1 call to this tool waits for an answer.")
     looking.check(studio)
     write_code(studio, 'def run(note: str) -> str:\n    """Keep another note."""\n    return f"kept {note}"\n')
+    expect(studio.get_by_text("You have unsaved changes.")).to_be_visible()
+    expect(studio.get_by_role("button", name="Run test")).to_be_disabled()
+    expect(studio.get_by_role("button", name="Unpublish")).to_be_disabled()
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator("[data-saved]")).to_be_visible()
     expect(studio.locator("#open-calls .note")).to_have_count(0)
