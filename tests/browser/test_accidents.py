@@ -43,28 +43,22 @@ def inbox(page: Page, house: House) -> Inbox:
 # -- The inbox's keys --------------------------------------------------------------------------------------------------
 
 
-def test_stray_keys_answer_nothing_that_nobody_chose(inbox: Inbox, house: House, waiting: Asking) -> None:
-    waiting(("echo", {"text": "one"}), ("echo", {"text": "two"}), ("note", {"note": "three"}))
-    inbox.open()
-    inbox.shows("Say one")
-    inbox.page.keyboard.type("banana")
-    settle(inbox.page)
-    inbox.page.keyboard.type("banana")
-    expect(inbox.lines).to_have_count(3)
-    assert len(house.bob.pending()) == 3
-
-
-def test_a_key_answers_the_chosen_line_alone_however_often_it_is_pressed(
+def test_stray_keys_answer_nothing_and_a_key_the_chosen_line_alone_however_often_it_is_pressed(
     inbox: Inbox, house: House, waiting: Asking
 ) -> None:
     waiting(("echo", {"text": "one"}), ("echo", {"text": "two"}), ("note", {"note": "three"}))
-    inbox.open()
+    keys = inbox.open().page.keyboard
+    inbox.shows("Say one")
+    keys.type("banana")
+    settle(inbox.page)
+    keys.type("banana")
     expect(inbox.lines).to_have_count(3)
-    inbox.page.keyboard.press("j")
+    assert len(house.bob.pending()) == 3
+    keys.press("j")
     inbox.shows("Say one")
     rest_hands(inbox.page)
     for _ in range(9):
-        inbox.page.keyboard.press("a")
+        keys.press("a")
         inbox.page.clock.run_for(GRACE_MS // 2)
     expect(inbox.lines).to_have_count(2)
     assert len(house.bob.pending()) == 2

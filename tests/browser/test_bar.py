@@ -85,15 +85,10 @@ def test_more_is_opened_and_left_by_keyboard_and_by_a_click_elsewhere(author: Pa
     expect(author.get_by_role("heading", name="People", level=1)).to_be_visible()
 
 
-def test_who_has_few_pages_has_them_all_on_a_telephone_too(page: Page, house: House) -> None:
-    page.set_viewport_size(NARROW)
-    page.goto(f"{house.server.url}/history/")
-    assert links(page) == ["Chat", "Inbox", "History", "Policies", "Insights"]
-    assert not outside(page) + looking.overflow(page)
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_theme_is_switched_in_the_bar_without_a_new_page_and_stays(visit: Visit, house: House, width: int) -> None:
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.slow("the same in another window"))])
+def test_who_has_few_pages_has_them_all_on_a_telephone_too_and_switches_the_theme_for_all_of_them(
+    visit: Visit, house: House, width: int
+) -> None:
     page = visit(house.server, house.bob, viewport={"width": width, "height": 844}, color_scheme="dark")
     page.goto(f"{house.server.url}/account")
     switch, scheme = page.get_by_role("button", name="Dark theme"), "getComputedStyle(document.body).colorScheme"
@@ -109,3 +104,6 @@ def test_the_theme_is_switched_in_the_bar_without_a_new_page_and_stays(visit: Vi
     page.goto(f"{house.server.url}/approvals/")
     expect(switch).to_have_attribute("aria-pressed", "false")
     assert page.evaluate(scheme) == "light"
+    page.set_viewport_size(NARROW)
+    assert links(page) == ["Chat", "Inbox", "History", "Policies", "Insights"]
+    assert not outside(page) + looking.overflow(page)

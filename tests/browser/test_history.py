@@ -35,9 +35,13 @@ def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     search.get_by_role("button", name="Filter").click()
     expect(search.get_by_role("link", name="Decided by: bob")).to_be_visible()
     check(page)
+    wear(page, "narrow dark")
     page.get_by_text("Export…").click()
+    assert in_view(page.get_by_role("button", name="CSV, for tables"))
+    assert in_view(page.get_by_role("button", name="JSON, one call a line"))
     with page.expect_download() as waiting:
         page.get_by_role("button", name="JSON, one call a line").click()
+    wear(page, "wide light")
     waiting.value.save_as(tmp_path / "calls.jsonl")
     *rows, end = map(json.loads, (tmp_path / "calls.jsonl").read_text(encoding="utf-8").splitlines())
     assert end == {"id": "end-of-export", "rows": len(rows)}
@@ -52,7 +56,8 @@ def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     check(page)
 
 
-@pytest.mark.parametrize("look", ["narrow dark", pytest.param("wide light", marks=pytest.mark.slow("another look"))])
+@pytest.mark.slow("looks at the menu of another story once more")
+@pytest.mark.parametrize("look", ["narrow dark", "wide light"])
 def test_the_menu_of_the_export_is_whole_and_in_sight(page: Page, house: House, look: str) -> None:
     page.goto(f"{house.server.url}/history/")
     wear(page, look)

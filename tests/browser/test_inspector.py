@@ -29,7 +29,9 @@ def tool(page: Page, name: str) -> Locator:
 
 
 @pytest.mark.timeout(180)
-def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, house: House) -> None:
+def test_a_client_is_asked_by_no_early_press_answered_and_everything_it_says_and_hears_is_seen(
+    bob: Page, house: House
+) -> None:
     bob.get_by_label("Text of an MCP token").fill("none")
     bob.get_by_role("button", name="Connect").click()
     expect(bob.get_by_text("it begins with hitl_mcp_.")).to_be_visible()
@@ -63,7 +65,18 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
     expect(bob.get_by_role("alert")).to_contain_text("Arguments are a JSON object")
     bob.get_by_role("textbox", name="Arguments as JSON").fill('{"text": "hello"}')
     bob.get_by_role("button", name="Call with this JSON").click()
-    press(asked.get_by_role("button", name="Accept"))
+    # Presses that were on their way to something else.
+    accept = asked.get_by_role("button", name="Accept")
+    accept.hover()
+    bob.evaluate("window.dispatchEvent(new Event('focus'))")
+    for _ in range(3):
+        # As impatient as it gets, and with the pause over.
+        bob.mouse.down()
+        bob.mouse.up()
+        settle(bob)
+    expect(asked.get_by_text("Move the pointer away from the button and back, then press.")).to_be_visible()
+    assert [each["status"] for each in house.bob.get("/api/calls", limit="1").json()] == ["waiting"]
+    press(accept)
     expect(calls).to_have_count(2)
     expect(calls.first.get_by_text("Result", exact=True)).to_be_visible()
     expect(calls.first).to_contain_text("hello")
@@ -79,30 +92,5 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
     expect(log.get_by_text("ping #")).to_have_count(4)
     expect(answer).to_contain_text('"action": "accept"')
     looking.check(bob)
-    bob.get_by_role("button", name="End session").click()
-    expect(bob.get_by_role("heading", name="New session")).to_be_visible()
-
-
-def test_presses_that_were_on_their_way_to_something_else_answer_no_question_of_the_client(
-    bob: Page, house: House
-) -> None:
-    bob.get_by_role("button", name="Connect").click()
-    house.sits_at_his_clients()
-    tool(bob, "echo").press("Enter")
-    bob.get_by_role("textbox", name="text").fill("one")
-    bob.get_by_role("button", name="Call", exact=True).click()
-    asked = bob.get_by_role("article", name="The client asks its user")
-    accept = asked.get_by_role("button", name="Accept")
-    accept.hover()
-    bob.evaluate("window.dispatchEvent(new Event('focus'))")
-    for _ in range(3):
-        # As impatient as it gets, and with the pause over.
-        bob.mouse.down()
-        bob.mouse.up()
-        settle(bob)
-    expect(asked.get_by_text("Move the pointer away from the button and back, then press.")).to_be_visible()
-    assert [each["status"] for each in house.bob.get("/api/calls", limit="1").json()] == ["waiting"]
-    press(asked.get_by_role("button", name="Decline"))
-    expect(asked).to_have_count(0)
     bob.get_by_role("button", name="End session").click()
     expect(bob.get_by_role("heading", name="New session")).to_be_visible()
