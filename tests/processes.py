@@ -359,7 +359,7 @@ class Servers:
 def migrated() -> Iterator[Installation]:
     """An empty installation with the people that tests speak of: alice is the administrator."""
     with tempfile.TemporaryDirectory(prefix="hitlchat-processes-") as folder:
-        home = Installation(Path(folder) / "template", _new_database(like=""))
+        home = Installation(Path(folder) / "template", _new_database(like=template.on_postgres()))
         if not home.database:
             template.copy_to(home.folder / "hitlchat.sqlite3")
         home.manage("migrate", "-v", "0")
@@ -408,16 +408,10 @@ def _new_database(like: str) -> str:
     if not settings.DATABASE_URL.startswith("postgres"):
         return ""
     name = f"hitlchat_{uuid4().hex[:12]}"
-    _postgres(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{like.rpartition("/")[2]}"' if like else ""))
+    template.postgres(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{like.rpartition("/")[2]}"' if like else ""))
     return settings.DATABASE_URL.rpartition("/")[0] + f"/{name}"
 
 
 def _drop_database(url: str) -> None:
     if url:
-        _postgres(f'DROP DATABASE "{url.rpartition("/")[2]}" WITH (FORCE)')
-
-
-def _postgres(statement: str) -> None:
-    maintenance = settings.DATABASE_URL.rpartition("/")[0] + "/postgres"
-    with psycopg.connect(maintenance, autocommit=True, connect_timeout=5) as there:
-        there.execute(statement.encode())
+        template.postgres(f'DROP DATABASE "{url.rpartition("/")[2]}" WITH (FORCE)')

@@ -1,7 +1,7 @@
-"""The SQLite database that tests begin with: migrated once for each state of the migrations, and copied from then on.
+"""The database that tests begin with: migrated once for each state of the migrations, and copied from then on.
 
-`make clean` removes it. What handlers of `post_migrate` write is brought up to date in each copy, by a migration that
-has nothing left to do.
+`make clean` removes that of SQLite; PostgreSQL keeps its own until there is a newer one. What handlers of
+`post_migrate` write is brought up to date in each copy, by a migration that has nothing left to do.
 """
 
 import fcntl
@@ -17,7 +17,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+import psycopg
 import pytest
+from django.conf import settings
 from django.db import connection
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -31,14 +33,22 @@ SOURCES: Final = (
     "requirements-dev.lock",
 )
 BESIDE: Final = ("", "-wal", "-shm")
+ON_POSTGRES: Final = "hitlchat_template_"
 FROM_OUTSIDE: Final = ("DATABASE_URL", "REDIS_URL")
 
 
 @pytest.fixture(scope="session")
 def django_db_keepdb(django_db_keepdb: bool, django_db_modify_db_settings: None) -> Iterator[bool]:
     """Put the copy where pytest-django would make a test database; it finds nothing left to migrate."""
-    if connection.vendor != "sqlite" or django_db_keepdb:
+    if django_db_keepdb:
         yield django_db_keepdb
+        return
+    if connection.vendor == "postgresql":
+        name = connection.creation._get_test_db_name()  # type: ignore[attr-defined]
+        postgres(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        postgres(f'CREATE DATABASE "{name}" TEMPLATE "{on_postgres()}"')
+        yield True
+        postgres(f'DROP DATABASE "{name}" WITH (FORCE)')
         return
     copy = connection.settings_dict["TEST"]["NAME"]
     _remove(copy)
@@ -61,6 +71,33 @@ def copy_to(path: Path) -> None:
         path.chmod(0o600)
 
 
+def on_postgres() -> str:
+    """Return the name of the migrated database, and migrate it first where nobody has; empty on SQLite."""
+    if connection.vendor != "postgresql":
+        return ""
+    name, server = ON_POSTGRES + digest(ROOT), settings.DATABASE_URL.rpartition("/")[0]
+    with psycopg.connect(f"{server}/postgres", autocommit=True, connect_timeout=5) as there:
+        # Other workers wait, so that one of them makes it for all. The lock ends with the connection.
+        there.execute("SELECT pg_advisory_lock(hashtext(%s))", [ON_POSTGRES])
+        rows = there.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [ON_POSTGRES]).fetchall()
+        if (name,) not in rows:
+            for (old,) in rows:
+                there.execute(f'DROP DATABASE "{old}" WITH (FORCE)'.encode())
+            there.execute(f'CREATE DATABASE "{name}.new"'.encode())
+            with tempfile.TemporaryDirectory(prefix="hitlchat-template-") as folder:
+                _run_migrate(HITLCHAT_DATA=folder, DATABASE_URL=f"{server}/{name}.new")
+            # In one step: a run that is killed leaves no half of one.
+            there.execute(f'ALTER DATABASE "{name}.new" RENAME TO "{name}"'.encode())
+    return name
+
+
+def postgres(statement: str) -> None:
+    """Run a statement at the server of the test run, in no transaction."""
+    maintenance = settings.DATABASE_URL.rpartition("/")[0] + "/postgres"
+    with psycopg.connect(maintenance, autocommit=True, connect_timeout=5) as there:
+        there.execute(statement.encode())
+
+
 def digest(root: Path) -> str:
     """Return what tells one state of the migrations from another."""
     total = hashlib.sha256()
@@ -79,15 +116,19 @@ def _alone() -> Iterator[None]:
 
 def _migrate(made: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="hitlchat-template-") as folder:
-        kept = {name: value for name, value in os.environ.items() if name not in FROM_OUTSIDE}
-        command = [sys.executable, "manage.py", "migrate", "--no-input", "-v", "0"]
-        subprocess.run(command, cwd=ROOT, env=kept | {"HITLCHAT_DATA": folder}, check=True, timeout=200)
+        _run_migrate(HITLCHAT_DATA=folder)
         database = Path(folder) / "hitlchat.sqlite3"
         with closing(sqlite3.connect(database)) as there:
             there.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         # In one step: a run that is killed leaves no half of one.
         shutil.copyfile(database, made.with_suffix(".new"))
         made.with_suffix(".new").replace(made)
+
+
+def _run_migrate(**environment: str) -> None:
+    kept = {name: value for name, value in os.environ.items() if name not in FROM_OUTSIDE}
+    command = [sys.executable, "manage.py", "migrate", "--no-input", "-v", "0"]
+    subprocess.run(command, cwd=ROOT, env=kept | environment, check=True, timeout=200)
 
 
 def _remove(database: str) -> None:
