@@ -66,25 +66,29 @@ def planned(speed: str, *, is_part: bool) -> list[Pass]:
     database, channel = postgres_url(), redis_url()
     has_servers = database is not None and channel is not None
     here = f"{speed} and not ({ONLY_THERE})" if has_servers else speed
-    # What waits as long as it computes leaves room for one more worker; a slow test may bet on time.
-    workers = 1 if is_part else (os.cpu_count() or 1) + (speed != SLOW)
+    # What waits as long as it computes leaves room for one more worker.
+    workers = 1 if is_part else (os.cpu_count() or 1) + 1
+    everywhere = marked(speed) if speed == SLOW else ["tests"]
     passes = [
-        Pass("SQLite, one process", f"{here} and not browser", [] if is_part else ["tests"], workers),
-        Pass("In a browser", f"{here} and browser", [] if is_part else ["tests/browser"], workers),
+        Pass("SQLite, one process", f"{here} and not browser", [] if is_part else everywhere, workers),
+        Pass("In a browser", f"{here} and browser", [] if is_part else marked(speed, "browser"), workers),
     ]
     if database is not None and channel is not None:
         addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
-        where = [] if is_part else marked("postgres", "processes", "servers")
+        where = [] if is_part else marked(speed, "postgres", "processes", "servers")
         on_servers = f"{speed} and ({ON_SERVERS})"
         passes.append(Pass("PostgreSQL and Redis", on_servers, where, min(workers, MOST_WORKERS), addresses))
     return passes
 
 
-def marked(*markers: str) -> list[str]:
-    """Return the files with one of these markers: to read all the others takes as long as fifty tests."""
-    mark = re.compile(rf"pytest\.mark\.({'|'.join(markers)})\b")
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [str(file.relative_to(ROOT)) for file in files if mark.search(file.read_text(encoding="utf-8"))]
+def marked(speed: str, *markers: str) -> list[str]:
+    """Return the files of this speed with one of these markers, if any are given: to read all the others takes as long
+    as fifty tests.
+    """
+    each = [markers] * bool(markers) + [(SLOW,)] * (speed == SLOW)
+    marks = [re.compile(rf"pytest\.mark\.({'|'.join(names)})\b") for names in each]
+    texts = {file: file.read_text(encoding="utf-8") for file in sorted((ROOT / "tests").rglob("test_*.py"))}
+    return [str(file.relative_to(ROOT)) for file, text in texts.items() if all(mark.search(text) for mark in marks)]
 
 
 @cache
