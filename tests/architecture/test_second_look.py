@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.source import ROOT
+from tests.forks import SHARED
 from tests.run import SLOW
 from tests.second_look import MOST
 from tests.services import chromium_path
@@ -50,8 +51,8 @@ def browser():
 def page(browser):
     page = browser.new_page()
     page.set_content("<p>One</p><p>Two</p>")
-    page.set_default_timeout(50)
-    expect.set_options(timeout=50)
+    page.set_default_timeout(500)
+    expect.set_options(timeout=500)
     return page
 """
 ONCE = """
@@ -97,12 +98,18 @@ Run = Callable[..., Said]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run these tests as `make test-slow` does: the exit code, all that it printed, and what followed the last sum."""
+    """Run these tests as `make test-slow` does where no servers are named: the exit code, all that it printed, and what
+    followed the last sum.
+    """
 
     def made(*tests: str) -> Said:
         file = tmp_path / "test_made.py"
         file.write_text("\n".join([HEAD, 'pytestmark = pytest.mark.slow("it may")', *tests]), encoding="utf-8")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTEST_", "TEST_")) or name == SHARED
+        }
         command = [
             sys.executable,
             "-m",
