@@ -54,12 +54,20 @@ PAGES: Final = (
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "looks",
-    [IN_SHORT, pytest.param(THOROUGHLY, marks=pytest.mark.slow("contrast of texts"))],
-    ids=["in short", "thoroughly"],
+    "looks, pages",
+    [
+        pytest.param(IN_SHORT, PAGES, id="in short"),
+        # In parts, so that one worker is not left with all of it at the end.
+        *(
+            pytest.param(THOROUGHLY, PAGES[first::3], id=f"thoroughly {first}", marks=pytest.mark.slow("contrast"))
+            for first in range(3)
+        ),
+    ],
 )
-def test_every_page_opens_fits_its_window_and_is_usable_by_everyone(author: Page, house: House, looks: Looks) -> None:
-    for path in PAGES:
+def test_every_page_opens_fits_its_window_and_is_usable_by_everyone(
+    author: Page, house: House, looks: Looks, pages: tuple[str, ...]
+) -> None:
+    for path in pages:
         answer = author.goto(house.server.url + path)
         assert answer
         assert answer.status == 200, path
