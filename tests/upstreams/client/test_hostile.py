@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -189,7 +189,7 @@ async def test_a_question_that_could_belong_to_two_people_is_asked_of_neither(po
         "child",
         *(
             pytest.param(each, marks=pytest.mark.slow("a flood; test_hostile.py of the gate has one"))
-            for each in ("garbage", "chatter", "notices", "questions")
+            for each in ("chatter", "questions")
         ),
     ],
 )
@@ -201,7 +201,10 @@ async def test_a_noisy_server_is_still_of_use_and_harms_nobody(habit: str, pool:
     async with asyncio.timeout(AT_MOST):
         for _ in range(3):
             assert isinstance(await pool.call_tool("honest", "echo", {"text": "hello"}), Answer)
-    notes = pool.status("hostile").notes
+    assert_few_and_short(pool.status("hostile").notes)
+
+
+def assert_few_and_short(notes: Sequence[str]) -> None:
     assert len(notes) <= 50
     assert all(len(note) <= 600 for note in notes)
 
@@ -212,9 +215,11 @@ async def test_noise_does_not_fill_the_memory(habit: str, pool: Pool) -> None:
     await pool.put(hostile(habit))
     assert isinstance(await call(pool, "fine"), Answer)
     before = memory()
-    for _ in range(40):
+    # In the time of each call there comes more than half a megabyte.
+    for _ in range(10):
         assert isinstance(await call(pool, "fine"), Answer)
-    assert memory() - before < 16 * 1024 * 1024
+    assert memory() - before < 4 * 1024 * 1024
+    assert_few_and_short(pool.status("hostile").notes)
 
 
 async def test_others_have_their_turn_while_a_chunk_of_garbage_is_looked_at() -> None:
