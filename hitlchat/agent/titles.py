@@ -42,7 +42,9 @@ _CLOSING: Final = {
     "\u201d": "\u201c",
     "\u201c": "\u201e",
     "\u00bb": "\u00ab",
+    "\u2019": "\u2018",
     '"': '"',
+    "'": "'",
     "`": "`",
 }
 
@@ -99,8 +101,13 @@ def _bare(text: str) -> str:
         bare += "#"
     for sign in after:
         opening = _CLOSING.get(sign, "")
-        is_open = bare.count(sign) % 2 if opening == sign else opening and bare.count(opening) > bare.count(sign)
-        bare += sign if is_open else ""
+        opened, closed = bare.count(opening), bare.count(sign)
+        if opening == sign:
+            # An apostrophe within a word is neither.
+            opened, closed = (
+                len(re.findall(each, bare)) for each in (rf"(?<!\w){sign}(?=\S)", rf"(?<=\S){sign}(?!\w)")
+            )
+        bare += sign if opening and opened > closed else ""
     return bare
 
 

@@ -260,6 +260,10 @@ def test_what_the_model_writes_becomes_one_plain_short_line() -> None:
         ("„Was heißt „Paket“?“", "Was heißt „Paket“?"),
         ("## Lists in C# ##", "Lists in C#"),
         ("Lists in `C#`.", "Lists in `C#`"),
+        ("Say 'hello there'", "Say 'hello there'"),
+        ("Ann's 'order'", "Ann's 'order'"),
+        ("'Ann's order'", "Ann's order"),
+        ('Swap "a", "b" and "c".', 'Swap "a", "b" and "c"'),
         ("  \n ", ""),
         ("\ud83d", ""),
     ]:
