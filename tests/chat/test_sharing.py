@@ -203,3 +203,18 @@ def test_a_long_one_is_read_in_pages(colleague: Client, bob: User) -> None:
     assert "message 20." not in end
     assert f"{link_of(long)}/before/21" in end
     assert "message 20." in colleague.get(f"{link_of(long)}/before/21").content.decode()
+
+
+def test_the_reasoning_before_an_answer_is_read_folded_and_hides_nothing(
+    colleague: Client, theirs: Conversation, bob: User
+) -> None:
+    run = Run.objects.get(conversation=theirs, shown=True)
+    told = {"content": "Done.", "reasoning": "I think <b>so\u202e</b>."}
+    Message.objects.create(conversation=theirs, run=run, seq=3, role=Role.ASSISTANT, **told)
+    conversations.share(theirs, signed_in(bob))
+    read = colleague.get(link_of(theirs)).content.decode()
+    folded = re.search(r'<details class="raw thoughts">.*?</details>', read, re.DOTALL)
+    assert folded
+    assert "Reasoning" in folded[0]
+    assert "I think &lt;b&gt;so" in folded[0]
+    assert "\u202e" not in read
