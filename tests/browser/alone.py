@@ -20,7 +20,7 @@ from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.base.visible import see
-from hitlchat.chat import layout, pages
+from hitlchat.chat import fragments, layout, pages
 from hitlchat.chat.transcript_view import Asked, MessageView, RunView
 from hitlchat.gate import prompt
 from hitlchat.gate.card import Card, card
@@ -68,6 +68,10 @@ def said(content: str, role: str = "assistant") -> MessageView:
     return layout.lay_out([MessageView(message=message, html=content, calls=[])])[0]
 
 
+def turns(transcript: list[MessageView], earlier: int) -> str:
+    return render_to_string("chat/_turns.html", {"messages": transcript, "earlier": earlier})
+
+
 class Alone:
     """A page, and the answers given on it."""
 
@@ -77,8 +81,7 @@ class Alone:
         self.page = page
         self._html = ""
         self._socket: WebSocketRoute | None = None
-        # What the page sent over it.
-        self.sent: list[dict[str, Any]] = []
+        self._sent: list[dict[str, Any]] = []
         page.add_init_script(NOTE_ANSWERS)
         page.route(f"{self.url}/**", self._answer)
         page.route_web_socket("**/ws/**", self._connect)
@@ -97,12 +100,17 @@ class Alone:
         self._open("servers/questions/question.html", {"question": shown, "section": "questions"})
         return self.page.locator("[data-elicited]")
 
-    def chat(self, *cards: Card, transcript: list[MessageView] | None = None, signed_in: bool = False) -> Chat:
-        """Open a conversation in which calls wait. `signed_in`: with what is above and on top of every page."""
+    def chat(
+        self, *cards: Card, transcript: list[MessageView] | None = None, signed_in: bool = False, earlier: int = 0
+    ) -> Chat:
+        """Open a conversation in which calls wait, with more messages before place `earlier`. `signed_in`: with what is
+        above and on top of every page.
+        """
         context = {
             "conversation": CONVERSATION,
             "section": "chat",
             "messages": transcript or [],
+            "earlier": earlier,
             "asked": Asked([*cards], []),
             "run": RunView("waiting" if cards else "", len(cards), bool(cards), UUID(int=2) if cards else None),
             "asks": {"label": Asks.TOOLS.label, "is_known": True},
@@ -125,6 +133,26 @@ class Alone:
         """Add a message to the transcript."""
         html = render_to_string("chat/_message.html", {"view": view, "oob": False})
         self._send(f'<ol id="turns" hx-swap-oob="beforeend">{html}</ol>')
+
+    def redraw(self, transcript: list[MessageView], earlier: int) -> None:
+        """Send the transcript as at each connect: the last messages."""
+        self._send(f'<ol id="turns" hx-swap-oob="innerHTML">{turns(transcript, earlier)}</ol>')
+
+    def take(self) -> None:
+        """Tell the page that its message was taken."""
+        self._send(fragments.composed())
+
+    def lose(self) -> None:
+        """End the connection, as a server does that restarts."""
+        assert self._socket, "the page has not connected"
+        self._socket.close(code=1012)
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        """What the page has sent over its socket."""
+        # Meanwhile Playwright takes in what has come.
+        self.page.evaluate("0")
+        return list(self._sent)
 
     @property
     def answers(self) -> list[str]:
@@ -152,4 +180,6 @@ class Alone:
 
     def _connect(self, socket: WebSocketRoute) -> None:
         self._socket = socket
-        socket.on_message(lambda frame: socket.send("pong") if frame == "ping" else self.sent.append(json.loads(frame)))
+        socket.on_message(
+            lambda frame: socket.send("pong") if frame == "ping" else self._sent.append(json.loads(frame))
+        )

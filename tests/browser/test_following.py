@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
-from tests.browser.alone import Alone, asked, said
+from tests.browser.alone import Alone, asked, said, turns
 from tests.browser.chatting import Chat
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel
 from tests.browser.looking import in_view
@@ -147,6 +147,25 @@ def test_earlier_messages_come_in_above_what_is_being_read(page: Page, house: Ho
 
 def top(line: Locator) -> float:
     return float(line.evaluate("line => line.getBoundingClientRect().top"))
+
+
+def test_what_was_loaded_stays_when_all_is_drawn_anew_and_so_does_the_place_that_is_read(alone: Alone) -> None:
+    page, lines = alone.page, [said(f"Line {n}\n\nmore") for n in range(60)]
+    chat = alone.chat(transcript=lines[40:], earlier=40)
+    more = page.get_by_role("button", name="Show earlier messages")
+    page.route("**/before/40", lambda route: route.fulfill(body=turns(lines[20:40], 20)))
+    more.click()
+    read = chat.log.get_by_text("Line 30")
+    read.scroll_into_view_if_needed()
+    before = top(read)
+    alone.redraw(lines[45:], 45)
+    page.route("**/before/45", lambda route: route.fulfill(body=turns(lines[25:45], 25)))
+    page.route("**/before/25", lambda route: route.fulfill(body=turns(lines[5:25], 5)))
+    expect(chat.log.locator(".said")).to_have_count(55)
+    expect(chat.log.locator(".said").first).to_contain_text("Line 5")
+    assert abs(top(read) - before) < 5
+    # No more than that.
+    expect(more).to_be_visible()
 
 
 LONG_ONES: Final = """

@@ -351,6 +351,7 @@ function goToCall() {
 /** The person does something: the page leads nowhere by itself any more. */
 function letGo() {
   wantedCall = "";
+  read = null;
   isPlaced = false;
 }
 
@@ -367,21 +368,53 @@ function theEnd() {
   return [last?.id, ...parts].join(" ");
 }
 
-/** How far above its end the transcript was read when earlier messages came in above. */
-let aboveEnd = 0;
+/** The message that is read while others come in above, or all are drawn anew, and where it was. @type {{id: string, top: number} | null} */
+let read = null;
+/** The place of the first message that was loaded, and 0 for the first of all: at each connect only the last ones come. */
+let loaded = earliest();
+let loadsMore = false;
+
+function earliest() {
+  return Number(document.querySelector("#earlier")?.getAttribute("data-before") ?? 0);
+}
+
+function noteRead() {
+  const edge = log.getBoundingClientRect().top;
+  const found = follows ? undefined : [...log.querySelectorAll("#turns > .said")].find((each) => each.getBoundingClientRect().bottom > edge);
+  if (found) read ??= { id: found.id, top: found.getBoundingClientRect().top };
+}
+
+log.addEventListener("htmx:oobBeforeSwap", noteRead);
 log.addEventListener("htmx:beforeSwap", (event) => {
-  if (event.target instanceof Element && event.target.id === "earlier") aboveEnd = log.scrollHeight - log.scrollTop;
+  if (!(event.target instanceof Element) || event.target.id !== "earlier") return;
+  noteRead();
+  loadsMore = true;
 });
 
 /** What was being read stays where it is, and the button for more is at hand. */
 function keepPlace() {
-  if (!aboveEnd) return;
-  log.scrollTop = log.scrollHeight - aboveEnd;
-  aboveEnd = 0;
-  if (document.activeElement !== document.body) return;
-  const more = log.querySelector("#earlier button");
-  (more instanceof HTMLElement ? more : log).focus({ preventScroll: true });
+  const found = read && document.getElementById(read.id);
+  if (read && found) {
+    log.scrollTop += found.getBoundingClientRect().top - read.top;
+    lastTop = log.scrollTop;
+    read = null;
+  }
+  const more = document.querySelector("#earlier button");
+  if (loadsMore) {
+    loadsMore = false;
+    loaded = Math.min(loaded, earliest());
+    if (document.activeElement === document.body) (more instanceof HTMLElement ? more : log).focus({ preventScroll: true });
+  }
+  loadAgain();
 }
+
+function loadAgain() {
+  const more = document.querySelector("#earlier button");
+  if (earliest() > loaded && more instanceof HTMLElement) more.click();
+}
+
+// Only by then a button that was fetched works.
+log.addEventListener("htmx:afterSettle", (event) => event.target instanceof Element && event.target.id === "earlier" && loadAgain());
 
 function goToEnd() {
   follows = true;
@@ -402,6 +435,8 @@ log.addEventListener("scroll", () => {
   // To its very end the browser scrolls as well, when the transcript gets more room.
   if (log.scrollTop !== lastTop && log.scrollHeight - log.scrollTop - log.clientHeight > 1) isPlaced = false;
   lastTop = log.scrollTop;
+  // The browser scrolls as well, while what is read is not there yet.
+  if (read) return;
   if (isAtEnd()) follows = true;
   else if (isUp && follows) {
     endThen = theEnd();
