@@ -151,6 +151,11 @@ def test_a_pdf_that_gives_no_text_says_why(data: bytes, words: str) -> None:
     assert words in str(refused.value)
 
 
+def test_a_pdf_whose_page_unpacks_to_more_than_is_read_says_so_and_is_no_scan() -> None:
+    with pytest.raises(BadFile, match="is too large when unpacked"):
+        extract(attaching.pdf(b"BT /F1 12 Tf (" + b"a" * 80_000_000 + b") Tj ET"), "bomb.pdf", Limits(1000))
+
+
 def test_a_pdf_that_unpacks_to_more_than_the_memory_it_may_have_ends_its_reader_alone() -> None:
     with pytest.raises(BadFile, match="96 MiB of memory"):
         extract(

@@ -80,6 +80,10 @@ def extract(data: bytes, name: str, limits: Limits) -> Extract:
         _places.release()
     if found.get("fault") == "encrypted":
         raise BadPdf(_("“%(name)s” is password-protected. Attach a copy without a password.") % {"name": name})
+    if found.get("fault") == "large":
+        raise BadPdf(
+            _("“%(name)s” is too large when unpacked. Attach a smaller PDF, or paste the text.") % {"name": name}
+        )
     text = storable(found["text"])
     if not text.strip():
         sentence = _("“%(name)s” contains no text, and may be a scan. Attach its pages as images, or paste the text.")

@@ -2,8 +2,8 @@
 
     python -I jail.py run HOW pdf_program.py SECONDS MEBIBYTES CHARACTERS < file.pdf
 
-Writes one JSON object: {"text", "pages", "read"}, or {"fault": "encrypted"}. It ends by a signal, or with an error, on
-what goes beyond its limits or is no PDF.
+Writes one JSON object: {"text", "pages", "read"}, or {"fault": "encrypted" or "large"}. It ends by a signal, or with
+an error, on what goes beyond its limits or is no PDF.
 """
 
 import io
@@ -13,7 +13,7 @@ import signal
 import sys
 
 from pypdf import PdfReader
-from pypdf.errors import PyPdfError
+from pypdf.errors import LimitReachedError, PyPdfError
 
 # What a damaged page makes its reader raise.
 FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, PyPdfError, RuntimeError, TypeError, ValueError)
@@ -40,17 +40,24 @@ def text_of(data: bytes, characters: int) -> dict[str, object]:
         return {"fault": "encrypted"}
     texts: list[str] = []
     size = read = 0
+    is_large = False
     for page in reader.pages:
         if size > characters:
             break
         try:
             found = page.extract_text().strip()
+        except LimitReachedError:
+            # Of what a page may unpack to; those that follow may have text.
+            is_large = True
+            continue
         except FAULTS:
             continue
         finally:
             read += 1
         texts.append(found)
         size += len(found) + 2
+    if is_large and not size:
+        return {"fault": "large"}
     return {"text": "\n\n".join(filter(None, texts))[: characters + 1], "pages": len(reader.pages), "read": read}
 
 
