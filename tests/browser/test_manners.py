@@ -6,12 +6,16 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, approve
+from tests.browser.alone import Alone
+from tests.browser.chatting import Chat, approve, stop_clock
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.scripted_model import Gate, calls, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
+# The page tries again by then.
+RECONNECTS_MS: Final = 1000
 GO_ON: Final = """() => {
   const say = document.querySelector("#say");
   say.form.requestSubmit();
@@ -151,3 +155,41 @@ def test_what_was_not_saved_leads_to_its_field(author: Page, house: House, visit
     note.get_by_role("link", name="Name", exact=True).click()
     expect(author.get_by_label("Name", exact=True)).to_be_focused()
     looking.check(author)
+
+
+def test_what_is_sent_without_a_connection_is_sent_once_there_is_one_and_once(alone: Alone) -> None:
+    chat = alone.chat()
+    stop_clock(alone.page)
+    alone.lose()
+    expect(chat.send).to_be_disabled()
+    chat.composer.fill("Hello")
+    chat.composer.press("Enter")
+    chat.composer.press("Enter")
+    note = alone.page.locator("[data-composer-note]")
+    expect(note).to_contain_text("sent as soon as this page is connected")
+    assert alone.sent == []
+    alone.page.clock.run_for(RECONNECTS_MS)
+    until(lambda: alone.sent, "the page has sent it")
+    # Before the server has answered.
+    chat.composer.press("Enter")
+    alone.take()
+    expect(chat.composer).to_have_value("")
+    assert [each["content"] for each in alone.sent] == ["Hello"]
+    expect(note).not_to_contain_text("connected")
+
+
+def test_what_is_written_on_meanwhile_is_sent_by_another_press_alone(alone: Alone) -> None:
+    chat = alone.chat()
+    stop_clock(alone.page)
+    alone.lose()
+    expect(chat.send).to_be_disabled()
+    chat.composer.fill("Hello")
+    chat.composer.press("Enter")
+    chat.composer.press_sequentially(" there")
+    expect(alone.page.locator("[data-composer-note]")).not_to_contain_text("connected")
+    alone.page.clock.run_for(RECONNECTS_MS)
+    expect(chat.send).to_be_enabled()
+    assert alone.sent == []
+    chat.composer.press("Enter")
+    until(lambda: alone.sent, "the page has sent it")
+    assert alone.sent[0]["content"] == "Hello there"

@@ -50,6 +50,10 @@ let hasGivenUp = false;
 let sent = "";
 /** The files that go with it. @type {string[]} */
 let sentFiles = [];
+/** Is the server's word on it still to come? Until then the same is not sent again. */
+let isUnderway = false;
+/** Was Enter pressed while there was no connection? What was written is sent once there is one, unless it changes. */
+let isDue = false;
 
 function waiting() {
   return [...asks.querySelectorAll("[data-ask]")];
@@ -223,7 +227,8 @@ function updateComposer() {
   if (!note) return;
   const usual = note.getAttribute("data-usual") ?? note.textContent ?? "";
   note.setAttribute("data-usual", usual);
-  const words = busy ? _("Messages you send now are queued until this run finishes.") : usual;
+  const queued = busy ? _("Messages you send now are queued until this run finishes.") : usual;
+  const words = isDue ? _("Your message will be sent as soon as this page is connected.") : queued;
   if (note.textContent !== words) note.textContent = words;
 }
 
@@ -308,6 +313,8 @@ function note(words, mark) {
 /** It would fail again and again: no other connection is made. */
 function giveUp() {
   hasGivenUp = true;
+  isDue = false;
+  updateComposer();
   const words = _("The connection keeps failing, so this page has stopped trying. Reload the page. If that does not help, tell whoever runs this server.");
   for (const bar of document.querySelectorAll("[data-offline] > span:last-child")) bar.textContent = words;
 }
@@ -497,6 +504,7 @@ new MutationObserver(() => {
   const signal = document.querySelector("[data-clear-composer]");
   if (!signal) return;
   signal.remove();
+  isUnderway = false;
   // What was typed since it was sent stays.
   if (textarea.value.startsWith(sent)) textarea.value = textarea.value.slice(sent.length);
   files.leave(sentFiles);
@@ -507,6 +515,7 @@ new MutationObserver(() => {
 /** What is told while the modal is open stands behind it, where nobody reads it. */
 const toldHere = /** @type {HTMLElement} */ (dialog.querySelector("[data-told]"));
 new MutationObserver(() => {
+  isUnderway = false;
   if (dialog.matches(":modal")) toldHere.replaceChildren(...[...flash.childNodes].map((node) => node.cloneNode(true)));
 }).observe(flash, { childList: true });
 
@@ -554,14 +563,27 @@ dialog.addEventListener("close", () => {
 page.addEventListener("submit", (event) => (going = event.target instanceof Element && event.target.matches(GOING)), true);
 document.addEventListener("focusin", () => (going = false));
 
-textarea.addEventListener("input", updateComposer);
-sendOnEnter(composer, () => !send.disabled);
+/** Enter. Without a connection it is kept in mind: htmx would keep the text as it was, whatever is written meanwhile. */
+function maySend() {
+  isDue = !connected && !hasGivenUp && !files.isBusy() && Boolean(textarea.value.trim() || files.ids().length);
+  updateComposer();
+  if (isDue) announce(_("Your message will be sent as soon as this page is connected."));
+  return !send.disabled;
+}
+
+textarea.addEventListener("input", () => {
+  isDue = false;
+  updateComposer();
+});
+sendOnEnter(composer, maySend);
 takeTyping(textarea);
 composer.addEventListener(
   "submit",
   (event) => {
+    isDue = false;
     // Before the socket is open the browser would send the form by itself, with the text in the address.
-    if (!send.disabled) {
+    if (!send.disabled && !(isUnderway && textarea.value === sent)) {
+      isUnderway = true;
       sent = textarea.value;
       sentFiles = files.ids();
       return goToEnd();
@@ -573,8 +595,12 @@ composer.addEventListener(
 );
 
 document.body.addEventListener("htmx:wsConfigSend", keep);
-document.body.addEventListener("htmx:wsOpen", () => setConnected(true));
+document.body.addEventListener("htmx:wsOpen", () => {
+  setConnected(true);
+  if (isDue) composer.requestSubmit();
+});
 document.body.addEventListener("htmx:wsClose", (event) => {
+  isUnderway = false;
   setConnected(false);
   const code = /** @type {CustomEvent} */ (event).detail?.event?.code;
   if (code === 4401) window.location.reload();
