@@ -44,6 +44,9 @@ Send = Callable[[Any], Awaitable[None]]
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 LARGEST_BODY: Final = 20 * 2**20
+TOO_LARGE: Final = (
+    f"The request is larger than {LARGEST_BODY // 2**20} MiB, the most that this server accepts. Send a smaller file.\n"
+).encode()
 PING: Final = "ping"
 PONG: Final = {"type": "websocket.send", "text": "pong"}
 
@@ -130,8 +133,9 @@ class Counted:
 
 
 async def _refuse_large(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
-    await send({"type": "http.response.body", "body": b""})
+    headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(TOO_LARGE)).encode())]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": TOO_LARGE})
 
 
 class Heartbeat:

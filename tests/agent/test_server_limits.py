@@ -1,6 +1,7 @@
 """What the real server takes in from anybody."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -29,6 +30,11 @@ def test_a_body_that_is_too_large_is_refused_and_the_server_lives_on(servers: Se
     server = servers.start()
     assert is_refused(server, b"x" * (LARGEST_BODY + 1))
     assert not is_refused(server, b"x" * 1000)
+    # Refused before it is sent, so that the answer can be read.
+    head = f"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: {LARGEST_BODY + 1}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=40) as connection:
+        connection.sendall(head.encode())
+        assert b"larger than 20 MiB" in b"".join(iter(lambda: connection.recv(65536), b""))
     # One that does not say its length.
     assert is_refused(server, (b"x" * 2**20 for _ in range(LARGEST_BODY // 2**20 + 2)))
     assert httpx2.get(f"{server.url}/healthz", verify=False).status_code == 200
@@ -94,6 +100,7 @@ async def test_behind_any_server_a_body_that_does_not_say_its_length_is_refused_
     scope = {"type": "http", "method": "POST", "path": "/api/conversations", "headers": [], "query_string": b""}
     await http(scope, receive, send)
     assert [event.get("status") for event in sent] == [413, None]
+    assert b"larger than 20 MiB" in sent[1]["body"]
     assert asked <= LARGEST_BODY // 2**20 + 2
 
 

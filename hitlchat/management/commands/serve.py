@@ -22,7 +22,7 @@ from zope.interface import implementer  # type: ignore[import-untyped]
 from hitlchat import health
 from hitlchat.accounts import sign_in
 from hitlchat.agent.model_client import own_address
-from hitlchat.asgi import LARGEST_BODY, application, household
+from hitlchat.asgi import LARGEST_BODY, TOO_LARGE, application, household
 from hitlchat.base import environment as env
 from hitlchat.gate import tools
 from hitlchat.gate.loosening import record_settings
@@ -33,7 +33,10 @@ CLOSE_RESTARTING = 1012
 CLOSE_TOO_BIG = 1009
 LARGEST_MESSAGE = 2**20
 HANDSHAKE_SECONDS = 20
-TOO_LARGE = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+REFUSAL = (
+    b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(TOO_LARGE), TOO_LARGE)
+)
 # Also ends what was sent whole and is never read. Not every system has it.
 USER_TIMEOUT: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
 
@@ -132,7 +135,7 @@ class BoundedRequest(Patient, WebRequest):  # type: ignore[misc]
 
     def _refuse(self) -> None:
         self._is_refused = True
-        self.channel.transport.write(TOO_LARGE)
+        self.channel.transport.write(REFUSAL)
         self.channel.loseConnection()
 
 
