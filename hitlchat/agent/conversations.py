@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import limits, presets, routes, runner, runs, search, tool_sets, writing
+from hitlchat.agent import limits, presets, routes, runner, runs, search, tool_sets, transcript, writing
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, OwnDefaults, Preset, Run, Titling
 from hitlchat.base.background import Worker
@@ -54,18 +54,18 @@ def create(
     owner: User,
     *,
     title: str = "",
-    asks: str = Asks.TOOLS,
+    asks: str | None = None,
     actor: Actor | None = None,
     preset: Preset | None = None,
     **wanted: Any,
 ) -> Conversation:
     """Begin a conversation: with a title of one's own, or with that which the first message makes.
 
-    It asks the endpoint that new ones begin with, unless `wanted` has another one, as `routes.columns` gives it.
-    Limits, instructions, `tools` and `tool_set` that are not in `wanted` are those of the `preset`, or else those that
-    the person's conversations begin with.
+    What is not in `wanted` is that of the `preset`, or else what the person's conversations begin with; `wanted` has an
+    endpoint as `routes.columns` gives it. If the person's own is gone, a notice says which one is asked instead.
     A `draft` is not listed until something is said or set in it, and removed if nothing is (attachments/keeping.py).
-    `asks`: about which calls by itself, and at least as the preset does; on record as done by `actor`.
+    `asks`: about which calls by itself, and at least as the preset does; on record as done by `actor`. A program does
+    not have it ask less than the person's conversations do.
     Raises: BadConversation, BadLimits, BadTools; NotOffered, also by what a preset has.
     """
     limits.checked(wanted)
@@ -77,9 +77,16 @@ def create(
     usual = {name: getattr(own_defaults, name) for name in ("instructions", *limits.NAMES)}
     usual |= tool_sets.beginning(owner)
     columns = usual | given | columns | tool_sets.columns(wanted)
+    fallen_back = ""
     if "endpoint" not in columns:
-        columns["endpoint"] = routes.default()
-        routes.require_offered(columns["endpoint"], columns.get("model", ""))
+        beginning, fallen_back = routes.usual(owner)
+        columns = {"endpoint": beginning.endpoint, "model": beginning.model} | columns
+        routes.require_offered(columns["endpoint"], columns["model"])
+    usual_asks = presets.asks_word(own_defaults.asks)
+    if asks is None:
+        asks = usual_asks
+    elif actor is None or not actor.is_person:
+        asks = strictness.strictest(asks, usual_asks)
     with transaction.atomic():
         titling = Titling.OWN if title else Titling.OVER
         made = Conversation.objects.create(owner=owner, title=title, titling=titling, **columns)
@@ -88,6 +95,9 @@ def create(
         ruling.begin_strictness(made.pk, strictness.strictest(asks, least), actor or by_owner)
         if title:
             search.note_title(made.pk, title)
+        # What is said in a draft would list it; whoever begins one so has read it on the start page.
+        if fallen_back and not made.draft:
+            transcript.add_notice(made.pk, None, fallen_back)
     return made
 
 
@@ -146,16 +156,28 @@ def asks_choices(conversation: Conversation) -> list[str]:
     return [word for word in Asks.values if strictness.strictest(word, least) == word]
 
 
-def begin_so(owner: User, **wanted: Any) -> OwnDefaults:
-    """Have new conversations of this person begin with these instructions, limits and tools.
+def begin_so(owner: User, *, actor: Actor = SYSTEM, **wanted: Any) -> OwnDefaults:
+    """Have new conversations of this person begin with these instructions, limits, tools, model and strictness.
 
     `tools` are names, `tool_set` is the name of one, `all_tools` neither; without any, tools are the installation's.
-    Raises: BadConversation, BadLimits, BadTools.
+    `endpoint` is a name, and None leaves it to the installation. What they ask is on record as done by `actor`.
+    Raises: BadConversation, BadLimits, BadTools, NotOffered, strictness.BadWord; ruling.OnlyPeople, of an `actor` who
+    is none.
     """
     columns: dict[str, Any] = limits.checked(wanted) | tool_sets.as_default(wanted)
     if "instructions" in wanted:
         columns["instructions"] = _instructions(wanted["instructions"])
-    row, _ = OwnDefaults.objects.update_or_create(person=owner, defaults=columns)
+    if "endpoint" in wanted or wanted.get("model"):
+        columns |= presets.route({"endpoint": wanted.get("endpoint"), "model": wanted.get("model", "")})
+    with transaction.atomic():
+        # Of two changes at a time the second sees the first.
+        row, _ = OwnDefaults.objects.select_for_update().get_or_create(person=owner)
+        if "asks" in wanted:
+            ruling.note_default_strictness(owner, row.asks, wanted["asks"], actor)
+            columns["asks"] = wanted["asks"]
+        for name, value in columns.items():
+            setattr(row, name, value)
+        row.save(update_fields=columns)
     return row
 
 

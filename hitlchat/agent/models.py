@@ -221,6 +221,11 @@ class OwnDefaults(models.Model):
     temperature = models.FloatField(null=True)
     max_tokens = models.PositiveIntegerField(null=True)
     max_turns = models.PositiveSmallIntegerField(null=True)
+    # Without an endpoint it is that of the environment.
+    chooses_model = models.BooleanField(default=False)
+    endpoint = models.ForeignKey(ModelEndpoint, null=True, on_delete=models.PROTECT, related_name="+")
+    model = models.CharField(max_length=200, blank=True, default="")
+    asks = models.CharField(max_length=16, default="tools", help_text="A word of gate.Asks.")
     # Without any of these: the tools that an administrator chose for new conversations.
     all_tools = models.BooleanField(default=False)
     tools = JSONTextField(null=True)

@@ -113,7 +113,7 @@ def problems(draft: Draft) -> dict[str, str]:
         )
     if draft.asks not in Asks.values:
         found["asks"] = f"Expected one of {', '.join(Asks.values)}."
-    for check in (limits.checked, _route, _tool_set):
+    for check in (limits.checked, route, _tool_set):
         try:
             check(asdict(draft))
         except (limits.BadLimits, NotOffered, BadTools) as error:
@@ -121,7 +121,8 @@ def problems(draft: Draft) -> dict[str, str]:
     return found
 
 
-def _route(draft: Mapping[str, Any]) -> dict[str, Any]:
+def route(draft: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns for the endpoint and model of a draft, which may have neither. Raises: NotOffered."""
     if draft["endpoint"] is not None:
         return {"chooses_model": True, **routes.columns(draft["endpoint"], draft["model"])}
     if draft["model"]:
@@ -166,7 +167,7 @@ def _columns(draft: Draft) -> dict[str, Any]:
     if errors := problems(draft):
         raise BadPreset(errors)
     given = asdict(draft)
-    return given | _route(given) | _tool_set(given) | {"starters": list(draft.starters)}
+    return given | route(given) | _tool_set(given) | {"starters": list(draft.starters)}
 
 
 # -- What a conversation takes over ------------------------------------------------------------------------------------

@@ -12,15 +12,17 @@ from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import endpoints, model_client, request
+from hitlchat.agent import endpoints, limits, model_client, request
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.model_client import Endpoint, ModelTrouble, uses_demo
 from hitlchat.agent.models import Conversation, ModelEndpoint
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
+from hitlchat.base.sentences import translatable
 from hitlchat.outbound.addresses import is_private_host
 from hitlchat.secrets import references, sealing
 
@@ -34,6 +36,10 @@ DISABLED = gettext_noop(
 NOT_OFFERED = gettext_noop(
     "The model endpoint “{name}” no longer offers “{model}”. Choose another model at the top of the conversation."
 )
+USUAL_GONE = gettext_noop(
+    "Your default model “{name}” is no longer available, so new conversations ask “{usual}”. Choose another default in "
+    "the settings of a conversation."
+)
 TEST: Final = '{"role": "user", "content": "Answer with the one word: ready"}'
 LONGEST_SHOWN: Final = 200
 MOST_LISTED: Final = 2000
@@ -46,6 +52,21 @@ class NotOffered(Invalid):
 def default() -> ModelEndpoint | None:
     """Return what new conversations begin with; None: the endpoint of the environment."""
     return endpoints.standing().filter(is_default=True).first()
+
+
+def usual(user: User) -> tuple[Conversation, str]:
+    """Return a conversation that has the endpoint and model with which those of this person begin, and is not stored;
+    and why these are not the person's own choice, empty if they are or there is none.
+    """
+    own, usual = limits.own_defaults(user), Conversation(endpoint=default())
+    if not own.chooses_model:
+        return usual, ""
+    chosen = Conversation(endpoint=own.endpoint, model=own.model)
+    if own.endpoint is None or not trouble(chosen):
+        return chosen, ""
+    said = model_client.endpoint().model if usual.endpoint is None else usual.endpoint.model
+    name = f"{own.endpoint.name} · {own.model or own.endpoint.model}"
+    return usual, translatable(USUAL_GONE.format(name=name, usual=said))
 
 
 def of(conversation: Conversation) -> Endpoint:

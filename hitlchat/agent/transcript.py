@@ -55,7 +55,7 @@ def add_user(conversation: Conversation, run: Run, content: str, attached: Seque
     return message
 
 
-def add_notice(conversation_id: UUID, run_id: UUID, content: str) -> Message:
+def add_notice(conversation_id: UUID, run_id: UUID | None, content: str) -> Message:
     """A message of hitlchat itself, which the model does not read."""
     return _add(conversation_id, run_id, Role.NOTICE, content=storable(content))
 

@@ -61,6 +61,9 @@ TOOL_SET = "The name of the tool set that limits the conversation, instead of `t
 ALL_TOOLS = "Allow all published tools, even if an administrator chose a tool set for new conversations."
 OWN_TOOLS = "Names of tools; null here and for `toolSet`, without `allTools`: the administrator's choice."
 
+OWN_ENDPOINT = "The endpoint's name, “environment” for that of OPENAI_…; null: the administrator's choice."
+OWN_ASKS = "As `asks` of a conversation. A token of kind “api” cannot make new conversations ask less."
+
 NULLABLE = ("tools", "tool_set", *limits.NAMES)
 
 router = Router(tags=["conversations"], by_alias=True)
@@ -87,7 +90,7 @@ class NewConversation(Limits):
     tools: list[Line] | None = Field(None, description=TOOLS)
     tool_set: Text | None = Field(None, description=TOOL_SET)
     preset: Text | None = Field(None, description="The name of a published preset, which supplies everything not sent.")
-    asks: Asks = Field(Asks.TOOLS, strict=False, description=ASKS)
+    asks: Asks | None = Field(None, strict=False, description=f"{ASKS} By default as your new conversations.")
 
 
 class ConversationChange(Limits):
@@ -104,6 +107,9 @@ class ConversationChange(Limits):
 
 class BeginningChange(Limits):
     instructions: str | None = None
+    endpoint: Line | None = Field(None, description=OWN_ENDPOINT)
+    model: Line = Field("", description="A model that the endpoint offers; empty: the endpoint's default.")
+    asks: Asks | None = Field(None, strict=False, description=OWN_ASKS)
     all_tools: bool = Field(default=False, description=ALL_TOOLS)
     tools: list[Line] | None = Field(None, description=OWN_TOOLS)
     tool_set: Text | None = Field(None, description="By name.")
@@ -111,6 +117,10 @@ class BeginningChange(Limits):
 
 class Beginning(Shape):
     instructions: str
+    endpoint: str | None = Field(description=OWN_ENDPOINT)
+    model: str
+    trouble: str = Field(description="Why new conversations begin with another model; empty if they do not.")
+    asks: str = Field(description=OWN_ASKS)
     temperature: float | None
     max_tokens: int | None
     max_turns: int | None
@@ -279,15 +289,20 @@ def _messages(rows: list[agent.Message], tool_calls: QuerySet[gate.ToolCall]) ->
 
 
 @defaults_router.get("", response=Beginning)
-def read_defaults(request: ApiRequest) -> agent.OwnDefaults:
-    """Instructions, limits and tools of your new conversations; null or empty: those of the installation."""
-    return limits.own_defaults(request.auth.user)
+def read_defaults(request: ApiRequest) -> Beginning:
+    """What your new conversations begin with; null or empty: as the installation has it."""
+    row = limits.own_defaults(request.auth.user)
+    _route, trouble = routes.usual(request.auth.user)
+    endpoint = (row.endpoint.name if row.endpoint else ENVIRONMENT) if row.chooses_model else None
+    return Beginning.of(row, endpoint=endpoint, trouble=trouble)
 
 
 @defaults_router.patch("", response=Beginning)
-def change_defaults(request: ApiRequest, body: BeginningChange) -> agent.OwnDefaults:
-    """Change what your new conversations begin with: what is sent, and nothing else."""
-    return conversations.begin_so(request.auth.user, **_changes(request, body))
+def change_defaults(request: ApiRequest, body: BeginningChange) -> Beginning:
+    """Change what your new conversations begin with: what is sent, and nothing else. Asking less is for people: 403."""
+    nullable = (*NULLABLE, "endpoint")
+    conversations.begin_so(request.auth.user, actor=request.auth.actor, **_changes(request, body, nullable))
+    return read_defaults(request)
 
 
 @router.get("", response=list[ConversationSummary])
@@ -461,10 +476,12 @@ def _one(request: ApiRequest, conversation_id: UUID) -> agent.Conversation:
     return get_object_or_404(_mine(request), pk=conversation_id)
 
 
-def _changes(request: ApiRequest, body: ConversationChange | BeginningChange) -> dict[str, Any]:
+def _changes(
+    request: ApiRequest, body: ConversationChange | BeginningChange, nullable: tuple[str, ...] = NULLABLE
+) -> dict[str, Any]:
     """Return what was sent. Raises: BadConversation, ValidationError"""
     sent = body.model_dump(exclude_unset=True)
-    if empty := [name for name, value in sent.items() if value is None and name not in NULLABLE]:
+    if empty := [name for name, value in sent.items() if value is None and name not in nullable]:
         raise conversations.BadConversation(dict.fromkeys(empty, "Expected a value, or leave it out."))
     _check_names(request, body.tools)
     return sent

@@ -120,8 +120,9 @@ models_router = Router(tags=["endpoints"], by_alias=True)
 
 @models_router.get("", response=list[ModelChoice])
 def list_choices(request: ApiRequest) -> list[routes.Choice]:
-    """The models that conversations may choose: those of enabled endpoints."""
-    return [each for _name, group in routes.choices(None).groups for each in group]
+    """The models that conversations may choose: those of enabled endpoints, and with which one yours begin."""
+    beginning, _fallen_back = routes.usual(request.auth.user)
+    return [each for _name, group in routes.choices(beginning).groups for each in group]
 
 
 @router.get("", response=list[Endpoint])

@@ -275,15 +275,15 @@ def total(conversation_id: UUID) -> dict[str, Any]:
     return {"used": used, "filled": filled}
 
 
-def model(conversation: Conversation | None) -> dict[str, Any]:
+def model(conversation: Conversation) -> dict[str, Any]:
     """Return the context of the chooser of models, of a conversation or of one that begins."""
     choices = routes.choices(conversation)
     chosen = next((each for _name, group in choices.groups for each in group if each.is_chosen), None)
-    is_demo = bool(chosen) and uses_demo() and (conversation.endpoint if conversation else routes.default()) is None
+    is_demo = bool(chosen) and uses_demo() and conversation.endpoint is None
     return {
         "choices": choices,
         "model_name_here": choices.missing or (chosen.model if chosen else ""),
-        "trouble": routes.trouble(conversation, _) if conversation else "",
+        "trouble": routes.trouble(conversation, _),
         "demo_answers": is_demo,
     }
 

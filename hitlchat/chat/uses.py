@@ -17,13 +17,13 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods
 
 from hitlchat.accounts.access import person
-from hitlchat.agent import conversations, limits, tool_sets
+from hitlchat.agent import conversations, limits, routes, tool_sets
 from hitlchat.agent.conversations import LONGEST_INSTRUCTIONS, BadConversation
 from hitlchat.agent.limits import MOST_TEMPERATURE, MOST_TOKENS, MOST_TURNS, BadLimits
 from hitlchat.agent.models import Conversation
 from hitlchat.agent.tool_sets import LONGEST_TOOL_NAME, BadTools
 from hitlchat.base.sentences import translatable
-from hitlchat.chat.drafts import ChoosingForm
+from hitlchat.chat.drafts import ROUTE, ChoosingForm
 from hitlchat.gate import strictness
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import Asks, Tool
@@ -98,6 +98,7 @@ class UsesForm(LimitsForm):
         label="Asks",
         help_text="Calls that need approval in this conversation. It never asks less than the tools do.",
     )
+    route = forms.ChoiceField(required=False, label="Model")
     instructions = forms.CharField(
         required=False,
         label="Instructions",
@@ -116,6 +117,14 @@ class UsesForm(LimitsForm):
         super().__init__(data, initial=initial | {name: getattr(conversation, name) for name in FIELDS})
         self.fields["instructions"].widget.attrs["placeholder"] = settings.MODEL_INSTRUCTIONS
         self.choose_from("which", _choices(conversation))
+        models = routes.choices(conversation)
+        if models.is_plain:
+            del self.fields["route"]
+        else:
+            gone = [("", _("{name} (no longer available)").format(name=models.missing))] if models.missing else []
+            groups = [(name, [(each.value, each.model) for each in group]) for name, group in models.groups]
+            self.choose_from("route", [*gone, *groups])
+            self.initial["route"] = "" if gone else _chosen(models)
         self.choose_from("asks", asks_labels(conversations.asks_choices(conversation)))
         # Those that are not there at the moment may stay.
         self.before = tool_sets.names(conversation.tools) or []
@@ -129,6 +138,25 @@ class UsesForm(LimitsForm):
         if missing and self.cleaned_data.get("which") == Which.PICKED:
             self.add_error("which", translatable(f"There is no tool named {missing[0][:LONGEST_TOOL_NAME]!r}."))
         return self.cleaned_data
+
+    def route_wanted(self) -> dict[str, str]:
+        """Return the endpoint and model, where others are chosen than the conversation has."""
+        if not self.cleaned_data.get("route") or "route" not in self.changed_data:
+            return {}
+        endpoint, _slash, model = self.cleaned_data["route"].partition("/")
+        return {"endpoint": endpoint, "model": model}
+
+    def usual_route(self) -> dict[str, Any]:
+        """Return the endpoint and model that new conversations are to begin with: what the installation has is left to
+        it, so that they change with it. Nothing, where what was chosen is gone.
+        """
+        chosen = self.cleaned_data.get("route")
+        if chosen == "":
+            return {}
+        if chosen is None or chosen == _chosen(routes.choices(None)):
+            return {"endpoint": None}
+        endpoint, _slash, model = chosen.partition("/")
+        return {"endpoint": endpoint, "model": model}
 
     def tools_wanted(self) -> dict[str, Any]:
         """Return `tools` or `tool_set` as they are chosen; nothing, where they are to stay as they are."""
@@ -150,6 +178,10 @@ def _which(conversation: Conversation) -> str:
     return Which.ALL if conversation.tools is None else Which.PICKED
 
 
+def _chosen(models: routes.Choices) -> str:
+    return next((each.value for _name, group in models.groups for each in group if each.is_chosen), "")
+
+
 def _choices(conversation: Conversation) -> list[tuple[str, str]]:
     found = [(each.value, _(str(each.label))) for each in (Which.ALL, Which.PICKED)]
     found += [(SET + row.name, row.name) for row in tool_sets.standing()]
@@ -162,7 +194,9 @@ def _choices(conversation: Conversation) -> list[tuple[str, str]]:
 @require_http_methods(["GET", "HEAD", "POST"])
 def uses(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Show what the conversation uses; then change it."""
-    own = get_object_or_404(conversations.own(person(request)).select_related("tool_set"), pk=conversation_id)
+    own = get_object_or_404(
+        conversations.own(person(request)).select_related("endpoint", "tool_set"), pk=conversation_id
+    )
     form = UsesForm(own, request.POST if request.method == "POST" else None)
     if form.is_valid() and _saved(request, own, form):
         notes.success(request, SAVED_FOR_ALL if form.cleaned_data["begin_so"] else SAVED)
@@ -176,14 +210,16 @@ def _saved(request: HttpRequest, own: Conversation, form: UsesForm) -> bool:
     wanted = {name: cleaned[name] for name in FIELDS}
     asks = {"asks": cleaned["asks"]} if cleaned["asks"] else {}
     try:
-        conversations.change(own, actor=actor_of(request), **asks, **wanted, **tools)
-    except (BadConversation, BadLimits, BadTools) as error:
+        conversations.change(own, actor=actor_of(request), **asks, **wanted, **tools, **form.route_wanted())
+    except (BadConversation, BadLimits, BadTools, routes.NotOffered) as error:
         for name, said in error.errors.items():
-            form.add_error(name if name in form.fields else "which", said)
+            field = "route" if name in ROUTE else name
+            form.add_error(field if field in form.fields else "which", said)
         return False
     if cleaned["begin_so"]:
         tools = {"all_tools": True} if tools == {"tools": None} else tools
-        conversations.begin_so(person(request), **wanted, **tools)
+        own_route = form.usual_route()
+        conversations.begin_so(person(request), actor=actor_of(request), **asks, **wanted, **tools, **own_route)
     return True
 
 

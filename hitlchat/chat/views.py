@@ -62,7 +62,9 @@ def chat(request: HttpRequest) -> HttpResponse:
     found = deleted.filter(pk=just_deleted).first() if just_deleted else None
     context: dict[str, Any] = {"section": "chat", "presets": beginnings, "deleted": found}
     context |= {"examples": _examples(tools_for(Caller("chat", user.pk, user.get_username())))}
-    context |= transcript_view.attach(None) | transcript_view.model(None) | {"next_steps": _steps_left(request)}
+    context |= transcript_view.attach(None) | {"next_steps": _steps_left(request)}
+    beginning, fallen_back = routes.usual(user)
+    context |= transcript_view.model(beginning) | {"fallen_back": fallen_back}
     return render(request, "chat/empty.html", context | _threads_beside(user, None, Wanted.of(request)))
 
 

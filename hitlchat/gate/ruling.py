@@ -28,6 +28,7 @@ from hitlchat.gate.transition import note
 
 CHANGED = "tool.rules_changed"
 ASKS_CHANGED: Final = "conversation.asks_changed"
+DEFAULT_ASKS_CHANGED: Final = "conversation.default_asks_changed"
 FORGOTTEN: Final = "conversation.forgotten"
 LESS: Final = gettext_noop("Calls that need approval only in this conversation can run unseen.")
 ONE_PERSON = "Only the person the tool is called for decides. Let approvers or a group decide first."
@@ -182,16 +183,31 @@ def forget_strictness(conversation_id: UUID) -> None:
             note(None, FORGOTTEN, actor=SYSTEM, data=stated.states("conversation", conversation_id))
 
 
+def note_default_strictness(person: User, before: str, after: str, actor: Actor) -> None:
+    """Put on record what new conversations of this person ask about by themselves from now on.
+
+    Raises: BadWord, OnlyPeople.
+    """
+    _require_word(after)
+    if rank(after) < rank(before) and not actor.is_person:
+        raise OnlyPeople
+    if after != before:
+        note(None, DEFAULT_ASKS_CHANGED, actor=actor, data={"person": person.get_username(), **_asks(before, after)})
+
+
 def _require_word(word: str) -> None:
     if word not in Asks.values:
         raise BadWord
 
 
 def _note_strictness(conversation_id: UUID, before: str, after: str, actor: Actor) -> None:
-    data: dict[str, Any] = {"conversation": str(conversation_id), "before": {"asks": before}, "after": {"asks": after}}
-    if rank(after) < rank(before):
-        data["weaker"] = [LESS]
+    data = {"conversation": str(conversation_id), **_asks(before, after)}
     note(None, ASKS_CHANGED, actor=actor, data=data | stated.states("conversation", conversation_id))
+
+
+def _asks(before: str, after: str) -> dict[str, Any]:
+    weaker = {"weaker": [LESS]} if rank(after) < rank(before) else {}
+    return {"before": {"asks": before}, "after": {"asks": after}} | weaker
 
 
 def _note(tool: Tool, before: Rules, after: Rules, actor: Actor, weaker: tuple[str, ...]) -> None:

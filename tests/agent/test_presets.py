@@ -1,5 +1,6 @@
 """Presets: what conversations begin with, which lowers nothing, and leaves those that have begun as they are."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from django.contrib.auth.models import User
 from hitlchat.agent import conversations, endpoints, presets, routes, tool_sets
 from hitlchat.agent.administering import InUse, NameTaken, OnlyPeople
 from hitlchat.agent.conversations import BadConversation
-from hitlchat.agent.models import Conversation, ModelEndpoint, Preset
+from hitlchat.agent.models import Conversation, ModelEndpoint, OwnDefaults, Preset
 from hitlchat.agent.presets import BadPreset, Draft, NoSuchPreset
 from hitlchat.agent.routes import NotOffered
 from hitlchat.base.problems import Conflict, NotFound
@@ -66,11 +67,23 @@ def test_a_conversation_takes_all_of_it_over_when_it_begins(bob: User, desk: Pre
 
 def test_what_it_leaves_empty_is_as_the_persons_conversations_begin(alice: User, bob: User, desk: Preset) -> None:
     plain = presets.create(Draft("Plain"), signed_in(alice))
-    conversations.begin_so(bob, instructions="Mine.", temperature=1.0, tool_set="Orders")
+    endpoints.create(replace(SHOP, name="mine"), signed_in(alice))
+    conversations.begin_so(bob, instructions="Mine.", temperature=1.0, tool_set="Orders", asks="risky", endpoint="mine")
     assert held(conversations.create(bob, preset=plain)) == [
-        *("Plain", "Mine.", None, "", "Orders", 1.0, None, None, "tools")
+        *("Plain", "Mine.", "mine", "", "Orders", 1.0, None, None, "risky")
     ]
     assert held(conversations.create(bob, preset=desk)) == AS_THE_DESK
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize(
+    "own,of_preset,found", [("every", "risky", "every"), ("tools", "risky", "risky"), ("sometimes", "tools", "every")]
+)
+def test_a_persons_own_default_weakens_no_preset(own: str, of_preset: str, found: str, bob: User, desk: Preset) -> None:
+    Preset.objects.update(asks=of_preset)
+    conversations.begin_so(bob)
+    OwnDefaults.objects.update(asks=own)
+    assert strictness.of(conversations.create(bob, preset=presets.named("Order desk")).pk) == found
 
 
 def test_what_is_said_when_it_begins_takes_its_place(bob: User, desk: Preset) -> None:

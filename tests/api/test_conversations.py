@@ -114,8 +114,10 @@ def test_new_ones_begin_with_what_their_person_chose(charlie: User, bobs: Progra
     program, path = bobs, "/conversation-defaults"
     nothing: dict[str, object] = {"instructions": "", "temperature": None, "maxTokens": None, "maxTurns": None}
     nothing |= {"allTools": False, "tools": None, "toolSet": None}
+    nothing |= {"endpoint": None, "model": "", "trouble": "", "asks": "tools"}
     assert program.get(path).json() == nothing
-    chosen = {"instructions": "Be brief.", "temperature": 0.5}
+    chosen = {"instructions": "Be brief.", "temperature": 0.5, "asks": "risky"}
+    chosen |= {"endpoint": "environment", "model": "small"}
     assert program.patch(path, chosen).json() == program.get(path).json() == nothing | chosen
     made = program.post("/conversations", {}).json()
     assert {name: made[name] for name in nothing if name != "allTools"} == {
@@ -125,9 +127,23 @@ def test_new_ones_begin_with_what_their_person_chose(charlie: User, bobs: Progra
     assert (other["instructions"], other["temperature"]) == ("Be long.", None)
     assert program_of(charlie).get(path).json() == nothing
     bad: list[tuple[str, object]] = [("temperature", -1), ("instructions", None), ("instructions", "x" * 10_001)]
-    for name, value in [*bad, ("tools", ["nothing"]), ("toolSet", "nothing"), ("asks", "every"), ("allTools", 1)]:
+    bad += [("asks", "never"), ("endpoint", "nowhere")]
+    for name, value in [*bad, ("tools", ["nothing"]), ("toolSet", "nothing"), ("allTools", 1)]:
         assert list(problem(program.patch(path, {name: value}), 422)["errors"]) == [name]
     assert program.get(path).json() == nothing | chosen
+    assert program.patch(path, {"endpoint": None}).json()["model"] == ""
+    assert "endpoint" in problem(program.patch(path, {"model": "small"}), 422)["errors"]
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_no_program_has_new_conversations_ask_less(alices: Program, machine: Program) -> None:
+    path = "/conversation-defaults"
+    assert machine.patch(path, {"asks": "every"}).json()["asks"] == "every"
+    problem(machine.patch(path, {"asks": "tools"}), 403)
+    assert machine.post("/conversations", {"asks": "tools"}).json()["asks"] == "every"
+    assert alices.post("/conversations", {"asks": "tools"}).json()["asks"] == "tools"
+    assert alices.patch(path, {"asks": "tools"}).json()["asks"] == "tools"
+    assert machine.post("/conversations", {}).json()["asks"] == "tools"
 
 
 def test_the_list_is_searched_and_divided_by_the_archive(bobs: Program, talk: Conversation) -> None:

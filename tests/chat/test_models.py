@@ -1,6 +1,7 @@
 """Models on pages: endpoints as administrators keep them, the chooser of a conversation, and what answers took."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -160,6 +161,24 @@ def test_a_conversation_begins_with_the_model_that_was_chosen(client: Client, bo
     client.post(f"/chat/{made.pk}/change", {"route": "environment/"})
     made.refresh_from_db()
     assert (made.endpoint, made.model) == (None, "")
+
+
+def test_a_default_model_that_is_gone_is_said_where_conversations_begin(
+    client: Client, bob: User, alice: User, shop: ModelEndpoint
+) -> None:
+    conversations.begin_so(bob, endpoint="shop", model="small")
+    client.force_login(bob)
+    assert "no longer available" not in words(client.get("/"))
+    assert conversations.create(bob).model == "small"
+    endpoints.change(shop.pk, replace(endpoints.draft_of(shop), enabled=False), signed_in(alice))
+    assert "Your default model “shop · small” is no longer available" in words(client.get("/"))
+    begun, draft = conversations.create(bob), conversations.create(bob, draft=True)
+    assert (begun.endpoint, begun.model) == (None, "")
+    [notice] = begun.messages.all()
+    assert (notice.role, "so new conversations ask “demo”" in notice.content) == (Role.NOTICE, True)
+    assert "so new conversations ask “demo”" in words(client.get(f"/chat/{begun.pk}"))
+    # It would not be removed with nothing else in it.
+    assert not draft.messages.exists()
 
 
 def test_what_nobody_offers_begins_nothing_and_loses_no_text(client: Client, bob: User, shop: ModelEndpoint) -> None:

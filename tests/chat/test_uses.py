@@ -1,6 +1,7 @@
 """The page on which a person says what a conversation uses."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from hitlchat.agent import conversations
+from hitlchat.agent import conversations, endpoints
+from hitlchat.agent.endpoints import Draft
 from hitlchat.agent.models import Conversation, OwnDefaults
 from hitlchat.gate import strictness
-from hitlchat.gate.models import Strictness
+from hitlchat.gate.models import AuditEvent, Strictness
+from tests.conftest import signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -76,13 +79,57 @@ def test_it_says_what_holds_where_a_field_is_empty(client: Client, made: Convers
     assert "temperature 0.7, 4,000 tokens per answer, 30 turns per run" in page
 
 
-def test_what_it_asks_about_is_chosen_here_too_and_is_no_default(client: Client, bob: User, made: Conversation) -> None:
-    client.post(f"/chat/{made.pk}/uses", TYPED | {"asks": "risky", "begin_so": "on"})
-    assert strictness.of(made.pk) == "risky"
-    client.post(f"/chat/{made.pk}/uses", TYPED)
-    assert strictness.of(made.pk) == "risky"
-    assert client.post(f"/chat/{made.pk}/uses", TYPED | {"asks": "never"}).status_code == 422
-    assert strictness.of(conversations.create(bob).pk) == "tools"
+def test_what_it_asks_about_is_chosen_here_too_and_for_new_ones(client: Client, bob: User, made: Conversation) -> None:
+    page = f"/chat/{made.pk}/uses"
+    client.post(page, TYPED | {"asks": "risky"})
+    client.post(page, TYPED)
+    assert (strictness.of(made.pk), strictness.of(conversations.create(bob).pk)) == ("risky", "tools")
+    assert client.post(page, TYPED | {"asks": "never", "begin_so": "on"}).status_code == 422
+    for word in ("every", "risky"):
+        client.post(page, TYPED | {"asks": word, "begin_so": "on"})
+        assert strictness.of(conversations.create(bob).pk) == word
+    told = [event.data for event in AuditEvent.objects.filter(name="conversation.default_asks_changed").order_by("pk")]
+    assert [(each["person"], each["after"], "weaker" in each) for each in told] == [
+        ("bob", {"asks": "every"}, False),
+        ("bob", {"asks": "risky"}, True),
+    ]
+
+
+def test_the_model_is_chosen_here_too_and_for_new_ones(
+    client: Client, bob: User, alice: User, made: Conversation
+) -> None:
+    page = f"/chat/{made.pk}/uses"
+    # With one model there is nothing to choose.
+    assert 'name="route"' not in client.get(page).content.decode()
+    draft = Draft("shop", "https://models.example/v1", "large", other_models=("small",))
+    shop = endpoints.create(draft, signed_in(alice))
+    client.post(page, TYPED | {"route": "shop/small"})
+    made.refresh_from_db()
+    assert (made.endpoint, made.model, conversations.create(bob).endpoint) == (shop, "small", None)
+    assert '<option value="shop/small" selected>' in client.get(page).content.decode()
+    client.post(page, TYPED | {"route": "shop/large", "begin_so": "on"})
+    client.post("/chat/new", {})
+    begun = Conversation.objects.filter(endpoint=shop, model="large").exclude(pk=made.pk)
+    assert begun.count() == 1
+    assert '<option value="shop/large" selected>' in client.get("/").content.decode()
+    # What the installation has is left to it.
+    endpoints.begin_with(shop.pk, signed_in(alice))
+    client.post(page, TYPED | {"route": "shop/large", "begin_so": "on"})
+    assert not OwnDefaults.objects.get().chooses_model
+    assert client.post(page, TYPED | {"route": "shop/none"}).status_code == 422
+
+
+def test_a_model_that_is_gone_stays_until_another_is_chosen(client: Client, alice: User, made: Conversation) -> None:
+    draft = Draft("shop", "https://models.example/v1", "large")
+    shop = endpoints.create(draft, signed_in(alice))
+    endpoints.create(replace(draft, name="office"), signed_in(alice))
+    Conversation.objects.update(endpoint=shop)
+    endpoints.remove(shop.pk, signed_in(alice))
+    page = f"/chat/{made.pk}/uses"
+    assert "shop · large (no longer available)" in words(client.get(page))
+    assert client.post(page, TYPED | {"route": "", "begin_so": "on"}).status_code == 302
+    made.refresh_from_db()
+    assert (made.endpoint, OwnDefaults.objects.get().chooses_model) == (shop, False)
 
 
 def test_a_stored_word_that_is_not_known_is_shown_as_every_call(client: Client, made: Conversation) -> None:

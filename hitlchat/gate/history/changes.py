@@ -53,6 +53,9 @@ SENTENCES: Final[Mapping[str, str]] = {
     "token.made": gettext_noop("A token of kind {kind} was created for {user}"),
     "token.revoked": gettext_noop("A token of kind {kind} of {user} was revoked"),
     "conversation.asks_changed": gettext_noop("The approval setting of a conversation was changed"),
+    "conversation.default_asks_changed": gettext_noop(
+        "The approval setting of new conversations of {person} was changed"
+    ),
     "grant.revoked": gettext_noop("A grant was revoked"),
     "grant.ended": gettext_noop("A grant ended"),
 }
@@ -67,7 +70,10 @@ AREAS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "models": (gettext_noop("Models"), ("endpoint.", "tool_set.", "preset.")),
     "people": (gettext_noop("People"), ("person.", "group.")),
     "tokens": (gettext_noop("Tokens and grants"), ("token.", "grant.")),
-    "conversations": (gettext_noop("Conversations"), ("conversation.asks_changed",)),
+    "conversations": (
+        gettext_noop("Conversations"),
+        ("conversation.asks_changed", "conversation.default_asks_changed"),
+    ),
     "settings": (gettext_noop("Settings"), ("settings.",)),
 }
 FIELDS: Final[Mapping[str, str]] = {
