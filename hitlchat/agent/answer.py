@@ -46,7 +46,12 @@ _WRITTEN_CALL = re.compile(
     r"<tool_call>.*</tool_call>\s*\Z|\A\s*(?:\[TOOL_CALLS\]|<function=|<\|python_tag\|>)", re.DOTALL
 )
 # Thoughts that a server leaves in the text, before the answer.
-_WRITTEN_THOUGHTS = re.compile(r"\A\s*<think>(.*?)</think>\s*", re.DOTALL)
+# Blanks and half a tag, after which no thoughts are waited for.
+LONGEST_LEAD: Final = 200
+_THINK, _THOUGHT = "<think>", "</think>"
+_WRITTEN_THOUGHTS = re.compile(rf"\A\s*{_THINK}(.*?){_THOUGHT}\s*", re.DOTALL)
+# The same while they come.
+_THOUGHTS_SO_FAR = re.compile(rf"\A\s*{_THINK}(.*?)(?:{_THOUGHT}\s*|\Z)", re.DOTALL)
 WRITTEN = (
     "The model wrote a call as text, which hitlchat does not execute. Turn on tool-call parsing on the "
     "model server, or choose a model that can call tools."
@@ -233,6 +238,9 @@ class Reading:
         self._is_over = False
         self._has_deltas = False
         self._length = 0
+        # What has come before the answer and may belong to thoughts: of these only their end counts.
+        self._head = ""
+        self._is_thinking = self._is_answering = False
         # The first half of a character whose other half is still to come.
         self._half = ""
         self._size = 0
@@ -242,7 +250,7 @@ class Reading:
         self.aside: dict[str, Any] | None = None
 
     def feed(self, chunk: dict[str, Any]) -> str:
-        """Return the text in `chunk`. ModelTrouble: the answer is too large."""
+        """Return the text of the answer in `chunk`, without thoughts before it. ModelTrouble: it is too large."""
         self.tokens = _tokens(chunk) or self.tokens
         if not chunk.get("choices") and isinstance(chunk.get("message"), str):
             self.aside = chunk
@@ -292,7 +300,11 @@ class Reading:
 
     def so_far(self) -> Answer:
         """Return what has come without its calls, which may lack their end."""
-        return Answer("".join(self._text), extra={name: list(pieces) for name, pieces in list(self._extra.items())})
+        text, extra = "".join(self._text), {name: list(pieces) for name, pieces in list(self._extra.items())}
+        if thoughts := _THOUGHTS_SO_FAR.match(text):
+            extra.setdefault(REASONING[0], []).append(thoughts[1])
+            text = text[thoughts.end() :]
+        return Answer(text, extra=extra)
 
     def _delta(self, choice: dict[str, Any]) -> dict[str, Any] | None:
         """Return what is new in a choice. Some servers do not stream, or stream messages that go on or have all so far;
@@ -332,7 +344,23 @@ class Reading:
             raise ModelTrouble(f"The model's answer exceeded {LONGEST_ANSWER:,} characters and was cut off.")
         if text:
             self._text.append(text)
-        return text
+        return text if self._is_answering else self._answered(text)
+
+    def _answered(self, text: str) -> str:
+        """Return what of the next piece belongs to the answer. Tags may come in pieces."""
+        self._head += text
+        begun = self._head.lstrip()
+        if not self._is_thinking:
+            if _THINK.startswith(begun) and len(self._head) < LONGEST_LEAD:
+                return ""
+            self._is_thinking = begun.startswith(_THINK)
+            if not self._is_thinking:
+                self._is_answering = True
+                return self._head
+        _, closed, rest = begun.partition(_THOUGHT)
+        self._is_answering = bool(rest := rest.lstrip())
+        self._head = closed or begun[1 - len(_THOUGHT) :]
+        return rest
 
 
 def object_in(text: str) -> dict[str, Any] | None:

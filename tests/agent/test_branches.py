@@ -268,6 +268,27 @@ async def test_thoughts_of_a_stopped_answer_are_kept(talk: Talk, scripted_model:
     assert ((await cut(talk)).content, (await cut(talk)).reasoning) == ("", "The person")
 
 
+async def test_thoughts_in_the_text_are_folded_while_they_come_however_their_tags_are_cut(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    thinks, answers = Gate(), Gate()
+    scripted_model.enqueue(
+        text(" <thi", "nk>The per", "son asks.", thinks, "</th", "ink>\n", "\n", "Yes, <think>", answers, " so.")
+    )
+    run = await talk.say("May I?")
+
+    def so_far() -> tuple[str, str] | None:
+        return (found.text, found.reasoning) if (found := writing.so_far(run.pk)) else None
+
+    await soon(lambda: so_far() == ("", "The person asks."), "the thoughts have come, and are no text")
+    thinks.open()
+    await soon(lambda: so_far() == ("Yes, <think>", "The person asks."), "the answer has begun")
+    answers.open()
+    await talk.over()
+    answer = await cut(talk)
+    assert (answer.content, answer.reasoning) == ("Yes, <think> so.", "The person asks.")
+
+
 @on_servers
 async def test_thoughts_are_stored_now_and_then_for_who_stops_the_run_elsewhere(
     talk: Talk, scripted_model: ScriptedModel
