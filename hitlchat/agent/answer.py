@@ -59,7 +59,9 @@ WRITTEN = (
 # What a server adds, in the pieces in which it comes.
 Extra = dict[str, list[Any]]
 MOST_TOKENS: Final = 2_000_000_000
+# So many calls of one answer are made; of so many the model is told which were not.
 MOST_CALLS: Final = 32
+MOST_REQUESTED: Final = 128
 
 
 @dataclass
@@ -338,8 +340,8 @@ class Reading:
         text = storable(text)
         self._size += len(text)
         self._length += len(text)
-        if len(self._calls.found) > MOST_CALLS:
-            raise ModelTrouble(f"The model requested more than {MOST_CALLS} calls at once, so none was made.")
+        if len(self._calls.found) > MOST_REQUESTED:
+            raise ModelTrouble(f"The model requested more than {MOST_REQUESTED} calls at once, so none was made.")
         if self._size > LONGEST_ANSWER:
             raise ModelTrouble(f"The model's answer exceeded {LONGEST_ANSWER:,} characters and was cut off.")
         if text:

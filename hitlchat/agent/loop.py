@@ -25,7 +25,7 @@ from hitlchat.agent import (
     transcript,
     usage,
 )
-from hitlchat.agent.answer import Answer, Reading, Tokens
+from hitlchat.agent.answer import MOST_CALLS, Answer, Reading, Tokens
 from hitlchat.agent.attachments import reading
 from hitlchat.agent.attachments.reading import Sight
 from hitlchat.agent.compaction import Full, Plan, Room
@@ -55,6 +55,10 @@ NO_TEMPERATURE = translatable(
 )
 REPEATED = translatable(f"The assistant was stopped because it asked for the same call {SAME_CALL} times.")
 INCOMPLETE = "The answer was cut short ({reason}), so its calls may be wrong. None was executed."
+TOO_MANY = translatable(
+    f"Not executed: the answer requested more than {MOST_CALLS} calls, and only the first {MOST_CALLS} count. Request "
+    "the others again."
+)
 OFFERED = "run.offered"
 WRAPPED_UP, HARD_STOP, STUCK = "run.wrapped_up", "run.hard_stop", "run.repeated"
 # On record as these; what each is called among the numbers.
@@ -138,7 +142,8 @@ async def _step(claim: Claim, room: Room) -> bool:
     calls = list(enumerate(answer.calls))
     requests = await in_db(runs.requests)(turn.conversation, turn.message.pk, calls) if calls else []
     if answer.is_whole:
-        prepared = await prepare_all(requests)
+        prepared = await prepare_all(requests[:MOST_CALLS])
+        prepared += [Prepared(request, Status.REJECTED, TOO_MANY) for request in requests[MOST_CALLS:]]
     else:
         why = INCOMPLETE.format(reason=answer.finish_reason)
         prepared = [Prepared(request, Status.REJECTED, why) for request in requests]

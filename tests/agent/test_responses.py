@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import conversations, endpoints, request, routes, runner, titles, usage
-from hitlchat.agent.answer import MOST_CALLS, Tokens
+from hitlchat.agent.answer import MOST_REQUESTED, Tokens
 from hitlchat.agent.endpoints import Draft
 from hitlchat.agent.model_client import LARGEST_EVENT, ModelTrouble
 from hitlchat.agent.models import Message, MessageState, Role, RunStatus
@@ -514,7 +514,7 @@ TROUBLES: Final[dict[str, tuple[Reply, str]]] = {
     "endless text": (text(*["x" * 100_000] * 11), "1,000,000 characters"),
     "endless arguments": (with_endless_arguments(), "1,000,000 characters"),
     "endless thoughts": (output(*[reasoning(secret="s" * 200_000) for _ in range(6)]), "1,000,000 characters"),
-    "too many calls": (calls(*[("look", {"n": 1})] * 200), f"more than {MOST_CALLS} calls at once"),
+    "too many calls": (calls(*[("look", {"n": 1})] * 200), f"more than {MOST_REQUESTED} calls at once"),
     "too many parts": (output(*[message("")] * (MOST_ITEMS + 1)), f"more than {MOST_ITEMS} parts"),
 }
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hitlchat.agent.answer import MOST_CALLS
+from hitlchat.agent.answer import MOST_CALLS, MOST_REQUESTED
 from hitlchat.agent.models import Role, RunStatus
-from tests.agent.talk import Talk
-from tests.recorder import Recorder
+from tests.agent.talk import Talk, in_database
+from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
 
 pytestmark = [
@@ -25,12 +25,25 @@ Begun = list[AsyncGeneratorType[Any, Any]]
 async def test_an_answer_with_too_many_calls_makes_none_of_them(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    scripted_model.enqueue(calls(*(("send", {"n": n}) for n in range(MOST_CALLS + 1))))
+    scripted_model.enqueue(calls(*(("send", {"n": n}) for n in range(MOST_REQUESTED + 1))))
     run = await talk.ask()
     assert run.status == RunStatus.FAILED
-    assert "more than 32 calls" in run.error
+    assert "more than 128 calls" in run.error
     assert await talk.calls() == []
     assert recorder.entered == []
+
+
+async def test_of_more_calls_than_count_the_first_run_and_the_model_reads_why_the_others_did_not(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("send", "DISABLED")
+    wanted = [("send", {"n": n}) for n in range(MOST_CALLS + 2)]
+    scripted_model.enqueue(calls(*wanted), text("Sent most."))
+    assert (await talk.ask()).status == RunStatus.DONE
+    assert sorted(arguments["n"] for _name, arguments in recorder.entered) == list(range(MOST_CALLS))
+    results = [each["content"] for each in scripted_model.messages if each["role"] == "tool"]
+    assert len(results) == MOST_CALLS + 2
+    assert ["only the first 32 count" in each for each in results] == [False] * MOST_CALLS + [True] * 2
 
 
 async def test_an_endless_answer_is_cut_off_and_the_conversation_goes_on(
