@@ -91,7 +91,8 @@ def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
                 if len(grants) > 1:
                     raise BadGrant({"grant": "Expected one grant."})
                 grant = scope.read(grants[0]) if grants else None
-                decide.approve(approval_id, actor, digest=digest, grant=grant, looked=looked)
+                said = decide.checked_reason(sent.get("reason", ""))
+                decide.approve(approval_id, actor, digest=digest, grant=grant, reason=said, looked=looked)
             case ["approve"], [str(digest)], [str(edited)], [str(shown)] if not grants:
                 editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown, looked=looked)
             case ["decline"], _, _, _:

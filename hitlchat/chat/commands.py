@@ -245,9 +245,10 @@ class Decide(Command):
             if self.verdict == "decline":
                 decide.decline(self.approval, actor, reason=self.reason, looked=looked)
             elif not self.is_edited:
-                decide.approve(self.approval, actor, digest=self.digest, grant=self.grant, looked=looked)
+                said, grant = self.reason, self.grant
+                decide.approve(self.approval, actor, digest=self.digest, grant=grant, reason=said, looked=looked)
             else:
-                yes = {"digest": self.digest, "edited": self.edited, "shown": self.shown}
+                yes = {"digest": self.digest, "reason": self.reason, "edited": self.edited, "shown": self.shown}
                 editing.approve(self.approval, actor, **yes, looked=looked)
         except decide.AlreadySettled as late:
             return fragments.too_late(conversation.pk, actor, late.call)

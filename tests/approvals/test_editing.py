@@ -388,6 +388,15 @@ def test_a_reason_that_is_too_long_is_refused_and_not_cut(page: Client, approval
     assert Decision.objects.get().reason == "line\n" * 83 + "xx"
 
 
+def test_a_note_goes_to_the_model_with_a_yes_to_the_call_as_it_was_shown(page: Client, approval: Approval) -> None:
+    sent = {"verdict": "approve", "digest": approval.digest, "reason": "x" * 501}
+    assert page.post(f"/approvals/{approval.pk}/decide", sent).status_code == 409
+    assert undecided(approval)
+    page.post(f"/approvals/{approval.pk}/decide", sent | {"reason": " Only this once "})
+    decision = Decision.objects.get()
+    assert (decision.verdict, decision.reason, decision.digest) == ("approve", "Only this once", approval.digest)
+
+
 def test_an_approval_is_taken_back_on_its_page_until_the_call_starts(page: Client, approval: Approval) -> None:
     page.post(f"/approvals/{approval.pk}/decide", {"verdict": "approve", "digest": approval.digest})
     assert b"Take back" in page.get(f"/approvals/{approval.pk}").content

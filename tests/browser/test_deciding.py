@@ -194,6 +194,21 @@ def test_a_reason_is_picked_beside_decline_with_two_keys(chat: Chat, ask: Ask, m
 
 
 @pytest.mark.slow("another story of deciding")
+def test_a_note_typed_behind_more_goes_to_the_model_with_the_one_press_on_approve(
+    chat: Chat, ask: Ask, model: SharedModel
+) -> None:
+    ask(("echo", {"text": "one"}))
+    card = chat.cards.first
+    card.get_by_text("More", exact=True).click()
+    card.get_by_label("Note that the model reads if you approve").fill("Only this once")
+    card.get_by_text("More", exact=True).click()
+    model.enqueue(text("Done."))
+    approve(card)
+    chat.said("Done.")
+    assert "Only this once" in model.told[-1]
+
+
+@pytest.mark.slow("another story of deciding")
 def test_own_words_are_counted_against_the_limit(chat: Chat, ask: Ask, model: SharedModel) -> None:
     ask(("echo", {"text": "one"}))
     card = chat.cards.first

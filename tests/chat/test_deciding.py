@@ -51,8 +51,9 @@ async def test_what_was_changed_runs_and_the_model_is_told(
 ) -> None:
     scripted_model.enqueue(text("Sent."))
     await talk.decline(waiting[1])
-    await tab.send(**await edit(waiting[0], {"text": "hello", "n": 3}))
+    await tab.send(**await edit(waiting[0], {"text": "hello", "n": 3}), reason="Only this once")
     await tab.until("Sent.")
+    assert "Only this once" in scripted_model.told[0]
     assert recorder.entered == [("send", {"text": "hello", "n": 3})]
     assert json.loads(scripted_model.told[0])["arguments"] == {"text": "hello", "n": 3}
     assert any("The arguments were changed first." in fragment for fragment in tab.seen)

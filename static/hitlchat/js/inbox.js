@@ -27,8 +27,8 @@ function note() {
 
 /** @param {string} reason A card must not be taken from under a text that is being written. */
 function showAnew(reason) {
-  const text = slot.querySelector("textarea");
-  if (reason === "times" && text?.value) return;
+  const isWriting = [...slot.querySelectorAll("textarea")].some((text) => text.value);
+  if (reason === "times" && isWriting) return;
   showChosen(chosen());
 }
 
