@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import request, runs, transcript, usage, writing
+from hitlchat.agent import endpoints, request, runs, transcript, usage, writing
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
 from hitlchat.agent.models import Conversation, Message, Role, Run
@@ -67,10 +67,10 @@ class Room:
 
 def before(run: Run, where: Endpoint, size: int) -> Plan | None:
     """Return what makes room, if a request of so many bytes fills the context of the run's endpoint."""
-    row = run.conversation.endpoint
-    if row is None or row.context_length is None or size < FULL * row.context_length * usage.BYTES_OF_A_TOKEN:
+    context = (run.conversation.endpoint or endpoints.environment()).context_length
+    if context is None or size < FULL * context * usage.BYTES_OF_A_TOKEN:
         return None
-    return _plan(run, where, row.context_length * usage.BYTES_OF_A_TOKEN)
+    return _plan(run, where, context * usage.BYTES_OF_A_TOKEN)
 
 
 def after(claim: Claim, where: Endpoint, size: int) -> Plan | None:

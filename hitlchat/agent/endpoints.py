@@ -9,11 +9,13 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from hitlchat.agent import model_client
 from hitlchat.agent.administering import BEGINS_WITH_IT, LONGEST_NAME, InUse, Subject, is_line
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint
@@ -77,6 +79,19 @@ def standing() -> QuerySet[ModelEndpoint]:
 def draft_of(row: ModelEndpoint) -> Draft:
     """Return the endpoint as it is, to be changed; without its key, which keeps that."""
     return Draft(**{name: getattr(row, name) for name in FIELDS} | {"other_models": tuple(row.other_models)})
+
+
+def environment() -> Draft:
+    """Return what the environment says of its endpoint, which has no row."""
+    where = model_client.endpoint()
+    price = None if settings.OPENAI_INPUT_PRICE is None else Decimal(str(settings.OPENAI_INPUT_PRICE))
+    output = None if settings.OPENAI_OUTPUT_PRICE is None else Decimal(str(settings.OPENAI_OUTPUT_PRICE))
+    context = settings.OPENAI_CONTEXT_LENGTH or None
+    if where.is_demo:
+        context = price = output = None
+    return Draft(
+        ENVIRONMENT, where.shown_url, where.model, context_length=context, input_price=price, output_price=output
+    )
 
 
 def reference_of(row: ModelEndpoint) -> str:

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db.models import Max, QuerySet
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import asking, tool_sets, usage
+from hitlchat.agent import asking, endpoints, tool_sets, usage
 from hitlchat.agent.models import Conversation, Message, ModelEndpoint, Role
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
@@ -129,7 +129,7 @@ def _size(tool: Tool) -> int:
 
 def _room(endpoint: ModelEndpoint | None) -> float:
     """Return how many bytes the tools of a turn may have."""
-    context = None if endpoint is None else endpoint.context_length
+    context = (endpoint or endpoints.environment()).context_length
     return inf if context is None else SHARE * context * usage.BYTES_OF_A_TOKEN
 
 

@@ -12,6 +12,7 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from hitlchat.agent import endpoints
 from hitlchat.agent.answer import Tokens
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Conversation, ModelEndpoint, ModelUse
@@ -68,10 +69,11 @@ def add(
 ) -> None:
     """Keep what one answer took. Without a message it was for the conversation's title."""
     row = ModelEndpoint.objects.filter(pk=where.stored).first() if where.stored else None
-    cost = None
-    if row is not None and row.input_price is not None and row.output_price is not None:
+    # One that was removed meanwhile has no prices.
+    cost, priced = None, row if where.stored else endpoints.environment()
+    if priced is not None and priced.input_price is not None and priced.output_price is not None:
         # In millionths: prices are for a million tokens.
-        cost = round(row.input_price * tokens.input + row.output_price * tokens.output)
+        cost = round(priced.input_price * tokens.input + priced.output_price * tokens.output)
     ModelUse.objects.create(
         person_id=conversation.owner_id,
         conversation_id=conversation.pk,

@@ -196,7 +196,7 @@ def _endpoint(row: ModelEndpoint) -> Endpoint:
 def _environment() -> Endpoint:
     where = model_client.endpoint()
     return Endpoint.of(
-        Draft(ENVIRONMENT, where.shown_url, where.model),
+        endpoints.environment(),
         source="environment",
         has_key=where.has_key,
         key_reference="",

@@ -12,7 +12,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from hitlchat.agent import branches, conversations, routes, runs, usage
+from hitlchat.agent import branches, conversations, endpoints, routes, runs, usage
 from hitlchat.agent.attachments import keeping, kinds, reading
 from hitlchat.agent.branches import Versions
 from hitlchat.agent.model_client import uses_demo
@@ -270,7 +270,8 @@ def grants(conversation_id: UUID) -> dict[str, Any]:
 def total(conversation_id: UUID) -> dict[str, Any]:
     """Return the context of what the conversation's answers took in all, and how far its context is filled."""
     used = usage.of_conversation(conversation_id)
-    found = _context_length(conversation_id).one()
+    endpoint_id, length = _context(conversation_id).one() or (None, None)
+    found = length if endpoint_id else endpoints.environment().context_length
     filled = min(100, round(100 * usage.last_input(conversation_id) / found)) if found and used.tokens else 0
     return {"used": used, "filled": filled}
 
@@ -329,8 +330,9 @@ def _with_tip(conversation_id: UUID) -> QuerySet[Conversation]:
 
 
 @compiled
-def _context_length(conversation_id: UUID) -> QuerySet[Conversation, int | None]:
-    return Conversation.objects.filter(pk=conversation_id).values_list("endpoint__context_length", flat=True)
+def _context(conversation_id: UUID) -> QuerySet[Conversation, tuple[UUID | None, int | None]]:
+    rows = Conversation.objects.filter(pk=conversation_id)
+    return rows.values_list("endpoint_id", "endpoint__context_length")
 
 
 @compiled

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from hitlchat.agent import conversations, endpoints, model_client, routes, runner, usage
 from hitlchat.agent.administering import InUse, NameTaken, OnlyPeople
+from hitlchat.agent.answer import Tokens
 from hitlchat.agent.endpoints import BadEndpoint, Draft
 from hitlchat.agent.models import Conversation, ModelEndpoint, RunStatus
 from hitlchat.agent.routes import NotOffered
@@ -369,6 +370,21 @@ async def test_who_has_used_up_the_day_is_refused_before_anything_is_sent(
     scripted_model.enqueue(text("Now."))
     await in_database(runner.retry)(talk.conversation)
     assert (await talk.over()).status == RunStatus.DONE
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_environment_says_what_its_model_costs_and_how_much_it_reads(
+    bob: User, settings: Settings, shown: bool
+) -> None:
+    settings.OPENAI_BASE_URL = "https://models.example/v1" if shown else ""
+    settings.OPENAI_CONTEXT_LENGTH, settings.OPENAI_INPUT_PRICE, settings.OPENAI_OUTPUT_PRICE = 1000, 1.5, 3.0
+    found = endpoints.environment()
+    said = (found.context_length, found.input_price, found.output_price)
+    # The demo model is another.
+    assert said == ((1000, Decimal("1.5"), Decimal("3.0")) if shown else (None, None, None))
+    made = conversations.create(bob)
+    usage.add(made, model_client.endpoint(), Tokens(400, 100))
+    assert usage.of_conversation(made.pk).cost == (0.0009 if shown else None)
 
 
 async def test_a_conversation_that_has_used_up_its_tokens_is_refused_and_another_is_not(
