@@ -333,6 +333,10 @@ MODEL_ALLOW_PRIVATE = env.flag("MODEL_ALLOW_PRIVATE", default=True)
 MODEL_PERSON_TOKENS = env.integer("MODEL_PERSON_TOKENS", 0, least=0, most=10**12)
 # How many tokens one conversation may take, with its agents; 0: as many as it likes.
 MODEL_CONVERSATION_TOKENS = env.integer("MODEL_CONVERSATION_TOKENS", 0, least=0, most=10**12)
+# What one person's conversations may cost on one day, and one conversation with its agents, where endpoints have
+# prices; 0: as much as they like.
+MODEL_PERSON_COST = env.number("MODEL_PERSON_COST", 0, least=0, most=999_999)
+MODEL_CONVERSATION_COST = env.number("MODEL_CONVERSATION_COST", 0, least=0, most=999_999)
 # What the prices of endpoints are in.
 MODEL_CURRENCY = env.text("MODEL_CURRENCY", "USD")
 MODEL_TOOLS = env.integer("MODEL_TOOLS", 40, least=2, most=10_000)

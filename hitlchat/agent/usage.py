@@ -30,6 +30,14 @@ LIMIT = gettext_noop(
     "You have used {used} tokens today; the daily limit is {most}. Nothing was sent to the model. Try "
     "again tomorrow, or ask an administrator."
 )
+CONVERSATION_COST_LIMIT = gettext_noop(
+    "This conversation has cost {used} {currency}, and the limit for a conversation is {most} {currency}. Nothing was "
+    "sent to the model. Start a new conversation, or ask an administrator to raise the limit."
+)
+COST_LIMIT = gettext_noop(
+    "Your conversations have cost {used} {currency} today; the daily limit is {most} {currency}. Nothing was sent to "
+    "the model. Try again tomorrow, or ask an administrator to raise the limit."
+)
 SUMS: Final[dict[str, Any]] = {
     "input": Sum("input_tokens"),
     "output": Sum("output_tokens"),
@@ -122,16 +130,17 @@ def of_people(since: datetime, person: User | None = None) -> list[tuple[str, Us
 
 def over_limit(conversation: Conversation) -> str:
     """Return why no model may be asked in the conversation any more, or by its person today; empty if it may."""
-    if most := settings.MODEL_CONVERSATION_TOKENS:
-        used = of_conversation(delegation.root(conversation.pk)).tokens
-        if used >= most:
-            return CONVERSATION_LIMIT.format(used=f"{used:,}", most=f"{most:,}")
-    if most := settings.MODEL_PERSON_TOKENS:
+    if settings.MODEL_CONVERSATION_TOKENS or settings.MODEL_CONVERSATION_COST:
+        used = of_conversation(delegation.root(conversation.pk))
+        if said := _over(CONVERSATION_LIMIT, used.tokens, settings.MODEL_CONVERSATION_TOKENS):
+            return said
+        if said := _over(CONVERSATION_COST_LIMIT, used.cost or 0, settings.MODEL_CONVERSATION_COST):
+            return said
+    if settings.MODEL_PERSON_TOKENS or settings.MODEL_PERSON_COST:
         begin = timezone.make_aware(datetime.combine(timezone.localdate(), time()))
-        today = ModelUse.objects.filter(person_id=conversation.owner_id, at__gte=begin)
-        used = _used(today.aggregate(**SUMS)).tokens
-        if used >= most:
-            return LIMIT.format(used=f"{used:,}", most=f"{most:,}")
+        used = _used(ModelUse.objects.filter(person_id=conversation.owner_id, at__gte=begin).aggregate(**SUMS))
+        said = _over(LIMIT, used.tokens, settings.MODEL_PERSON_TOKENS)
+        return said or _over(COST_LIMIT, used.cost or 0, settings.MODEL_PERSON_COST)
     return ""
 
 
@@ -156,6 +165,12 @@ def _sum(rows: Iterable[Mapping[str, Any]]) -> Used:
     costs = [row["millionths"] for row in found if row["millionths"] is not None]
     sums = {name: sum(row[name] or 0 for row in found) for name in SUMS}
     return _used(sums | {"millionths": sum(costs) if costs else None})
+
+
+def _over(sentence: str, used: float, most: float) -> str:
+    if not most or used < most:
+        return ""
+    return sentence.format(used=f"{used:,}", most=f"{most:,}", currency=settings.MODEL_CURRENCY)
 
 
 def _used(sums: Mapping[str, Any]) -> Used:

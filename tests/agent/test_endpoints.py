@@ -372,6 +372,26 @@ async def test_who_has_used_up_the_day_is_refused_before_anything_is_sent(
     assert (await talk.over()).status == RunStatus.DONE
 
 
+async def test_what_costs_too_much_is_refused_with_what_it_cost(
+    talk: Talk, scripted_model: ScriptedModel, settings: Settings
+) -> None:
+    # By the prices that the environment has for its endpoint.
+    settings.OPENAI_INPUT_PRICE, settings.OPENAI_OUTPUT_PRICE = 1000.0, 2500.0
+    settings.MODEL_CONVERSATION_COST = 0.15
+    parts = text("Here.").parts
+    told = sse({"id": "x", "choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}})
+    scripted_model.enqueue(Reply((*parts[:-1], told, *parts[-1:])))
+    assert (await talk.ask()).status == RunStatus.DONE
+    run = await talk.ask("And now?")
+    assert run.error.startswith("This conversation has cost 0.15 USD, and the limit for a conversation is 0.15 USD.")
+    settings.MODEL_PERSON_COST = 0.1
+    other = Conversation(owner=talk.owner)
+    assert "today; the daily limit is 0.1 USD" in await in_database(usage.over_limit)(other)
+    settings.MODEL_PERSON_COST = 0.2
+    assert await in_database(usage.over_limit)(other) == ""
+    assert len(scripted_model.requests) == 1
+
+
 @pytest.mark.parametrize("shown", [True, False])
 def test_the_environment_says_what_its_model_costs_and_how_much_it_reads(
     bob: User, settings: Settings, shown: bool
