@@ -66,7 +66,9 @@ class AlreadyCounted(Conflict):
     """The same person said yes to this before."""
 
     def __init__(self, yes: int, quorum: int) -> None:
-        super().__init__(f"You already approved this: {yes} of {quorum} people have. Somebody else must approve, too.")
+        super().__init__(
+            f"You already approved this call: {yes} of {quorum} people have. Someone else must approve it, too."
+        )
 
 
 def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) -> Q:

@@ -122,7 +122,7 @@ def naming(group_id: int) -> list[Tool]:
 def check(tool: Tool, rules: Rules) -> None:
     """Raises: BadRules."""
     if question.is_one(tool):
-        raise BadRules({"decided_by": "This tool asks the person of the conversation, who alone can answer."})
+        raise BadRules({"decided_by": "This tool asks the conversation's owner, and only they can answer."})
     problems = _shape(rules) | _escalation(tool, rules)
     if not problems:
         problems = _too_few(rules)
@@ -220,7 +220,7 @@ def _shape(rules: Rules) -> dict[str, str]:
     found: dict[str, str] = {}
     a_group_decides = rules.decided_by == DecidedBy.GROUP
     if a_group_decides and rules.group is None:
-        found["group"] = "Expected the group whose people decide."
+        found["group"] = "Expected the group whose members decide."
     elif rules.group is not None and not a_group_decides:
         found["group"] = "Expected no group, since no group decides."
     if not 1 <= rules.quorum <= MOST_PEOPLE:
@@ -235,7 +235,7 @@ def _shape(rules: Rules) -> dict[str, str]:
 def _escalation(tool: Tool, rules: Rules) -> dict[str, str]:
     after, waits = rules.escalate_after_seconds, tool.deadline_seconds or settings.HITL_TIMEOUT_SECONDS
     if rules.escalate_to is None:
-        return {} if after is None else {"escalate_to": "Expected the group that may decide too after that time."}
+        return {} if after is None else {"escalate_to": "Expected the group that may also decide after that time."}
     if after is None or not 1 <= after < waits:
         most = waits - 1
         said = translatable(
@@ -252,9 +252,11 @@ def _too_few(rules: Rules) -> dict[str, str]:
         return {}
     needed = rules.quorum
     if count == 0:
-        said = translatable(f"No active person could decide by these rules, but {needed} would have to.")
+        said = translatable(f"Under these rules, nobody could decide. Required approvals: {needed}.")
     elif count == 1:
-        said = translatable(f"Only 1 active person could decide by these rules, but {needed} would have to.")
+        said = translatable(f"Under these rules, only 1 active person could decide. Required approvals: {needed}.")
     else:
-        said = translatable(f"Only {count} active people could decide by these rules, but {needed} would have to.")
+        said = translatable(
+            f"Under these rules, only {count} active people could decide. Required approvals: {needed}."
+        )
     return {"quorum": said}

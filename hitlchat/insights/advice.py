@@ -62,8 +62,8 @@ def of_days(figures: Figures) -> Advice:
     fact = ngettext("{count} question expired.", "{count} questions expired.", total.expired)
     if weekends >= WEEKEND_SHARE * total.expired:
         fact = ngettext(
-            "{count} question expired, {weekends} of them asked at a weekend.",
-            "{count} questions expired, {weekends} of them asked at a weekend.",
+            "{count} question expired, {weekends} of them asked on a weekend.",
+            "{count} questions expired, {weekends} of them asked on a weekend.",
             total.expired,
         )
     then = _("Most are of {tool}: let more people decide, or give it a longer deadline.")

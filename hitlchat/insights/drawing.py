@@ -30,7 +30,7 @@ KEY: Final = {
     "fast": gettext_noop("Faster than readable"),
 }
 OUTCOMES: Final = ("approved", "declined", "expired")
-RATES: Final = (gettext_noop("Declined of answered"), gettext_noop("Changed of approved"))
+RATES: Final = (gettext_noop("Declined (of answered)"), gettext_noop("Changed (of approved)"))
 
 # The URL of the calls of one with this name.
 To = Callable[[str], str]
@@ -128,7 +128,7 @@ def days(figures: Figures) -> Plot:
 
 def times(answers: Answers) -> Plot:
     """Return how long answers took, with those apart that count as hurried."""
-    summary = _("Nothing was answered after a recorded display.")
+    summary = _("No answers with a known time to decide.")
     if answers.median is not None:
         summary = _(
             "Half of {count} answers came within {seconds} seconds of the first display; {hurried} "

@@ -45,7 +45,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "figures": figures,
         "cost": f"{hours} h {minutes} min" if hours else f"{minutes} min",
         # Counted in whole seconds, of which the first is 0.
-        "median": _("none") if median is None else about(median) if median else _("under 1 s"),
+        "median": None if median is None else about(median) if median else _("under 1 s"),
         "idle": about(IDLE_SECONDS),
         "latest": LATEST_UNASKED,
         "zone": timezone.get_current_timezone_name(),

@@ -232,7 +232,7 @@ def test_two_questions_cannot_be_answered_together(bob: User, asks: Tool) -> Non
 
 
 def test_who_else_decides_cannot_be_set_for_it(alice: User, asks: Tool) -> None:
-    with pytest.raises(ruling.BadRules, match="who alone can answer"):
+    with pytest.raises(ruling.BadRules, match="only they can answer"):
         ruling.change(asks, Rules(decided_by=DecidedBy.APPROVERS), signed_in(alice), confirmed=True)
 
 

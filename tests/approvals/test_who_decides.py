@@ -104,7 +104,7 @@ def test_the_page_of_the_second_says_who_was_first_and_the_first_waits_for_the_s
     assert "1 of 2 approved, by <bdi>dora</bdi>" in anew
     assert anew.count("hx-swap-oob") == 1
     again = answer(dora, call)
-    assert (again.status_code, "You already approved this: 1 of 2" in again.content.decode()) == (409, True)
+    assert (again.status_code, "You already approved this call: 1 of 2" in again.content.decode()) == (409, True)
     taken = of(dora).post(f"/approvals/{approval_of(call).pk}/take-back", headers=HTMX).content.decode()
     assert "0 of 2 approved" in taken
     assert "data-approve" in taken
@@ -181,7 +181,7 @@ def test_what_cannot_hold_is_said_at_its_field(subtests: pytest.Subtests, alice:
         ({"decided_by": "group"}, "group", "Expected the group"),
         ({"quorum": "2"}, "quorum", "Only the person the tool is called for decides"),
         ({"quorum": "11"}, "quorum", "less than or equal to 10"),
-        ({"decided_by": "approvers", "quorum": "5"}, "quorum", "Only 1 active person could decide"),
+        ({"decided_by": "approvers", "quorum": "5"}, "quorum", "only 1 active person could decide"),
         ({"decided_by": "approvers", "escalate_after_seconds": "9"}, "escalate_to", "Expected the group"),
     ]:
         with subtests.test(changed=changed):

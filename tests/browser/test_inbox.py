@@ -175,7 +175,7 @@ def test_several_calls_are_answered_together_once_they_are_listed(inbox: Inbox, 
     ask(*three, ("note", {"note": "n"}), ("wipe", {"note": "w"}))
     expect(inbox.lines).to_have_count(5)
     group = page.locator("[data-burst] > summary")
-    expect(group).to_contain_text("3 of echo asked at once")
+    expect(group).to_contain_text("3 calls to echo asked at once")
     group.click()
     expect(inbox.line("wipe").get_by_role("checkbox")).to_be_disabled()
     inbox.line("one").get_by_role("checkbox").check()

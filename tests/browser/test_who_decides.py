@@ -44,7 +44,7 @@ def set_rules(alice: Page, server: Server) -> None:
     alice.get_by_label("Required approvals").fill("3")
     alice.get_by_label("Never the person it is called for").check()
     alice.get_by_role("button", name="Save").click()
-    expect(alice.get_by_role("alert")).to_contain_text("Only 2 active people could decide")
+    expect(alice.get_by_role("alert")).to_contain_text("only 2 active people could decide")
     looking.check(alice)
     alice.get_by_label("Required approvals").fill("2")
     alice.get_by_role("button", name="Save").click()

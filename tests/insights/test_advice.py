@@ -61,7 +61,7 @@ def test_when_many_expire_others_or_more_time_help(subtests: pytest.Subtests) ->
 def test_it_is_said_if_they_expire_at_weekends() -> None:
     for ago, said in ((0, True), (1, True), (2, False)):
         found = advice.of_days(figures(tool(expired=5), tool("send", expired=9), day=SUNDAY - timedelta(days=ago)))
-        assert ("at a weekend" in found.fact) == said
+        assert ("on a weekend" in found.fact) == said
         assert "send" in found.then
 
 

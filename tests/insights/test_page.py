@@ -54,6 +54,8 @@ def test_an_answer_without_a_display_is_told_of_and_called_nothing_worse(bob: Us
     answered(bob, "refund", took=None)
     shown = text_of(bob)
     assert "1 answer, 0 with a known time to decide." in shown
+    assert "\u2013<small>median</small>" in shown
+    assert "No answers with a known time to decide." in shown
     assert "Not shown by hitlchat before the answer." in shown
 
 

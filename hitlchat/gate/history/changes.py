@@ -41,7 +41,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "person.role_changed": gettext_noop("The role of {person} was changed from {from} to {to}"),
     "person.deactivated": gettext_noop("{person} was deactivated"),
     "person.reactivated": gettext_noop("{person} was reactivated"),
-    "person.invited": gettext_noop("Somebody was invited"),
+    "person.invited": gettext_noop("Someone was invited"),
     "person.invitation_revoked": gettext_noop("An invitation was revoked"),
     "person.joined": gettext_noop("{person} joined"),
     "person.password_changed": gettext_noop("A password was changed"),
@@ -87,7 +87,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "key_header": gettext_noop("Send the key as"),
     "api": "API",
     "context_length": gettext_noop("Context length"),
-    "images": gettext_noop("Takes images"),
+    "images": gettext_noop("Accepts images"),
     "reasoning": gettext_noop("Reasoning"),
     "parallel_calls": gettext_noop("Parallel calls"),
     "input_price": gettext_noop("Price per million input tokens"),
@@ -106,7 +106,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "quorum": gettext_noop("Required approvals"),
     "notTheRequester": gettext_noop("Never the person it is called for"),
     "escalateTo": gettext_noop("Escalates to"),
-    "escalateAfterSeconds": gettext_noop("Escalates after seconds"),
+    "escalateAfterSeconds": gettext_noop("Escalates after (seconds)"),
 }
 CHOICES: Final = {"asks": Asks, "decidedBy": DecidedBy, "hitl_mode": HitlMode}
 
