@@ -143,6 +143,9 @@ def test_a_phone_begins_with_the_last_conversations_and_their_search_and_has_the
     last, search = page.locator(f".threads a[href='{url}']").filter(visible=True), page.get_by_role("searchbox")
     assert looking.in_view(last)
     assert looking.in_view(page.get_by_label("Message"))
+    panel = page.locator("aside.side").bounding_box()
+    assert panel is not None
+    assert panel["width"] == NARROW["width"]
     search.fill("no such words")
     expect(page.get_by_text("No conversation contains all of these words.")).to_be_visible()
     search.fill("olives")
