@@ -37,7 +37,7 @@ SET: Final = "set/"
 
 
 class Which(models.TextChoices):
-    ALL = "all", gettext_noop("All tools, now and in future")
+    ALL = "all", gettext_noop("All tools, now and in the future")
     PICKED = "picked", gettext_noop("Picked one by one")
     GONE = "gone", ""
 

@@ -136,7 +136,7 @@ def example(tool: Tool) -> dict[str, Any]:
 
 def _of_tools(tools: list[Tool]) -> list[Line]:
     by_mode = {mode: [tool for tool in tools if tool.hitl_mode == mode] for mode in HitlMode}
-    conditional, at_each = by_mode[HitlMode.CONDITIONAL], gettext_noop("Set at each tool")
+    conditional, at_each = by_mode[HitlMode.CONDITIONAL], gettext_noop("Set on each tool")
     found: list[tuple[Outcome, str, str, list[Tool]]] = [
         ("ask", gettext_noop("Ask every time about these tools."), at_each, by_mode[HitlMode.REQUIRED])
     ]

@@ -97,7 +97,7 @@ class TokenForm(forms.Form):
     )
     which = forms.ChoiceField(
         required=False,
-        choices=(("all", gettext_noop("All tools, now and in future")), ("some", gettext_noop("Only these"))),
+        choices=(("all", gettext_noop("All tools, now and in the future")), ("some", gettext_noop("Only these"))),
         widget=forms.RadioSelect,
         initial="all",
         label="Tools",

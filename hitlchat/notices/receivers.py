@@ -58,7 +58,7 @@ def ask_for(person: User, address: str, actor: Actor) -> bool:
         raise Refused(words.format(seconds=BETWEEN_CODES.seconds))
     body = (
         f"The code is {_code(person, address, 0)}\n\nEnter it in hitlchat under Notices to get notices at this address."
-        "\nIf you did not ask for them, somebody mistyped an address, and no more mail will come.\n"
+        "\nIf you did not ask for them, someone mistyped an address, and no more mail will come.\n"
     )
     result = delivery.sent(delivery.message_to(address, "confirm your address", body, f"code_{now.timestamp():.0f}"))
     if result.trouble:

@@ -103,7 +103,7 @@ class Burst:
         if not (self.expired or self.answered or self.quiet):
             return ""
         began = self.waiting + self.expired + self.answered
-        when = f"While your quiet hours lasted ({self.quiet})" if self.quiet else "Since the last notice"
+        when = f"During your quiet hours ({self.quiet})" if self.quiet else "Since the last notice"
         counts = (
             (self.waiting, "still waits" if self.waiting == 1 else "still wait"),
             (self.expired, "expired, not run"),
@@ -138,7 +138,7 @@ def decided(notice: Notice, items: Sequence[Item], count: int, notices: Mapping[
     match notice.receiver.kind:
         case Kind.EMAIL:
             tool, outcome = shown[0]["tool"], shown[0]["outcome"]
-            subject = f"{tool}: {outcome}" if count == 1 else f"{count:,} calls have their outcome"
+            subject = f"{tool}: {outcome}" if count == 1 else f"{count:,} calls have ended"
             return subject, _mail(["\n".join(_ended(each, str) for each in shown), _and_more(more)], asks=False)
         case Kind.SLACK:
             return _slack(filter(None, [*(_ended(each, quoted) for each in shown), _and_more(more)]))
@@ -147,7 +147,7 @@ def decided(notice: Notice, items: Sequence[Item], count: int, notices: Mapping[
 
 
 def tested(notice: Notice, by: str) -> Text:
-    text = "A test by {}: notices of hitlchat arrive here."
+    text = "Test by {}: hitlchat notices arrive here."
     match notice.receiver.kind:
         case Kind.EMAIL:
             return "Test of your notices", f"{text.format(line(by))}\n"
@@ -258,7 +258,7 @@ def _slack_entry(call: Facts) -> str:
     until = f"<!date^{deadline.timestamp():.0f}^{{date_short_pretty}} {{time}}|{fallback}>"
     who = f"{call['askedBy']}, for {quoted(call['person'])}"
     text = f"• {quoted(call['tool'])} from {quoted(call['source'])} · {_risk(call)} · {who} · until {until}"
-    text += _slack_link(call["url"], "look at it", " · ")
+    text += _slack_link(call["url"], "open the call", " · ")
     return f"{text}\n{quoted(canonical.dumps(call['arguments']))}" if "arguments" in call else text
 
 

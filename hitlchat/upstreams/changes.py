@@ -210,7 +210,7 @@ def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
         yield Objection("digest", "The tool has changed since you reviewed it. Review it again.")
     elif change.settled is not None and change.settled != _settings_digest(row):
         last = ToolEvent.objects.filter(tool=row, actor__isnull=False).select_related("actor").order_by("pk").last()
-        who_changed = last.actor.get_username() if last and last.actor else "Somebody"
+        who_changed = last.actor.get_username() if last and last.actor else "Someone"
         yield Objection("settled", translatable(f"{who_changed} changed this in the meantime. Review it again."))
 
 

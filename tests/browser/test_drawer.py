@@ -248,7 +248,7 @@ def test_a_ceiling_takes_tools_out_and_gives_them_back(page: Page, house: Shopfu
     risk = int(line(drawer, "echo").get_attribute("data-risk") or 0)
     assert risk > 1
     drawer.get_by_label("Highest risk exposed").select_option("1")
-    expect(drawer.locator('[data-ceiling-words="1"]')).to_contain_text("above it stay out")
+    expect(drawer.locator('[data-ceiling-words="1"]')).to_contain_text("above it are not exposed")
     apply(drawer)
     told(drawer, "", "1 change applied.")
     expect(tick(drawer, "add")).to_be_disabled()

@@ -41,7 +41,7 @@ def test_a_token_is_made_copied_once_and_revoked(bob: Page, house: House) -> Non
     expect(bob.get_by_text("Enter the last day on which the token is valid.")).to_be_visible()
     expect(bob.get_by_text("Choose at least one tool")).to_be_visible()
     looking.check(bob)
-    bob.get_by_label("All tools, now and in future").check()
+    bob.get_by_label("All tools, now and in the future").check()
     bob.get_by_label("Expires").select_option("In 7 days")
     bob.get_by_label("Give it a link").check()
     bob.get_by_role("button", name="Create token").press("Enter")

@@ -137,7 +137,7 @@ def test_quiet_hours_hold_back_and_their_end_tells_what_waits_and_what_expired(
         look()
     (got,) = inbound.got
     assert (
-        "While your quiet hours lasted (22:00 to 07:00), 3 calls waited: 2 still wait, 1 expired, not run."
+        "During your quiet hours (22:00 to 07:00), 3 calls waited: 2 still wait, 1 expired, not run."
         in (got.json["text"])
     )
 

@@ -142,7 +142,7 @@ def test_a_code_that_could_not_be_sent_is_not_waited_for(bob: User, client: Clie
     page = client.post("/notices/email", {"address": "nobody@example.com"})
     assert page.status_code == 422
     assert "The mail server refused the address." in page.content.decode()
-    assert "Code from the mail" not in page.content.decode()
+    assert "Code from the e-mail" not in page.content.decode()
     assert client.post("/notices/email/confirm", {"code": ""}).status_code == 422
 
 

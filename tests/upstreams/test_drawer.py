@@ -101,7 +101,7 @@ def test_the_words_of_a_ceiling_say_what_it_would_keep_out(alice: User, shop: Up
     expose(alice, shop)
     assert {each.risk_inherent for each in ComposedTool.objects.all()} == {5}
     page = seen(alice)
-    assert "2 tools above it stay out, including 1 selected now." in page
+    assert "2 tools above it are not exposed, including 1 selected now." in page
     assert '<p data-ceiling-words="5">Every level may be exposed.</p>' in page
 
 
@@ -241,4 +241,4 @@ def test_a_server_that_is_away_says_that_its_tools_are_in_no_catalog(alice: User
     servers.enable(shop.pk, enabled=False, actor=signed_in(alice))
     page = seen(alice, server="shop")
     assert "Its tools are not in the catalog: the server is disabled." in page
-    assert "<span>away</span>" in page
+    assert "<span>not answering</span>" in page

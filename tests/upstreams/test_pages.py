@@ -92,7 +92,7 @@ def test_the_list_says_where_a_server_is_how_it_is_and_what_is_exposed_of_it(ali
     page = text_of(alice, "/servers/")
     assert "https://shop.example/mcp" in page
     assert "Connected" in page
-    assert "1 exposed of 2" in page
+    assert "1 of 2 exposed" in page
     assert "12 ms" in page
     assert "Nobody vouches for it: it is not in the gallery." in page
     assert KEY not in page
@@ -214,7 +214,7 @@ def test_of_a_server_that_was_never_reached_no_tools_are_counted(alice: User) ->
     for path in ("/servers/", "/servers/s/shop"):
         page = text_of(alice, path)
         assert "Not listed yet" in page
-        assert "0 exposed of 0" not in page
+        assert "0 of 0 exposed" not in page
 
 
 def test_the_rows_are_sent_again_only_when_something_has_changed(alice: User) -> None:
@@ -328,7 +328,7 @@ def test_calls_that_wait_are_named_before_and_withdrawn_with_the_server(alice: U
     page = client.get("/servers/s/shop").content.decode()
     assert "1 call to its tools waits for an answer." in page
     assert "changing the connection withdraws it" in page
-    assert b"1 call</b> of its tools has not started yet" in client.get("/servers/s/shop/delete").content
+    assert b"1 call</b> to its tools has not started" in client.get("/servers/s/shop/delete").content
     page = client.post("/servers/s/shop/enable", {"enabled": "no"}, follow=True).content.decode()
     assert "1 call was withdrawn." in page
     call.refresh_from_db()

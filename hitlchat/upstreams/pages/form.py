@@ -118,7 +118,7 @@ class ServerForm(forms.Form):
     )
     docs_lacking = forms.BooleanField(
         required=False,
-        label=("Somebody has read it and found it insufficient"),
+        label=("Someone has read it and found it insufficient"),
         help_text="This also counts as riskier.",
     )
     call_seconds = forms.IntegerField(
