@@ -220,7 +220,7 @@ def test_the_list_is_searched_narrowed_and_folded_and_stays_so(studio: Page, ser
     expect(tools.get_by_role("link", name=re.compile("^echo"))).to_have_count(0)
     tools.get_by_text("Filters", exact=True).click()
     tools.get_by_label("Risk").select_option("5")
-    tools.get_by_role("button", name="Filter").click()
+    tools.get_by_role("button", name="Search").click()
     expect(tools).to_contain_text("No tool matches")
     looking.check(studio)
     tools.get_by_role("link", name="Clear filters").first.click()

@@ -62,7 +62,7 @@ def test_a_tool_of_the_same_name_is_replaced_only_on_demand(make_tool: MakeTool,
     path = write(file, {"name": "a", "title": "New"})
     assert said("import_tools", path, "--user", "alice") == "a: left alone\n1 left alone.\n"
     replace = ("import_tools", path, "--user", "alice", "--on-conflict", "replace")
-    with pytest.raises(CommandError, match="say --confirm-lowering"):
+    with pytest.raises(CommandError, match="add --confirm-lowering"):
         said(*replace)
     said(*replace, "--confirm-lowering")
     assert Tool.objects.get().title == "New"

@@ -208,7 +208,7 @@ def test_what_is_not_granted_can_be_switched_on_from_its_finding(
 ) -> None:
     code += ECHO.replace("return text", "files.write(text, text)\n    return text" if power else "return text")
     page = author.post("/studio/inspect", {"name": "t", "code": code} | power).content.decode()
-    assert f'<label class="link" for="{field}">Switch it on</label>' in page
+    assert f'<label class="link" for="{field}">Turn it on</label>' in page
     assert f'id="{field}"' in author.get("/studio/new").content.decode()
 
 

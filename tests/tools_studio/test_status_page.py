@@ -51,7 +51,7 @@ def test_what_tools_can_reach_is_told(admin: Client, settings: Settings, tmp_pat
     (tmp_path / "notes" / "a.txt").write_text("x" * 2100)
     page = text(admin)
     assert "<code>SHOP_*</code>" in page
-    assert "no tool can send any" in page
+    assert "no tool can send e-mail" in page
     assert "<code>notes</code>: 1 file, 2 KiB" in page
     settings.EMAIL_HOST = "mail.example.org"
     assert "Through mail.example.org:" in text(admin)

@@ -50,7 +50,7 @@ class Command(BaseCommand):
         except BadFile as error:
             raise CommandError(f"Nothing was imported.\n{see(str(error)).plain}") from error
         except NotConfirmed as error:
-            words = f"Nothing was imported. {see(str(error)).plain}\nIf it is meant so, say --confirm-lowering."
+            words = f"Nothing was imported. {see(str(error)).plain}\nIf that is intended, add --confirm-lowering."
             raise CommandError(words) from error
         for step in plan.steps:
             self.stdout.write(_line(step))
