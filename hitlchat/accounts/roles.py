@@ -22,7 +22,7 @@ MEANING: Final[dict[Role, str]] = {
     Role.MEMBER: gettext_noop("Chats, uses tools, and decides their own calls."),
     Role.APPROVER: gettext_noop("Does what members do, and decides calls that need an approver."),
     Role.AUTHOR: gettext_noop("Does what members do, and writes, tests and publishes tools."),
-    Role.ADMINISTRATOR: gettext_noop("Everything, including servers, exposed tools, the record, and people."),
+    Role.ADMINISTRATOR: gettext_noop("Manages everything, including servers, exposed tools, the record and people."),
 }
 # Groups with such a name are roles, and no named groups.
 PREFIX: Final = "role:"

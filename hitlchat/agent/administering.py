@@ -157,7 +157,7 @@ def wrong_names(name: str, description: str) -> dict[str, str]:
     if not is_line(name, LONGEST_NAME) or not name.strip(".") or "/" in name or "\\" in name:
         found["name"] = gettext_noop("Expected up to 64 visible characters, without a slash, and not only dots.")
     if not is_line(description, LONGEST_DESCRIPTION):
-        found["description"] = gettext_noop("Expected one line of up to 300 storable characters.")
+        found["description"] = gettext_noop("Expected one line of up to 300 characters that can be stored.")
     return found
 
 

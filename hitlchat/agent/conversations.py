@@ -110,7 +110,7 @@ def begin_as(conversation: Conversation, preset: Preset, actor: Actor) -> None:
         asks = strictness.strictest(strictness.of(conversation.pk), columns["least_asks"])
         ruling.change_strictness(conversation.pk, asks, actor)
     if rows.update(**columns) != 1:
-        raise Conflict(gettext_noop("This conversation has started: presets are for new ones."))
+        raise Conflict(gettext_noop("This conversation has already started. Presets apply only to new conversations."))
     conversation.refresh_from_db()
 
 
@@ -290,7 +290,7 @@ def _route(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any]
 def _title(wanted: str) -> str:
     title = " ".join(wanted.split())
     if not title or title != storable(title) or len(title) > LONGEST_TITLE:
-        raise BadConversation({"title": f"Expected 1 to {LONGEST_TITLE} storable characters."})
+        raise BadConversation({"title": f"Expected 1 to {LONGEST_TITLE} characters that can be stored."})
     return title
 
 

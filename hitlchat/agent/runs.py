@@ -45,7 +45,9 @@ class KeyReused(Invalid):
 
     field = "Idempotency-Key"
 
-    sentence = gettext_noop("This key was sent with another message within the last 24 hours: use a new one.")
+    sentence = gettext_noop(
+        "This Idempotency-Key was sent with another message within the last 24 hours. Use a new one."
+    )
 
 
 class SaidBefore(Exception):

@@ -236,14 +236,14 @@ def _locked(user_id: int, actor: Actor, seen: str | None) -> tuple[User, bool]:
         raise Refused("You cannot change your own role or deactivate yourself. Ask another administrator.")
     now = state(user)
     if seen is not None and seen != now:
-        words = _("Not changed: someone else was faster. {name} is now {state}. Review the change again.")
+        words = _("Not changed: someone else made a change first. {name} is now {state}. Review the change again.")
         raise Stale(words.format(name=user.get_username(), state=now))
     return user, administrators == {user.pk}
 
 
 def _the_last(user: User) -> str:
     return translatable(
-        f"{user.get_username()} is the only active administrator. Make somebody else an administrator first."
+        f"{user.get_username()} is the only active administrator. Make someone else an administrator first."
     )
 
 

@@ -119,7 +119,10 @@ def _run(data: bytes, name: str, limits: Limits) -> dict[str, Any]:
             raise BadPdf(sentence % {"name": name, "seconds": limits.seconds})
         if ended == NO_WALL:
             raise Unsafe(
-                _("PDFs cannot be read: TOOLS_REQUIRE_JAIL requires a jail that this machine does not support.")
+                _(
+                    "PDFs cannot be read: TOOLS_REQUIRE_JAIL requires a jail that this machine does not support. "
+                    "Paste the text instead."
+                )
             )
         output.seek(0)
         with suppress(ValueError):
