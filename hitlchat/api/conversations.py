@@ -82,7 +82,7 @@ class NewConversation(Limits):
     title: Line = ""
     draft: bool = Field(
         default=False,
-        description=("Not listed until something is said or set, and in the end removed."),
+        description=("Hidden from lists until a message or setting is stored; removed if that never happens."),
     )
     instructions: str = ""
     endpoint: Line | None = Field(None, description="The endpoint's name; by default that of new conversations.")
@@ -180,7 +180,9 @@ class Message(Shape):
     id: UUID
     role: Literal["user", "assistant", "notice", "summary"]
     content: str
-    reasoning: str = Field(description="Of an answer, as the page shows it folded; empty if its server reports none.")
+    reasoning: str = Field(
+        description="The model's reasoning, which the page shows folded; empty if the model server reports none."
+    )
     state: Literal["streaming", "complete", "cut"]
     created_at: datetime
     attachments: list[Attachment]

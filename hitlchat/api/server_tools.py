@@ -67,16 +67,16 @@ class ComposedTool(Shape):
     condition: str
     deadline_seconds: int | None = Field(description="Seconds to answer; null: the installation's default.")
     signed_in_only: bool
-    risk_level: int = read("risk_effective", "With which its calls are asked about, as cards and `/api/tools` say it.")
+    risk_level: int = read("risk_effective", "The risk level shown on cards and at `/api/tools`.")
     inherent_risk_level: int = read(
-        "risk_inherent", "Without what asking takes off; the ceiling is held against this one."
+        "risk_inherent", "The risk level before approval lowers it; the highest exposed level applies to this one."
     )
     effective_risk_level: int = read("risk_effective", "The same as `riskLevel`.")
     state: ToolStateName
     reason: str
     warnings: list[Warned]
     problems: list[str] = Field(description="Why the tool cannot be offered.")
-    digest: str = read("seen_digest", "Of the definition as last listed; send it back to expose what you saw.")
+    digest: str = read("seen_digest", "Digest of the definition as last listed; send it back to expose what you saw.")
     title: str
     upstream_description: str
     input_schema: Object | None = Field(description="In a list only with `schemas=true`.")
@@ -142,7 +142,9 @@ class ToolChange(Body):
         default=None, description="Seconds to answer; waiting questions keep theirs. null: the installation's default."
     )
     signed_in_only: bool | None = Field(default=None, description="An MCP client's word is not enough.")
-    digest: Text | None = Field(default=None, description="Of the definition you reviewed; fails if it has changed.")
+    digest: Text | None = Field(
+        default=None, description="Digest of the definition you reviewed; fails if it has changed."
+    )
     warnings_read: bool = Field(default=False, description="Confirms that a person has read the blocking findings.")
     confirm_lowering: bool = Field(default=False, description="Confirms that the tool runs with less oversight.")
 

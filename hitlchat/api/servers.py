@@ -194,7 +194,7 @@ class ExposureChange(Body):
 
     mode: ModeName | None = None
     risk_ceiling: Annotated[int, Field(ge=1, le=5)] | None = None
-    confirm_lowering: bool = Field(default=False, description="Confirms that tools come back that ask less often.")
+    confirm_lowering: bool = Field(default=False, description="Confirms that returning tools do not ask every time.")
 
 
 class BadChange(Invalid):

@@ -242,7 +242,7 @@ class Command(BaseCommand):
         approve.add_argument("--digest", help="the digest that `show` printed; without it, the card is shown first")
         approve.add_argument("--arguments", metavar="JSON", help="approve the call with these arguments instead")
         approve.add_argument("--reason", default="", help="what the model is told beside the result")
-        approve.add_argument("--plain", action="store_true", help="no colours or boxes, one fact per line")
+        approve.add_argument("--plain", action="store_true", help="no colors or boxes, one fact per line")
         decline = _answer(what.add_parser("decline", help="decline a call, as a person"))
         decline.add_argument("--reason", default="", help="why; the model is told")
         watched = what.add_parser("watch", help="wait for calls, show each, and ask for an answer")
@@ -431,7 +431,7 @@ def _narrowed(parser: ArgumentParser) -> None:
 
 def _printed(parser: ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--plain", action="store_true", help="no colours or boxes, one fact per line")
+    how.add_argument("--plain", action="store_true", help="no colors or boxes, one fact per line")
     how.add_argument("--json", action="store_true", help="one JSON object per line, with the fields of the REST API")
 
 
