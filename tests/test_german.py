@@ -51,17 +51,17 @@ def german(alice: User) -> Client:
     "path, words",
     [
         ("/studio/", "Ein Werkzeug ist eine Python-Funktion."),
-        ("/studio/new", "Niemand kann es aufrufen, bevor es veröffentlicht ist."),
+        ("/studio/new", "Niemand kann das Werkzeug aufrufen, bevor Sie es veröffentlichen."),
         ("/studio/sandbox", "Die Wände zwischen dem Code von Werkzeugen und diesem Rechner."),
-        ("/studio/import", "Vorher ist zu sehen, was mit jedem Werkzeug geschehen würde."),
+        ("/studio/import", "Bevor sich etwas ändert, sehen Sie, was mit jedem Werkzeug geschehen würde."),
         ("/servers/", "Noch keine Server"),
-        ("/servers/new", "Nach dem Verbinden wird gewählt, welche seiner Werkzeuge angeboten werden."),
+        ("/servers/new", "Sobald der Server verbunden ist, wählen Sie, welche seiner Werkzeuge Sie anbieten."),
         ("/servers/gallery", "Bekannte Server als Ausgangspunkt."),
         ("/servers/history", "Noch keine Ereignisse"),
         ("/servers/questions", "Nichts wartet auf"),
         ("/servers/tools", "Angebotene Werkzeuge und höchstes Risiko"),
-        ("/tool-sets/", "Jedes veröffentlichte Werkzeug, und künftige."),
-        ("/tool-sets/new", "Wie man ihn findet"),
+        ("/tool-sets/", "Jedes veröffentlichte Werkzeug, auch künftige."),
+        ("/tool-sets/new", "Zum Beispiel „"),
         ("/presets/", "Noch gibt es keine Vorlagen."),
         ("/presets/new", ">Auch bei jedem Aufruf über L1</option>"),
         ("/mcp-access/connect", "Adresse und Token"),
@@ -81,7 +81,7 @@ def test_what_is_counted_on_a_page_is_in_german(alice: User, german: Client) -> 
     for path, words in (
         ("/servers/", "2 von 2 angeboten"),
         ("/servers/s/shop", "Diese Einstellungen testen"),
-        ("/servers/s/shop/delete", "2 Werkzeuge von ihm werden angeboten und verlassen den Katalog sofort."),
+        ("/servers/s/shop/delete", "2 angebotene Werkzeuge verlassen sofort den Katalog."),
         ("/servers/tools", "<b>2</b>von 2 angeboten"),
     ):
         assert words in german.get(path, follow=True).content.decode(), path
@@ -132,7 +132,7 @@ def test_templates_of_new_tools_and_their_capabilities_are_in_german(german: Cli
     found = german.get("/studio/new?template=store").content.decode()
     for words in (
         "Einfache Funktion",
-        "Braucht einen eigenen Host statt api.example.com",
+        "Ersetzen Sie api.example.com",
         "Es kann die Daten, die es aufbewahrt, lesen und ändern (store).",
         "bewahrt Daten zwischen Aufrufen auf",
     ):
@@ -206,7 +206,7 @@ def test_what_is_wrong_with_a_file_of_the_record_is_told_in_german(german: Clien
 def test_what_was_counted_in_a_file_of_the_record_is_told_in_german() -> None:
     told = checked_words(Checked(batches=1, events=1_234, receipts=2, at="today", key="ab" * 4, hidden=1), "")
     assert [in_german(each)[:90] for each in told] == [
-        "Wie geschrieben am today: 1 Stapel, 1,234 Ereignisse, 2 Quittungen.",
+        "Unverändert, seit es am today geschrieben wurde: 1 Stapel, 1,234 Ereignisse, 2 Quittungen.",
         "1 Wert darin ist als geheim zurückgehalten; sein Hash steht für ihn.",
         "Unterschrieben mit dem Schlüssel abab abab",
         "Bitte mit dem notierten Fingerabdruck vergleichen: die Datei allein kann nicht sagen, wess",

@@ -96,7 +96,7 @@ def test_what_a_page_asks_of_the_api_is_refused_in_the_language_of_the_page(bob:
 WORDS = {
     "/": "Was möchten Sie tun?",
     "/approvals/": "Nichts wartet auf eine Antwort",
-    "/history/": "Noch kein Aufruf",
+    "/history/": "Noch keine Aufrufe",
     "/policies": "Noch keine Regeln",
     "/insights/": "Auswertung",
     "/grants": "Keine aktiven Dauerfreigaben",
