@@ -15,7 +15,7 @@ READ: Final = (
     ("2026-03-01T05:00:07Z", "", "12:00 AM"),
     ("2026-03-01T05:00:07Z", "data-seconds", "12:00:07 AM"),
     ("2026-03-01T04:59:59Z", "", "Feb 28, 11:59 PM"),
-    ("2025-11-26T14:15:04Z", "", "Nov 26, 2025, 09:15 AM"),
+    ("2025-11-26T14:15:04Z", "", "Nov 26, 2025, 9:15 AM"),
 )
 ADD: Final = "([at, more]) => document.body.insertAdjacentHTML('beforeend', `<time datetime='${at}' ${more}></time>`)"
 

@@ -7,7 +7,7 @@ function inWords(moment, seconds) {
   /** @type {Intl.DateTimeFormatOptions} */
   const day = moment.toDateString() !== now.toDateString() ? { day: "numeric", month: "short" } : {};
   const year = moment.getFullYear() !== now.getFullYear() ? "numeric" : undefined;
-  return moment.toLocaleString([], { ...day, year, hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined });
+  return moment.toLocaleString([], { ...day, year, hour: "numeric", minute: "2-digit", second: seconds ? "2-digit" : undefined });
 }
 
 function localTimes() {
