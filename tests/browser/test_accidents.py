@@ -152,6 +152,7 @@ def fresh(alone: Alone) -> Locator:
     return card
 
 
+@pytest.mark.guarantee("SR-39")
 def test_a_press_that_began_in_the_pause_does_not_count_when_it_ends_after_it(alone: Alone, fresh: Locator) -> None:
     page = alone.page
     page.mouse.move(*middle(approve_button(fresh)))
@@ -162,6 +163,7 @@ def test_a_press_that_began_in_the_pause_does_not_count_when_it_ends_after_it(al
     assert alone.answers == []
 
 
+@pytest.mark.guarantee("SR-39")
 def test_a_held_key_that_was_down_in_the_pause_approves_nothing(alone: Alone, fresh: Locator) -> None:
     page = alone.page
     approve_button(fresh).focus()

@@ -158,22 +158,6 @@ def test_asking_again_brings_the_modal_back_also_to_who_put_the_first_card_off(c
     chat.said("Not refunded.")
 
 
-@pytest.mark.guarantee("SR-39")
-def test_clicks_on_the_new_card_count_only_after_a_moment(chat: Chat, shop: Shop) -> None:
-    shop.says(refund={"value": {"Paid": "143.00", "After this": "129.00"}})
-    card = ask(chat, shop, "refund")
-    shop.says(refund={"value": {"Paid": "143.00", "After this": "229.00"}})
-    box = approve_button(card).bounding_box()
-    assert box
-    chat.page.mouse.move(1, 1)
-    for _ in range(6):
-        chat.page.mouse.click(box["x"] + 20, box["y"] + 10)
-    expect(chat.cards).to_contain_text("The effect changed")
-    assert shop.bob.calls(chat.conversation)[0]["status"] == "waiting"
-    looking.check(chat.page)
-    stop(chat)
-
-
 @pytest.mark.slow("another story of previews")
 def test_on_the_approvals_own_page_it_asks_again_in_its_place(page: Page, chat: Chat, shop: Shop) -> None:
     shop.says(refund={"value": BEFORE})
