@@ -316,10 +316,8 @@ if OPENAI_API not in ("chat", "responses"):
 # How many tokens the context of the environment's model has; 0: not known.
 OPENAI_CONTEXT_LENGTH = env.integer("OPENAI_CONTEXT_LENGTH", 0, least=0, most=100_000_000)
 # What a million tokens of it cost, in MODEL_CURRENCY; None: not known.
-OPENAI_INPUT_PRICE, OPENAI_OUTPUT_PRICE = (
-    env.number(name, 0, least=0, most=999_999) if env.text(name) else None
-    for name in ("OPENAI_INPUT_PRICE", "OPENAI_OUTPUT_PRICE")
-)
+OPENAI_INPUT_PRICE = env.number("OPENAI_INPUT_PRICE", None, least=0, most=999_999)
+OPENAI_OUTPUT_PRICE = env.number("OPENAI_OUTPUT_PRICE", None, least=0, most=999_999)
 if (OPENAI_INPUT_PRICE is None) != (OPENAI_OUTPUT_PRICE is None):
     raise ImproperlyConfigured("OPENAI_INPUT_PRICE and OPENAI_OUTPUT_PRICE go together: set both or neither")
 # Whether the model is asked, after its first answer in a conversation, for the title of that.

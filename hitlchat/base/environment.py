@@ -8,7 +8,7 @@ import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -19,6 +19,8 @@ NO = {"0", "false", "no", "off"}
 OTHERS = 0o077
 # Every variable that was read here: hitlchat's own, some of them secret, which no tool may refer to.
 ASKED: set[str] = set()
+
+Default = TypeVar("Default", float, None)
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ def integer(name: str, default: int, *, least: int = 1, most: int = 10**9) -> in
     return int(value)
 
 
-def number(name: str, default: float, *, least: float, most: float) -> float:
+def number(name: str, default: Default, *, least: float, most: float) -> float | Default:
     """Return a number that may have a fraction, as `integer` does."""
     value = text(name)
     if not value:

@@ -97,7 +97,7 @@ def test_calls_of_one_tool_and_caller_asked_at_once_are_one_group_with_its_numbe
     html = shown(page)
     assert len(listed(html)) == 5
     (group,) = re.findall(r"<details class=\"burst\".*?</details>", html, re.DOTALL)
-    assert "<b>3</b> of <code>echo</code>" in group
+    assert "<b>3</b> calls to <code>echo</code> asked at once" in group
     assert len(listed(group)) == 3
 
 
