@@ -71,7 +71,7 @@ def durable() -> Iterator[None]:
     Raises: RuntimeError: a transaction is open whose commit is a cheap one.
     """
     if _open.durable:
-        with transaction.atomic():
+        with transaction.atomic(savepoint=False):
             yield
         return
     # A test that is rolled back at its end is a transaction itself.

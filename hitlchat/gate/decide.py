@@ -26,6 +26,7 @@ from hitlchat.gate import (
     deciders,
     disclosure,
     oversight,
+    perform,
     policy,
     question,
     schema,
@@ -357,10 +358,11 @@ def _decide(
     if decision.edited_arguments is not None:
         data |= {"edited": decision.edited_arguments, "prompt": approval.prompt}
     try:
-        with durable():
+        with perform.claiming() as claim_now, durable():
             if to == Status.APPROVED and call.quorum > 1:
                 if deciders.add_yes(decision, actor, only_if=only_if, data=data):
                     move(call, to, actor=actor, only_if=only_if, data=data)
+                    claim_now(call.pk)
                 return approval
             move(call, to, actor=actor, only_if=only_if, data=data, **columns)
             deciders.replace_yes(decision)
@@ -371,6 +373,8 @@ def _decide(
                 giving.give(given, actor)
             if to == Status.DECLINED:
                 giving.declined(call, actor)
+            else:
+                claim_now(call.pk)
     except StaleCall:
         _too_late(approval, actor)
     return approval

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
@@ -17,7 +18,7 @@ from hitlchat.base.background import Waker, background, me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.statements import Where, compiled, condition
-from hitlchat.gate import contents, placing, staleness, stopping, strictness, submit
+from hitlchat.gate import contents, placing, policy, staleness, stopping, strictness, submit
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
 from hitlchat.gate.models import ToolCall
@@ -68,6 +69,37 @@ def begin(call_id: UUID) -> None:
         return
     if call is not None:
         background.spawn(execute, call)
+
+
+@contextmanager
+def claiming() -> Iterator[Callable[[UUID], None]]:
+    """Claim a call within the transaction that approves it: both wait for the disk once, and both come to nothing if
+    that fails.
+
+    A call that cannot start at once stays approved; `on_move` begins it after the commit.
+    """
+    claimed: list[tuple[UUID, Place]] = []
+
+    def claim_now(call_id: UUID) -> None:
+        call = _ready(call_id).one() if background.running else None
+        # To judge it anew may take a run in the sandbox, which nobody else's transaction should wait for.
+        if call is None or call.tool is None or call.rule != policy.rule_of(call.tool) or staleness.is_due(call):
+            return
+        if staleness.reason(call) or isinstance(_source(call), DelegatingSource):
+            return
+        with suppress(NoPlace, StaleCall):
+            place = _place(call)
+            _claimed(call, place)
+            claimed.append((call_id, place))
+            transaction.on_commit(partial(background.spawn, execute, call))
+
+    try:
+        yield claim_now
+    except BaseException:
+        for call_id, place in claimed:
+            del works[call_id]
+            place.leave()
+        raise
 
 
 async def start(call_id: UUID, seconds: float | None = None) -> ToolCall | None:
@@ -163,7 +195,8 @@ async def give_up(call_id: UUID, why: str) -> None:
 
 
 def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
-    if status in READY:
+    # One that was claimed with its approval is at work already.
+    if status in READY and call_id not in works:
         begin(call_id)
 
 

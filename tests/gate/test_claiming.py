@@ -1,0 +1,87 @@
+"""A yes and the claim that follows from it are one transaction: both are on the disk, or neither."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from channels.db import database_sync_to_async
+from django.contrib.auth.models import User
+from django.db import Error, OperationalError
+from django.db.models.signals import post_save
+from pytest_django import Settings
+
+from hitlchat import sandbox
+from hitlchat.base.background import background
+from hitlchat.gate.models import AuditEvent, Tool, ToolCall
+from hitlchat.gate.placing import works
+from hitlchat.gate.status import Status
+from tests.conftest import MakeTool
+from tests.gate.asking import ask, events, fresh, say_yes, status
+from tests.waiting import stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Fault = Callable[[], object]
+
+
+@pytest.fixture(autouse=True)
+async def loop(settings: Settings) -> AsyncIterator[None]:
+    """As in a server, with a single worker: a place that is not given back leaves none."""
+    settings.TOOL_WORKERS = 1
+    background.adopt(asyncio.get_running_loop())
+    yield
+    background.leaving = True
+    await background.drain(10)
+    background.adopt(None)
+    await sandbox.close()
+
+
+@pytest.fixture
+def echo(make_tool: MakeTool) -> Tool:
+    return make_tool("echo")
+
+
+def statement_fails() -> None:
+    raise OperationalError("the database went away")
+
+
+def commit_fails() -> None:
+    AuditEvent.objects.create(name="of nobody", actor_id=2**30, means="web", data={})
+
+
+@contextmanager
+def once_it_starts(fault: Fault) -> Iterator[None]:
+    """Do this right after a start was put on record, within its transaction."""
+
+    def listen(instance: AuditEvent, **_: Any) -> None:
+        if instance.name == "call.executing":
+            fault()
+
+    post_save.connect(listen, sender=AuditEvent)
+    try:
+        yield
+    finally:
+        post_save.disconnect(listen, sender=AuditEvent)
+
+
+def yes_with(fault: Fault, bob: User, call: ToolCall) -> None:
+    with once_it_starts(fault), pytest.raises(Error):
+        say_yes(bob, call)
+
+
+@pytest.mark.parametrize("fault", [statement_fails, commit_fails])
+@pytest.mark.guarantee("gate:at-most-once")
+async def test_a_start_that_cannot_be_stored_leaves_the_call_waiting_and_its_place_free(
+    fault: Fault, bob: User, echo: Tool
+) -> None:
+    call = await database_sync_to_async(ask)(bob, echo, {"text": "hello"})
+    await database_sync_to_async(yes_with)(fault, bob, call)
+    assert await database_sync_to_async(events)(call) == ["call.waiting"]
+    assert works == {}
+    await database_sync_to_async(say_yes)(bob, call)
+    await stored(lambda: fresh(call).settled, "it has ended")
+    assert await database_sync_to_async(status)(call) == Status.SUCCEEDED
+    told = ["call.waiting", "call.approved", "call.executing", "call.succeeded"]
+    assert await database_sync_to_async(events)(call) == told
