@@ -274,9 +274,9 @@ def wake(turn_id: UUID) -> Claim | None:
     was held back; None if there is none to wake.
     """
     with transaction.atomic():
-        # Locked whether parked or not: a park under way is waited for, so that it can't be missed.
-        rows = Run.objects.select_for_update(of=("self",)).select_related("conversation")
-        run = rows.filter(turn_id=turn_id, status__in=ACTIVE).first()
+        # Written, and so locked, whether parked or not: a park under way is waited for, so that it can't be missed.
+        rows = _active_in(turn_id)
+        run = rows.one() if rows.update(turn_id=turn_id) else None
         if run is None or not run.parked or (is_open(turn_id) and not fits(run)):
             return None
         token = uuid4().hex
@@ -460,6 +460,11 @@ def _take_title(held: Conversation, content: str) -> None:
 def _held(run_id: UUID, token: str) -> QuerySet[Run]:
     rows = Run.objects.filter(pk=run_id, owner=token, status__in=ACTIVE)
     return rows.select_related("conversation__owner", "conversation__endpoint", "conversation__tool_set")
+
+
+@compiled
+def _active_in(turn_id: UUID) -> QuerySet[Run]:
+    return Run.objects.filter(turn_id=turn_id, status__in=ACTIVE).select_related("conversation")
 
 
 @compiled
