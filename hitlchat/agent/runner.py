@@ -211,7 +211,7 @@ def on_move(
     if turn_id is not None and (status in ANSWERED or (asked_again and status == Status.WAITING)):
         runs.refresh_status(turn_id)
     if conversation_id is not None:
-        background.spawn(_tell_those_above, conversation_id, call_id, status)
+        _tell_those_above(conversation_id, call_id, status)
     if turn_id is not None and status in SETTLED:
         _wake(turn_id)
     if conversation_id is not None and status in ANSWERED:
@@ -295,20 +295,13 @@ def _wake(turn_id: UUID) -> None:
         start(claim, begins=False)
 
 
-async def _tell_those_above(conversation_id: UUID, call_id: UUID, status: Status) -> None:
+def _tell_those_above(conversation_id: UUID, call_id: UUID, status: Status) -> None:
     """Have the runs that wait for an agent know whether it waits for a person, and their pages show what it does."""
-    for above_id, agent_call_id, turn_id in await in_db(_refresh_those_above)(conversation_id):
-        # Twice: for the cards and counts, and for the line of the agent.
-        await writing.tell(above_id, "call", call=str(call_id), turn="", status=status.value)
-        executing = Status.EXECUTING.value
-        await writing.tell(above_id, "call", call=str(agent_call_id), turn=str(turn_id), status=executing)
-
-
-def _refresh_those_above(conversation_id: UUID) -> list[tuple[UUID, UUID, UUID]]:
-    """Return which conversations are above, with the call of the agent in each and its turn; the nearest first."""
-    found = []
     for step in delegation.steps(conversation_id):
-        if step.above_id is not None and step.call.turn_id is not None:
-            runs.refresh_status(step.call.turn_id)
-            found.append((step.above_id, step.call_id, step.call.turn_id))
-    return found
+        if step.above_id is None or step.call.turn_id is None:
+            continue
+        runs.refresh_status(step.call.turn_id)
+        # Twice: for the cards and counts, and for the line of the agent.
+        writing.tell_soon(step.above_id, "call", call=str(call_id), turn="", status=status.value)
+        line = {"call": str(step.call_id), "turn": str(step.call.turn_id), "status": Status.EXECUTING.value}
+        writing.tell_soon(step.above_id, "call", **line)
