@@ -14,14 +14,13 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests import waiting
 
-PAUSE: Final = 2  # seconds
-OPTIONS: Final = ("-p", "tests.second_look", "--reruns=1", f"--reruns-delay={PAUSE}", "--rerun-show-tracebacks")
+OPTIONS: Final = ("-p", "tests.second_look", "--reruns=1", "--reruns-delay=2", "--rerun-show-tracebacks")
 MOST: Final = 5  # unsteady tests of one run; more are a failure
 NAMES: Final = "unsteady.txt"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    again = pytest.mark.flaky(reruns=1, reruns_delay=PAUSE, condition=ran_out)
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    again = pytest.mark.flaky(reruns=1, reruns_delay=config.option.reruns_delay, condition=ran_out)
     for item in items:
         if item.get_closest_marker("guarantee"):
             item.add_marker(again)

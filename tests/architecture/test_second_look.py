@@ -90,7 +90,7 @@ def test_too_long():
 needs_chromium = pytest.mark.skipif(chromium_path() is None, reason="needs Chromium")
 GUARANTEE = '@pytest.mark.guarantee("gate:no-yes-no-run")'
 
-pytestmark = pytest.mark.slow("runs pytest, and second looks come after a pause")
+pytestmark = pytest.mark.slow("runs pytest")
 
 Said = tuple[int, str, str]
 Run = Callable[..., Said]
@@ -98,8 +98,8 @@ Run = Callable[..., Said]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run these tests as `make test-slow` does where no servers are named: the exit code, all that it printed, and what
-    followed the last sum.
+    """Run these tests as `make test-slow` does where no servers are named, but look again at once: the exit code, all
+    that it printed, and what followed the last sum.
     """
 
     def made(*tests: str) -> Said:
@@ -115,6 +115,7 @@ def run(tmp_path: Path) -> Run:
             "-m",
             "tests.run",
             f"--{SLOW}",
+            "--reruns-delay=0",
             f"--rootdir={ROOT}",
             "-c",
             str(ROOT / "pyproject.toml"),
