@@ -57,7 +57,8 @@ def home() -> Iterator[Path]:
         }
         django.setup()
         _discard_logs()
-        call_command("migrate", verbosity=0, interactive=False)
+        if database:
+            call_command("migrate", verbosity=0, interactive=False)
         yield folder
     finally:
         if settings.configured:
