@@ -359,10 +359,7 @@ class Servers:
 def migrated() -> Iterator[Installation]:
     """An empty installation with the people that tests speak of: alice is the administrator."""
     with tempfile.TemporaryDirectory(prefix="hitlchat-processes-") as folder:
-        home = Installation(Path(folder) / "template", _new_database(like=template.on_postgres()))
-        if not home.database:
-            template.copy_to(home.folder / "hitlchat.sqlite3")
-        home.manage("migrate", "-v", "0")
+        home = _without_people(Path(folder) / "template")
         administrator = {"USERNAME": "alice", "PASSWORD": PASSWORD, "EMAIL": "alice@example.com"}
         variables = {f"DJANGO_SUPERUSER_{name}": value for name, value in administrator.items()}
         home.manage("createsuperuser", "--noinput", "-v", "0", **variables)
@@ -374,6 +371,14 @@ def migrated() -> Iterator[Installation]:
 @pytest.fixture
 def installation(migrated: Installation, tmp_path: Path) -> Iterator[Installation]:
     home = copy_of(migrated, tmp_path / "data")
+    yield home
+    _drop_database(home.database)
+
+
+@pytest.fixture
+def without_people(tmp_path: Path) -> Iterator[Installation]:
+    """An installation as the first `migrate` leaves it."""
+    home = _without_people(tmp_path / "without-people")
     yield home
     _drop_database(home.database)
 
@@ -401,6 +406,14 @@ def copy_of(home: Installation, folder: Path) -> Installation:
     """An installation that begins where `home` stands. No server may be running on that."""
     shutil.copytree(home.folder, folder)
     return Installation(folder, _new_database(like=home.database))
+
+
+def _without_people(folder: Path) -> Installation:
+    home = Installation(folder, _new_database(like=template.on_postgres()))
+    if not home.database:
+        template.copy_to(home.folder / "hitlchat.sqlite3")
+    home.manage("migrate", "-v", "0")
+    return home
 
 
 def _new_database(like: str) -> str:

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from tests.conftest import ECHO, PASSWORD
-from tests.processes import Installation, Person, Server, Servers, unmigrated
+from tests.processes import Installation, Person, Server, Servers, without_people
 from tests.waiting import until
 
-__all__ = ["unmigrated"]
+__all__ = ["without_people"]
 
 pytestmark = [
     pytest.mark.slow("starts servers and commands, and kills two of them"),
@@ -74,10 +74,9 @@ def test_a_loop_of_crashes_leaves_nothing_unsealed_that_another_start_could_seal
     assert (said["whole"], said["tail"]) == (True, 0)
 
 
-def test_a_first_start_and_what_commands_and_people_make_after_it_is_whole(unmigrated: Installation) -> None:
-    home = unmigrated
+def test_a_first_start_and_what_commands_and_people_make_after_it_is_whole(without_people: Installation) -> None:
+    home = without_people
     named = {"DJANGO_SUPERUSER_PASSWORD": PASSWORD, "DJANGO_SUPERUSER_EMAIL": "a@example.org"}
-    home.manage("migrate", "--no-input", "--verbosity", "0")
     home.manage("createsuperuser", "--noinput", "--username", "alice", **named)
     server = Server(home, OFTEN)
     server.start()
