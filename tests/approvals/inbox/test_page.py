@@ -249,6 +249,15 @@ def test_what_cannot_be_together_is_not_listed_and_no_answer_to_it_counts(
 # -- much of it --------------------------------------------------------------------------------------------------------
 
 
+def repeat(like: Approval, times: int) -> None:
+    """Have as many more of the same wait."""
+    columns = ToolCall.objects.values().get(pk=like.call_id)
+    calls = ToolCall.objects.bulk_create([ToolCall(**columns | {"id": new_id()}) for _ in range(times)])
+    Approval.objects.bulk_create(
+        [Approval(call=call, prompt="p", disclosure=like.disclosure, digest=like.digest) for call in calls]
+    )
+
+
 @pytest.mark.servers("the SQL differs between the databases")
 def test_a_long_list_is_cut_and_says_how_many_more_there_are(
     page: Client, bob: User, asked: Asked, django_assert_max_num_queries: Any
@@ -257,8 +266,7 @@ def test_a_long_list_is_cut_and_says_how_many_more_there_are(
     shown(page)
     with django_assert_max_num_queries(18) as few:
         shown(page)
-    for number in range(1, lines.MOST + 2):
-        asked(bob, f"number {number}")
+    repeat(asked(bob, "number 1"), lines.MOST)
     with django_assert_max_num_queries(len(few)):
         html = shown(page)
     assert "2 more appear" in html
@@ -267,12 +275,7 @@ def test_a_long_list_is_cut_and_says_how_many_more_there_are(
 
 @pytest.mark.servers("the SQL differs between the databases")
 def test_beyond_a_thousand_it_is_said_that_there_are_more(page: Client, bob: User, asked: Asked) -> None:
-    like = asked(bob, "one")
-    columns = ToolCall.objects.values().get(pk=like.call_id)
-    calls = ToolCall.objects.bulk_create([ToolCall(**columns | {"id": new_id()}) for _ in range(lines.MOST_COUNTED)])
-    Approval.objects.bulk_create(
-        [Approval(call=call, prompt="p", disclosure=like.disclosure, digest=like.digest) for call in calls]
-    )
+    repeat(asked(bob, "one"), lines.MOST_COUNTED)
     assert page.get("/waiting").content == b"1,000+"
     html = shown(page)
     assert "<span data-number>1,000+</span>" in html
