@@ -278,7 +278,7 @@ class Server:
 
     def _started(self, arguments: list[str], log: int) -> "subprocess.Popen[bytes] | forks.Forked":
         variables = self.home.variables(**self._environment)
-        if arguments[0] == "manage.py":
+        if self._program != TRULY_SERVE:
             return forks.Forked(arguments, variables, log, log)
         return subprocess.Popen(
             [sys.executable, *arguments],

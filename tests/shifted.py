@@ -1,4 +1,4 @@
-"""A server whose machine has another clock: `python -m tests.shifted SECONDS PORT` serves with one that is ahead."""
+"""A server whose machine has another clock: `python tests/shifted.py SECONDS PORT` serves with one that is ahead."""
 
 import os
 import sys

@@ -40,11 +40,11 @@ def test_processes_whose_clocks_differ_leave_each_other_their_calls_and_runs(
 ) -> None:
     environment = scripted_model.environment | {"LEASE_SECONDS": str(LEASE_SECONDS)}
     right = servers.start(**environment)
-    early, late = (servers.start(("-m", "tests.shifted", ahead), **environment) for ahead in ("-60", "60"))
+    early, late = (servers.start(("tests/shifted.py", ahead), **environment) for ahead in ("-60", "60"))
     right.sign_in("alice").add_tool(hitlMode="REQUIRED", **outside.tool)
     outside.gate = Gate()
     conversations = {}
-    # Somebody else at each: a server that is no fork renews the hash of a password, which ends other sessions.
+    # Somebody else at each, who has one question to answer.
     for person in (right.sign_in("bob"), late.sign_in("charlie"), early.sign_in("alice")):
         scripted_model.enqueue(calls(("order", {"what": "a lamp"})))
         conversations[person] = person.begin("Order a lamp")
