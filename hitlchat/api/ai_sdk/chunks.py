@@ -1,9 +1,9 @@
-"""Chunks of the UI message stream: what a client does not have yet of a run, from its rows; and messages made of them.
+"""Messages of the AI SDK, made of the rows of a run; and chunks of its stream: what a client does not have yet of one.
 
 One message of the protocol is all that the assistant says in one run, with the id of the run; each turn is a step.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -20,10 +20,11 @@ Chunk = dict[str, Any]
 Part = dict[str, Any]
 
 YES: Final = frozenset({Status.ALLOWED, Status.APPROVED, *STARTED})
-# Of a question whose wording does not matter any more.
-BEFORE: Final = "asked before"
 # With an approval the protocol calls it denied.
 NOT_RUN: Final = frozenset({Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
+# What of an approval in a part is the answer; and what the others are called in a chunk.
+ANSWER: Final = ("approved", "reason")
+PROTOCOL: Final = {"id": "approvalId", "requestReason": "reason", "descriptor": "approvalDescriptor"}
 
 
 @dataclass(frozen=True)
@@ -43,237 +44,197 @@ class Asked:
 
 
 @dataclass
-class _SentCall:
-    """One call as the client has it: its arguments, the question, its answer, its status."""
-
-    arguments: str = ""
-    question: str = ""
-    answer: tuple[bool, str] | None = None
-    state: str = ""
-    is_over: bool = False
-
-
-@dataclass
-class Telling:
-    """A run as far as a client has it, so that it is told the rest. The first `steps` it has from before, whole."""
+class ClientCopy:
+    """A run as far as a client has it, so that it is sent the rest. The first `steps` it has from before, whole."""
 
     run_id: UUID
     steps: int = 0
-    # Where the last step is in the conversation: there may be more to tell from there on.
+    # Where the last step is in the conversation: there may be more to send from there on.
     since: int = 0
-    _place: int = 0
-    _step: UUID | None = None
+    _step: str = ""
     _is_in_step: bool = False
-    _sent: dict[UUID, int] = field(default_factory=dict)
-    _open: UUID | None = None
-    _thoughts: set[UUID] = field(default_factory=set)
-    _notices: set[UUID] = field(default_factory=set)
-    _calls: dict[UUID, _SentCall] = field(default_factory=dict)
-    _of_agents: dict[str, Chunk] = field(default_factory=dict)
+    _open: str = ""
+    _begun: set[str] = field(default_factory=set)
+    # How much of each text was sent.
+    _lengths: dict[str, int] = field(default_factory=dict)
+    _parts: dict[str, Part] = field(default_factory=dict)
 
     def knows(self, call_id: UUID, state: str) -> None:
         """Note that the client has this call, in a state that the protocol has for parts."""
-        sent = self._calls.setdefault(call_id, _SentCall())
-        sent.question = BEFORE if state.startswith("approval-") else ""
-        sent.is_over = state.startswith("output-")
+        self._parts[str(call_id)] = {"state": state} | ({"approval": {}} if state.startswith("approval-") else {})
 
     def update(
-        self, turns: Iterable[Turn], asked: dict[UUID, Asked], of_agents: Iterable[Asked] = (), thoughts: str = ""
+        self, turns: list[Turn], asked: dict[UUID, Asked], of_agents: Iterable[Asked] = (), thoughts: str = ""
     ) -> Iterator[Chunk]:
-        """Tell what is new in these turns, of which the first is that of the last step, if it is still there.
-
-        `of_agents`: the questions about calls of agents that work in these turns; they are data, since the protocol has
-        approvals of a message's own calls alone. `thoughts`: those of the answer that is being written, where more of
-        them are known than stored.
-        """
-        found = list(turns)
-        if self._step is not None and all(turn.message.pk != self._step for turn in found):
+        """Yield what is new in these turns, of which the first is that of the last step, if it is still there."""
+        messages = {str(turn.message.pk): turn.message for turn in turns if turn.message.role == Role.ASSISTANT}
+        if self._step and self._step not in messages:
             # Its process died, and it is asked for again.
             yield {"type": "reset-step"}
-            self._step, self._open = None, None
-        for turn in found:
-            if turn.message.role == Role.ASSISTANT:
-                yield from self._turn(turn, asked, thoughts)
-            elif turn.message.pk not in self._notices:
-                self._notices.add(turn.message.pk)
-                kind = "summary" if turn.message.role == Role.SUMMARY else "notice"
-                data = {"kind": kind, "text": turn.message.content}
-                yield {"type": "data-notice", "id": str(turn.message.pk), "data": data}
-        for each in of_agents:
-            name, described = str(each.shape.id), _described(each)
-            if self._of_agents.get(name) != described:
-                self._of_agents[name] = described
-                yield {"type": "data-approval", "id": name, "data": described}
+            self._step = self._open = ""
+        made = parts(self.run_id, turns, asked, of_agents, thoughts)
+        for name, message in messages.items():
+            self.since = message.seq
+            if self.steps and name not in self._begun:
+                self.steps -= 1
+                self._begun.add(name)
+                self._step, self._is_in_step, self._lengths[name] = name, True, len(message.content)
+                self._parts[f"{name}-thoughts"] = made.get(f"{name}-thoughts", {})
+        yield from self._diff(made)
 
     def delta(self, message_id: UUID, base: int, text: str) -> Iterator[Chunk] | None:
-        """Tell more of the answer that is being written, whose characters from `base` on are `text`.
+        """Yield more of the answer that is being written, whose characters from `base` on are `text`.
 
         None: something before it is missing, or it is not known to be written.
         """
-        sent = self._sent.get(message_id, 0)
-        if message_id != self._step or (self._open is None and sent) or base > sent:
+        name = str(message_id)
+        sent = self._lengths.get(name, 0)
+        if name != self._step or (not self._open and sent) or base > sent:
             return None
-        return self._grown(message_id, text[sent - base :])
+        return self._grow(name, text[sent - base :])
 
     def end(self) -> Iterator[Chunk]:
         """Close what is open."""
-        yield from self._closed_text()
+        yield from self._close_text()
         if self._is_in_step:
             self._is_in_step = False
             yield {"type": "finish-step"}
 
-    def _turn(self, turn: Turn, asked: dict[UUID, Asked], thoughts: str) -> Iterator[Chunk]:
-        message = turn.message
-        is_written = message.state == MessageState.STREAMING
-        if message.pk != self._step:
-            yield from self._begun(message)
-        known = message.reasoning or (thoughts if is_written else "")
-        # Those of an answer that has begun are whole.
-        if known and message.pk not in self._thoughts and (message.content or not is_written):
-            self._thoughts.add(message.pk)
-            name = f"{message.pk}-thoughts"
-            yield {"type": "reasoning-start", "id": name}
-            yield {"type": "reasoning-delta", "id": name, "delta": known}
-            yield {"type": "reasoning-end", "id": name}
-        if message.pk not in self._sent or self._open == message.pk:
-            yield from self._grown(message.pk, message.content[self._sent.get(message.pk, 0) :])
-            if not is_written:
-                yield from self._closed_text()
-        for call in turn.calls:
-            yield from self._call(call, asked.get(call.pk))
+    def _diff(self, made: dict[str, Part]) -> Iterator[Chunk]:
+        is_over = {name for name, part in self._parts.items() if part.get("state", "").startswith("output-")}
+        for name, part in made.items():
+            if part["type"] == "text":
+                yield from self._text(name, part)
+            elif part["type"] == "step-start":
+                yield from self._begin(name)
+            elif name.removesuffix("-status") not in is_over:
+                before, self._parts[name] = self._parts.get(name), part
+                if "toolCallId" in part:
+                    is_rejected = made[f"{name}-status"]["data"]["status"] == Status.REJECTED
+                    yield from _call_chunks(before, part, is_rejected=is_rejected)
+                elif "data" in part and part != before:
+                    yield part
+                elif part["type"] == "reasoning" and before is None:
+                    # Sent whole, and once.
+                    yield {"type": "reasoning-start", "id": name}
+                    yield {"type": "reasoning-delta", "id": name, "delta": part["text"]}
+                    yield {"type": "reasoning-end", "id": name}
 
-    def _begun(self, message: Message) -> Iterator[Chunk]:
-        self._place += 1
-        is_known = self._place <= self.steps
-        if not is_known and not (self._is_in_step and self._step is None):
+    def _begin(self, name: str) -> Iterator[Chunk]:
+        step = name.removesuffix("-step")
+        if step in self._begun:
+            return
+        if self._step or not self._is_in_step:
             yield from self.end()
             yield {"type": "start-step"}
-        self._step, self.since, self._is_in_step = message.pk, message.seq, True
-        if is_known:
-            self._sent[message.pk] = len(message.content)
-            self._thoughts.add(message.pk)
+        self._begun.add(step)
+        self._step, self._is_in_step = step, True
 
-    def _grown(self, message_id: UUID, text: str) -> Iterator[Chunk]:
+    def _text(self, name: str, part: Part) -> Iterator[Chunk]:
+        if name not in self._lengths or self._open == name:
+            yield from self._grow(name, part["text"][self._lengths.get(name, 0) :])
+            if part["state"] == "done":
+                yield from self._close_text()
+
+    def _grow(self, name: str, text: str) -> Iterator[Chunk]:
         if not text:
             return
-        if self._open is None:
-            self._open = message_id
-            yield {"type": "text-start", "id": str(message_id)}
-        self._sent[message_id] = self._sent.get(message_id, 0) + len(text)
-        yield {"type": "text-delta", "id": str(message_id), "delta": text}
+        if not self._open:
+            self._open = name
+            yield {"type": "text-start", "id": name}
+        self._lengths[name] = self._lengths.get(name, 0) + len(text)
+        yield {"type": "text-delta", "id": name, "delta": text}
 
-    def _closed_text(self) -> Iterator[Chunk]:
-        if self._open is not None:
-            yield {"type": "text-end", "id": str(self._open)}
-            self._open = None
+    def _close_text(self) -> Iterator[Chunk]:
+        if self._open:
+            yield {"type": "text-end", "id": self._open}
+            self._open = ""
 
-    def _call(self, call: ToolCall, asked: Asked | None) -> Iterator[Chunk]:
-        is_new = call.pk not in self._calls
-        sent = self._calls.setdefault(call.pk, _SentCall())
-        if sent.is_over:
-            return
-        arguments = canonical.dumps(_arguments(call))
-        if is_new or sent.arguments not in ("", arguments):
-            yield _input(call)
-        sent.arguments = arguments
-        if call.status == Status.REJECTED:
-            sent.is_over = True
-        if asked is not None or _is_automatic(call):
-            yield from self._question(call, sent, asked)
-        if call.status != sent.state:
+
+def parts(
+    run_id: UUID, turns: Iterable[Turn], asked: dict[UUID, Asked], of_agents: Iterable[Asked] = (), thoughts: str = ""
+) -> dict[str, Part]:
+    """Return the parts of a message of the assistant, each by a name that stays its own.
+
+    `of_agents`: the questions about calls of agents that work in these turns; they are data, since the protocol has
+    approvals of a message's own calls alone. `thoughts`: those of the answer that is being written, where more of them
+    are known than stored.
+    """
+    made: dict[str, Part] = {}
+    for turn in turns:
+        message, name = turn.message, str(turn.message.pk)
+        if message.role != Role.ASSISTANT:
+            kind = "summary" if message.role == Role.SUMMARY else "notice"
+            made[name] = {"type": "data-notice", "id": name, "data": {"kind": kind, "text": message.content}}
+            continue
+        made[f"{name}-step"] = {"type": "step-start"}
+        is_written = message.state == MessageState.STREAMING
+        reasoning = message.reasoning or (thoughts if is_written else "")
+        # Those of an answer that has begun are whole.
+        if reasoning and (message.content or not is_written):
+            key = f"{name}-thoughts"
+            made[key] = {"type": "reasoning", "id": key, "text": reasoning, "state": "done"}
+        if message.content:
+            made[name] = {"type": "text", "text": message.content, "state": "streaming" if is_written else "done"}
+        for call in turn.calls:
+            call_id = str(call.pk)
+            made[call_id] = _call_part(run_id, call, asked.get(call.pk))
             # In our own words: the protocol has fewer.
-            sent.state = call.status
-            data = {"toolCallId": str(call.pk), "status": call.status, "isAutomatic": ran_unasked(call)}
-            yield {"type": "data-call", "id": str(call.pk), "data": data}
-        if call.status in SETTLED and not sent.is_over:
-            sent.is_over = True
-            yield _output(call)
-
-    def _question(self, call: ToolCall, sent: _SentCall, asked: Asked | None) -> Iterator[Chunk]:
-        """Tell that people are asked, again where something about the question has changed, and their answer."""
-        name = f"{self.run_id}::{call.pk}"
-        # What was answered already is asked once, so that the answer has its place.
-        shown = sent.question or BEFORE
-        if call.status == Status.WAITING and asked is not None:
-            shown = f"{asked.shape.consent_digest} {asked.may_decide} {asked.shape.approved_by}"
-        if shown != sent.question:
-            sent.question, sent.answer = shown, None
-            yield {"type": "tool-approval-request", "approvalId": name, "toolCallId": str(call.pk)} | _facts(asked)
-        answer = _answer(call)
-        if answer is not None and answer != sent.answer:
-            sent.answer = answer
-            reason = {"reason": answer[1]} if answer[1] else {}
-            yield {"type": "tool-approval-response", "approvalId": name, "approved": answer[0]} | reason
+            data = {"toolCallId": call_id, "status": call.status, "isAutomatic": ran_unasked(call)}
+            made[f"{call_id}-status"] = {"type": "data-call", "id": call_id, "data": data}
+    for each in of_agents:
+        key = str(each.shape.id)
+        made[f"{key}-approval"] = {"type": "data-approval", "id": key, "data": _described(each)}
+    return made
 
 
-class Parts:
-    """The parts of one message, put together of chunks in the way in which the AI SDK does it."""
-
-    def __init__(self) -> None:
-        self.found: list[Part] = []
-        self._by_id: dict[str, Part] = {}
-
-    @classmethod
-    def of(cls, chunks: Iterable[Chunk]) -> list[Part]:
-        parts = cls()
-        for chunk in chunks:
-            _READERS[chunk["type"]](parts, chunk)
-        return parts.found
-
-    def begin(self, chunk: Chunk) -> None:
-        kind = chunk["type"].removesuffix("-start")
-        own = {"id": chunk["id"]} if kind == "reasoning" else {}
-        self._add(chunk["id"], {"type": kind, **own, "text": "", "state": "streaming"})
-
-    def grow(self, chunk: Chunk) -> None:
-        self._by_id[chunk["id"]]["text"] += chunk["delta"]
-
-    def close(self, chunk: Chunk) -> None:
-        self._by_id[chunk["id"]]["state"] = "done"
-
-    def step(self, _chunk: Chunk) -> None:
-        self.found.append({"type": "step-start"})
-
-    def data(self, chunk: Chunk) -> None:
-        name = f"{chunk['type']} {chunk['id']}"
-        part = self._by_id.get(name) or self._add(name, {"type": chunk["type"], "id": chunk["id"]})
-        part["data"] = chunk["data"]
-
-    def call(self, chunk: Chunk) -> None:
-        name, call = chunk["toolName"], chunk["toolCallId"]
-        kind: Part = {"type": "dynamic-tool", "toolName": name} if chunk.get("dynamic") else {"type": f"tool-{name}"}
-        part = self._by_id.get(call) or self._add(call, {**kind, "toolCallId": call})
-        part |= {"state": "input-available", "input": chunk["input"]}
-        if chunk["type"] == "tool-input-error":
-            part |= {"state": "output-error", "errorText": chunk["errorText"]}
-
-    def request(self, chunk: Chunk) -> None:
-        names = {"approvalId": "id", "approvalDescriptor": "descriptor", "reason": "requestReason"}
-        approval = {names.get(name, name): chunk[name] for name in chunk if name not in ("type", "toolCallId")}
-        part = self._by_id[chunk["approvalId"]] = self._by_id[chunk["toolCallId"]]
-        part |= {"state": "approval-requested", "approval": approval}
-
-    def response(self, chunk: Chunk) -> None:
-        part = self._by_id[chunk["approvalId"]]
-        part["state"] = "approval-responded"
-        part["approval"] |= {name: chunk[name] for name in ("approved", "reason") if name in chunk}
-
-    def output(self, chunk: Chunk) -> None:
-        output: Part = {name: chunk[name] for name in ("output", "errorText") if name in chunk}
-        self._by_id[chunk["toolCallId"]] |= {"state": chunk["type"].removeprefix("tool-"), **output}
-
-    def _add(self, name: str, part: Part) -> Part:
-        self.found.append(part)
-        self._by_id[name] = part
-        return part
-
-
-def _input(call: ToolCall) -> Chunk:
-    named = {"toolCallId": str(call.pk), "toolName": call.tool_name, "input": _arguments(call)}
-    if call.status == Status.REJECTED:
-        return {"type": "tool-input-error", **named, "errorText": call.reason, "dynamic": True}
+def _call_part(run_id: UUID, call: ToolCall, asked: Asked | None) -> Part:
     # What the client answers itself, it knows beforehand.
-    return {"type": "tool-input-available", **named} | ({} if question.is_one(call) else {"dynamic": True})
+    is_static = question.is_one(call) and call.status != Status.REJECTED
+    part: Part = {"type": f"tool-{call.tool_name}"}
+    if not is_static:
+        part = {"type": "dynamic-tool", "toolName": call.tool_name}
+    part |= {"toolCallId": str(call.pk), "state": "input-available", "input": _arguments(call)}
+    if asked is not None or _is_automatic(call):
+        part["state"], part["approval"] = "approval-requested", {"id": f"{run_id}::{call.pk}"} | _facts(asked)
+        if (answer := _answer(call)) is not None:
+            part["state"] = "approval-responded"
+            part["approval"] |= {"approved": answer[0]} | ({"reason": answer[1]} if answer[1] else {})
+    return part | (_output(call) if call.status in SETTLED else {})
+
+
+def _call_chunks(before: Part | None, part: Part, *, is_rejected: bool) -> Iterator[Chunk]:
+    """Yield what turns a call as the client has it into what it is by now."""
+    call, old = {"toolCallId": part["toolCallId"]}, before or {}
+    outcome: Chunk = {name: part[name] for name in ("output", "errorText") if name in part}
+    # Of a call that the client sent along the arguments are not known, and are its own.
+    if before is None or canonical.dumps(old.get("input", part["input"])) != canonical.dumps(part["input"]):
+        is_dynamic = part["type"] == "dynamic-tool"
+        name = part["toolName"] if is_dynamic else part["type"].removeprefix("tool-")
+        named = call | {"toolName": name, "input": part["input"]} | ({"dynamic": True} if is_dynamic else {})
+        yield {"type": "tool-input-available", **named} | (
+            {"type": "tool-input-error", **outcome} if is_rejected else {}
+        )
+    approval: Part | None = part.get("approval")
+    if approval is not None:
+        was: Part | None = old.get("approval")
+        # Again where it waits again, or something about the question has changed. What was answered already is asked
+        # once, so that the answer has its place.
+        is_open = part["state"] == "approval-requested"
+        is_asked = was is None or (is_open and (old["state"] != part["state"] or _question(approval) != _question(was)))
+        if is_asked:
+            facts = {PROTOCOL.get(name, name): value for name, value in approval.items() if name not in ANSWER}
+            yield {"type": "tool-approval-request", **call, **facts}
+        answer: Chunk = {name: approval[name] for name in ANSWER if name in approval}
+        if answer and (is_asked or answer != {name: was[name] for name in ANSWER if was and name in was}):
+            yield {"type": "tool-approval-response", "approvalId": approval["id"], **answer}
+    if part["state"].startswith("output-") and not is_rejected:
+        yield {"type": f"tool-{part['state']}", **call, **outcome}
+
+
+def _question(approval: Part) -> list[Any]:
+    described = approval.get("descriptor", {})
+    return [approval.get("signature"), described.get("mayDecide"), described.get("approvedBy")]
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
@@ -287,7 +248,7 @@ def _facts(asked: Asked | None) -> Chunk:
         return {"isAutomatic": True}
     shape, described = asked.shape, _described(asked, "arguments")
     # The digest comes back with the answer, which so says to what it is one.
-    return {"reason": shape.reason, "signature": shape.consent_digest, "approvalDescriptor": described}
+    return {"requestReason": shape.reason, "signature": shape.consent_digest, "descriptor": described}
 
 
 def _described(asked: Asked, *hidden: str) -> Chunk:
@@ -318,27 +279,14 @@ def _why_not(call: ToolCall) -> str:
     return f"{said} {call.reason}" if call.status == Status.WITHDRAWN and call.reason else said
 
 
-def _output(call: ToolCall) -> Chunk:
-    named, status = {"toolCallId": str(call.pk)}, Status(call.status)
+def _output(call: ToolCall) -> Part:
+    status = Status(call.status)
     if status == Status.SUCCEEDED:
         output = call.arguments.get(question.ANSWER) if question.is_one(call) else call.result
-        return {"type": "tool-output-available", **named, "output": output}
+        return {"state": "output-available", "output": output}
+    if status == Status.REJECTED:
+        return {"state": "output-error", "errorText": call.reason}
     if status == Status.REFUSED or (status in NOT_RUN and approval_of(call) and not question.is_one(call)):
-        return {"type": "tool-output-denied", **named}
-    if status == Status.FAILED and call.error:
-        return {"type": "tool-output-error", **named, "errorText": results.sentence(call.error)}
-    return {"type": "tool-output-error", **named, "errorText": _why_not(call)}
-
-
-_READERS: Final[Mapping[str, Callable[[Parts, Chunk], None]]] = {
-    **dict.fromkeys(("text-start", "reasoning-start"), Parts.begin),
-    **dict.fromkeys(("text-delta", "reasoning-delta"), Parts.grow),
-    **dict.fromkeys(("text-end", "reasoning-end"), Parts.close),
-    "start-step": Parts.step,
-    "finish-step": lambda _parts, _chunk: None,
-    **dict.fromkeys(("data-notice", "data-call", "data-approval"), Parts.data),
-    **dict.fromkeys(("tool-input-available", "tool-input-error"), Parts.call),
-    "tool-approval-request": Parts.request,
-    "tool-approval-response": Parts.response,
-    **dict.fromkeys(("tool-output-available", "tool-output-error", "tool-output-denied"), Parts.output),
-}
+        return {"state": "output-denied"}
+    text = results.sentence(call.error) if status == Status.FAILED and call.error else _why_not(call)
+    return {"state": "output-error", "errorText": text}

@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from hitlchat.agent import writing
 from hitlchat.agent.models import ACTIVE, Message, Role, Run, RunStatus
 from hitlchat.api import approvals, calls
-from hitlchat.api.ai_sdk.chunks import Asked, Chunk, Telling, Turn
+from hitlchat.api.ai_sdk.chunks import Asked, Chunk, ClientCopy, Turn
 from hitlchat.api.auth import Credential
 from hitlchat.base import database, event_stream
 from hitlchat.base.background import layer_errors
@@ -57,9 +57,9 @@ def require_room(user_id: int) -> None:
         raise TooManyStreams(f"You already have {settings.STREAMS_PER_PERSON} open streams. Close one first.")
 
 
-def stream(conversation_id: UUID, credential: Credential, telling: Telling) -> event_stream.EventStream:
+def stream(conversation_id: UUID, credential: Credential, copy: ClientCopy) -> event_stream.EventStream:
     """Return an answer that tells the run until it is over, or until it is this person's turn."""
-    return event_stream.EventStream(Following(conversation_id, credential, telling).events(), HEADERS)
+    return event_stream.EventStream(Following(conversation_id, credential, copy).events(), HEADERS)
 
 
 def turns(messages: list[Message]) -> list[Turn]:
@@ -96,17 +96,17 @@ def _asked(rows: QuerySet[gate.Approval], actor: Actor) -> dict[UUID, Asked]:
     return questions
 
 
-def _stored(telling: Telling, actor: Actor) -> tuple[list[Chunk], list[Chunk] | None]:
+def _stored(copy: ClientCopy, actor: Actor) -> tuple[list[Chunk], list[Chunk] | None]:
     """Return what is new in the run as it is stored, and the end of its stream, if that has come."""
-    run = Run.objects.select_related("conversation").filter(pk=telling.run_id, conversation__deleted_at=None).first()
+    run = Run.objects.select_related("conversation").filter(pk=copy.run_id, conversation__deleted_at=None).first()
     if run is None:
         return [], [{"type": "error", "errorText": GONE}]
-    messages = Message.objects.filter(run=run, seq__gte=telling.since).exclude(role__in=(Role.TOOL, Role.USER))
+    messages = Message.objects.filter(run=run, seq__gte=copy.since).exclude(role__in=(Role.TOOL, Role.USER))
     found = turns(list(messages.order_by("seq")))
     shown = asked(found, actor)
     written = writing.so_far(run.pk)
     below = of_agents(found, actor)
-    chunks = list(telling.update(found, shown, below, written.reasoning if written else ""))
+    chunks = list(copy.update(found, shown, below, written.reasoning if written else ""))
     if run.status not in ACTIVE:
         return chunks, list(_ends(run))
     is_their_turn = _is_their_turn(run, found, shown, actor)
@@ -174,10 +174,10 @@ class Events:
 class Following:
     """One client that listens to one run."""
 
-    def __init__(self, conversation_id: UUID, credential: Credential, telling: Telling) -> None:
+    def __init__(self, conversation_id: UUID, credential: Credential, copy: ClientCopy) -> None:
         self._conversation_id = conversation_id
         self._credential = credential
-        self._telling = telling
+        self._copy = copy
         self._checked_at = monotonic()
         self._ends: list[Chunk] | None = None
 
@@ -189,7 +189,7 @@ class Following:
             yield event_stream.OPEN
             # Before the state is read, so that nothing can happen unseen in between.
             await coming.open()
-            yield event_stream.event({"type": "start", "messageId": str(self._telling.run_id)})
+            yield event_stream.event({"type": "start", "messageId": str(self._copy.run_id)})
             event: dict[str, Any] | None = None
             has_waited = False
             while self._ends is None:
@@ -200,7 +200,7 @@ class Following:
                     yield event_stream.KEEP_ALIVE
                 if self._ends is None:
                     event, has_waited = await coming.next(settings.STREAM_KEEP_ALIVE_SECONDS), True
-            yield b"".join(map(event_stream.event, [*self._telling.end(), *self._ends])) + DONE
+            yield b"".join(map(event_stream.event, [*self._copy.end(), *self._ends])) + DONE
         finally:
             _open[self._credential.user.pk] -= 1
             await coming.close()
@@ -216,7 +216,7 @@ class Following:
             grown = self._grown(event)
             if grown is not None:
                 return grown
-            chunks, self._ends = await in_db(_stored)(self._telling, self._credential.actor)
+            chunks, self._ends = await in_db(_stored)(self._copy, self._credential.actor)
             return chunks + (self._grown(event) or [])
         except django.db.Error as error:
             logger.exception("A stream of conversation %s failed", self._conversation_id)
@@ -225,7 +225,7 @@ class Following:
     def _grown(self, event: dict[str, Any] | None) -> list[Chunk] | None:
         if event is None or event["type"] != "conversation.delta" or self._ends is not None:
             return None
-        told = self._telling.delta(UUID(event["message"]), event["base"], event["text"])
+        told = self._copy.delta(UUID(event["message"]), event["base"], event["text"])
         return None if told is None else list(told)
 
     def _end(self, chunk: Chunk) -> list[Chunk]:

@@ -20,7 +20,7 @@ from hitlchat.agent import conversations, runner
 from hitlchat.agent import models as agent
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run, SentMessage
 from hitlchat.api.ai_sdk import following, posted
-from hitlchat.api.ai_sdk.chunks import YES, Part, Parts, Telling
+from hitlchat.api.ai_sdk.chunks import YES, ClientCopy, Part, parts
 from hitlchat.api.ai_sdk.posted import (
     Answer,
     ApprovalResponse,
@@ -92,12 +92,12 @@ def chat(request: ApiRequest, body: PostedChat) -> HttpResponseBase:
     following.require_room(request.auth.user.pk)
     if body.trigger == "regenerate-message":
         run_id = _run_of(found, body.message_id, request)
-        telling = Telling(runner.instead(found, run_id, None))
+        copy = ClientCopy(runner.instead(found, run_id, None))
     elif (message := body.message).role == "assistant":
-        telling = _answered(request, found, message)
+        copy = _answered(request, found, message)
     else:
-        telling = Telling(_message_run(request, found, message, is_edit=body.message_id is not None))
-    return following.stream(found.pk, request.auth, telling)
+        copy = ClientCopy(_message_run(request, found, message, is_edit=body.message_id is not None))
+    return following.stream(found.pk, request.auth, copy)
 
 
 @router.get("/{uuid:conversation_id}", response=Chat)
@@ -113,7 +113,7 @@ def resume(request: ApiRequest, conversation_id: UUID) -> HttpResponseBase:
     found = get_object_or_404(_mine(request), pk=conversation_id)
     following.require_room(request.auth.user.pk)
     run = Run.objects.filter(conversation=found, status__in=ACTIVE).first()
-    return HttpResponse(status=204) if run is None else following.stream(found.pk, request.auth, Telling(run.pk))
+    return HttpResponse(status=204) if run is None else following.stream(found.pk, request.auth, ClientCopy(run.pk))
 
 
 @router.post("/{uuid:conversation_id}/submit-tool-result", response=Submitted)
@@ -182,7 +182,7 @@ def _submitted(body: ApprovalResponse | ClientResult) -> tuple[list[Answer], lis
     return [Answer(body.approval_id, body.approved, body.reason or "", body.signature)], []
 
 
-def _answered(request: ApiRequest, found: Conversation, message: PostedMessage) -> Telling:
+def _answered(request: ApiRequest, found: Conversation, message: PostedMessage) -> ClientCopy:
     """Carry out the answers in a message of the assistant, and return how far the client has its run."""
     answers, results = list(posted.answers(message)), new(found, posted.results(message))
     if not answers and not results:
@@ -191,11 +191,11 @@ def _answered(request: ApiRequest, found: Conversation, message: PostedMessage) 
     run = _run_of(found, message.id, request)
     for step in steps:
         step()
-    telling = Telling(run, steps=sum(part.type == "step-start" for part in message.parts))
+    copy = ClientCopy(run, steps=sum(part.type == "step-start" for part in message.parts))
     for part in message.tools:
         if (call_id := uuid_of(part.tool_call_id)) is not None:
-            telling.knows(call_id, part.state)
-    return telling
+            copy.knows(call_id, part.state)
+    return copy
 
 
 def _message_run(request: ApiRequest, found: Conversation, message: PostedMessage, *, is_edit: bool) -> UUID:
@@ -244,9 +244,9 @@ def _messages(found: Conversation, actor: Actor) -> list[UiMessage]:
         if answers := [spoken[row.pk] for row in said if row.role != Role.USER]:
             # A notice of its own is what belongs to no run, or came when that was over.
             is_new = run_id is not None and all(each.id != str(run_id) for each in made)
-            telling = Telling(run_id if run_id and is_new else answers[0].message.pk)
-            parts = Parts.of(telling.update(answers, asked, following.of_agents(answers, actor)))
-            made.append(UiMessage(id=str(telling.run_id), role="assistant", parts=parts))
+            name = run_id if run_id and is_new else answers[0].message.pk
+            found_parts = parts(name, answers, asked, following.of_agents(answers, actor))
+            made.append(UiMessage(id=str(name), role="assistant", parts=list(found_parts.values())))
     return made
 
 
