@@ -43,14 +43,38 @@ class Api(models.TextChoices):
     RESPONSES = "responses", gettext_noop("Responses API")
 
 
-class ModelEndpoint(models.Model):
-    """A model server that administrators let conversations ask; endpoints.py changes it, and removes it by a date.
+class Administered(models.Model):
+    """Something that administrators set up for conversations (administering.py)."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=64)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        abstract = True
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Removable(Administered):
+    """One that is removed by a date, and of which new conversations may begin with one."""
+
+    is_default = models.BooleanField(default=False, help_text="New conversations begin with it.")
+    removed_at = models.DateTimeField(null=True)
+
+    class Meta(Administered.Meta):
+        abstract = True
+
+
+class ModelEndpoint(Removable):
+    """A model server that administrators let conversations ask; endpoints.py changes it.
 
     The one of the environment's variables has no row.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    name = models.CharField(max_length=64)
     base_url = models.TextField()
     # Sealed, or a reference such as ${NAME}.
     key = models.TextField(blank=True)
@@ -67,20 +91,12 @@ class ModelEndpoint(models.Model):
     output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True)
     allow_private = models.BooleanField(default=False, help_text="Its public name may lead to a private address.")
     enabled = models.BooleanField(default=True)
-    is_default = models.BooleanField(default=False, help_text="New conversations begin with it.")
-    removed_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(default=timezone.now)
 
-    class Meta:
-        ordering = ["name"]
+    class Meta(Removable.Meta):
         constraints = [
             models.UniqueConstraint(Lower("name"), condition=Q(removed_at=None), name="one_endpoint_of_a_name"),
             models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_endpoint"),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def offered(self) -> list[str]:
@@ -88,30 +104,20 @@ class ModelEndpoint(models.Model):
         return list(dict.fromkeys([self.model, *self.other_models]))
 
 
-class ToolSet(models.Model):
-    """Tools under a name, for conversations to be held to; tool_sets.py changes it, and removes it by a date.
+class ToolSet(Removable):
+    """Tools under a name, for conversations to be held to; tool_sets.py changes it.
 
     By names, as the gate finds tools, and hands on to the next of a name what had people asked about the one before.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    name = models.CharField(max_length=64)
     description = models.CharField(max_length=300, blank=True, default="")
     tools = JSONTextField(default=list, help_text="Names of tools, whether they are there now or not.")
-    is_default = models.BooleanField(default=False, help_text="New conversations begin with it.")
-    removed_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(default=timezone.now)
 
-    class Meta:
-        ordering = ["name"]
+    class Meta(Removable.Meta):
         constraints = [
             models.UniqueConstraint(Lower("name"), condition=Q(removed_at=None), name="one_tool_set_of_a_name"),
             models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_tool_set"),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 def _within(name: str, least: int, most: int) -> Q:
@@ -213,10 +219,9 @@ class Conversation(models.Model):
         return self.title or "New conversation"
 
 
-class OwnDefaults(models.Model):
-    """A person's choice of what new conversations of theirs begin with; empty parts leave it to the installation."""
+class Beginning(models.Model):
+    """What conversations begin with; empty parts leave it to others."""
 
-    person = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     instructions = models.TextField(blank=True, default="")
     temperature = models.FloatField(null=True)
     max_tokens = models.PositiveIntegerField(null=True)
@@ -226,6 +231,15 @@ class OwnDefaults(models.Model):
     endpoint = models.ForeignKey(ModelEndpoint, null=True, on_delete=models.PROTECT, related_name="+")
     model = models.CharField(max_length=200, blank=True, default="")
     asks = models.CharField(max_length=16, default="tools", help_text="A word of gate.Asks.")
+
+    class Meta:
+        abstract = True
+
+
+class OwnDefaults(Beginning):
+    """A person's choice of what new conversations of theirs begin with; empty parts leave it to the installation."""
+
+    person = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     # Without any of these: the tools that an administrator chose for new conversations.
     all_tools = models.BooleanField(default=False)
     tools = JSONTextField(null=True)
@@ -238,40 +252,23 @@ class OwnDefaults(models.Model):
         return f"what conversations of {self.person_id} begin with"
 
 
-class Preset(models.Model):
+class Preset(Administered, Beginning):
     """A beginning for conversations, published by administrators; presets.py changes it.
 
     A conversation takes its values over when it begins, so that nothing of it changes with the preset. What is empty
     is left to who begins it.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    name = models.CharField(max_length=64)
     description = models.CharField(max_length=300, blank=True, default="")
-    instructions = models.TextField(blank=True, default="")
-    # Without an endpoint it is that of the environment.
-    chooses_model = models.BooleanField(default=False)
-    endpoint = models.ForeignKey(ModelEndpoint, null=True, on_delete=models.PROTECT, related_name="+")
-    model = models.CharField(max_length=200, blank=True, default="")
     tool_set = models.ForeignKey(ToolSet, null=True, on_delete=models.PROTECT, related_name="presets")
     starters = JSONTextField(default=list, help_text="Sentences to begin with.")
-    temperature = models.FloatField(null=True)
-    max_tokens = models.PositiveIntegerField(null=True)
-    max_turns = models.PositiveSmallIntegerField(null=True)
-    asks = models.CharField(max_length=16, default="tools", help_text="A word of gate.Asks.")
     published = models.BooleanField(default=False)
-    created_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(default=timezone.now)
 
-    class Meta:
-        ordering = ["name"]
+    class Meta(Administered.Meta):
         constraints = [
             models.UniqueConstraint(Lower("name"), name="one_preset_of_a_name"),
             *_limits("preset"),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Run(models.Model):
