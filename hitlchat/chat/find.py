@@ -1,6 +1,5 @@
 """Finding by Ctrl+K: the pages that a person may open, their conversations, and tools."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from django.contrib.auth.decorators import login_required
@@ -23,10 +22,8 @@ MOST: Final = 8
 LONGEST: Final = 200
 
 
-@dataclass(frozen=True)
-class Hit:
-    name: str
-    url: str
+# Name and address.
+Hit = tuple[object, str]
 
 
 @login_required
@@ -45,7 +42,7 @@ def find(request: HttpRequest) -> HttpResponse:
 def _conversations(user: User, text: str) -> list[Hit]:
     rows = conversations.own(user).exclude(pk__in=keeping.only_drafts().filter(owner=user).values("pk"))
     found = search.matching(rows, text) if text else rows
-    return [Hit(str(each), reverse("conversation", args=[each.pk])) for each in found[:MOST]]
+    return [(str(each), reverse("conversation", args=[each.pk])) for each in found[:MOST]]
 
 
 def _tools(user: User, text: str) -> list[Hit]:
@@ -54,7 +51,7 @@ def _tools(user: User, text: str) -> list[Hit]:
         return []
     named = Q(name__icontains=text) | Q(title__icontains=text)
     rows = Tool.objects.filter(named, script__isnull=False).order_by("name")
-    return [Hit(each.name, reverse("tool", args=[each.name])) for each in rows[:MOST]]
+    return [(each.name, reverse("tool", args=[each.name])) for each in rows[:MOST]]
 
 
 def _pages(user: User, text: str) -> list[Hit]:
@@ -63,4 +60,4 @@ def _pages(user: User, text: str) -> list[Hit]:
     if text and not wanted:
         return []
     found = (each for each in pages.open_to(user) if all(word in each.name.casefold() for word in wanted))
-    return [Hit(each.name, reverse(each.url)) for each in found]
+    return [(each.name, reverse(each.url)) for each in found]
