@@ -1,7 +1,8 @@
 """Pages on which something is set up with a form: a list, a page for each and for a new one, and one to remove it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from types import ModuleType
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from django import forms
 from django.contrib import messages
@@ -37,7 +38,8 @@ class ChoosingForm(forms.Form):
 class DraftForm(ChoosingForm):
     """A draft as it is typed. `row`: what is changed, None for something new."""
 
-    flows: "Flows"
+    # The module that checks drafts of one kind, and stores them on record.
+    flows: ModuleType
     # What would ask less than before, until somebody confirms that.
     weaker: tuple[str, ...] = ()
 
@@ -53,7 +55,8 @@ class DraftForm(ChoosingForm):
 
     def problems(self) -> Mapping[str, str]:
         """Return all that is wrong with the draft, a sentence for each of its parts."""
-        return self.flows.problems(self.draft())
+        found: Mapping[str, str] = self.flows.problems(self.draft())
+        return found
 
     def clean(self) -> dict[str, Any]:
         # All that is wrong at once.
@@ -77,18 +80,6 @@ class DraftForm(ChoosingForm):
         """Return the chosen endpoint and model; without an endpoint, where none is chosen."""
         endpoint, _slash, model = self.cleaned_data.get("route", "").partition("/")
         return {"endpoint": endpoint or None, "model": model}
-
-
-class Flows(Protocol):
-    """The module that checks drafts of one kind, and stores them on record."""
-
-    def problems(self, draft: Any, /) -> Mapping[str, str]: ...
-
-    def create(self, draft: Any, actor: Actor, /) -> Any: ...
-
-    def change(self, row_id: Any, draft: Any, actor: Actor, /) -> Any: ...
-
-    def remove(self, row_id: Any, actor: Actor, /) -> None: ...
 
 
 class DraftPages(Generic[R]):
