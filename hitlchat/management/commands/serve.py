@@ -70,33 +70,6 @@ class Outflow:
         return True
 
 
-class Patient:
-    """Mixin for Daphne's request: the answer is written as fast as its client reads."""
-
-    _outflow: Outflow | None = None
-
-    def handle_reply(self: Any, message: dict[str, Any]) -> None:
-        if self._outflow is None and message["type"] == "http.response.start" and self.channel is not None:
-            self._outflow = Outflow()
-            self.registerProducer(self._outflow, streaming=True)
-            handle = self.channel.transport.getHandle()
-            if USER_TIMEOUT is not None and isinstance(handle, socket.socket):
-                handle.setsockopt(socket.IPPROTO_TCP, USER_TIMEOUT, settings.STALL_SECONDS * 1000)
-        super().handle_reply(message)  # type: ignore[misc]
-
-    def finish(self: Any) -> None:
-        if self._outflow is not None and self.channel is not None:
-            self.unregisterProducer()
-        super().finish()  # type: ignore[misc]
-
-    async def drained(self: Any) -> None:
-        """Wait until the client may be sent more; one that takes nothing is given up."""
-        if self._outflow is None or self.finished or self.channel is None:
-            return
-        if not await self._outflow.ready() and self.channel is not None:
-            self.channel.forceAbortClient()
-
-
 class NeverStarted:
     """Stands in for the application of a request that has none or became a websocket: Daphne's shutdown expects one."""
 
@@ -105,10 +78,35 @@ class NeverStarted:
         return True
 
 
-class BoundedRequest(Patient, WebRequest):  # type: ignore[misc]
-    """Refuses a body that is too large while it arrives. Daphne reads it all first, and the application asks later."""
+class BoundedRequest(WebRequest):  # type: ignore[misc]
+    """Refuses a body that is too large while it arrives. Daphne reads it all first, and the application asks later.
+
+    The answer is written as fast as its client reads.
+    """
 
     _is_refused = False
+    _outflow: Outflow | None = None
+
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        if self._outflow is None and message["type"] == "http.response.start" and self.channel is not None:
+            self._outflow = Outflow()
+            self.registerProducer(self._outflow, streaming=True)
+            handle = self.channel.transport.getHandle()
+            if USER_TIMEOUT is not None and isinstance(handle, socket.socket):
+                handle.setsockopt(socket.IPPROTO_TCP, USER_TIMEOUT, settings.STALL_SECONDS * 1000)
+        super().handle_reply(message)
+
+    def finish(self) -> None:
+        if self._outflow is not None and self.channel is not None:
+            self.unregisterProducer()
+        super().finish()
+
+    async def drained(self) -> None:
+        """Wait until the client may be sent more; one that takes nothing is given up."""
+        if self._outflow is None or self.finished or self.channel is None:
+            return
+        if not await self._outflow.ready() and self.channel is not None:
+            self.channel.forceAbortClient()
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         super().gotLength(length)
