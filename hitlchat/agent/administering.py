@@ -83,10 +83,12 @@ class Subject(Generic[R]):
 
     @contextmanager
     def removing(self, pk: UUID, actor: Actor) -> Iterator[R]:
-        """Lock a row for what removes it. Raises: OnlyPeople, NotFound."""
+        """Lock a row for what removes it. Raises: OnlyPeople, NotFound, InUse."""
         self._require(actor)
         with transaction.atomic():
             row = self._locked(pk)
+            if getattr(row, "is_default", False):
+                raise InUse(BEGINS_WITH_IT)
             before = self.recorded(row)
             yield row
             self._note("removed", row, actor, before, {})

@@ -249,8 +249,6 @@ def remove(endpoint_id: UUID, actor: Actor) -> None:
     Raises: OnlyPeople, InUse, NotFound.
     """
     with _subject.removing(endpoint_id, actor) as row:
-        if row.is_default:
-            raise InUse(BEGINS_WITH_IT)
         ModelEndpoint.objects.filter(pk=row.pk).update(removed_at=timezone.now(), enabled=False, key="")
 
 

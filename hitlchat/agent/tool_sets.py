@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import asking
-from hitlchat.agent.administering import BEGINS_WITH_IT, InUse, Subject, wrong_names
+from hitlchat.agent.administering import InUse, Subject, wrong_names
 from hitlchat.agent.models import Conversation, OwnDefaults, ToolSet
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
@@ -129,8 +129,6 @@ def remove(set_id: UUID, actor: Actor) -> None:
     Raises: OnlyPeople, InUse, NotFound.
     """
     with _subject.removing(set_id, actor) as row:
-        if row.is_default:
-            raise InUse(BEGINS_WITH_IT)
         if (preset := row.presets.first()) is not None:
             raise InUse(f"The preset “{preset.name}” uses this tool set. Choose another one there first.")
         ToolSet.objects.filter(pk=row.pk).update(removed_at=timezone.now())
