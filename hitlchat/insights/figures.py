@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain
+from statistics import median_low
 from typing import Any, Final, cast
 
 from django.contrib.auth.models import User
@@ -155,12 +156,7 @@ class Answers:
     @property
     def median(self) -> int | None:
         """Return the median in seconds."""
-        passed, half = 0, (self.count + 1) // 2
-        for (seconds, _), count in sorted(self.seconds.items()):
-            passed += count
-            if passed >= half:
-                return seconds
-        return None
+        return median_low(seconds for seconds, _ in self.seconds.elements()) if self.seconds else None
 
     @property
     def spent(self) -> int:

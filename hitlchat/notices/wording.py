@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from html import escape
 from typing import Any, Final
 from uuid import UUID
 
@@ -123,7 +124,12 @@ def waiting(notice: Notice, burst: Burst) -> Text:
         case Kind.SLACK:
             count = f"*{burst.waiting:,} {'call waits' if burst.waiting == 1 else 'calls wait'} for an answer*"
             rest = f"And {more:,} more{_slack_link(link('approvals'), 'all of them', ': ')}" if more > 0 else ""
-            lines = [count if burst.waiting else "", _escaped(burst.account), *map(_slack_entry, shown), rest]
+            lines = [
+                count if burst.waiting else "",
+                escape(burst.account, quote=False),
+                *map(_slack_entry, shown),
+                rest,
+            ]
             return _slack(filter(None, lines))
         case _:
             counts = {"waiting": burst.waiting, "expired": burst.expired, "answered": burst.answered}
@@ -168,7 +174,7 @@ def masked(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def quoted(text: str) -> str:
     """Text of others, as nothing but text of Slack's."""
-    return f"`{_escaped(see(' '.join(text.split())).plain.replace('`', QUOTE))[:400] or ' '}`"
+    return f"`{escape(see(' '.join(text.split())).plain.replace('`', QUOTE), quote=False)[:400] or ' '}`"
 
 
 def _value(name: str, value: Any, depth: int) -> Any:
@@ -268,10 +274,6 @@ def _risk(call: Facts) -> str:
 
 def _slack_link(url: str | None, words: str, before: str) -> str:
     return f"{before}<{url}|{words}>" if url else ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _slack(lines: Iterable[str]) -> Text:

@@ -53,6 +53,7 @@ LONGEST_NAME: Final = 200
 PDF_WITHIN: Final = 1024
 # No text holds them; a form feed and the escape of colours may be in a log.
 _BINARY: Final = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_COMMENTS: Final = re.compile(r"\A\s*(?:<!--.*?-->\s*)*", re.DOTALL)
 _MARKUP: Final = re.compile(
     r"<(?:!doctype|html|head|body|script|style|iframe|object|svg|math|\?xml|\?php)\b", re.IGNORECASE
 )
@@ -118,23 +119,13 @@ def _text(data: bytes, name: str, suffix: str) -> Kind:
         archive = _("a ZIP archive or an Office document")
         other = _("of an unsupported type, or text in another encoding")
         raise _other(name, expected, archive if data.startswith(b"PK\x03\x04") else other)
-    if begins := _MARKUP.match(_after_comments(text)):
+    if begins := _MARKUP.match(_COMMENTS.sub("", text)):
         what = _("an SVG drawing") if "svg" in text[:2000].lower() else _("XML")
         raise _other(name, expected, what if begins[0].lower() in ("<svg", "<?xml", "<math") else "HTML")
     media_type = TEXTS.get(suffix, "text/plain")
     # What only calls itself JSON is shown to the model as what it is.
     is_broken = media_type == "application/json" and not (text.strip()[:1] in "[{" and text.strip()[-1:] in "]}")
     return Kind("text/plain" if is_broken else media_type, text)
-
-
-def _after_comments(text: str) -> str:
-    text = text.lstrip()
-    while text.startswith("<!--"):
-        inside, end, rest = text.partition("-->")
-        if not end:
-            return inside
-        text = rest.lstrip()
-    return text
 
 
 def _image(data: bytes, name: str) -> Kind | None:
