@@ -1,6 +1,7 @@
 """Access: administrators alone, or whoever is signed in, may see a page; and what its parts say once signed out."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -43,9 +44,8 @@ def only(may: Callable[[User], bool], words: str = "") -> Callable[[View], View]
     return user_passes_test(is_let_in)
 
 
-def administrators_only(words: str) -> Callable[[View], View]:
-    """Ask to sign in first; answer 403 with these words to everyone who is no administrator."""
-    return only(may_administer, words)
+# The same for all but administrators.
+administrators_only = partial(only, may_administer)
 
 
 def leave_page(get_response: Callable[[HtmxRequest], HttpResponseBase]) -> Callable[[HtmxRequest], HttpResponseBase]:

@@ -173,7 +173,7 @@ async def _follow(
 
 async def _seen_off(incoming: ToolRequest, asks: Question, result: types.CallToolResult) -> types.CallToolResult:
     """Tell an older client when the page that it sent its user to has done its part."""
-    if not incoming.is_modern and not outcomes.is_pending(result):
+    if not incoming.is_modern and outcomes.APPROVAL not in (result.meta or {}):
         await incoming.ctx.session.send_elicit_complete(
             str(asks.approval_id), related_request_id=incoming.ctx.request_id
         )

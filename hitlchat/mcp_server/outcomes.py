@@ -130,10 +130,6 @@ def pending(call_id: UUID, address_of: Callable[[UUID], str]) -> types.CallToolR
     return _error(canonical.pretty(facts), call, **more)
 
 
-def is_pending(result: types.CallToolResult) -> bool:
-    return APPROVAL in (result.meta or {})
-
-
 def answered_before(call_id: UUID) -> types.CallToolResult:
     call = _read(call_id)
     facts = {"status": call.status, "message": USED, "outcome": Status(call.status).label.lower()}

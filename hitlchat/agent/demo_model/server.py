@@ -66,7 +66,8 @@ def answer(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> Iterator[C
     read = json.dumps([request.get("messages"), request.get("tools")], sort_keys=True, default=str)
     digest = hashlib.sha256(read.encode("utf-8", "replace")).hexdigest()
     given = reply(request, prompts)
-    deltas = list(_of_text(given) if isinstance(given, str) else _of_calls(given, digest))
+    said = [{"content": match[0]} for match in _WORD.finditer(given)] if isinstance(given, str) else []
+    deltas = [{"role": "assistant", "content": ""}, *said] if isinstance(given, str) else list(_of_calls(given, digest))
     choices: list[dict[str, Any]] = [{"delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"delta": {}, "finish_reason": "stop" if isinstance(given, str) else "tool_calls"})
     head = {"id": f"chatcmpl-{digest[:24]}", "object": "chat.completion.chunk", "created": 0, "model": MODEL}
@@ -83,12 +84,6 @@ def as_sse(chunks: Iterable[Chunk]) -> Iterator[bytes]:
     for chunk in chunks:
         yield f"data: {json.dumps(chunk, ensure_ascii=True)}\n\n".encode()
     yield b"data: [DONE]\n\n"
-
-
-def _of_text(content: str) -> Iterator[dict[str, Any]]:
-    yield {"role": "assistant", "content": ""}
-    for match in _WORD.finditer(content):
-        yield {"content": match[0]}
 
 
 def _of_calls(calls: list[Call], digest: str) -> Iterator[dict[str, Any]]:
