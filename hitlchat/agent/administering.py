@@ -55,13 +55,17 @@ class Subject(Generic[R]):
     # Columns of which the record says only that they changed.
     unrecorded: Collection[str] = ()
 
-    def create(self, columns: Callable[[], dict[str, Any]], actor: Actor) -> R:
-        """Add a row. Raises: OnlyPeople, NameTaken."""
+    def create(self, columns: Callable[[], dict[str, Any]], actor: Actor, *, begins: bool = False) -> R:
+        """Add a row. `begins`: new conversations begin with it. Raises: OnlyPeople, NameTaken."""
         self._require(actor)
         made = columns()
-        with self._naming():
-            row = self.rows().create(**made)
-            self._note("added", row, actor, {}, self.recorded(row))
+        with transaction.atomic():
+            with self._naming():
+                row = self.rows().create(**made)
+                self._note("added", row, actor, {}, self.recorded(row))
+            if begins:
+                self.begin_with(row.pk, actor)
+                row.refresh_from_db()
         return row
 
     def change(self, pk: UUID, columns: Callable[[R], dict[str, Any]], actor: Actor) -> R:
@@ -73,13 +77,19 @@ class Subject(Generic[R]):
         return row
 
     def begin_with(self, pk: UUID | None, actor: Actor) -> None:
-        """Have new conversations begin with this row; None: with none. Raises: OnlyPeople, NotFound."""
+        """Have new conversations begin with this row; None: with none.
+
+        Raises: OnlyPeople, NotFound; Invalid, if it is disabled.
+        """
         self._require(actor)
         with transaction.atomic():
             for other in self.rows().select_for_update().filter(Q(is_default=True)):
                 self._write(other, actor, is_default=other.pk == pk)
             if pk is not None:
-                self._write(self._locked(pk), actor, is_default=True)
+                row = self._locked(pk)
+                if not getattr(row, "enabled", True):
+                    raise Invalid({"is_default": gettext_noop("It is disabled: enable it first.")})
+                self._write(row, actor, is_default=True)
 
     @contextmanager
     def removing(self, pk: UUID, actor: Actor) -> Iterator[R]:

@@ -207,17 +207,16 @@ _subject = Subject[ModelEndpoint](
     unrecorded=("key", "base_url"),
 )
 
+# Has new conversations begin with this endpoint; None: with that of the environment.
+begin_with = _subject.begin_with
+
 
 def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ModelEndpoint:
     """Add an endpoint; on record. `begins`: new conversations begin with it.
 
     Raises: BadEndpoint, NameTaken, OnlyPeople.
     """
-    with transaction.atomic():
-        row = _subject.create(partial(_columns, draft), actor)
-        if begins:
-            begin_with(row.pk, actor)
-    return row
+    return _subject.create(partial(_columns, draft), actor, begins=begins)
 
 
 def change(endpoint_id: UUID, draft: Draft, actor: Actor, *, begins: bool = False) -> ModelEndpoint:
@@ -230,17 +229,6 @@ def change(endpoint_id: UUID, draft: Draft, actor: Actor, *, begins: bool = Fals
         if begins:
             begin_with(row.pk, actor)
     return row
-
-
-def begin_with(endpoint_id: UUID | None, actor: Actor) -> None:
-    """Have new conversations begin with this endpoint; None: with that of the environment. On record.
-
-    Raises: OnlyPeople, NotFound; BadEndpoint, if it is disabled.
-    """
-    with transaction.atomic():
-        _subject.begin_with(endpoint_id, actor)
-        if standing().filter(is_default=True, enabled=False).exists():
-            raise BadEndpoint({"is_default": gettext_noop("It is disabled: enable it first.")})
 
 
 def remove(endpoint_id: UUID, actor: Actor) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -105,12 +104,7 @@ def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ToolSet:
 
     Raises: BadToolSet, NameTaken, OnlyPeople.
     """
-    with transaction.atomic():
-        row = _subject.create(partial(_columns, draft), actor)
-        if begins:
-            begin_with(row.pk, actor)
-    row.refresh_from_db()
-    return row
+    return _subject.create(partial(_columns, draft), actor, begins=begins)
 
 
 def change(set_id: UUID, draft: Draft, actor: Actor) -> ToolSet:

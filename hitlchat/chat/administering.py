@@ -17,6 +17,7 @@ from hitlchat.agent.administering import LONGEST_DESCRIPTION, InUse
 from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint
 from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint, Preset, ToolSet
 from hitlchat.agent.presets import LONGEST_INSTRUCTIONS
+from hitlchat.base.problems import Invalid
 from hitlchat.chat.drafts import DraftForm, DraftPages
 from hitlchat.chat.uses import LimitsForm, Pick, asks_labels, picks
 from hitlchat.gate.actor import Actor, actor_of
@@ -160,7 +161,7 @@ class EndpointPages(DraftPages[ModelEndpoint]):
     def begin(self, request: HttpRequest, name: str) -> HttpResponse:
         try:
             endpoints.begin_with(None if name == ENVIRONMENT else self.named(name).pk, actor_of(request))
-        except BadEndpoint as error:
+        except Invalid as error:
             return self.show_all(request, problem=str(error))
         messages.success(request, gettext_noop("New conversations use it from now on."))
         return redirect("models:list")
