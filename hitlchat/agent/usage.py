@@ -99,7 +99,10 @@ def add(
 
 def of_conversation(conversation_id: UUID) -> Used:
     """Return what all its answers took, those of hidden branches, of its title and of its agents included."""
-    return _sum(_of_family(conversation_id))
+    found = list(_of_family(conversation_id))
+    costs = [row["millionths"] for row in found if row["millionths"] is not None]
+    sums = {name: sum(row[name] or 0 for row in found) for name in SUMS}
+    return _used(sums | {"millionths": sum(costs) if costs else None})
 
 
 def of_run(run_id: UUID) -> Used:
@@ -158,13 +161,6 @@ def _of_family(conversation_id: UUID) -> QuerySet[ModelUse, Any]:
 def _of_messages(conversation_id: UUID, message_ids: list[UUID]) -> QuerySet[ModelUse, Any]:
     rows = ModelUse.objects.filter(conversation_id=conversation_id, message_id__in=message_ids).order_by()
     return rows.values("message_id").annotate(**SUMS)
-
-
-def _sum(rows: Iterable[Mapping[str, Any]]) -> Used:
-    found = list(rows)
-    costs = [row["millionths"] for row in found if row["millionths"] is not None]
-    sums = {name: sum(row[name] or 0 for row in found) for name in SUMS}
-    return _used(sums | {"millionths": sum(costs) if costs else None})
 
 
 def _over(sentence: str, used: float, most: float) -> str:
