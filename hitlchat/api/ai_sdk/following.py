@@ -59,7 +59,7 @@ def require_room(user_id: int) -> None:
 
 def stream(conversation_id: UUID, credential: Credential, copy: ClientCopy) -> event_stream.EventStream:
     """Return an answer that tells the run until it is over, or until it is this person's turn."""
-    return event_stream.EventStream(Following(conversation_id, credential, copy).events(), HEADERS)
+    return event_stream.EventStream(_events(conversation_id, credential, copy), HEADERS)
 
 
 def turns(messages: list[Message]) -> list[Turn]:
@@ -171,66 +171,58 @@ class Events:
                 logger.warning("The channel layer could not be reached: %s", error)
 
 
-class Following:
-    """One client that listens to one run."""
-
-    def __init__(self, conversation_id: UUID, credential: Credential, copy: ClientCopy) -> None:
-        self._conversation_id = conversation_id
-        self._credential = credential
-        self._copy = copy
-        self._checked_at = monotonic()
-        self._ends: list[Chunk] | None = None
-
-    async def events(self) -> AsyncGenerator[bytes, None]:
-        """Yield the stream, with comments while there is nothing to tell."""
-        coming = Events(self._conversation_id)
-        _open[self._credential.user.pk] += 1
-        try:
-            yield event_stream.OPEN
-            # Before the state is read, so that nothing can happen unseen in between.
-            await coming.open()
-            yield event_stream.event({"type": "start", "messageId": str(self._copy.run_id)})
-            event: dict[str, Any] | None = None
-            has_waited = False
-            while self._ends is None:
-                told = [event_stream.event(chunk) for chunk in await self._heard(event)]
-                if told:
-                    yield b"".join(told)
-                elif has_waited and event is None:
-                    yield event_stream.KEEP_ALIVE
-                if self._ends is None:
-                    event, has_waited = await coming.next(settings.STREAM_KEEP_ALIVE_SECONDS), True
-            yield b"".join(map(event_stream.event, [*self._copy.end(), *self._ends])) + DONE
-        finally:
-            _open[self._credential.user.pk] -= 1
-            await coming.close()
-
-    async def _heard(self, event: dict[str, Any] | None) -> list[Chunk]:
-        """Return what there is to tell after `event`: of text that grows what it says, else what is stored by now."""
-        try:
+async def _events(conversation_id: UUID, credential: Credential, copy: ClientCopy) -> AsyncGenerator[bytes, None]:
+    """Yield the stream of one client, with comments while there is nothing to tell."""
+    coming, checked_at = Events(conversation_id), monotonic()
+    event: dict[str, Any] | None = None
+    ends: list[Chunk] | None = None
+    has_waited = False
+    _open[credential.user.pk] += 1
+    try:
+        yield event_stream.OPEN
+        # Before the state is read, so that nothing can happen unseen in between.
+        await coming.open()
+        yield event_stream.event({"type": "start", "messageId": str(copy.run_id)})
+        while ends is None:
             # Again now and then: a stream outlives its request, and must not go on telling.
-            if monotonic() - self._checked_at > CHECK_SECONDS:
-                self._checked_at = monotonic()
-                if not await in_db(self._credential.stands)():
-                    return self._end({"type": "error", "errorText": SIGNED_OUT})
-            grown = self._grown(event)
-            if grown is not None:
-                return grown
-            chunks, self._ends = await in_db(_stored)(self._copy, self._credential.actor)
-            return chunks + (self._grown(event) or [])
-        except django.db.Error as error:
-            logger.exception("A stream of conversation %s failed", self._conversation_id)
-            return self._end({"type": "error", "errorText": database.SENTENCES.get(database.trouble(error), FAILED)})
+            if is_due := monotonic() - checked_at > CHECK_SECONDS:
+                checked_at = monotonic()
+            chunks, ends = await _heard(copy, credential, event, is_due=is_due)
+            if chunks:
+                yield b"".join(map(event_stream.event, chunks))
+            elif has_waited and event is None:
+                yield event_stream.KEEP_ALIVE
+            if ends is None:
+                event, has_waited = await coming.next(settings.STREAM_KEEP_ALIVE_SECONDS), True
+        yield b"".join(map(event_stream.event, [*copy.end(), *ends])) + DONE
+    finally:
+        _open[credential.user.pk] -= 1
+        await coming.close()
 
-    def _grown(self, event: dict[str, Any] | None) -> list[Chunk] | None:
-        if event is None or event["type"] != "conversation.delta" or self._ends is not None:
-            return None
-        told = self._copy.delta(UUID(event["message"]), event["base"], event["text"])
-        return None if told is None else list(told)
 
-    def _end(self, chunk: Chunk) -> list[Chunk]:
-        self._ends = [chunk]
-        return []
+async def _heard(
+    copy: ClientCopy, credential: Credential, event: dict[str, Any] | None, *, is_due: bool
+) -> tuple[list[Chunk], list[Chunk] | None]:
+    """Return what there is to tell after `event`, of text that grows what it says, else what is stored by now; and the
+    end of the stream, if that has come. `is_due`: whether the person may still listen is looked at again.
+    """
+    try:
+        if is_due and not await in_db(credential.stands)():
+            return [], [{"type": "error", "errorText": SIGNED_OUT}]
+        if (grown := _grown(copy, event)) is not None:
+            return grown, None
+        chunks, ends = await in_db(_stored)(copy, credential.actor)
+        return chunks + (_grown(copy, event) or [] if ends is None else []), ends
+    except django.db.Error as error:
+        logger.exception("The stream of run %s failed", copy.run_id)
+        return [], [{"type": "error", "errorText": database.SENTENCES.get(database.trouble(error), FAILED)}]
+
+
+def _grown(copy: ClientCopy, event: dict[str, Any] | None) -> list[Chunk] | None:
+    if event is None or event["type"] != "conversation.delta":
+        return None
+    grown = copy.delta(UUID(event["message"]), event["base"], event["text"])
+    return None if grown is None else list(grown)
 
 
 def _ends(run: Run) -> Iterator[Chunk]:
