@@ -34,6 +34,11 @@ class ChoosingForm(forms.Form):
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
 
+    def chosen_route(self) -> dict[str, Any]:
+        """Return the chosen endpoint and model; without an endpoint, where none is chosen."""
+        endpoint, _slash, model = self.cleaned_data.get("route", "").partition("/")
+        return {"endpoint": endpoint or None, "model": model}
+
 
 class DraftForm(ChoosingForm):
     """A draft as it is typed. `row`: what is changed, None for something new."""
@@ -75,11 +80,6 @@ class DraftForm(ChoosingForm):
 
     def lines(self, name: str) -> tuple[str, ...]:
         return tuple(filter(None, map(str.strip, self.cleaned_data.get(name, "").splitlines())))
-
-    def chosen_route(self) -> dict[str, Any]:
-        """Return the chosen endpoint and model; without an endpoint, where none is chosen."""
-        endpoint, _slash, model = self.cleaned_data.get("route", "").partition("/")
-        return {"endpoint": endpoint or None, "model": model}
 
 
 class DraftPages(Generic[R]):

@@ -139,12 +139,11 @@ class UsesForm(LimitsForm):
             self.add_error("which", translatable(f"There is no tool named {missing[0][:LONGEST_TOOL_NAME]!r}."))
         return self.cleaned_data
 
-    def route_wanted(self) -> dict[str, str]:
+    def route_wanted(self) -> dict[str, Any]:
         """Return the endpoint and model, where others are chosen than the conversation has."""
         if not self.cleaned_data.get("route") or "route" not in self.changed_data:
             return {}
-        endpoint, _slash, model = self.cleaned_data["route"].partition("/")
-        return {"endpoint": endpoint, "model": model}
+        return self.chosen_route()
 
     def usual_route(self) -> dict[str, Any]:
         """Return the endpoint and model that new conversations are to begin with: what the installation has is left to
@@ -155,8 +154,7 @@ class UsesForm(LimitsForm):
             return {}
         if chosen is None or chosen == _chosen(routes.choices(None)):
             return {"endpoint": None}
-        endpoint, _slash, model = chosen.partition("/")
-        return {"endpoint": endpoint, "model": model}
+        return self.chosen_route()
 
     def tools_wanted(self) -> dict[str, Any]:
         """Return `tools` or `tool_set` as they are chosen; nothing, where they are to stay as they are."""
