@@ -88,7 +88,7 @@ class Definition(Generic[P]):
         return self.define(*(_standing(prefix + name, kind, lists.get(name)) for name, kind in self._types.items()))
 
 
-class Condition(Definition[P]):
+class condition(Definition[P]):  # noqa: N801 - a decorator
     """A function that returns a Q, for conditions on the rows of a statement."""
 
     def __init__(self, define: Callable[P, Q]) -> None:
@@ -102,7 +102,7 @@ class Condition(Definition[P]):
 class Where:
     """Conditions that hold together, and the values of each; with a `rest`, an update is compiled each time."""
 
-    conditions: tuple[Condition[Any], ...] = ()
+    conditions: tuple[condition[Any], ...] = ()
     values: tuple[Values, ...] = ()
     rest: Q = field(default_factory=Q)
 
@@ -110,7 +110,7 @@ class Where:
         return Where(self.conditions + other.conditions, self.values + other.values, self.rest & other.rest)
 
 
-class Compiled(Definition[P], Generic[P, R]):
+class compiled(Definition[P], Generic[P, R]):  # noqa: N801 - a decorator
     """A function that returns a QuerySet; it is compiled when it is first asked: once for each way, and for each set
     of conditions.
     """
@@ -143,7 +143,7 @@ class Compiled(Definition[P], Generic[P, R]):
         given = zip(where.conditions, where.values, strict=True)
         return rows.filter(where.rest, *(each.define(**values) for each, values in given))
 
-    def _rows(self, conditions: tuple[Condition[Any], ...], sizes: tuple[tuple[int, ...], ...]) -> QuerySet[Any, R]:
+    def _rows(self, conditions: tuple[condition[Any], ...], sizes: tuple[tuple[int, ...], ...]) -> QuerySet[Any, R]:
         rows: QuerySet[Any, R] = self.defined(sizes[0])
         asked = [each.defined(sizes[at + 1], _prefix(at)) for at, each in enumerate(conditions)]
         # A union takes no filter, not even an empty one.
@@ -157,7 +157,7 @@ class Rows(Generic[R]):
     TypeError: a value is missing, or None, which no comparison finds.
     """
 
-    _of: Compiled[Any, R]
+    _of: compiled[Any, R]
     _values: Values
     _where: Where = Where()
 
@@ -203,11 +203,7 @@ class Rows(Generic[R]):
         return self._of.kept(way, columns, self._values, self._where)
 
 
-# As decorators are written.
-compiled, condition = Compiled, Condition
-
-
-def prefetch(rows: Collection[Model], name: str, statement: Compiled[[list[UUID]], Any], by: str) -> None:
+def prefetch(rows: Collection[Model], name: str, statement: compiled[[list[UUID]], Any], by: str) -> None:
     """As Django's `prefetch_related` of `name`, with a statement that takes the rows' ids; `by`: whose column has one
     of them.
     """

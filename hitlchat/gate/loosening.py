@@ -162,7 +162,10 @@ def weaker_names(names: Collection[str], own: Collection[UUID] = ()) -> dict[str
     found: dict[str, tuple[str, ...]] = {}
     for name in names:
         alike = sorted(other for other in known if other != name and other.lower() == name.lower())
-        found[name] = (_alike(alike[0]),) if alike else ()
+        found[name] = tuple(
+            translatable(f"Its name differs from {other!r} only in capital letters, so they can be confused.")
+            for other in alike[:1]
+        )
     return found
 
 
@@ -232,10 +235,6 @@ def record_settings() -> bool:
 
 def _unseen(guard: Guard) -> str:
     return translatable(f"Its risk is L{guard.risk_level}, and with {_label(guard)} its calls can run unseen.")
-
-
-def _alike(name: str) -> str:
-    return translatable(f"Its name differs from {name!r} only in capital letters, so they can be confused.")
 
 
 def _label(guard: Guard) -> str:

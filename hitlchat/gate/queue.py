@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from hitlchat.base.statements import MOST, Compiled, compiled
+from hitlchat.base.statements import MOST, compiled
 from hitlchat.gate import deciders
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -109,7 +109,7 @@ def _among(user_id: int, call_ids: list[UUID]) -> QuerySet[Approval, tuple[UUID,
 
 
 @cache
-def _all(most: int) -> Compiled[[int], Any]:
+def _all(most: int) -> compiled[[int], Any]:
     @compiled
     def counted(user_id: int) -> QuerySet[ToolCall, Any]:
         return _every(user_id, most)

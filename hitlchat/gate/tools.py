@@ -27,7 +27,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.base.database import only
 from hitlchat.base.schemas import subschemas
 from hitlchat.base.sentences import translatable
-from hitlchat.base.statements import Compiled, compiled
+from hitlchat.base.statements import compiled
 from hitlchat.gate import loosening, oversight, question, spec, stated, stopping
 from hitlchat.gate.actor import SYSTEM, Actor, Caller, Kind
 from hitlchat.gate.loosening import Guard, guard_in, guard_of
@@ -275,7 +275,7 @@ def why_lost(call: ToolCall) -> str:
 
 
 @cache
-def _by_name(kind: Kind) -> Compiled[[str], Tool]:
+def _by_name(kind: Kind) -> compiled[[str], Tool]:
     @compiled
     def named(name: str) -> QuerySet[Tool]:
         rows = Tool.objects.filter(published=True) if kind == "chat" else tools_for(Caller(kind, 0, ""))

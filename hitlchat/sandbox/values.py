@@ -164,12 +164,12 @@ def suspects(value: object, path: str = "") -> Iterator[str]:
     elif isinstance(value, MontyClassProxy):
         for name, item in value.attributes.items():
             yield from suspects(item, f"{path}.{name}")
-    elif isinstance(value, str) and _looks_printed(value):
+    elif (
+        isinstance(value, str)
+        and len(value) < 1000
+        and (value.endswith(")") or value.startswith(("<", "hitl")) or "..." in value)
+    ):
         yield path
-
-
-def _looks_printed(text: str) -> bool:
-    return len(text) < 1000 and (text[:1] == "<" or text[-1:] == ")" or "..." in text or text.startswith("hitl"))
 
 
 class Crossing:

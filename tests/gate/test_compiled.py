@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat.base.statements import MOST, Compiled, Condition, Where, compiled, condition, prefetch
+from hitlchat.base.statements import MOST, Where, compiled, condition, prefetch
 from hitlchat.gate import decide, deciders, queue
 from hitlchat.gate.models import Approval, Decision, Grant, ToolCall
 from hitlchat.gate.status import Status
@@ -176,7 +176,7 @@ def test_a_moment_is_refused_that_would_be_kept_and_the_clock_of_the_database_is
 def test_no_setting_is_in_a_statement_that_is_kept(settings: Settings) -> None:
     """Look through all statements of this process: what an operator sets counts from the next question on."""
     ours = [module for name, module in [*sys.modules.items()] if name.startswith(("hitlchat.", "tools_studio."))]
-    kept = [each for module in ours for each in vars(module).values() if isinstance(each, Compiled | Condition)]
+    kept = [each for module in ours for each in vars(module).values() if isinstance(each, compiled | condition)]
     kept.append(queue._all(1001))
     assert len(kept) >= 30
     before = list(map(sql_of, kept))
@@ -187,9 +187,9 @@ def test_no_setting_is_in_a_statement_that_is_kept(settings: Settings) -> None:
     assert list(map(sql_of, kept)) == before
 
 
-def sql_of(kept: Compiled[Any, Any] | Condition[Any]) -> tuple[str, Any]:
+def sql_of(kept: compiled[Any, Any] | condition[Any]) -> tuple[str, Any]:
     rows = kept.defined((MOST,) * len(kept.lists))
-    if isinstance(kept, Condition):
+    if isinstance(kept, condition):
         rows = (Grant if kept.define.__module__.endswith("grants.giving") else ToolCall).objects.filter(rows)
     return rows.query.get_compiler("default").as_sql()  # type: ignore[no-any-return]
 
