@@ -177,7 +177,6 @@ class Case:
 
 
 def problems(case: Case) -> dict[str, str]:
-    """Return the problems of `case`, by field."""
     found: dict[str, str] = {}
     if not 1 <= len(case.name) <= LONGEST_NAME or case.name != case.name.strip() or storable(case.name) != case.name:
         found["name"] = translatable(f"Expected a name of 1 to {LONGEST_NAME} characters, without spaces around it.")

@@ -62,7 +62,6 @@ class Inspection:
 
     @property
     def model_view(self) -> str:
-        """The tool as a model reads it."""
         if self.signature is None:
             return ""
         shown = {
@@ -74,7 +73,6 @@ class Inspection:
 
     @property
     def arguments(self) -> list[tuple[str, Any, bool]]:
-        """Return the name of each argument, its schema, and whether it is required."""
         # A list, since in a template an argument named `items` would hide the method of the schema's properties.
         made = self.signature.input_schema if self.signature else {}
         required = made.get("required", [])

@@ -51,7 +51,6 @@ class Field:
 
     @property
     def key(self) -> str:
-        """The name in JSON."""
         first, *others = self.name.split("_")
         return first + "".join(map(str.capitalize, others))
 

@@ -244,7 +244,6 @@ def over(sent: QueryDict) -> str:
 
 
 def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
-    """Return the context of _answered.html."""
     waiting = found.call.status == Status.WAITING
     shown = card(found, actor_of(request)) if waiting else None
     others = shown is not None and shown.who is not None and shown.who.stance != "may"

@@ -174,7 +174,6 @@ def printable(text: str) -> str:
 
 
 def left(deadline: datetime) -> str:
-    """Return how long a question is open, in words."""
     seconds = int((deadline - timezone.now()).total_seconds())
     if seconds <= 0:
         return "its time is up"
@@ -252,7 +251,6 @@ def sentence(found: Approval) -> str:
 
 
 def dumped(value: Any) -> str:
-    """Return JSON on one line."""
     text = json.dumps(value, default=lambda each: each.isoformat() if isinstance(each, datetime) else str(each))
     return printable(text.replace("\x7f", "\\u007f"))
 

@@ -71,7 +71,6 @@ class MadeUpCall(forms.Form):
 
     @property
     def people(self) -> list[str]:
-        """Return names to choose from, for those who may name others."""
         if "person" not in self.fields:
             return []
         names = User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)

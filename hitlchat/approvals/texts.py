@@ -62,7 +62,6 @@ def _address(tool: Tool | None) -> str:
 
 
 def _typed(sent: QueryDict) -> dict[str, str]:
-    """Return the texts as they will be saved."""
     return {outcome: results.tidy(sent.get(outcome, "")) for outcome in Outcome.values}
 
 

@@ -69,7 +69,6 @@ END $$
 
 
 def on(vendor: str) -> list[str]:
-    """Return the statements that put the triggers on."""
     if vendor == "sqlite":
         refuse = "BEGIN SELECT RAISE(ABORT, 'the record is neither changed nor deleted'); END"
         found = [f"CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} {refuse}" for table in TABLES]

@@ -126,7 +126,6 @@ class Worker:
         self._awake.wake()
 
     async def work(self) -> None:
-        """Work until cancelled."""
         try:
             while True:
                 self._awake.clear()
@@ -143,7 +142,6 @@ class Worker:
         return min(self._every * float(2**self._failures), self._longest)
 
     async def turn(self) -> None:
-        """Look once; a failure is logged."""
         try:
             await self._look()
         except Exception:

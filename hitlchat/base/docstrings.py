@@ -34,7 +34,6 @@ class Text:
 
     @property
     def title(self) -> str:
-        """The first line."""
         return self.prose[0].strip() if self.prose else ""
 
     @property

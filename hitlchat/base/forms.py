@@ -302,7 +302,6 @@ def _choices(field: Field, given: Sequence[str]) -> tuple[Choice, ...]:
 
 
 def _hint(field: Field) -> str:
-    """Return what is expected, in our own words."""
     match field.kind:
         case "text":
             words = [_EXAMPLES.get(field.format, ""), _range(field, " characters", LONGEST_TEXT)]

@@ -4,7 +4,6 @@ from uuid import UUID
 
 
 def uuid_of(text: str) -> UUID | None:
-    """Return the id that `text` is; None if it is none."""
     try:
         return UUID(text)
     except ValueError:

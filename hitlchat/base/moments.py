@@ -48,7 +48,6 @@ def read(text: str, of_day: Callable[[date], datetime] | None = None) -> datetim
 
 
 def about(seconds: float) -> str:
-    """Return a span in one unit."""
     if seconds < 9.95:
         return f"{max(0.0, seconds):.1f}".removesuffix(".0") + " s"
     if seconds < 90:

@@ -183,7 +183,6 @@ def type_word(part: Mapping[str, Any], root: Mapping[str, Any]) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return the type of a JSON value in words."""
     match value:
         case None:
             name = "null"
@@ -226,7 +225,6 @@ def shortened(text: str, shown: str = "") -> str:
 
 
 def unexpected(names: Sequence[Any]) -> str:
-    """Return that these are not expected, without a full stop."""
     return f"{listed(names)} {'was' if len(names) == 1 else 'were'} unexpected"
 
 

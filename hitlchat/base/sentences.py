@@ -96,7 +96,6 @@ def _translated(language: str, text: str) -> str:
 
 
 def _sentence(language: str, text: str) -> str | None:
-    """Return the translation of one sentence, if it has one."""
     plain = translation.gettext(text)
     if plain != text:
         return plain
@@ -188,7 +187,6 @@ def _templates(language: str, context: str) -> tuple[Template, ...]:
 
 
 def read(template: str, translated: str) -> Template:
-    """Read a template with its translation."""
     between, names = [""], []
     for literal, name, _, _ in Formatter().parse(template):
         between[-1] += literal

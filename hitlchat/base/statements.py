@@ -79,7 +79,6 @@ class Definition(Generic[P]):
         return found
 
     def sizes(self, values: Values) -> tuple[int, ...]:
-        """Return for how many values each list stands."""
         return tuple(values[name] for name in self.lists)
 
     def defined(self, sizes: tuple[int, ...], prefix: str = "") -> Any:
@@ -138,7 +137,6 @@ class compiled(Definition[P], Generic[P, R]):  # noqa: N801 - a decorator
         return self._kept[key]
 
     def plain(self, values: Values, where: Where) -> QuerySet[Any, R]:
-        """Return the QuerySet with the values in it."""
         rows: QuerySet[Any, R] = self.define(**values)
         given = zip(where.conditions, where.values, strict=True)
         return rows.filter(where.rest, *(each.define(**values) for each, values in given))
@@ -162,7 +160,6 @@ class Rows(Generic[R]):
     _where: Where = Where()
 
     def where(self, conditions: Where) -> "Rows[R]":
-        """Return those for which these hold, too."""
         return replace(self, _where=self._where & conditions)
 
     def __iter__(self) -> Iterator[R]:
@@ -173,7 +170,6 @@ class Rows(Generic[R]):
         return next(self._kept("one").read(self._all), None)
 
     def first(self) -> R | None:
-        """Return the first row in the order of the QuerySet; None without it."""
         return next(self._kept("first").read(self._all), None)
 
     def exists(self) -> bool:
@@ -228,7 +224,6 @@ class _Given(Value):
         return "%s", [self]
 
     def ready(self, values: Values) -> Any:
-        """Return the value as the database takes it."""
         value = values.get(self.value)
         if self.for_save:
             return self.output_field.get_db_prep_save(value, connection)
@@ -266,13 +261,11 @@ class _Kept:
             compiler.get_converters = lambda _columns: readers
 
     def sent(self, values: Values) -> int:
-        """Return how many rows were written."""
         with transaction.mark_for_rollback_on_error(DEFAULT_DB_ALIAS), connection.cursor() as cursor:
             cursor.execute(self._sql, self._ready(values))
             return int(cursor.rowcount)
 
     def fetched(self, values: Values) -> list[tuple[Any, ...]]:
-        """Return rows as they come from the database."""
         with connection.cursor() as cursor:
             cursor.execute(self._sql, self._ready(values))
             return list(cursor.fetchall())

@@ -108,7 +108,6 @@ def claimed(said: object) -> bool | None:
 
 
 def together(approvals: Iterable[Approval], actor: Actor) -> Together:
-    """Return the attention for answering all of `approvals` at once."""
     rows = list(approvals)
     kept = Showing.objects.filter(approval__in=rows, person_id=actor.user_id).values_list("approval", "round", "at")
     rounds = {row.pk: row.call.round for row in rows}
@@ -145,7 +144,6 @@ def shown_for_ms(decision: Decision) -> int | None:
 
 
 def facts(decision: Decision) -> dict[str, Any]:
-    """Return the facts for the audit event of the decision."""
     return {"shownForMs": shown_for_ms(decision), "opened": decision.opened, "hurried": decision.hurried}
 
 

@@ -71,7 +71,6 @@ class Row:
 
     @property
     def folded(self) -> str:
-        """Return how much is folded away, in words."""
         many = f"{self.hidden:,} {'character' if self.hidden == 1 else 'characters'}"
         return many if self.hidden_lines < 2 else f"{many} ({self.hidden_lines:,} lines)"
 
@@ -227,7 +226,6 @@ class Card:
 
 
 def box(text: str, name: str = "", word: str = "") -> Row:
-    """Return `text` in a box, under `name`, with its type in one `word`."""
     whole = see(text)
     if len(text) <= FOLD_AFTER and text.count("\n") < FOLD_AFTER_LINES:
         return Row(see(name), word, whole, length=len(text), value_warnings=whole.warnings)

@@ -190,7 +190,6 @@ def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> C
 
 
 def _as_preview(text: str | None) -> dict[str, Any]:
-    """Return a value as `changes` compares it."""
     return {"text": text or "", "table": None, "cut": [], "error": None}
 
 

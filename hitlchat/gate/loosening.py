@@ -68,7 +68,6 @@ class NotConfirmed(Exception):
 
 
 def guard_of(tool: Tool) -> Guard:
-    """Return what has people asked about `tool` now."""
     return Guard(**{each.name: getattr(tool, each.name) for each in fields(Guard)})
 
 
@@ -78,7 +77,6 @@ def former_guard(row: FormerTool) -> Guard:
 
 
 def guard_in(columns: Mapping[str, Any]) -> Guard:
-    """Return the guard that a tool with these columns has."""
     return Guard(**{each.name: columns[each.name] for each in fields(Guard)})
 
 
@@ -88,7 +86,6 @@ def strictness(mode: str) -> int:
 
 
 def lowers(before: Guard, after: Guard) -> bool:
-    """Does the mode ask less often?"""
     return strictness(after.hitl_mode) < strictness(before.hitl_mode)
 
 

@@ -60,7 +60,6 @@ class Rules:
 
 
 def of(tool: Tool) -> Rules:
-    """Return the rules as they stand now."""
     return _rules(_row(tool))
 
 

@@ -169,7 +169,6 @@ def typed_names(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that a program needs to draw the form."""
     form = [{"choices": [], "required": True} | each for each in arguments["fields"]]
     return {
         "text": arguments["question"],

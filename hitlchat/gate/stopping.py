@@ -111,12 +111,10 @@ def withdraw_turn(turn_id: UUID, *, actor: Actor, why: str) -> None:
 
 
 def withdraw_conversation(conversation_id: UUID, *, actor: Actor, why: str) -> None:
-    """Withdraw what has not started of one conversation, because it was deleted."""
     _withdraw_each(ToolCall.objects.filter(conversation_id=conversation_id), actor, why)
 
 
 def withdraw_tool(tool_id: UUID, *, actor: Actor, why: str) -> None:
-    """Withdraw what has not started of one tool, because it changed or is gone."""
     _withdraw(ToolCall.objects.filter(tool_id=tool_id), actor, why)
 
 

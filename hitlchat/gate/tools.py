@@ -191,7 +191,6 @@ def former_guard(name: str) -> Guard | None:
 
 
 def inherited(name: str, guard: Guard) -> Guard:
-    """Return the guard that a new tool of this name gets."""
     before = former_guard(name)
     return loosening.strictest(before, guard) if before else guard
 
@@ -265,7 +264,6 @@ def why_out_of_reach(tool: Tool, conversation_id: UUID | None) -> str:
 
 
 def not_here(name: str) -> str:
-    """Say that a call names no tool that there is for it."""
     return translatable(f"There is no tool named {name!r} here.")
 
 

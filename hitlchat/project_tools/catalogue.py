@@ -183,7 +183,6 @@ class ProjectTool:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Return its row in the gate."""
         chosen = self.chosen
         return {
             "name": self.name,

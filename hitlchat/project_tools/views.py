@@ -34,7 +34,6 @@ class Listed:
 
     @property
     def model_view(self) -> str:
-        """Return what the model is told."""
         assert self.row is not None
         return canonical.pretty(definition(self.row)["function"], indent=2)
 

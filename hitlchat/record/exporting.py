@@ -60,14 +60,12 @@ def receipt(to: Path, call_id: UUID, actor: Actor) -> dict[str, int]:
 
 
 def first_line(to: Path) -> Body:
-    """Return the header of a file that was just written."""
     with to.open("rb") as lines:
         header: Body = json.loads(next(lines))
     return header
 
 
 def _write(to: Path, about: Body, lines: Callable[["_Content"], Lines]) -> dict[str, int]:
-    """Write a file, and return its counts."""
     private = keys.own()
     key = keys.enrolled(private)
     if to.exists():

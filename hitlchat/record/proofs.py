@@ -189,7 +189,6 @@ def gaps_in(ids: list[int], first: int, last: int) -> Ranges:
 
 
 def ids_of(body: Body) -> Iterator[int]:
-    """The ids of a batch's events, in the order of their hashes."""
     yield from body["late"]
     at = body["first"]
     for first, last in body["gaps"]:

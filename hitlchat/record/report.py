@@ -76,7 +76,6 @@ class Report:
 
 
 def words(report: Report) -> Iterator[str]:
-    """Yield the report, a line each."""
     counts = f"{plural(report.events, 'event')} in {plural(report.batches, 'batch', 'batches')}"
     if report.is_whole:
         yield (

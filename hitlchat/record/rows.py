@@ -103,7 +103,6 @@ def _one(event_id: int) -> Row:
 
 
 def _raw(event_id: int) -> str:
-    """Return all columns of a row as they are stored."""
     column = _COLUMN[connection.vendor]
     columns = ", ".join(column.format(name) for name in ("name", "call_id", "actor_id", "means", "at", "data"))
     with connection.cursor() as cursor:
@@ -128,7 +127,6 @@ def form_of(seal: Seal) -> int:
 
 
 def body_of(seal: Seal) -> Body:
-    """Return the part of a seal that is hashed and signed."""
     # The first seals state no format.
     form = {"format": seal.format} if seal.format is not None else {}
     names = ("number", "first", "last", "count", "gaps", "late", "watch", "root", "previous")

@@ -133,7 +133,6 @@ def fault_from(error: MontyError, limits: Limits, known: Collection[str], refusa
 
 
 def cut(text: str) -> str:
-    """`text` on a length that a page can show."""
     return text if len(text) <= MESSAGE_CHARS else f"{text[:MESSAGE_CHARS]}… ({len(text) - MESSAGE_CHARS} more)"
 
 
@@ -205,7 +204,6 @@ def column_of(error: MontyError) -> int | None:
 
 
 def _author(frames: list[Frame]) -> Frame | None:
-    """The innermost frame in the author's own source."""
     return next((frame for frame in reversed(frames) if frame.filename == SOURCE), None)
 
 

@@ -96,7 +96,6 @@ class HelperModule:
 
     @property
     def names(self) -> list[str]:
-        """Everything it offers, as people look it up."""
         return sorted([*self.functions, *self.constants], key=str.lower)
 
     def external(self, powers: frozenset[str] | None) -> ExternalModule:

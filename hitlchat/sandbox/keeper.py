@@ -95,7 +95,6 @@ async def _work(channel: Channel, order: dict[str, Any], work: Coroutine[Any, An
 
 
 async def check_order(order: dict[str, Any], monty: AsyncMonty, questions: Questions) -> dict[str, Any]:
-    """Return the problems of a tool, as JSON."""
     driver = driver_for(order, questions)
     try:
         async with AsyncExitStack() as stack:

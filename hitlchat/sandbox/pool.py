@@ -188,7 +188,6 @@ class Keeper:
         threading.Thread(target=self._bury, name="sandbox-end", daemon=True).start()
 
     def epitaph(self) -> Fault:
-        """Return why it ended, as the fault of the run that it had."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(ENDING_SECONDS)
         if self.process.returncode == -signal.SIGPROF:

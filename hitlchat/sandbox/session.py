@@ -368,7 +368,6 @@ async def _call(driver: Driver, session: AsyncMontySession, entry: str, argument
 
 
 def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
-    """Yield all paths, a few at a time."""
     batch: list[str] = []
     for path in paths:
         if batch and (len(batch) == MOST_ASKED or sum(map(len, batch)) + len(path) > LONGEST_ASKED):

@@ -58,7 +58,6 @@ def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
 
 
 def known_to(server: UpstreamServer) -> Known:
-    """Return the names of all tools and servers other than `server` and its own."""
     tools = Tool.objects.exclude(composed__server=server).filter(published=True)
     servers = UpstreamServer.objects.exclude(pk=server.pk)
     return Known(

@@ -183,7 +183,6 @@ def _value(stored: Stored) -> str:
 
 
 def trial(found: Trial) -> str:
-    """Return the words for a successful trial."""
     tools = found.listing.tools if found.listing else ()
     facts: list[Row] = [
         ("says it is", f"{found.server_name} {found.server_version}".strip()),

@@ -109,7 +109,6 @@ class SignInAttempt(models.Model):
 
 
 def sign_in_of(server: Any) -> SignIn | None:
-    """Return the sign-in that requests to this server carry, if they carry one."""
     if server.transport == "stdio":
         return None
     kept = SignIn.objects.filter(pk=server.pk).exclude(mark="").first()

@@ -40,12 +40,10 @@ class NoValue(ValueError):
 
 
 def read_values(stored: Iterable[Mapping[str, Any]]) -> tuple[Stored, ...]:
-    """Return the values of a JSON column."""
     return tuple(Stored(each["name"], each["value"], each["secret"], each.get("fingerprint", "")) for each in stored)
 
 
 def stored_values(stored: Iterable[Stored]) -> list[dict[str, Any]]:
-    """Return the values for a JSON column."""
     return [asdict(each) | {"sealed": each.sealed} for each in stored]
 
 
@@ -104,7 +102,6 @@ class ServerDraft:
 
     @property
     def command_line(self) -> str:
-        """Return what would be started, as a shell would be told."""
         return shlex.join([self.command, *self.args])
 
 

@@ -69,7 +69,6 @@ def server_states(keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
 
 
 def exposure_states(_keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
-    """Return what the record states of the exposure, of which there is one."""
     current = Exposure.current()
     return {"": {"mode": current.mode, "ceiling": current.ceiling}}
 

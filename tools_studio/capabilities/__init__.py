@@ -170,7 +170,6 @@ class Capabilities:
 
     @property
     def risk_level(self) -> int:
-        """Return the level from 0 to 5 that the worst of its powers asks for."""
         return max((signal.level for signal in self.signals()), default=0)
 
     def names(self) -> frozenset[str]:

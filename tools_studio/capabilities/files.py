@@ -325,7 +325,6 @@ class Folder:
 
 
 def _found(top: int, parts: Parts) -> os.stat_result | None:
-    """Return the status of a folder or file; None if there is neither."""
     real = resolved(top, parts)
     if not real:
         return os.fstat(top)

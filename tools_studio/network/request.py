@@ -129,7 +129,6 @@ def parse(url: object) -> URL:
 
 
 def place_of(url: URL) -> Place:
-    """Return where a URL from `parse` leads."""
     host = url.raw_host.decode("ascii")
     address = literal(host)
     return Place(url.scheme, str(address) if address else host, url.port or DEFAULT_PORTS[url.scheme])

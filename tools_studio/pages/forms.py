@@ -150,7 +150,6 @@ def declared(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def initial_powers(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The form's values for a sound declaration."""
     granted = capabilities.parse(raw)
     fetch, files = granted.fetch, granted.files
     shown = fetch or PLAIN

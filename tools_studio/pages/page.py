@@ -80,7 +80,6 @@ class Filters:
 
     @property
     def chosen(self) -> int:
-        """Return how many are set, beside the search."""
         return sum(bool(value) for value in (self.category, self.tag, self.mode, self.state, self.risk))
 
     @property
@@ -123,7 +122,6 @@ def stage_of(tool: Tool) -> Stage:
 
 
 def side(request: HttpRequest, current: Tool | None = None) -> dict[str, Any]:
-    """The context of `studio/_list.html`."""
     wanted = Filters(**{name: request.GET.get(name, "").strip() for name in Filters.__dataclass_fields__})
     administers = may_administer(person(request))
     every = cases.with_tested(listed().select_related("script").defer(*UNUSED, "script__code", "script__capabilities"))

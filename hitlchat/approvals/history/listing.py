@@ -124,7 +124,6 @@ class Filters(forms.Form):
 
     @property
     def wanted(self) -> Wanted:
-        """Return what a valid form asks for."""
         given = {name: value for name, value in self.cleaned_data.items() if value}
         return Wanted(**given | ({"risk": int(given["risk"])} if "risk" in given else {}))
 

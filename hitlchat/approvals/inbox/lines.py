@@ -93,12 +93,10 @@ class Filter(forms.Form):
 
     @property
     def given(self) -> dict[str, str]:
-        """Return the fields that are set."""
         return {name: value for name in self.fields if (value := self.cleaned_data.get(name))}
 
     @property
     def only(self) -> Q:
-        """Return the condition on a ToolCall."""
         only = Q(**{column: self.given[name] for name, column in COLUMNS.items() if name in self.given})
         if "age" in self.given:
             only &= Q(created_at__lte=timezone.now() - timedelta(minutes=int(self.given["age"])))

@@ -50,7 +50,6 @@ _lock = Lock()
 
 
 def group(user_id: int) -> str:
-    """Return the name of the group of a person's pages."""
     return f"inbox.person.{user_id}"
 
 

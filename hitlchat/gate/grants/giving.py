@@ -85,7 +85,6 @@ def revoke(grant_id: UUID, actor: Actor) -> Grant:
 
 
 def revoke_given_with(call_id: UUID, actor: Actor) -> None:
-    """Revoke the grants that were given together with the yes to this call."""
     for grant_id in Grant.objects.filter(approval__call_id=call_id).values_list("pk", flat=True):
         revoke(grant_id, actor)
 
@@ -111,7 +110,6 @@ def void_changed() -> None:
 
 
 def seen_by(user: User) -> QuerySet[Grant]:
-    """Return the grants that a person may see, the latest first."""
     rows = Grant.objects.select_related("person", "ended_by").order_by("-given_at", "-id")
     return rows if may_administer(user) else rows.filter(person=user)
 
@@ -264,7 +262,6 @@ def give_back(grant_id: UUID, call: ToolCall) -> None:
 
 
 def record(grant: Grant, call: ToolCall) -> None:
-    """Record that `call`, which was just recorded, runs on the grant."""
     data = {"grant": str(grant.pk), "used": grant.used, "calls": grant.calls}
     note(call.pk, "grant.used", actor=SYSTEM, data=data)
     if grant.calls == grant.used:

@@ -144,7 +144,6 @@ def rows(area: str = "") -> QuerySet[AuditEvent]:
 
 
 def change(event: AuditEvent) -> Change:
-    """Put one event into words."""
     data = event.data
     who = event.actor.get_username() if event.actor else "hitlchat"
     if event.actor and event.means == "system":

@@ -308,13 +308,11 @@ def row(call: ToolCall) -> dict[str, Any]:
 
 
 def approval_of(call: ToolCall) -> Approval | None:
-    """Return the approval of a call; None if nobody was asked."""
     asked: Approval | None = getattr(call, "approval", None)
     return asked
 
 
 def decisions_of(call: ToolCall) -> list[Decision]:
-    """Return the decisions in the order in which they were given."""
     asked = approval_of(call)
     return list(asked.decisions.all()) if asked else []
 
@@ -338,7 +336,6 @@ def _each(among: tuple[Q, ...], wanted: Wanted, rows: QuerySet[ToolCall]) -> Ite
 
 
 def _pages(among: tuple[Q, ...], wanted: Wanted) -> Iterator[list[dict[str, Any]]]:
-    """Yield the calls in pages, the newest first."""
     last: ToolCall | None = None
     while found := page(among, wanted, AT_ONCE, before=last, rows=needed(ToolCall.objects.all())):
         yield [row(call) for call in found]

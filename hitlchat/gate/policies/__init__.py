@@ -158,7 +158,6 @@ class Spoke:
 
     @classmethod
     def of_those(cls, heard: Iterable[tuple[str, Said]], source: Where) -> tuple["Spoke", ...]:
-        """Return the verdicts of those that had something to say."""
         return tuple(cls.of(name, said, source) for name, said in heard if not isinstance(said, Abstain))
 
     @property

@@ -79,7 +79,6 @@ class Bundled(BaseModel):
 
     @property
     def groups(self) -> frozenset[str]:
-        """Return the groups of people that it names."""
         return frozenset()
 
     @property

@@ -90,7 +90,6 @@ class Own:
 
     @property
     def sentence(self) -> str:
-        """The first line of its docstring, if it has one."""
         doc = (type(self.policy).__doc__ or "").strip().partition("\n")[0][:200]
         options = f" with {canonical.pretty(self.options)}" if self.options else ""
         return f"{doc or 'What this class says, which its code alone knows.'} ({self.path}{options})"

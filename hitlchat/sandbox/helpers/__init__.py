@@ -76,7 +76,6 @@ def abbreviation(moment: datetime, zone: str) -> str:
 
 
 def names(prefix: str = "") -> list[str]:
-    """The names of all zones that begin with `prefix`, sorted."""
     return [name for name in _all_names() if name.startswith(prefix)]
 
 

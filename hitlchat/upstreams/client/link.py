@@ -286,7 +286,6 @@ class Link:
         return None if request_id is None else self.waiting.pop(coerce_request_id(request_id), None)
 
     def forget(self, exchange: Exchange) -> None:
-        """Forget a request: nobody waits for its answers any more."""
         self.open.discard(exchange)
         self.waiting = {key: each for key, each in self.waiting.items() if each is not exchange}
         self._drop_if_retired()
@@ -300,7 +299,6 @@ class Link:
         return calls[0] if len(calls) == 1 and not self.abandoned else None
 
     def note(self, text: str) -> None:
-        """Note a line for the administrator."""
         self.notes.add(masked_line(text, self.hide))
 
     def hide(self, text: str) -> str:

@@ -51,7 +51,6 @@ class Listing:
 
 
 def named(names: Iterable[str], longest: int = 120) -> str:
-    """Return the first of these names, and how many more there are."""
     given = list(names)
     shown = ", ".join(ascii(name[:longest])[1:-1] for name in given[:MOST_NAMED])
     return f"{shown} and {len(given) - MOST_NAMED:,} more" if len(given) > MOST_NAMED else shown

@@ -86,7 +86,6 @@ class Entry:
 
     @property
     def address(self) -> str:
-        """Return the address, or what would be started, as a person reads it."""
         return self.draft.command_line if self.kind == "local" else self.draft.url
 
     @property

@@ -156,7 +156,6 @@ def credential(server: UpstreamServer) -> httpx2.Auth | None:
 
 
 def signed_in(server_id: UUID) -> QuerySet[SignIn]:
-    """Return the row of a sign-in, if somebody is signed in."""
     return SignIn.objects.filter(pk=server_id).exclude(mark="")
 
 

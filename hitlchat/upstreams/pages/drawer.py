@@ -206,7 +206,6 @@ def drawer(request: HtmxRequest) -> HttpResponse:
 @administrator_only
 @require_safe
 def filtered(request: HttpRequest) -> HttpResponse:
-    """Show the servers, as far as they have tools that fit the filter."""
     return render(request, "servers/drawer/_servers.html", _servers(request))
 
 

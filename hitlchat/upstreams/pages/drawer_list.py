@@ -164,7 +164,6 @@ class Line:
 
 
 def lines_of(rows: Iterable[ComposedTool]) -> list[Line]:
-    """Return the lines of tools, whose servers are loaded."""
     found = list(rows)
     defaults = exposure.aliases([(row, "") for row in found]).given
     return [Line(row, defaults[row.pk]) for row in found]
@@ -366,7 +365,6 @@ def rest_of(server: UpstreamServer, wanted: Wanted, start: int, ceiling: int) ->
 
 
 def counts_of(wanted: Wanted, ceiling: int) -> dict[UUID, dict[str, int]]:
-    """Return the counts of a section for each server that has tools."""
     tools = ComposedTool.objects.order_by()
     filters = {**_COUNTED, "above": above(ceiling), "free": FREE & Q(exposed=False, risk_inherent__lte=ceiling)}
     # Under names of their own: a condition on the column `exposed` would be taken for one on the count.
