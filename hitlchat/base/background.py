@@ -5,13 +5,15 @@ import contextvars
 import logging
 import os
 import sys
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import cache
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connections, transaction
 
 LONGEST_PAUSE = 10.0
 # The names of those workers of this process whose last try failed.
@@ -53,6 +55,43 @@ class Waker(asyncio.Event):
     def wake(self) -> None:
         if not self._home.is_closed():
             self._home.call_soon_threadsafe(self.set)
+
+
+class Busy(RuntimeError):
+    """All threads are taken; the function was not started."""
+
+
+class OwnThreads(Executor):
+    """A function that hangs keeps its thread for ever: with a fixed number of them, a few of those would stop all."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._name, self._free = name, threading.BoundedSemaphore(most)
+
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Raises: Busy"""
+        if not self._free.acquire(blocking=False):
+            raise Busy
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                try:
+                    value = function(*args, **kwargs)
+                finally:
+                    # The thread ends here, and nobody else could close what it opened.
+                    connections.close_all()
+                    self._free.release()
+            except StopIteration as error:
+                # As in coroutines: no future of asyncio takes it.
+                future.set_exception(RuntimeError(repr(error)))
+            except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+        future.set_running_or_notify_cancel()
+        threading.Thread(target=run, daemon=True, name=self._name).start()
+        return future
 
 
 class Background:

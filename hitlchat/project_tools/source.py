@@ -6,20 +6,20 @@ A function runs from JSON to JSON, in a thread of its own where it blocks.
 import asyncio
 import inspect
 import logging
-import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, cast
 
 from asgiref.sync import sync_to_async
 from django.apps import apps
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import Model, Q
 from django.utils.translation import gettext_noop
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from hitlchat.base import canonical
+from hitlchat.base.background import Busy, OwnThreads
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import perform, stopping, tools
@@ -38,11 +38,11 @@ MOST_AT_ONCE = 64
 LARGEST_RESULT = 2**20
 LONGEST_MESSAGE = 2000
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Work = asyncio.Task[ToolResult]
 
 logger = logging.getLogger(__name__)
+
+own_threads = OwnThreads("project-tool", MOST_AT_ONCE)
 
 
 def keep_in_step() -> None:
@@ -121,43 +121,6 @@ class ProjectSource:
         return seen.value
 
 
-class Busy(RuntimeError):
-    """Too many functions are running already; this one was not started."""
-
-
-class OwnThreads(Executor):
-    """A function that hangs keeps its thread for ever: with a fixed number of them, a few of those would stop all."""
-
-    def __init__(self, most: int = MOST_AT_ONCE) -> None:
-        self._free = threading.BoundedSemaphore(most)
-
-    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Busy when all are taken."""
-        if not self._free.acquire(blocking=False):
-            raise Busy("too many functions of this project are already running")
-        future: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                try:
-                    value = function(*args, **kwargs)
-                finally:
-                    # The thread ends here, and nobody else could close what it opened.
-                    connections.close_all()
-                    self._free.release()
-            except BaseException as error:
-                future.set_exception(error)
-                raise
-            future.set_result(value)
-
-        future.set_running_or_notify_cancel()
-        threading.Thread(target=run, daemon=True, name="project-tool").start()
-        return future
-
-
-own_threads = OwnThreads()
-
-
 @dataclass(frozen=True)
 class Job:
     """`arguments` are JSON values, made into what `signature` says; `extra` is passed as is; `label` is for the log."""
@@ -181,8 +144,9 @@ async def run_job(job: Job) -> ToolResult:
         try:
             # Not sensitive to the thread: a function that takes long must not hold up the server's own database work.
             return await sync_to_async(_run_sync, thread_sensitive=False, executor=threads)(job)
-        except Busy as error:
-            return ToolResult.failure("busy", f"It was not run: {error}. Try again later.")
+        except Busy:
+            why = "too many functions of this project are already running"
+            return ToolResult.failure("busy", f"It was not run: {why}. Try again later.")
     try:
         return _written(await job.call())
     except (Exception, SystemExit) as error:  # noqa: BLE001 - logged there

@@ -81,6 +81,11 @@ class Raises:
         raise RuntimeError("a secret of the policy")
 
 
+class RunsOut:
+    def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Any:
+        return next(iter(()))
+
+
 class RaisesLater:
     async def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Any:
         raise RuntimeError("a secret of the policy")
@@ -174,7 +179,7 @@ BROKEN: Final[dict[str, dict[str, Any]]] = {
         kind.__name__: {"policy": f"{HERE}.{kind.__name__}"}
         for kind in (
             *(Raises, RaisesLater, RaisesUnheard, RaisesUnheardLater, ClosesLater),
-            *(Exits, ExitsLater, GivesUp, NeedsDatabase),
+            *(Exits, ExitsLater, GivesUp, NeedsDatabase, RunsOut),
         )
     },
 }

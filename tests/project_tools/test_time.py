@@ -7,13 +7,12 @@ from concurrent.futures import Future
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.base.background import background
+from hitlchat.base.background import Busy, OwnThreads, background
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.project_tools import tool
-from hitlchat.project_tools.source import Busy, OwnThreads
 from tests.conftest import caller
 from tests.gate.asking import fresh, status
 from tests.project_tools.conftest import Offer
@@ -126,7 +125,7 @@ async def test_a_server_that_stops_does_not_wait_for_a_thread(bob: User, offer: 
 
 
 def test_more_threads_than_there_may_be_are_refused() -> None:
-    let_go, threads = threading.Event(), OwnThreads(most=1)
+    let_go, threads = threading.Event(), OwnThreads("project-tool", most=1)
     first: Future[bool] = threads.submit(let_go.wait, SECONDS)
     with pytest.raises(Busy):
         threads.submit(let_go.wait, SECONDS)

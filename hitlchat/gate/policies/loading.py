@@ -7,19 +7,17 @@ import asyncio
 import copy
 import inspect
 import logging
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from django.conf import settings
-from django.db import connections
 from django.utils.module_loading import import_string
 from pydantic import ValidationError
 
 from hitlchat.base import canonical
+from hitlchat.base.background import Busy, OwnThreads
 from hitlchat.base.canonical import storable
 from hitlchat.gate.policies import (
     ORDER,
@@ -57,7 +55,7 @@ NAMES: Final = (*SIMPLE, *COMPOSED)
 MOST_POLICIES: Final = 50
 DEEPEST: Final = 4
 
-_free = threading.BoundedSemaphore(MOST_THREADS)
+_own_threads = OwnThreads("policy", MOST_THREADS)
 
 
 class NoAnswer(Exception):
@@ -198,7 +196,9 @@ async def _entered(rule: Rule, call: CallView, tool: ToolView, context: Context)
     try:
         if inspect.iscoroutinefunction(rule.evaluate):
             return await rule.evaluate(call, tool, context)
-        return await _in_thread(lambda: rule.evaluate(call, tool, context))
+        return await asyncio.wrap_future(_own_threads.submit(rule.evaluate, call, tool, context))
+    except Busy as error:
+        raise NoAnswer(f"could not be run, since {MOST_THREADS} policies are already hanging") from error
     except (SystemExit, KeyboardInterrupt) as error:
         # They would end the whole server.
         raise NoAnswer(f"tried to end the server ({type(error).__name__})") from error
@@ -222,31 +222,6 @@ async def _in_time(work: Awaitable[Any]) -> Any:
     if task.cancelled():
         raise NoAnswer("cancelled itself")
     return task.result()
-
-
-async def _in_thread(function: Callable[[], Any]) -> Any:
-    if not _free.acquire(blocking=False):
-        raise NoAnswer(f"could not be run, since {MOST_THREADS} policies are already hanging")
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            future.set_result(function())
-        except Exception:
-            logger.exception("A policy failed")
-            future.set_exception(NoAnswer("failed"))
-        except BaseException as error:
-            # Also what ends a program: nobody is told of it otherwise, and the call would wait its time out.
-            logger.exception("A policy ended in an unusual way")
-            future.set_exception(NoAnswer(f"ended with {type(error).__name__}"))
-        finally:
-            # The thread ends here, and nobody else could close what it opened.
-            connections.close_all()
-            _free.release()
-
-    threading.Thread(target=run, daemon=True, name="policy").start()
-    return await asyncio.wrap_future(future)
 
 
 def _read(said: Any) -> Said:
