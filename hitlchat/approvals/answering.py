@@ -220,7 +220,10 @@ def edit(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
         return _edit_page(request, found, {"form": _edit_form(schema, original)})
     step = request.POST.get("step", "")
     try:
-        arguments = _read_edit(schema, request.POST, original)
+        if "json" in request.POST:
+            arguments = editing.read(_json(request.POST))
+        else:
+            arguments = argument_form.arguments(schema, request.POST, original)
         if step == "review":
             # Back leads to what was typed: to JSON from JSON, and to fields from fields.
             back = "json" if "json" in request.POST else "fields"
@@ -338,13 +341,6 @@ def _edit_form(schema: Schema, arguments: Arguments, *, as_json: bool = False) -
     text = canonical.pretty(arguments, indent=2)
     seen = "".join(json.dumps(char)[1:-1] if is_hidden(char) else char for char in text)
     return EditForm(fields, seen, can_be_fields=_has_fields(schema))
-
-
-def _read_edit(schema: Schema, typed: QueryDict, original: Arguments) -> Arguments:
-    """Return what was typed into the form, which was filled with the `original` arguments. Raises: BadInput, BadEdit"""
-    if "json" in typed:
-        return editing.read(_json(typed))
-    return argument_form.arguments(schema, typed, original)
 
 
 def _edit_again(schema: Schema, typed: QueryDict, original: Arguments, error: BadInput | BadEdit) -> EditForm:

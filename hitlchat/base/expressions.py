@@ -77,7 +77,10 @@ def steps(pattern: str) -> int:
 def costly_patterns(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield where (`properties.code`) and why, for each pattern with which `schema` takes too long to be compiled."""
     spent, count = 0, 0
-    for where, pattern in _patterns(schema):
+    for inner in subschemas(schema):
+        if not isinstance(pattern := inner.schema.get("pattern"), str):
+            continue
+        where = dotted(inner.where)
         if is_costly(pattern):
             yield where, f"its pattern is too costly: expected at most {LONGEST} characters and fewer repetitions"
             continue
@@ -85,12 +88,6 @@ def costly_patterns(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if count > MOST_PATTERNS or spent > MOST_STEPS_IN_SCHEMA:
             yield where, f"its pattern is one too many: expected at most {MOST_PATTERNS} in a schema, or simpler ones"
             return
-
-
-def _patterns(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for inner in subschemas(schema):
-        if isinstance(pattern := inner.schema.get("pattern"), str):
-            yield dotted(inner.where), pattern
 
 
 def broken(pattern: str) -> str:

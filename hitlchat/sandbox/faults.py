@@ -151,8 +151,9 @@ def _runtime(error: MontyRuntimeError, limits: Limits, known: Collection[str], r
         return Fault("denied", not_granted(name), line)
     words = message.removeprefix(INTERNAL) if message.startswith(INTERNAL) else error.display("type-msg")
     text = advised(cut(words)) if isinstance(inner, ADVISABLE) else cut(words)
-    hint = _import_hint(message, known) if isinstance(inner, NameError) else ""
-    return Fault("error", text + hint, line)
+    if isinstance(inner, NameError) and (name := undefined_name(message)) and is_known(name, known):
+        text += f" (write: from {MODULE} import {name})"
+    return Fault("error", text, line)
 
 
 def _limit(inner: BaseException, message: str, limits: Limits) -> str | None:
@@ -188,11 +189,6 @@ def _unsupported(message: str) -> str | None:
     if message.endswith(" are not supported"):
         return f"{message} in tools"
     return None
-
-
-def _import_hint(message: str, known: Collection[str]) -> str:
-    name = undefined_name(message)
-    return f" (write: from {MODULE} import {name})" if name and is_known(name, known) else ""
 
 
 def column_of(error: MontyError) -> int | None:

@@ -295,9 +295,7 @@ def _pieces(rows: list[ComposedTool]) -> Iterator[QuerySet[ComposedTool]]:
 
 def offers(mode: str, source: str) -> bool:
     """Return whether tools of `source` are offered to outside clients in this mode."""
-    if mode == ExposureMode.BOTH:
-        return True
-    return (source == catalog.SOURCE) == (mode == ExposureMode.COMPOSED)
+    return mode == ExposureMode.BOTH or (source == catalog.SOURCE) == (mode == ExposureMode.COMPOSED)
 
 
 def returning(ceiling: int) -> list[Loosening]:
