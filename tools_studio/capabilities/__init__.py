@@ -44,12 +44,15 @@ MOST_TARGETS = 10
 FOLDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _RECIPIENT = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]{0,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
-_FETCH_KEYS = ("mode", "hosts", "methods", "maxBytes", "timeoutSeconds", "redirects")
 _HITL = Path(__file__).with_name("hitl.pyi").read_text(encoding="utf-8")
 _FITS_NO_CALL = "def closed(nothing: Never, /) -> Any: ..."
-_FETCH_SETTINGS = {
-    "methods": "methods", "max_bytes": "maxBytes", "timeout_seconds": "timeoutSeconds", "redirects": "redirects",
-}  # fmt: skip
+# Each number of `Fetch` with its key in the declaration, and the least and the most that it may be.
+FETCH_NUMBERS: dict[str, tuple[str, int, float]] = {
+    "max_bytes": ("maxBytes", 1, MOST_BYTES),
+    "timeout_seconds": ("timeoutSeconds", 1, MOST_SECONDS),
+    "redirects": ("redirects", 0, MOST_REDIRECTS),
+}
+_FETCH_KEYS = ("mode", "hosts", "methods", *(key for key, *_ in FETCH_NUMBERS.values()))
 
 
 class CapabilityError(ValueError):
@@ -88,10 +91,11 @@ class Fetch:
         declared: dict[str, Any] = {"mode": self.mode}
         if self.hosts or self.mode == "allowlist":
             declared["hosts"] = list(self.hosts)
-        for name, key in _FETCH_SETTINGS.items():
-            value = getattr(self, name)
-            if value != getattr(plain, name):
-                declared[key] = list(value) if isinstance(value, tuple) else value
+        if self.methods != plain.methods:
+            declared["methods"] = list(self.methods)
+        for name, (key, _least, _most) in FETCH_NUMBERS.items():
+            if (value := getattr(self, name)) != getattr(plain, name):
+                declared[key] = value
         return declared
 
     @property
@@ -285,12 +289,9 @@ def _read_fetch(name: str, value: object) -> Fetch:
         if len(upper) != len(named) or not upper <= set(FETCH_METHODS):
             _refuse(field, f"expected some of {', '.join(FETCH_METHODS)}, each once")
         settings["methods"] = tuple(method for method in FETCH_METHODS if method in upper)
-    for key, column, most in (
-        ("maxBytes", "max_bytes", MOST_BYTES), ("timeoutSeconds", "timeout_seconds", MOST_SECONDS),
-        ("redirects", "redirects", MOST_REDIRECTS),
-    ):  # fmt: skip
+    for column, (key, least, most) in FETCH_NUMBERS.items():
         if key in declared:
-            settings[column] = _number(f"{name}.{key}", declared[key], 0 if key == "redirects" else 1, most)
+            settings[column] = _number(f"{name}.{key}", declared[key], least, most)
     return Fetch(mode, tuple(sorted(hosts)), **settings)
 
 

@@ -17,7 +17,15 @@ from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode, Tool
 from hitlchat.secrets import values
 from tools_studio import capabilities, cases, spec, variables
-from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, CapabilityError, Fetch
+from tools_studio.capabilities import (
+    FETCH_METHODS,
+    FETCH_NUMBERS,
+    MOST_BYTES,
+    MOST_REDIRECTS,
+    MOST_SECONDS,
+    CapabilityError,
+    Fetch,
+)
 from tools_studio.models import Category
 from tools_studio.spec import LONGEST_DESCRIPTION, MOST_TAGS, AuthoringError, Draft
 
@@ -40,9 +48,7 @@ FIELDS = {
     "fetch.mode": "fetch_mode",
     "fetch.hosts": "hosts",
     "fetch.methods": "methods",
-    "fetch.maxBytes": "max_bytes",
-    "fetch.timeoutSeconds": "timeout_seconds",
-    "fetch.redirects": "redirects",
+    **{f"fetch.{key}": name for name, (key, *_) in FETCH_NUMBERS.items()},
     "files": "files_mode",
     "files.mode": "files_mode",
     "files.folder": "files_folder",
@@ -63,67 +69,10 @@ def _lines(label: str, help_text: str, example: str) -> forms.CharField:
     return forms.CharField(required=False, label=label, help_text=help_text, widget=area)
 
 
-def _limit(label: str, help_text: str, initial: str) -> forms.CharField:
+def _limit(label: str, help_text: str) -> forms.CharField:
     # The declaration's own reading refuses what is no number, in the same words as everywhere.
     digits = forms.TextInput(attrs={"inputmode": "decimal"})
-    return forms.CharField(required=False, label=label, help_text=help_text, initial=initial, widget=digits)
-
-
-class PowersForm(forms.Form):
-    fetch_mode = forms.ChoiceField(choices=FETCH_MODES, required=False, label="Network", widget=forms.RadioSelect)
-    hosts = _lines("Hosts, one per line", "An exact host, a host and port, or *.example.com.", "api.example.com")
-    methods = forms.MultipleChoiceField(
-        choices=[(each, each) for each in FETCH_METHODS],
-        required=False,
-        label="Methods",
-        initial=FETCH_METHODS,
-        widget=forms.CheckboxSelectMultiple,
-    )
-    max_bytes = forms.CharField(
-        required=False,
-        label="Largest answer, in bytes",
-        help_text=f"At most {MOST_BYTES:,}.",
-        initial=str(PLAIN.max_bytes),
-        widget=forms.TextInput(attrs={"inputmode": "numeric"}),
-    )
-    timeout_seconds = _limit("Seconds for a request", f"At most {MOST_SECONDS:g}.", f"{PLAIN.timeout_seconds:g}")
-    redirects = _limit("Redirects to follow", f"At most {MOST_REDIRECTS}; 0 follows none.", str(PLAIN.redirects))
-    email = _switch("E-mail", "Sends plain text messages to the recipients below, and to nobody else.")
-    email_to = _lines(
-        "Recipients, one per line", "An address, @example.com for everyone there, or * for anyone.", "ops@example.com"
-    )
-    webhook = _switch("Webhook", "Sends JSON to an address kept in a variable. The code never sees a secret address.")
-    webhook_targets = _lines(
-        "Names of variables, one per line", "Variables that hold the addresses. Add them under Variables.", "ALERTS_URL"
-    )
-    store = _switch("Store", "Keeps small values between calls. All tools of the group share them.")
-    files_mode = forms.ChoiceField(choices=FILES_MODES, required=False, label="Files", widget=forms.RadioSelect)
-    files_folder = forms.CharField(
-        required=False,
-        label="Folder",
-        help_text=("Tools that name the same folder share it. Leave empty to use the tool's name."),
-    )
-    secrets = _switch("Secrets", "Lets the code read its secrets. fetch(auth=…) and webhook(…) work without this.")
-    now = _switch("Clock", "Reads the date and the time.")
-    random = _switch("Random numbers", "Uses unpredictable random numbers.")
-    sleep = _switch("Waiting", "Pauses for a few seconds, for example between two tries.")
-    destructive = _switch(
-        "Permanently deletes data",
-        "A warning rather than a capability: the level becomes L5, and approvers must confirm their review.",
-    )
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or {}
-        for name, value in declared(cleaned).items():
-            try:
-                capabilities.parse({name: value})
-            except CapabilityError as error:
-                self.refuse(error)
-        return cleaned
-
-    def refuse(self, error: CapabilityError) -> None:
-        """Show what is wrong with a declaration at the field that its dotted place belongs to."""
-        self.add_error(FIELDS.get(error.field), error.sentence)
+    return forms.CharField(required=False, label=label, help_text=help_text, widget=digits)
 
 
 def declared(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,9 +84,7 @@ def declared(data: Mapping[str, Any]) -> dict[str, Any]:
             "hosts": str(data.get("hosts") or "").split(),
             # A posted form would give the last one alone.
             "methods": data.getlist("methods") if isinstance(data, QueryDict) else list(data.get("methods") or []),
-            "maxBytes": _number(data.get("max_bytes"), PLAIN.max_bytes),
-            "timeoutSeconds": _number(data.get("timeout_seconds"), PLAIN.timeout_seconds),
-            "redirects": _number(data.get("redirects"), PLAIN.redirects),
+            **{key: _number(data.get(name), getattr(PLAIN, name)) for name, (key, *_) in FETCH_NUMBERS.items()},
         }
     if mode := data.get("files_mode"):
         folder = str(data.get("files_folder") or "").strip() or str(data.get("name") or "").lower()
@@ -181,9 +128,43 @@ def _number(typed: object, default: float) -> object:
     return text
 
 
-class ToolForm(PowersForm):
+class ToolForm(forms.Form):
     """`example` are the arguments to keep with the draft, as far as its signature takes them."""
 
+    fetch_mode = forms.ChoiceField(choices=FETCH_MODES, required=False, label="Network", widget=forms.RadioSelect)
+    hosts = _lines("Hosts, one per line", "An exact host, a host and port, or *.example.com.", "api.example.com")
+    methods = forms.MultipleChoiceField(
+        choices=[(each, each) for each in FETCH_METHODS],
+        required=False,
+        label="Methods",
+        widget=forms.CheckboxSelectMultiple,
+    )
+    max_bytes = _limit("Largest answer, in bytes", f"At most {MOST_BYTES:,}.")
+    timeout_seconds = _limit("Seconds for a request", f"At most {MOST_SECONDS:g}.")
+    redirects = _limit("Redirects to follow", f"At most {MOST_REDIRECTS}; 0 follows none.")
+    email = _switch("E-mail", "Sends plain text messages to the recipients below, and to nobody else.")
+    email_to = _lines(
+        "Recipients, one per line", "An address, @example.com for everyone there, or * for anyone.", "ops@example.com"
+    )
+    webhook = _switch("Webhook", "Sends JSON to an address kept in a variable. The code never sees a secret address.")
+    webhook_targets = _lines(
+        "Names of variables, one per line", "Variables that hold the addresses. Add them under Variables.", "ALERTS_URL"
+    )
+    store = _switch("Store", "Keeps small values between calls. All tools of the group share them.")
+    files_mode = forms.ChoiceField(choices=FILES_MODES, required=False, label="Files", widget=forms.RadioSelect)
+    files_folder = forms.CharField(
+        required=False,
+        label="Folder",
+        help_text=("Tools that name the same folder share it. Leave empty to use the tool's name."),
+    )
+    secrets = _switch("Secrets", "Lets the code read its secrets. fetch(auth=…) and webhook(…) work without this.")
+    now = _switch("Clock", "Reads the date and the time.")
+    random = _switch("Random numbers", "Uses unpredictable random numbers.")
+    sleep = _switch("Waiting", "Pauses for a few seconds, for example between two tries.")
+    destructive = _switch(
+        "Permanently deletes data",
+        "A warning rather than a capability: the level becomes L5, and approvers must confirm their review.",
+    )
     name = forms.CharField(max_length=64, help_text="Letters, digits, _ and -. Models call the tool by this name.")
     title = forms.CharField(max_length=gate_spec.LONGEST["title"], required=False, help_text="For people, in lists.")
     description = forms.CharField(
@@ -262,7 +243,12 @@ class ToolForm(PowersForm):
             field.widget.attrs.setdefault("autocomplete", "off")
 
     def clean(self) -> dict[str, Any]:
-        cleaned = super().clean()
+        cleaned = super().clean() or {}
+        for name, value in declared(cleaned).items():
+            try:
+                capabilities.parse({name: value})
+            except CapabilityError as error:
+                self.refuse(error)
         if self.tool is None or cleaned.get("lower_anyway"):
             return cleaned
         mode, condition = cleaned.get("hitl_mode"), cleaned.get("condition", "").replace("\r\n", "\n")
@@ -291,6 +277,10 @@ class ToolForm(PowersForm):
             example=cases.fitting(self.example, typed["code"]),
             variables=self.declared,
         )
+
+    def refuse(self, error: CapabilityError) -> None:
+        """Show what is wrong with a declaration at the field that its dotted place belongs to."""
+        self.add_error(FIELDS.get(error.field), error.sentence)
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
