@@ -39,12 +39,12 @@ def render(template: str, tool_name: str, arguments: dict[str, Any]) -> str:
         if match[1] == "toolName":
             return tool_name
         if match[1] == "args":
-            return _short(_text(arguments))
+            return short(_text(arguments), LONGEST_VALUE)
         if match[2] not in arguments:
             return NOT_GIVEN
         value = arguments[match[2]]
         if not isinstance(value, str) or _SIMPLE.match(value):
-            return _short(_text(value))
+            return short(_text(value), LONGEST_VALUE)
         return _quoted(value, inside=template[: match.start()].endswith("“"))
 
     return _PLACEHOLDER.sub(fill, template)
@@ -93,6 +93,11 @@ def check(template: str, properties: dict[str, Any]) -> None:
             raise BadTemplate(f"{found} is unknown here; use {{toolName}}, {{args}} or {{args.NAME}} of an argument.")
 
 
+def short(text: str, most: int) -> str:
+    hidden = len(text) - most
+    return text if hidden <= 0 else f"{text[:most]}… (and {hidden:,} more characters)"
+
+
 def _filled(match: re.Match[str], tool_name: str, arguments: dict[str, Any]) -> Iterator[Piece]:
     if match[1] == "toolName":
         yield tool_name, not _SIMPLE.match(tool_name)
@@ -118,14 +123,9 @@ def _text(value: Any) -> str:
 
 def _quoted(text: str, *, inside: bool = False) -> str:
     """`text` between quotation marks, which it cannot close itself; `inside` marks that are there already."""
-    text = _short(text.translate(_NO_QUOTES))
+    text = short(text.translate(_NO_QUOTES), LONGEST_VALUE)
     return text if inside else f"“{text}”"
 
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
-
-
-def _short(text: str) -> str:
-    hidden = len(text) - LONGEST_VALUE
-    return text if hidden <= 0 else f"{text[:LONGEST_VALUE]}… (and {hidden:,} more characters)"

@@ -20,6 +20,7 @@ from hitlchat.gate import loosening, queue, stated
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ModelText, Outcome, Tool, ToolCall
 from hitlchat.gate.models.tools import LONGEST_TEXT
+from hitlchat.gate.prompt import short
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
 
@@ -188,9 +189,9 @@ def fill(template: str, call: Subject, *, feedback: str = "") -> str:
 
     def one(match: re.Match[str]) -> str:
         name = SPELLINGS.get(match[1], match[1])
-        return _short(values[name], LONGEST_VALUE) if name in values else match[0]
+        return short(values[name], LONGEST_VALUE) if name in values else match[0]
 
-    return _short(_BRACES.sub(one, template), LONGEST_FILLED)
+    return short(_BRACES.sub(one, template), LONGEST_FILLED)
 
 
 def save(
@@ -313,11 +314,6 @@ def example(outcome: Outcome, tool: Tool | None, templates: Texts) -> str:
     )
     feedback = "Wrong arguments" if outcome == Outcome.FEEDBACK else ""
     return for_model(call, feedback=feedback, edited=outcome == Outcome.EDITED, templates=templates)
-
-
-def _short(text: str, longest: int) -> str:
-    hidden = len(text) - longest
-    return text if hidden <= 0 else f"{text[:longest]}… (and {hidden:,} more characters)"
 
 
 def _success(call: Subject, edited: bool, feedback: str, templates: Texts) -> str:

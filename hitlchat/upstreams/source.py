@@ -12,6 +12,7 @@ from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import contents, stopping
 from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.prompt import short
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
 from hitlchat.upstreams import catalog, connections
@@ -61,9 +62,7 @@ def _answered(answer: Answer) -> ToolResult:
 
 
 def _failure(kind: str, message: str) -> ToolResult:
-    hidden = len(message) - LONGEST_MESSAGE
-    cut = f"{message[:LONGEST_MESSAGE]}… (and {hidden:,} more characters)"
-    return ToolResult.failure(kind, cut if hidden > 0 else message)
+    return ToolResult.failure(kind, short(message, LONGEST_MESSAGE))
 
 
 class UpstreamSource:
