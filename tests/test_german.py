@@ -295,7 +295,7 @@ def test_what_the_check_of_code_advises_is_in_german(german: Client, code: str, 
 def test_hints_of_forms_are_in_german() -> None:
     number = Field("n", "integer", "N", required=True, least=1, most=5)
     text = Field("t", "text", "T", required=False, most=20, format="email")
-    hints = [forms.view(0, each, (), "").hint for each in (number, text)]
+    hints = [each.hint for each in forms.views((number, text), ((), ()))]
     with override("de"):
         assert [sentences.translated_parts(each) for each in hints] == [
             "eine ganze Zahl, 1 bis 5",

@@ -245,18 +245,24 @@ def field_name(index: int) -> str:
     return f"f{index}"
 
 
-def view(index: int, field: Field, given: Sequence[str], error: str) -> FieldView:
-    return FieldView(
-        name=field_name(index),
-        title=see(field.title),
-        description=see(field.description) if field.description else None,
-        hint=_hint(field),
-        widget=_widget(field),
-        input=_INPUTS.get(field.format, "text"),
-        text=given[-1] if given else "",
-        choices=_choices(field, given),
-        required=field.required,
-        error=error,
+def views(
+    fields: Sequence[Field], typed: Sequence[Sequence[str]], errors: Mapping[str, str] | None = None
+) -> tuple[FieldView, ...]:
+    """Return the fields as a page shows them, with what stands in each and what is wrong with it, by its name."""
+    return tuple(
+        FieldView(
+            name=field_name(index),
+            title=see(field.title),
+            description=see(field.description) if field.description else None,
+            hint=_hint(field),
+            widget=_widget(field),
+            input=_INPUTS.get(field.format, "text"),
+            text=given[-1] if given else "",
+            choices=_choices(field, given),
+            required=field.required,
+            error=(errors or {}).get(field.name, ""),
+        )
+        for index, (field, given) in enumerate(zip(fields, typed, strict=True))
     )
 
 

@@ -155,12 +155,8 @@ def asking_of(
 ) -> Asking:
     """Return the question as a page shows it; `typed` and `errors`: what stood in its form, and what is wrong."""
     form = fields(arguments)
-    texts: Sequence[Sequence[str]] = typed if typed is not None else [()] * len(form)
-    views = [
-        forms.view(index, field, text, (errors or {}).get(field.name, ""))
-        for index, (field, text) in enumerate(zip(form, texts, strict=True))
-    ]
-    return Asking(see(str(arguments["question"])), tuple(views), _seems_secret(arguments, form))
+    views = forms.views(form, [()] * len(form) if typed is None else typed, errors)
+    return Asking(see(str(arguments["question"])), views, _seems_secret(arguments, form))
 
 
 def typed_names(arguments: Mapping[str, Any]) -> list[str]:

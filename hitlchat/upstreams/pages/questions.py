@@ -68,15 +68,11 @@ def card(
     is_open = is_answerable(question)
     fields = fields_of(question.schema) if is_open and not question.url else ()
     texts = typed if typed is not None else [forms.prefilled(field) for field in fields]
-    views = [
-        forms.view(index, field, given, (errors or {}).get(field.name, ""))
-        for index, (field, given) in enumerate(zip(fields, texts, strict=True))
-    ]
     return QuestionCard(
         row=question,
         is_open=is_open,
         message=see(question.message if is_open else _cut(question.message)),
-        fields=tuple(views),
+        fields=forms.views(fields, texts, errors),
         link=link(question.url) if is_open and question.url else None,
         outcome="" if is_open else _outcome(question),
         agreed_error=agreed_error,
