@@ -96,17 +96,12 @@ def declined(call: ToolCall, actor: Actor) -> None:
             _end(grant, End.REVOKED, actor, DECLINED)
 
 
-def void(grant: Grant, why: str) -> None:
-    """Void a grant because of what changed; one that has ended stays as it is."""
-    _end(grant, End.VOIDED, SYSTEM, why)
-
-
 def void_changed() -> None:
     """Void the grants that a change has made void, whether or not a call needed them since."""
     rows = Grant.objects.filter(scope.ACTIVE).select_related("tool__oversight", "person")
     for grant in rows[:MOST_AT_ONCE]:
         if why := scope.why_void(grant):
-            void(grant, why)
+            _end(grant, End.VOIDED, SYSTEM, why)
 
 
 def seen_by(user: User) -> QuerySet[Grant]:
@@ -279,6 +274,7 @@ def _revoker(actor: Actor, grant: Grant) -> str:
 
 
 def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
+    """End a grant; one that has ended stays as it ended."""
     with durable():
         rows = Grant.objects.filter(scope.NOT_ENDED, pk=grant.pk)
         if rows.update(end=end, why=why[:300], ended_at=Now(), ended_by_id=actor.user_id) != 1:
@@ -330,5 +326,5 @@ def _is_void(grant: Grant, uses: int) -> bool:
         yes = Decision.objects.filter(approval_id=grant.approval_id, verdict=Verdict.APPROVE, means__in=scope.MEANS)
         why = None if grant.used == uses and yes.filter(person_id=grant.person_id).exists() else MISCOUNTED
     if why is not None:
-        void(grant, why)
+        _end(grant, End.VOIDED, SYSTEM, why)
     return why is not None

@@ -3,7 +3,7 @@
 Whatever is not as it was when the grant was given means that it is in force no more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -286,30 +286,27 @@ def _typed(found: dict[str, Any], until: datetime | None) -> Scope:
     return Scope(same, here, calls, minutes, until, condition)
 
 
-def _errors(scope: Scope, now: datetime, *, has_conversation: bool) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def _errors(scope: Scope, now: datetime, *, has_conversation: bool) -> Iterator[tuple[str, str]]:
     if scope.calls is None and scope.minutes is None and scope.until is None and not scope.this_conversation:
-        found.append(("grant", UNBOUNDED))
+        yield "grant", UNBOUNDED
     if scope.this_conversation and not has_conversation:
-        found.append(("thisConversation", "This call belongs to no conversation."))
+        yield "thisConversation", "This call belongs to no conversation."
     if scope.calls is not None and not 1 <= scope.calls <= MOST_CALLS:
-        found.append(("calls", translatable(f"Expected a whole number from 1 to {MOST_CALLS}.")))
-    found += _of_time(scope, now)
+        yield "calls", translatable(f"Expected a whole number from 1 to {MOST_CALLS}.")
+    yield from _of_time(scope, now)
     if len(scope.condition) > LONGEST_CONDITION or storable(scope.condition) != scope.condition:
-        found.append(("condition", translatable(f"Expected an expression of at most {LONGEST_CONDITION} characters.")))
-    return found
+        yield "condition", translatable(f"Expected an expression of at most {LONGEST_CONDITION} characters.")
 
 
-def _of_time(scope: Scope, now: datetime) -> list[tuple[str, str]]:
+def _of_time(scope: Scope, now: datetime) -> Iterator[tuple[str, str]]:
     if scope.minutes is not None and scope.until is not None:
-        return [("minutes", "Expected either “minutes” or “until”, not both.")]
-    if scope.minutes is not None and not 1 <= scope.minutes <= MOST_MINUTES:
-        return [("minutes", translatable(f"Expected a whole number from 1 to {MOST_MINUTES} (24 hours)."))]
-    if scope.until is None:
-        return []
-    if scope.until.tzinfo is None:
-        return [("until", "Expected a time with its offset, as 2026-01-31T14:30:00+00:00.")]
-    return [] if now < scope.until <= now + LONGEST else [("until", "Expected a time within the next 24 hours.")]
+        yield "minutes", "Expected either “minutes” or “until”, not both."
+    elif scope.minutes is not None and not 1 <= scope.minutes <= MOST_MINUTES:
+        yield "minutes", translatable(f"Expected a whole number from 1 to {MOST_MINUTES} (24 hours).")
+    elif scope.until is not None and scope.until.tzinfo is None:
+        yield "until", "Expected a time with its offset, as 2026-01-31T14:30:00+00:00."
+    elif scope.until is not None and not now < scope.until <= now + LONGEST:
+        yield "until", "Expected a time within the next 24 hours."
 
 
 def _bounds(scope: Scope, where: str) -> str:
