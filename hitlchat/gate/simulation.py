@@ -57,6 +57,12 @@ class Covered:
         return [(HEADINGS[kind], state) for kind, state in self.states.items()]
 
     @property
+    def whoever_calls(self) -> State | None:
+        """The one state that there is, if it does not depend on the caller."""
+        first, *others = set(self.states.values())
+        return None if others else first
+
+    @property
     def riskiest(self) -> int:
         return max(tool.risk_level for tool in self.tools)
 

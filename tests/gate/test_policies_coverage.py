@@ -81,6 +81,14 @@ def test_the_map_says_what_can_run_unasked(subtests: pytest.Subtests, settings: 
             assert found.can_run_unasked is bool(found.why)
 
 
+def test_a_state_that_does_not_depend_on_the_caller_is_told_once(settings: Settings) -> None:
+    (found,) = coverage([tool("DISABLED")])
+    assert found.whoever_calls == "unasked"
+    settings.HITL_POLICIES = [MCP_ONLY]
+    (found,) = coverage([tool("CONDITIONAL")])
+    assert found.whoever_calls is None
+
+
 def test_with_the_switch_off_everything_runs(settings: Settings) -> None:
     settings.HITL_ENABLED, settings.HITL_POLICIES = False, [REFUSES]
     (found,) = coverage([tool("REQUIRED")])
