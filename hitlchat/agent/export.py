@@ -72,7 +72,7 @@ def _answers(call: ToolCall) -> Iterator[str]:
         if word == "Approved" and question.is_one(call):
             word = "Answered"
         changed = ", with changed arguments" if word == "Approved" and each.edited_arguments is not None else ""
-        reason = f" Reason: {_line(each.reason)}" if each.reason else ""
+        reason = f" {'Reason' if word == 'Declined' else 'Note'}: {_line(each.reason)}" if each.reason else ""
         yield f"{word}{changed} by {each.person.get_username()}, {_time(each.decided_at)}.{reason}"
 
 

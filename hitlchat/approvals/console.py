@@ -429,7 +429,7 @@ def _outcome(found: Approval) -> Iterator[Fact]:
     yield ours("Outcome", f"{Status(call.status).label}.")
     for each in answers:
         word = "Approved" if each.verdict == Verdict.APPROVE else "Declined"
-        reason = f" Reason: {one_line(each.reason)}" if each.reason else ""
+        reason = f" {'Reason' if word == 'Declined' else 'Note'}: {one_line(each.reason)}" if each.reason else ""
         by = f"{one_line(each.person.get_username())}, {one_line(who.how(each))}"
         yield ours("Decision", f"{word} by {by}.{reason}")
     edited = [each.edited_arguments for each in answers if each.edited_arguments is not None]

@@ -504,7 +504,8 @@ def _answer(decision: Decision, row: ToolCall) -> str:
     if decision.edited_arguments is not None and not question.is_one(row):
         said += " " + _("The arguments were changed first.")
     if decision.reason:
-        said += " " + _("Reason: “{reason}”").format(reason=decide.shown_reason(decision.reason))
+        why = _("Note: “{reason}”") if yes else _("Reason: “{reason}”")
+        said += " " + why.format(reason=decide.shown_reason(decision.reason))
     if decision.round < row.round:
         said += " " + _("This call was asked about again because its preview had changed.")
     return said

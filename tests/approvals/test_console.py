@@ -204,6 +204,9 @@ def test_of_a_settled_one_it_says_what_became_of_it_and_who_decided(run: Run, bo
     assert "Outcome: Declined." in told
     assert "Decision: Declined by bob, signed in. Reason: Too <U+001B>[31mrisky" in told
     assert "Argument text (string): hello" in told
+    noted = ask(bob, recording("noted"))
+    decide.approve(approval(noted).pk, signed_in(bob), reason="Fine by me")
+    assert "Decision: Approved by bob, signed in. Note: Fine by me" in run("show", approval(noted).pk)
     assert "no approval with this id" in refused(run, "show", "01234567-89ab-7def-8123-456789abcdef")
 
 

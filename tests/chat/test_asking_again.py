@@ -101,12 +101,13 @@ async def test_an_answer_to_the_first_card_brings_the_second_and_stopping_withdr
 async def test_a_second_answer_of_no_is_what_the_model_and_the_record_say(
     talk: Talk, tab: Tab, scripted_model: ScriptedModel
 ) -> None:
-    await talk.decline(await asked_again(talk, scripted_model, "Not paid."), "not that much")
+    await talk.decline(await asked_again(talk, scripted_model, "Not paid.", reason="once only"), "not that much")
     await talk.over()
     (told,) = map(json.loads, scripted_model.told)
     assert (told["status"], told["reason_given_by_the_user"]) == ("declined", "not that much")
     fate = await fate_of_the_call(talk)
     assert fate.startswith("Approved by bob, signed in, after ")
+    assert "Note: “once only” This call was asked" in fate
     assert "This call was asked about again because its preview had changed. Declined by bob, signed in, after" in fate
     assert fate.endswith("Reason: “not that much” It was not executed.")
 
