@@ -210,8 +210,10 @@ def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
         yield Objection("digest", "The tool has changed since you reviewed it. Review it again.")
     elif change.settled is not None and change.settled != _settings_digest(row):
         last = ToolEvent.objects.filter(tool=row, actor__isnull=False).select_related("actor").order_by("pk").last()
-        who_changed = last.actor.get_username() if last and last.actor else "Someone"
-        yield Objection("settled", translatable(f"{who_changed} changed this in the meantime. Review it again."))
+        sentence = "Someone changed this in the meantime. Review it again."
+        if last and last.actor:
+            sentence = translatable(f"{last.actor.get_username()} changed this in the meantime. Review it again.")
+        yield Objection("settled", sentence)
 
 
 def _settings_digest(row: ComposedTool) -> str:
