@@ -13,7 +13,16 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.alone import NOTE_ANSWERS, Alone, asked
-from tests.browser.chatting import Chat, approve_button, decline_button, look_through, middle, settle, stop_clock
+from tests.browser.chatting import (
+    GRACE_MS,
+    Chat,
+    approve_button,
+    decline_button,
+    look_through,
+    middle,
+    settle,
+    stop_clock,
+)
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.inbox import Inbox
 from tests.scripted_model import calls, text
@@ -278,6 +287,19 @@ def test_a_key_on_a_button_counts_a_second_after_the_last_letter_and_the_card_sa
     expect(shown.card.get_by_text("You typed a moment ago. Wait a second, then press the key again.")).to_be_visible()
     shown.wait(1100)
     shown.page.keyboard.press(key)
+    assert shown.answers == ["approve"]
+
+
+def test_a_letter_of_the_inbox_counts_a_second_after_the_last_one_and_the_card_says_so(ask: Ask) -> None:
+    shown = ask("inbox")
+    shown.page.keyboard.press("q")
+    shown.wait(900)
+    shown.page.keyboard.press("a")
+    shown.wait(1100)
+    assert shown.answers == []
+    expect(shown.card.get_by_text("You typed a moment ago. Wait a second, then press the key again.")).to_be_visible()
+    shown.page.keyboard.press("a")
+    shown.wait(GRACE_MS)
     assert shown.answers == ["approve"]
 
 

@@ -208,7 +208,7 @@ function pressKey(event) {
   const act = { Enter: approveByKey, Backspace: declineAtOnce }[event.key];
   if (!act || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey || event.defaultPrevented || isWriting(event.target)) return;
   event.preventDefault();
-  if (!event.repeat && card !== unchosen && !comesAsTyping()) act(card);
+  if (!event.repeat && card !== unchosen && !comesAsTyping(card)) act(card);
 }
 
 /** To what waits, wherever it is shown. */

@@ -207,9 +207,14 @@ function mayAnswer(target) {
   return !isTick(target) && !(target instanceof Element && target.closest("summary, [data-begin-edit]"));
 }
 
-/** Whether the key that is down came as typing does: no such key answers. */
-export function comesAsTyping() {
+/** Whether the key that is down came as typing does: no such key answers, and the card says so. @param {Element} card */
+export function comesAsTyping(card) {
+  if (asTyping) setHint(card, typedWords());
   return asTyping;
+}
+
+function typedWords() {
+  return _("You typed a moment ago. Wait a second, then press the key again.");
 }
 
 /** @param {Element} card @returns {string} what the person can do after a press that did not count */
@@ -287,7 +292,7 @@ function keyed(event) {
   const card = cardOf(event.target);
   const typed = asTyping && answerOf(event.target) !== null;
   const counts = !event.repeat && !typed && !(card && isFresh(card));
-  const words = typed ? _("You typed a moment ago. Wait a second, then press the key again.") : "";
+  const words = typed ? typedWords() : "";
   if (!event.repeat || !press) press = { card, counts, words };
   tooEarly(null);
 }

@@ -46,7 +46,7 @@ let letter = { key: "", timer: 0 };
 function onCard(key, act) {
   const found = card();
   const isChosenFor = document.activeElement === cardTitle || chosenLine()?.contains(document.activeElement);
-  if (!found || !isChosenFor || comesAsTyping()) return;
+  if (!found || !isChosenFor || comesAsTyping(found)) return;
   letter = { key, timer: window.setTimeout(() => found === card() && act(found), ALONE_MS) };
 }
 
