@@ -150,11 +150,15 @@ def test_without_an_endpoint_there_is_nothing_to_choose(admin: Client, alice: Us
     made = conversations.create(alice, title="plain")
     for page in (admin.get("/"), admin.get(f"/chat/{made.pk}")):
         assert 'name="route"' not in page.content.decode()
+    assert "The demo model answers." in admin.get("/").content.decode()
 
 
 def test_a_conversation_begins_with_the_model_that_was_chosen(client: Client, bob: User, shop: ModelEndpoint) -> None:
     client.force_login(bob)
-    assert 'value="shop/small"' in client.get("/").content.decode()
+    page = client.get("/").content.decode()
+    assert 'value="shop/small"' in page
+    # Who answers is for the person to choose.
+    assert "The demo model answers." not in page
     client.post("/chat/new", {"route": "shop/small"})
     made = Conversation.objects.get()
     assert (made.endpoint, made.model) == (shop, "small")
