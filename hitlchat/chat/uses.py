@@ -106,7 +106,7 @@ class UsesForm(LimitsForm):
         widget=forms.Textarea({"rows": 5, "class": "grows"}),
         help_text="The model reads these first in this conversation.",
     )
-    which = forms.ChoiceField(required=False, label="Tools", help_text="It can use and find no other tools.")
+    which = forms.ChoiceField(required=False, label="Tools", help_text="The assistant can use and find only these.")
     begin_so = forms.BooleanField(required=False, label="Use for my new conversations")
 
     def __init__(self, conversation: Conversation, data: Any = None) -> None:
