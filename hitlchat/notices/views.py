@@ -44,7 +44,9 @@ def _levels() -> list[tuple[int, str]]:
 
 class AddressForm(forms.Form):
     address = forms.EmailField(
-        label="Address", max_length=254, help_text="A code is sent there first. It becomes your account's address."
+        label="Address",
+        max_length=254,
+        help_text="A code is sent there first. The address then becomes your account's.",
     )
 
 
