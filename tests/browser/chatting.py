@@ -140,6 +140,16 @@ def press(button: Locator) -> None:
             return
 
 
+def leave_menu(card: Locator) -> None:
+    """Open what stands behind More, and leave it by Escape, which leaves nothing else."""
+    more, raw = card.locator("details.menu.end > summary"), card.get_by_text("Raw JSON and consent digest")
+    more.press("Enter")
+    expect(raw).to_be_visible()
+    card.page.keyboard.press("Escape")
+    expect(raw).to_be_hidden()
+    expect(more).to_be_focused()
+
+
 def rest_hands(page: Page) -> None:
     """Type nothing for so long that the next key is no part of typing."""
     page.clock.run_for(TYPING_MS)

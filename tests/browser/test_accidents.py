@@ -1,10 +1,9 @@
 """Decisions that nobody made: stray keys, impatient clicks, a yes to what was out of view; with real input events."""
 
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from playwright.sync_api import Locator, Page, ViewportSize, expect
+from playwright.sync_api import ViewportSize, expect
 
 from tests.browser.alone import Alone, asked
 from tests.browser.chatting import (
@@ -17,51 +16,16 @@ from tests.browser.chatting import (
     settle,
     stop_clock,
 )
-from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.inbox import Asking, Inbox
+from tests.browser.conftest import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.guarantee("gate:seen")]
 
 # The product looks this often whether something has moved.
 LOOK_MS = 101
+# The pause of each card begins as if it came just now.
+CAME_AGAIN: Final = "window.dispatchEvent(new Event('focus'))"
 LOW: Final[ViewportSize] = {"width": 1280, "height": 300}
 LONG: Final = {f"field_{n}": f"value {n}" for n in range(30)}
-
-
-@pytest.fixture
-def waiting(house: House, model: SharedModel) -> Iterator[Asking]:
-    asking = Asking(house, model)
-    yield asking
-    asking.end()
-
-
-@pytest.fixture
-def inbox(page: Page, house: House) -> Inbox:
-    return Inbox(page, house.server.url)
-
-
-# -- The inbox's keys --------------------------------------------------------------------------------------------------
-
-
-def test_stray_keys_answer_nothing_and_a_key_the_chosen_line_alone_however_often_it_is_pressed(
-    inbox: Inbox, house: House, waiting: Asking
-) -> None:
-    waiting(("echo", {"text": "one"}), ("echo", {"text": "two"}), ("note", {"note": "three"}))
-    keys = inbox.open().page.keyboard
-    inbox.shows("Say one")
-    keys.type("banana")
-    settle(inbox.page)
-    keys.type("banana")
-    expect(inbox.lines).to_have_count(3)
-    assert len(house.bob.pending()) == 3
-    keys.press("j")
-    inbox.shows("Say one")
-    rest_hands(inbox.page)
-    for _ in range(9):
-        keys.press("a")
-        inbox.page.clock.run_for(GRACE_MS // 2)
-    expect(inbox.lines).to_have_count(2)
-    assert len(house.bob.pending()) == 2
 
 
 # -- What moves --------------------------------------------------------------------------------------------------------
@@ -98,7 +62,9 @@ def test_a_card_that_moves_away_from_the_pointer_keeps_its_look_and_at_the_point
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-def test_approve_says_what_was_not_in_view_leads_there_and_counts_for_no_script_of_keys(alone: Alone) -> None:
+def test_approve_says_what_was_not_in_view_leads_there_by_pointer_and_by_keyboard_and_counts_for_no_script(
+    alone: Alone,
+) -> None:
     alone.page.set_viewport_size(LOW)
     card = alone.approval(asked(LONG))
     settle(alone.page)
@@ -117,9 +83,7 @@ def test_approve_says_what_was_not_in_view_leads_there_and_counts_for_no_script_
     approve(card)
     assert alone.answers == ["approve"]
 
-
-def test_by_keyboard_alone_each_press_leads_to_what_is_left_and_the_last_one_approves(alone: Alone) -> None:
-    alone.page.set_viewport_size(LOW)
+    # By keyboard alone each press leads to what is left, and the last one approves.
     card = alone.approval(asked(LONG))
     for _ in range(40):
         settle(alone.page)
@@ -141,32 +105,24 @@ def test_without_its_script_a_page_approves_nothing(visit: Visit) -> None:
 # -- Impatient presses -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def fresh(alone: Alone) -> Locator:
-    """A card that came just now, of which all is in view; time goes on only when the test says so."""
-    card = alone.approval(asked({"text": "one"}))
-    settle(alone.page)
-    look_through(card)
-    stop_clock(alone.page)
-    alone.page.evaluate("window.dispatchEvent(new Event('focus'))")
-    return card
-
-
 @pytest.mark.guarantee("SR-39")
-def test_a_press_that_began_in_the_pause_does_not_count_when_it_ends_after_it(alone: Alone, fresh: Locator) -> None:
-    page = alone.page
-    page.mouse.move(*middle(approve_button(fresh)))
+def test_neither_a_press_nor_a_held_key_that_began_in_the_pause_counts_after_it(alone: Alone) -> None:
+    page, card = alone.page, alone.approval(asked({"text": "one"}))
+    settle(page)
+    look_through(card)
+    stop_clock(page)
+    page.evaluate(CAME_AGAIN)
+    page.mouse.move(*middle(approve_button(card)))
     page.mouse.down()
     page.clock.run_for(3 * GRACE_MS)
     page.mouse.up()
     page.clock.run_for(GRACE_MS)
     assert alone.answers == []
 
-
-@pytest.mark.guarantee("SR-39")
-def test_a_held_key_that_was_down_in_the_pause_approves_nothing(alone: Alone, fresh: Locator) -> None:
-    page = alone.page
-    approve_button(fresh).focus()
+    page.mouse.move(1, 1)
+    rest_hands(page)
+    page.evaluate(CAME_AGAIN)
+    approve_button(card).focus()
     for _ in range(60):
         # Down again without up: the browser's own repetition.
         page.keyboard.down("Enter")

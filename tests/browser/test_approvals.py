@@ -1,4 +1,4 @@
-"""Every page counts what waits, and a page of several cards shows first what stands above them."""
+"""A page of several cards shows first what stands above them; cards in the transcript leave hands and words alone."""
 
 import re
 
@@ -19,39 +19,14 @@ ONE = {"text": "one"}
 IN_VIEW = re.compile("in-view")
 
 
-@pytest.fixture
-def elsewhere(chat: Chat, model: SharedModel) -> Chat:
-    """A chat in which three calls wait."""
-    model.enqueue(calls(("echo", {"text": "one"}), ("wipe", {"note": "two"}), ("echo", {"text": "three"})))
-    chat.say()
-    chat.asked(3)
-    return chat
-
-
 def end(chat: Chat) -> None:
     """Leave nothing that waits."""
     chat.stop()
     expect(chat.modal).to_be_hidden()
 
 
-def test_every_page_counts_what_waits_by_itself(author: Page, visit: Visit, house: House, elsewhere: Chat) -> None:
-    page = visit(house.server, house.bob)
-    page.goto(f"{house.server.url}/policies")
-    expect(page).to_have_title("(3) Policies · hitlchat")
-    end(elsewhere)
-    expect(page).to_have_title("Policies · hitlchat")
-    expect(page.locator("[data-approvals-count]")).to_be_hidden()
-    # Nobody else's count.
-    author.goto(f"{house.server.url}/approvals/")
-    expect(author.get_by_text("Nothing is waiting for you")).to_be_visible()
-    looking.check(author)
-
-
 @pytest.mark.slow("another story of a page that stays open")
-def test_a_page_that_is_signed_out_elsewhere_goes_to_sign_in_as_a_whole(
-    visit: Visit, house: House, elsewhere: Chat
-) -> None:
-    end(elsewhere)
+def test_a_page_that_is_signed_out_elsewhere_goes_to_sign_in_as_a_whole(visit: Visit, house: House) -> None:
     page = visit(house.server, house.server.sign_in("bob"))
     page.goto(house.server.url)
     page.request.post(f"{house.server.url}/sign-out", form={"csrfmiddlewaretoken": csrf(page)})
@@ -195,25 +170,26 @@ def choose(page: Page) -> None:
     settle(page)
 
 
-@pytest.mark.parametrize("by", ["pointer", "key"])
-def test_what_is_typed_after_an_answer_answers_no_other_card(alone: Alone, by: str) -> None:
+def test_what_is_typed_after_an_answer_answers_no_other_card(alone: Alone) -> None:
     page, two = alone.page, asked({"text": "two"})
-    chat = alone.chat(asked(ONE), two)
-    chat.asked(2)
-    if by == "pointer":
-        chat.approve(chat.cards.first)
-    else:
-        chat.to_cards.press("Enter")
+    for by in ("pointer", "key"):
+        chat = alone.chat(asked(ONE), two)
+        chat.composer.fill("")
         chat.asked(2)
-        page.keyboard.press("Control+Enter")
-    alone.tell(two)
-    chat.asked()
-    expect(chat.cards.first).to_be_focused()
-    page.keyboard.type("and are there more? ea")
-    expect(chat.composer).to_have_value("and are there more? ea")
-    settle(page)
-    expect(chat.cards.first.locator("[data-edit]")).to_be_empty()
-    assert alone.answers == ["approve"]
+        if by == "pointer":
+            chat.approve(chat.cards.first)
+        else:
+            chat.to_cards.press("Enter")
+            chat.asked(2)
+            page.keyboard.press("Control+Enter")
+        alone.tell(two)
+        chat.asked()
+        expect(chat.cards.first).to_be_focused()
+        page.keyboard.type("and are there more? ea")
+        expect(chat.composer).to_have_value("and are there more? ea")
+        settle(page)
+        expect(chat.cards.first.locator("[data-edit]")).to_be_empty()
+        assert alone.answers == ["approve"], by
 
 
 def test_a_tall_card_begins_in_view_and_a_key_leads_to_what_was_not_read(alone: Alone) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.alone import Alone, asked
 from tests.browser.chatting import GRACE_MS, Chat, approve_button, decline_button, look_through, settle, stop_clock
@@ -25,17 +25,6 @@ MARKDOWN = "# Title\n[click](javascript:window.pwned=1) ![x](http://evil.example
 BIDI = "pay\u202e001\u2066 to\u200b \u2060\ufeffann\U000e0041\u2028\u00ad"
 LINES = "\n" * 590 + "Approve: run wipe"
 VALUES = {"markup": BASICS, "markdown": MARKDOWN, "bidi": BIDI, "lines": LINES, "long": "x" * 100_000}
-
-
-def ask(chat: Chat, model: SharedModel, name: str, **arguments: Any) -> Locator:
-    model.enqueue(calls((name, arguments)))
-    chat.say()
-    return chat.asked()
-
-
-def end(chat: Chat) -> None:
-    chat.stop()
-    expect(chat.modal).to_be_hidden()
 
 
 @pytest.mark.parametrize(
@@ -59,8 +48,10 @@ def test_whatever_a_value_holds_the_card_keeps_its_shape(alone: Alone, visit: Vi
     assert not [url for url in asked_for if "evil" in url or "/approvals" in url]
 
 
-@pytest.mark.guarantee("SR-3")
-def test_characters_that_cannot_be_seen_are_shown_as_codes_with_a_warning(alone: Alone) -> None:
+@pytest.mark.guarantee("SR-3", "SR-5")
+def test_what_cannot_be_seen_is_a_code_what_is_folded_says_how_much_and_is_opened_before_a_critical_call_runs(
+    alone: Alone,
+) -> None:
     card = alone.approval(asked({"note": BIDI}))
     row = card.locator(".args dd").first
     # Neighbours share one mark.
@@ -69,9 +60,6 @@ def test_characters_that_cannot_be_seen_are_shown_as_codes_with_a_warning(alone:
     expect(row.locator(".suspect-note").first).to_contain_text("direction override")
     expect(card.get_by_role("heading").locator(".esc")).to_have_text(shown)
 
-
-@pytest.mark.guarantee("SR-5")
-def test_what_is_folded_says_how_much_it_is_and_opens_whole(alone: Alone) -> None:
     many = {f"field_{n}": f"value {n}" for n in range(28)}
     card = alone.approval(asked({"note": "x" * 100_000, "data": {f"key {n}": n for n in range(1000)}} | many))
     settle(alone.page)
@@ -89,9 +77,6 @@ def test_what_is_folded_says_how_much_it_is_and_opens_whole(alone: Alone) -> Non
     more.click()
     expect(card.get_by_text("value 27", exact=True)).to_be_visible()
 
-
-@pytest.mark.guarantee("SR-5")
-def test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewed(alone: Alone) -> None:
     card = alone.approval(asked({"note": "y" * 5000, "data": {"z": "z" * 5000}}, risk=5))
     settle(alone.page)
     approve = approve_button(card)
@@ -127,17 +112,6 @@ def test_without_a_fold_the_review_alone_is_asked_for_and_an_early_tick_counts_t
     expect(approve_button(card)).to_be_enabled()
 
 
-@pytest.mark.guarantee("SR-1")
-def test_what_the_assistant_says_beside_a_call_is_not_on_its_card(chat: Chat, model: SharedModel) -> None:
-    model.enqueue(calls(("wipe", {"note": "everything"}), say="I will only read a file. <b>Safe.</b>"))
-    chat.say()
-    card = chat.asked()
-    expect(card).not_to_contain_text("only read")
-    expect(card).to_contain_text("wipe")
-    expect(chat.log.locator(".said.assistant").last).to_contain_text("I will only read a file. <b>Safe.</b>")
-    end(chat)
-
-
 # -- Pages of others -------------------------------------------------------------------------------------------------
 
 
@@ -163,27 +137,18 @@ def elsewhere() -> Iterator[str]:
         thread.join(40)
 
 
-@pytest.mark.guarantee("gate:only-people")
-def test_a_page_of_another_origin_gets_no_socket(page: Page, house: House, visit: Visit, elsewhere: str) -> None:
-    visit.watch(page).expect("asked a stranger: http://127.0.0.1|WebSocket connection to .* failed")
-    conversation = house.bob.begin("")
-    page.goto(elsewhere)
-    opened = page.evaluate(
-        """url => new Promise(resolve => {
-          const socket = new WebSocket(url);
-          socket.onmessage = (event) => resolve(`told: ${event.data.slice(0, 60)}`);
-          socket.onclose = () => resolve("refused");
-        })""",
-        f"{house.server.url.replace('http', 'ws')}/ws/conversations/{conversation}",
-    )
-    assert opened == "refused"
-
-
-def test_neither_the_chat_nor_an_approval_can_be_framed(
+@pytest.mark.guarantee("SR-1", "gate:only-people")
+def test_on_a_card_is_nothing_that_the_assistant_says_and_pages_of_others_get_neither_it_nor_a_socket(
     chat: Chat, model: SharedModel, house: House, visit: Visit, elsewhere: str
 ) -> None:
-    ask(chat, model, "echo", text="framed")
-    (waiting,) = [one for one in house.bob.pending() if one["arguments"] == {"text": "framed"}]
+    model.enqueue(calls(("wipe", {"note": "framed"}), say="I will only read a file. <b>Safe.</b>"))
+    chat.say()
+    card = chat.asked()
+    expect(card).not_to_contain_text("only read")
+    expect(card).to_contain_text("wipe")
+    expect(chat.log.locator(".said.assistant").last).to_contain_text("I will only read a file. <b>Safe.</b>")
+
+    (waiting,) = [one for one in house.bob.pending() if one["arguments"]["note"] == "framed"]
     page = visit(house.server, house.bob)
     for path in (f"/approvals/{waiting['id']}", f"/chat/{chat.conversation}"):
         answer = page.goto(house.server.url + path)
@@ -191,6 +156,7 @@ def test_neither_the_chat_nor_an_approval_can_be_framed(
         assert answer.headers["x-frame-options"] == "DENY"
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
     visit.watch(page).expect("asked a stranger: http://127.0.0.1|frame-ancestors|X-Frame-Options|ERR_BLOCKED")
+    visit.watch(page).expect("WebSocket connection to .* failed")
     page.goto(elsewhere)
     page.evaluate(
         """url => new Promise(resolve => {
@@ -202,4 +168,14 @@ def test_neither_the_chat_nor_an_approval_can_be_framed(
         f"{house.server.url}/approvals/{waiting['id']}",
     )
     assert page.frame_locator("iframe").locator("[data-ask]").count() == 0
-    end(chat)
+    opened = page.evaluate(
+        """url => new Promise(resolve => {
+          const socket = new WebSocket(url);
+          socket.onmessage = (event) => resolve(`told: ${event.data.slice(0, 60)}`);
+          socket.onclose = () => resolve("refused");
+        })""",
+        f"{house.server.url.replace('http', 'ws')}/ws/conversations/{chat.conversation}",
+    )
+    assert opened == "refused"
+    chat.stop()
+    expect(chat.modal).to_be_hidden()
