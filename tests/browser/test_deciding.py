@@ -47,11 +47,12 @@ def approve_changed(edit: Locator) -> Locator:
 
 
 @pytest.mark.guarantee("gate:same-call")
-def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
+def test_arguments_are_changed_while_others_decide_shown_approved_run_and_told_to_the_model(
     chat: Chat, ask: Ask, model: SharedModel, house: House, visit: Visit
 ) -> None:
     other = Chat(visit(house.server, house.bob), house.server, chat.conversation).open()
-    ask(("note", {"note": "Call Ann at five\u202e", "data": {"a": 1}}), ("echo", {"text": "two"}))
+    note = {"note": "Call Ann at five\u202e", "data": {"a": 1}}
+    ask(("note", note), ("memo", {"note": "two"}), ("fail", {"text": "three"}), ("echo", {"text": "four"}))
     card = chat.cards.first
     edit = begin_edit(card)
     # What cannot be seen cannot be changed in a field: it is JSON, with the character spelled out.
@@ -64,49 +65,40 @@ def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     expect(edit.get_by_role("alert")).to_contain_text("note: 5 is not a text.")
     expect(json).to_be_focused()
     settle(chat.page)
-    json.fill('{"note": "Call Ann at six", "data": {"a": 1}}')
+    json.fill("")
+    json.press_sequentially('{"note": "Call Ann')
+    # Another call of the turn is decided elsewhere: the list is drawn again, and nothing here is lost.
+    decline(other.asked(4).page.locator("dialog [data-ask]").nth(1))
+    expect(chat.cards).to_have_count(3)
+    expect(json).to_be_focused()
+    json.press_sequentially(' at six", "data": {"a": 1}}')
+    expect(json).to_have_value('{"note": "Call Ann at six", "data": {"a": 1}}')
     see_changes(edit)
     expect(edit.locator(".becomes")).to_contain_text("Keep the note Call Ann at six")
     expect(edit.locator(".version mark")).to_have_text(["fiveU+202E", "six"])
     expect(edit).to_contain_text("The other 2 arguments stay as requested.")
     check(chat.page)
-    # Another call of the turn is decided elsewhere: the list is drawn again, and nothing here is lost.
-    decline(other.asked(2).page.locator("dialog [data-ask]").nth(1))
-    expect(chat.cards).to_have_count(1)
+    decline(other.asked(3).page.locator("dialog [data-ask]").nth(1))
+    expect(chat.cards).to_have_count(2)
     expect(approve_changed(edit)).to_be_visible()
     settle(chat.page)
-    model.enqueue(text("Kept."))
     approve(chat.cards.first, approve_changed(edit))
+    # What is discarded changes nothing.
+    edit = begin_edit(chat.asked(1))
+    edit.get_by_role("textbox", name="text").fill("five")
+    edit.get_by_role("button", name="Discard changes").click()
+    settle(chat.page)
+    model.enqueue(text("Kept."))
+    approve(chat.cards.first)
     chat.said("Kept.")
-    (done, _) = house.calls(chat.conversation)
+    (done, *_, unchanged) = house.calls(chat.conversation)
     assert (done["status"], done["arguments"]["note"]) == ("succeeded", "Call Ann at six")
+    assert unchanged["result"] == "four"
     assert "changed the arguments" in model.told[0]
     assert "Call Ann at six" in model.told[0]
-    line = other.call("succeeded")
+    line = other.call("succeeded").first
     line.locator("summary").click()
     expect(line).to_contain_text("The arguments were changed first.")
-
-
-def test_what_is_being_typed_outlasts_the_answer_to_another_call(
-    chat: Chat, ask: Ask, model: SharedModel, house: House, visit: Visit
-) -> None:
-    other = Chat(visit(house.server, house.bob), house.server, chat.conversation).open()
-    ask(("echo", {"text": "one"}), ("note", {"note": "two"}))
-    field = begin_edit(chat.cards.first).get_by_role("textbox", name="text")
-    field.fill("")
-    field.press_sequentially("one and")
-    decline(other.asked(2).page.locator("dialog [data-ask]").nth(1))
-    expect(chat.cards).to_have_count(1)
-    expect(field).to_be_focused()
-    field.press_sequentially(" a half")
-    expect(field).to_have_value("one and a half")
-    settle(chat.page)
-    model.enqueue(text("Done."))
-    chat.cards.first.get_by_role("button", name="Discard changes").click()
-    settle(chat.page)
-    approve(chat.cards.first)
-    chat.said("Done.")
-    assert house.calls(chat.conversation)[0]["result"] == "one"
 
 
 @pytest.mark.slow("another way to change arguments")

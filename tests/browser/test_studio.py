@@ -1,4 +1,4 @@
-"""The life of a tool in the Studio: a mistake seen and mended, tested, published, used, edited while it waits."""
+"""The life of a tool in the Studio: a mistake seen and mended, tested, published, edited while it waits."""
 
 import re
 from typing import Final
@@ -55,9 +55,8 @@ def run_test(page: Page) -> Locator:
     return page.locator("#test-result")
 
 
-def test_mistakes_are_shown_at_their_lines_mended_the_tool_tested_published_and_used_in_the_chat(
-    studio: Page, server: Server, house: House, model: SharedModel, visit: Visit
-) -> None:
+# How it is used in the chat is the story of test_first_day.
+def test_mistakes_are_shown_at_their_lines_mended_and_the_tool_tested_and_published(studio: Page, visit: Visit) -> None:
     name = "greet"
     studio.get_by_role("link", name="New", exact=True).click()
     studio.get_by_label("Name", exact=True).fill(name)
@@ -96,14 +95,6 @@ def test_mistakes_are_shown_at_their_lines_mended_the_tool_tested_published_and_
     expect(standing).to_contain_text("agents can call it")
     expect(studio.locator("#arg-name")).to_have_value("Ann")
 
-    page = visit(server, house.bob)
-    chat = Chat(page, server, house.bob.begin("")).open()
-    model.enqueue(calls((name, {"name": "Ben"})), text("Greeted."))
-    chat.say()
-    chat.approve()
-    chat.said("Greeted.")
-    expect(chat.call("succeeded")).to_contain_text("Greet Ben")
-
 
 def test_unsaved_code_is_not_tested_and_once_saved_it_withdraws_the_open_approval_in_the_other_tab(
     studio: Page, server: Server, chat: Chat, model: SharedModel
@@ -124,25 +115,6 @@ def test_unsaved_code_is_not_tested_and_once_saved_it_withdraws_the_open_approva
     expect(chat.modal).to_be_hidden()
     expect(chat.call("withdrawn")).to_contain_text("the tool was changed")
     chat.said("It came to nothing.")
-
-
-def test_lowering_the_mode_asks_whether_oversight_is_to_be_reduced(studio: Page, server: Server, visit: Visit) -> None:
-    create(studio, server, "lowered", MENDED)
-    choose(studio, "Ask")
-    studio.get_by_role("button", name="Save").click()
-    expect(studio.locator("[data-saved]")).to_be_visible()
-    question = studio.locator("[data-lower]")
-    expect(question).to_be_hidden()
-    choose(studio, "Never ask")
-    expect(question).to_contain_text("Reduce human oversight?")
-    studio.get_by_role("button", name="Save").click()
-    expect(studio.locator(".problem", has_text="asked about less often than now")).to_be_visible()
-    looking.check(studio)
-    studio.get_by_label("I understand that fewer calls will be reviewed").check()
-    studio.get_by_role("button", name="Save").click()
-    expect(studio.locator("[data-saved]")).to_be_visible()
-    expect(studio.get_by_label("Never ask")).to_be_checked()
-    visit.watch(studio).expect("status of 422")
 
 
 @pytest.mark.slow("another story of the Studio")

@@ -1,9 +1,10 @@
-"""The Studio's form in a browser: variables, and the risk of what is ticked."""
+"""The Studio's form in a browser: variables, a lower mode, and the risk of what is ticked."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
+from tests.browser.conftest import Visit
 from tests.browser.test_studio import choose
 from tests.processes import Server
 
@@ -24,8 +25,8 @@ def save(studio: Page) -> None:
     expect(studio.locator("[data-saved]")).to_be_visible()
 
 
-def test_a_secret_is_hidden_while_typed_and_never_shown_again_and_variables_are_added_and_removed(
-    studio: Page, server: Server
+def test_a_secret_is_never_shown_again_variables_come_and_go_and_a_lower_mode_asks_whether_to_reduce_oversight(
+    studio: Page, server: Server, visit: Visit
 ) -> None:
     studio.goto(f"{server.url}/studio/new?template=secret")
     studio.get_by_label("Name", exact=True).fill("ticket")
@@ -62,6 +63,20 @@ def test_a_secret_is_hidden_while_typed_and_never_shown_again_and_variables_are_
     save(studio)
     expect(names).to_have_count(2)
     expect(names.last).to_have_value("STREET")
+
+    choose(studio, "Ask")
+    save(studio)
+    question = studio.locator("[data-lower]")
+    expect(question).to_be_hidden()
+    choose(studio, "Never ask")
+    expect(question).to_contain_text("Reduce human oversight?")
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator(".problem", has_text="asked about less often than now")).to_be_visible()
+    looking.check(studio)
+    studio.get_by_label("I understand that fewer calls will be reviewed").check()
+    save(studio)
+    expect(studio.get_by_label("Never ask")).to_be_checked()
+    visit.watch(studio).expect("status of 422")
 
 
 @pytest.mark.slow("another story of the form")
