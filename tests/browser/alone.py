@@ -81,6 +81,7 @@ class Alone:
         self.page = page
         self._html = ""
         self._socket: WebSocketRoute | None = None
+        self._swallows = False
         self._sent: list[dict[str, Any]] = []
         page.add_init_script(NOTE_ANSWERS)
         page.route(f"{self.url}/**", self._answer)
@@ -147,6 +148,10 @@ class Alone:
         assert self._socket, "the page has not connected"
         self._socket.close(code=1012)
 
+    def swallow(self) -> None:
+        """Lose the connection without a word: what the page sends over it is not answered."""
+        self._swallows = True
+
     @property
     def sent(self) -> list[dict[str, Any]]:
         """What the page has sent over its socket."""
@@ -179,7 +184,14 @@ class Alone:
             route.fulfill(status=204)
 
     def _connect(self, socket: WebSocketRoute) -> None:
-        self._socket = socket
-        socket.on_message(
-            lambda frame: socket.send("pong") if frame == "ping" else self._sent.append(json.loads(frame))
-        )
+        self._socket, self._swallows = socket, False
+
+        def hear(frame: str | bytes) -> None:
+            if self._swallows:
+                return
+            if frame == "ping":
+                socket.send("pong")
+            else:
+                self._sent.append(json.loads(frame))
+
+        socket.on_message(hear)

@@ -6,7 +6,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import Chat, approve_button, look_through, press
+from tests.browser.alone import Alone
+from tests.browser.chatting import Chat, approve_button, look_through, press, stop_clock
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.inbox import Inbox
 from tests.browser.swallowing import Network
@@ -14,11 +15,8 @@ from tests.browser.watching import AWAY
 from tests.scripted_model import calls, text
 from tests.waiting import until
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow("waits for connections that were swallowed"),
-    pytest.mark.guarantee("run:survives"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.guarantee("run:survives")]
+slow = pytest.mark.slow("waits for connections that were swallowed")
 
 BACK: Final = "window.dispatchEvent(new Event('online'))"
 FOCUS: Final = "window.dispatchEvent(new Event('focus'))"
@@ -35,6 +33,11 @@ window.WebSocket = class extends Usual {
   }
 };
 """
+# As long as the page waits for an answer: once something has told it that it may have been asleep, and by itself.
+SOON_MS: Final = 4_000
+BY_ITSELF_MS: Final = 23_000
+# The page tries again by then.
+RECONNECTS_MS: Final = 1_000
 
 
 @pytest.fixture
@@ -66,9 +69,51 @@ def while_silent(page: Page, comes: Locator) -> None:
     until(look, "the page notices")
 
 
-@pytest.mark.parametrize("sign", [BACK, FOCUS, ""])
+def test_a_page_makes_another_connection_once_nobody_answers_over_its_own_and_sooner_after_a_sign(
+    alone: Alone,
+) -> None:
+    page, chat = alone.page, alone.chat()
+    chat.composer.fill("Are you there?")
+    stop_clock(page)
+    for sign, patience in ((BACK, SOON_MS), (FOCUS, SOON_MS), ("0", BY_ITSELF_MS)):
+        alone.swallow()
+        page.evaluate(sign)
+        page.clock.run_for(patience - 1)
+        expect(chat.offline).to_be_hidden()
+        page.clock.run_for(1)
+        expect(chat.offline).to_be_visible()
+        page.clock.run_for(RECONNECTS_MS)
+        expect(chat.offline).to_be_hidden()
+    expect(chat.composer).to_have_value("Are you there?")
+
+
+def test_a_message_that_was_swallowed_stays_in_the_composer_and_the_page_says_so(alone: Alone) -> None:
+    chat = alone.chat()
+    chat.composer.fill("Hello?")
+    expect(chat.send).to_be_enabled()
+    alone.swallow()
+    chat.composer.press("Enter")
+    while_silent(alone.page, chat.flash.get_by_text("may not have arrived"))
+    expect(chat.flash).to_contain_text("may not have arrived")
+    expect(chat.composer).to_have_value("Hello?")
+    expect(chat.send).to_be_enabled()
+    assert alone.sent == []
+    chat.composer.press("Enter")
+    until(lambda: alone.sent, "the message is sent again")
+    assert alone.sent[0]["content"] == "Hello?"
+
+
+def test_a_connection_that_fails_each_time_is_given_up_and_the_page_says_what_to_do(alone: Alone) -> None:
+    chat = alone.chat()
+    alone.page.add_init_script(FAILING)
+    alone.page.reload()
+    while_silent(alone.page, chat.offline.get_by_text("Reload the page"))
+    assert alone.page.evaluate("window.made") == 2
+
+
+@slow
 def test_a_page_whose_connection_was_swallowed_makes_another_and_shows_what_waits(
-    chat: Chat, network: Network, model: SharedModel, house: House, sign: str
+    chat: Chat, network: Network, model: SharedModel, house: House
 ) -> None:
     chat.composer.fill("Are you there?")
     expect(chat.send).to_be_enabled()
@@ -76,7 +121,6 @@ def test_a_page_whose_connection_was_swallowed_makes_another_and_shows_what_wait
     model.enqueue(calls(("echo", {"text": "one"})))
     house.bob.post(f"/api/conversations/{chat.conversation}/messages", {"content": "Do it."})
     until(lambda: len(house.bob.pending()) == 1, "the call waits")
-    chat.page.evaluate(sign or "0")
     while_silent(chat.page, chat.cards)
     chat.asked()
     expect(chat.composer).to_have_value("Are you there?")
@@ -85,6 +129,7 @@ def test_a_page_whose_connection_was_swallowed_makes_another_and_shows_what_wait
     expect(chat.modal).to_be_hidden()
 
 
+@slow
 def test_an_answer_that_was_swallowed_says_so_and_is_given_again(
     chat: Chat, network: Network, model: SharedModel
 ) -> None:
@@ -102,22 +147,7 @@ def test_an_answer_that_was_swallowed_says_so_and_is_given_again(
     chat.said("Said.")
 
 
-def test_a_message_that_was_swallowed_stays_in_the_composer_and_the_page_says_so(
-    chat: Chat, network: Network, model: SharedModel
-) -> None:
-    chat.composer.fill("Hello?")
-    expect(chat.send).to_be_enabled()
-    network.swallow()
-    chat.composer.press("Enter")
-    while_silent(chat.page, chat.flash.get_by_text("may not have arrived"))
-    expect(chat.flash).to_contain_text("may not have arrived")
-    expect(chat.composer).to_have_value("Hello?")
-    expect(chat.send).to_be_enabled()
-    model.enqueue(text("Hello."))
-    chat.composer.press("Enter")
-    chat.said("Hello.")
-
-
+@slow
 def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house: House, model: SharedModel) -> None:
     visit.watch(page).expect("htmx:timeout")
     inbox = Inbox(page, network.url).open()
@@ -133,10 +163,3 @@ def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house
     for left in house.bob.pending():
         model.enqueue(text("Over."))
         house.bob.post(f"/api/approvals/{left['id']}/reject", {})
-
-
-def test_a_connection_that_fails_each_time_is_given_up_and_the_page_says_what_to_do(chat: Chat) -> None:
-    chat.page.add_init_script(FAILING)
-    chat.open()
-    expect(chat.offline).to_contain_text("Reload the page")
-    assert chat.page.evaluate("window.made") == 2
