@@ -101,6 +101,11 @@ class Alone:
         self._open("servers/questions/question.html", {"question": shown, "section": "questions"})
         return self.page.locator("[data-elicited]")
 
+    def begin(self) -> None:
+        """Open the page where a conversation begins."""
+        attach = {"mib": 10, "bytes": 10 * 2**20, "files": 10}
+        self._open("chat/empty.html", {"section": "chat", "attach": attach, "choices": {"is_plain": True}})
+
     def chat(
         self, *cards: Card, transcript: list[MessageView] | None = None, signed_in: bool = False, earlier: int = 0
     ) -> Chat:

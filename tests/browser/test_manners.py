@@ -1,6 +1,7 @@
 """Where focus goes by itself, and where what a page offers leads to."""
 
 from typing import Final
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -22,6 +23,15 @@ GO_ON: Final = """() => {
   say.value += " and more";
   say.dispatchEvent(new Event("input", { bubbles: true }));
 }"""
+# As soon as the field is there.
+EARLY_ENTER: Final = """new MutationObserver((changes, observer) => {
+  const say = document.querySelector("#say");
+  if (!say) return;
+  observer.disconnect();
+  say.value = "Hello";
+  say.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+}).observe(document, { childList: true, subtree: true });"""
+KEPT: Final = {"id": str(UUID(int=3)), "name": "a.md", "mediaType": "text/markdown", "size": 3}
 
 
 def test_after_a_message_and_after_the_last_card_one_can_go_on_typing(
@@ -190,3 +200,74 @@ def test_what_is_sent_without_a_connection_is_sent_once_there_is_one_and_once(al
     chat.composer.press("Enter")
     until(lambda: len(alone.sent) == 2, "the page has sent it")
     assert alone.sent[-1]["content"] == "Hello there"
+
+
+def test_enter_before_the_scripts_are_there_sends_once_they_are(alone: Alone) -> None:
+    alone.page.add_init_script(EARLY_ENTER)
+    chat = alone.chat()
+    until(lambda: alone.sent, "the page has sent it")
+    alone.take()
+    expect(chat.composer).to_have_value("")
+    assert [each["content"] for each in alone.sent] == ["Hello"]
+
+
+def test_enter_while_a_file_is_on_its_way_says_that_it_waits_and_sends_both_once(alone: Alone) -> None:
+    chat, uploads = alone.chat(), _held_uploads(alone.page)
+    note = alone.page.get_by_text("Your message will be sent as soon as the files are uploaded.").last
+    chat.composer.fill("Read it")
+    _attach(alone.page)
+    until(lambda: alone.page.evaluate("1") and uploads, "the file is on its way")
+    chat.composer.press("Enter")
+    chat.composer.press("Enter")
+    expect(note).to_be_visible()
+    looking.check(alone.page)
+    assert alone.sent == []
+    uploads[0].fulfill(status=201, json=KEPT)
+    until(lambda: alone.sent, "the page has sent it")
+    expect(note).to_be_hidden()
+    assert [(each["content"], each["attachments"]) for each in alone.sent] == [("Read it", KEPT["id"])]
+
+
+@pytest.mark.parametrize("why", ["the file is refused", "the text changes"])
+def test_what_waits_for_a_file_is_not_sent_once_it_is_another_message(why: str, alone: Alone, visit: Visit) -> None:
+    visit.watch(alone.page).expect("415")
+    chat, uploads = alone.chat(), _held_uploads(alone.page)
+    chat.composer.fill("Read it")
+    _attach(alone.page)
+    until(lambda: alone.page.evaluate("1") and uploads, "the file is on its way")
+    chat.composer.press("Enter")
+    if why == "the text changes":
+        chat.composer.press_sequentially(" all")
+        uploads[0].fulfill(status=201, json=KEPT)
+    else:
+        uploads[0].fulfill(status=415, json={"detail": "No such files here."})
+    expect(alone.page.locator("[data-files-wait]")).to_be_hidden()
+    expect(chat.send).to_be_enabled()
+    assert alone.sent == []
+
+
+def test_a_conversation_begins_with_what_waited_for_its_file_and_once(alone: Alone) -> None:
+    alone.begin()
+    uploads = _held_uploads(alone.page)
+    begun: list[str] = []
+    alone.page.on("request", lambda request: request.is_navigation_request() and begun.append(str(request.post_data)))
+    alone.page.get_by_label("Message", exact=True).fill("Read it")
+    _attach(alone.page)
+    until(lambda: alone.page.evaluate("1") and uploads, "the file is on its way")
+    alone.page.get_by_label("Message", exact=True).press("Enter")
+    alone.page.get_by_role("button", name="Send").click()
+    expect(alone.page.locator("[data-files-wait]")).to_be_visible()
+    uploads[0].fulfill(status=201, json=KEPT)
+    until(lambda: alone.page.evaluate("1") and begun, "the page has sent it")
+    assert [KEPT["id"] in each for each in begun] == [True]
+
+
+def _held_uploads(page: Page) -> list[Route]:
+    held: list[Route] = []
+    page.route("**/api/conversations", lambda route: route.fulfill(status=201, json={"id": str(UUID(int=1))}))
+    page.route("**/attachments", held.append)
+    return held
+
+
+def _attach(page: Page) -> None:
+    page.get_by_label("Attach files").set_input_files([{"name": "a.md", "mimeType": "text/markdown", "buffer": b"# A"}])

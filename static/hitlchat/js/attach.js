@@ -63,14 +63,16 @@ function destination(form, pick) {
 }
 
 /**
- * Have files attached to what is written in `form`; `changed` is told whenever they are others.
- * @param {HTMLFormElement} form @param {() => void} changed
+ * Have files attached to what is written in `form`; `changed` is told whenever they are others. `send`: what waited for
+ * them is due.
+ * @param {HTMLFormElement} form @param {() => void} changed @param {() => void} send
  */
-export function offerFiles(form, changed) {
+export function offerFiles(form, changed, send) {
   const pick = /** @type {HTMLInputElement} */ (form.querySelector("[data-pick]"));
   const chips = /** @type {HTMLElement} */ (form.querySelector("[data-chips]"));
   const pattern = /** @type {HTMLTemplateElement} */ (form.querySelector("[data-chip]"));
   const told = /** @type {HTMLElement} */ (form.querySelector("[data-files-told]"));
+  const wait = /** @type {HTMLElement} */ (form.querySelector("[data-files-wait]"));
   const dropHere = /** @type {HTMLElement} */ (form.querySelector("[data-drop-here]"));
   const key = `files:${window.location.pathname}`;
   const to = destination(form, pick);
@@ -86,6 +88,9 @@ export function offerFiles(form, changed) {
     if (kept().length) sessionStorage.setItem(key, JSON.stringify({ conversation: to.id(), files: kept() }));
     else sessionStorage.removeItem(key);
     changed();
+    if (underway.size || wait.hidden) return;
+    wait.hidden = true;
+    send();
   }
 
   /** @param {HTMLElement} chip */
@@ -132,6 +137,8 @@ export function offerFiles(form, changed) {
   /** @param {HTMLElement} chip @param {string} sentence */
   function refuse(chip, sentence) {
     underway.delete(chip);
+    // Without it the message may not be meant any more.
+    wait.hidden = true;
     chip.classList.add("refused");
     chip.querySelector("progress")?.remove();
     say(chip, sentence);
@@ -157,7 +164,7 @@ export function offerFiles(form, changed) {
   }
 
   /** @param {HTMLElement} chip @param {File} file @param {string} url */
-  function send(chip, file, url) {
+  function upload(chip, file, url) {
     const request = new XMLHttpRequest();
     const failed = () => refuse(chip, `${visible(file.name)} ${pick.dataset.failed}`);
     const body = new FormData();
@@ -194,7 +201,7 @@ export function offerFiles(form, changed) {
     update();
     try {
       const url = await to.url();
-      if (shown.has(chip)) send(chip, file, url);
+      if (shown.has(chip)) upload(chip, file, url);
     } catch {
       refuse(chip, `${visible(file.name)} ${pick.dataset.failed}`);
     }
@@ -223,6 +230,7 @@ export function offerFiles(form, changed) {
     }
   }
 
+  form.querySelector("textarea")?.addEventListener("input", () => (wait.hidden = true));
   pick.addEventListener("change", () => {
     [...(pick.files ?? [])].forEach(add);
     pick.value = "";
@@ -258,6 +266,12 @@ export function offerFiles(form, changed) {
     show,
     ids: () => kept().map((file) => file.id),
     isBusy: () => underway.size > 0,
+    /** The message is to be sent: if files are on their way it waits for them, and says so. */
+    holdsBack() {
+      wait.hidden = underway.size === 0;
+      if (underway.size) told.textContent = wait.textContent;
+      return underway.size > 0;
+    },
     /** They went with a message, and what was refused with them. @param {string[]} ids */
     leave(ids) {
       for (const [chip, file] of [...shown]) if (file ? ids.includes(file.id) : !underway.has(chip)) drop(chip);

@@ -8,9 +8,13 @@ import { sendOnEnter } from "./composer.js";
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector("[data-composer]"));
 const textarea = /** @type {HTMLTextAreaElement} */ (form.querySelector("textarea"));
-const files = offerFiles(form, () => {
-  textarea.required = files.ids().length === 0;
-});
+const files = offerFiles(
+  form,
+  () => {
+    textarea.required = files.ids().length === 0;
+  },
+  () => maySend() && form.requestSubmit(),
+);
 const route = /** @type {HTMLSelectElement | null} */ (form.querySelector("#route"));
 let sent = false;
 
@@ -20,10 +24,14 @@ function chooseModel() {
   if (route) route.disabled = preset instanceof HTMLElement && "ownModel" in preset.dataset;
 }
 
-// Once: a second Enter would begin a second conversation.
-sendOnEnter(form, () => !sent && !files.isBusy() && (textarea.value.trim() !== "" || files.ids().length > 0));
+/** Once: a second Enter would begin a second conversation. */
+function maySend() {
+  return !files.holdsBack() && !sent && (textarea.value.trim() !== "" || files.ids().length > 0);
+}
+
+sendOnEnter(form, maySend);
 form.addEventListener("submit", (event) => {
-  if (sent || files.isBusy()) return event.preventDefault();
+  if (files.holdsBack() || sent) return event.preventDefault();
   sent = true;
   files.forget();
 });

@@ -24,7 +24,7 @@ const composer = /** @type {HTMLFormElement} */ (document.querySelector("[data-c
 const textarea = /** @type {HTMLTextAreaElement} */ (composer.querySelector("textarea"));
 const send = /** @type {HTMLButtonElement} */ (composer.querySelector("[data-send]"));
 const draft = keepDraft(textarea);
-const files = offerFiles(composer, () => updateComposer());
+const files = offerFiles(composer, updateComposer, sendDue);
 const flash = /** @type {HTMLElement} */ (document.querySelector("#flash"));
 const toCards = /** @type {HTMLElement} */ (composer.querySelector("[data-answer]"));
 const newBelow = /** @type {HTMLElement} */ (log.querySelector("[data-new-below]"));
@@ -565,10 +565,14 @@ document.addEventListener("focusin", () => (going = false));
 
 /** Enter. Without a connection it is kept in mind: htmx would keep the text as it was, whatever is written meanwhile. */
 function maySend() {
-  isDue = !connected && !hasGivenUp && !files.isBusy() && Boolean(textarea.value.trim() || files.ids().length);
+  isDue = !files.holdsBack() && !connected && !hasGivenUp && Boolean(textarea.value.trim() || files.ids().length);
   updateComposer();
   if (isDue) announce(_("Your message will be sent as soon as this page is connected."));
   return !send.disabled;
+}
+
+function sendDue() {
+  if (maySend()) composer.requestSubmit();
 }
 
 textarea.addEventListener("input", () => {
@@ -597,7 +601,7 @@ composer.addEventListener(
 document.body.addEventListener("htmx:wsConfigSend", keep);
 document.body.addEventListener("htmx:wsOpen", () => {
   setConnected(true);
-  if (isDue) composer.requestSubmit();
+  if (isDue) sendDue();
 });
 document.body.addEventListener("htmx:wsClose", (event) => {
   isUnderway = false;

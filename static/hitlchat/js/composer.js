@@ -4,7 +4,7 @@
 import { isWriting } from "./menu.js";
 
 /**
- * Enter sends, Shift and Enter starts a line.
+ * Enter sends, Shift and Enter starts a line. It may have been pressed already.
  * @param {HTMLFormElement} form
  * @param {() => boolean} maySend
  */
@@ -14,6 +14,9 @@ export function sendOnEnter(form, maySend) {
     event.preventDefault();
     if (maySend()) form.requestSubmit();
   });
+  form.dataset.ready = "";
+  // Once the page's script is through, with the draft and its files.
+  if ("due" in form.dataset) queueMicrotask(() => maySend() && form.requestSubmit());
 }
 
 /** Keys that the page itself has a use for, outside of fields: to scroll or press, and to list the keys. */
