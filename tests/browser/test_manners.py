@@ -1,13 +1,15 @@
 """Where focus goes by itself, and where what a page offers leads to."""
 
+import re
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from hitlchat.chat.transcript_view import MessageView
 from tests.browser import looking
-from tests.browser.alone import Alone
+from tests.browser.alone import Alone, said
 from tests.browser.chatting import Chat, approve, stop_clock
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.scripted_model import Gate, calls, text
@@ -271,3 +273,22 @@ def _held_uploads(page: Page) -> list[Route]:
 
 def _attach(page: Page) -> None:
     page.get_by_label("Attach files").set_input_files([{"name": "a.md", "mimeType": "text/markdown", "buffer": b"# A"}])
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_an_edit_that_was_sent_goes_into_the_box_only_if_another_was_taken(is_taken: bool, alone: Alone) -> None:
+    chat = alone.chat(transcript=[_asked("Hello")])
+    alone.page.locator(".edit-message > summary").click()
+    alone.page.get_by_label("New text").fill("Hello there ")
+    alone.page.get_by_label("New text").press("Enter")
+    until(lambda: alone.sent, "the page has sent it")
+    alone.redraw([_asked("Hello there" if is_taken else "Good day")], 0)
+    expect(alone.page.locator(".prose.typed")).to_have_text("Hello there" if is_taken else "Good day")
+    expect(chat.composer).to_have_value("" if is_taken else "Hello there ")
+    expect(chat.flash).to_have_text("" if is_taken else re.compile("Your text is in the box below"))
+
+
+def _asked(content: str) -> MessageView:
+    view = said(content, "user")
+    view.message.run_id = uuid4()
+    return view

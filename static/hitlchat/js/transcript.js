@@ -95,12 +95,18 @@ function meetVersion() {
   if (next instanceof HTMLElement) next.focus();
 }
 
-/** What was being written in place of a message goes into the box, if another tab has shown another version meanwhile. @param {Node} gone */
+/** Does a message of the transcript say this by now? @param {string} text */
+function isSaid(text) {
+  return [...document.querySelectorAll("#turns [data-edit-message] textarea")].some((each) => each instanceof HTMLTextAreaElement && each.defaultValue.trim() === text.trim());
+}
+
+/** What was being written in place of a message, or was sent and not taken, goes into the box if another tab has shown another version meanwhile. @param {Node} gone */
 function rescue(gone) {
   if (!(gone instanceof Element)) return;
-  for (const edit of gone.querySelectorAll("[data-edit-message=ready]")) {
+  for (const edit of gone.querySelectorAll("[data-edit-message=ready], [data-edit-message=sent]")) {
     const textarea = edit.querySelector("textarea");
     if (!textarea || textarea.value === textarea.defaultValue || document.getElementById(edit.id)) continue;
+    if (edit.getAttribute("data-edit-message") === "sent" && isSaid(textarea.value)) continue;
     const words = document.createElement("span");
     words.dataset.refillComposer = "";
     words.textContent = textarea.value;
