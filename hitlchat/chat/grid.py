@@ -1,7 +1,7 @@
-"""Results that are tables: a list of objects with the same fields, or one object with short values."""
+"""Results that are tables: a list of objects with the same fields, one object with short values, or both in one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hitlchat.base import canonical
@@ -10,15 +10,20 @@ MOST_ROWS: Final = 50
 MOST_COLUMNS: Final = 12
 MOST_FIELDS: Final = 30
 LONGEST_CELL: Final = 300
+MOST_INNER: Final = 3
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Text by rows. Without `columns` the first cell of each row is its name; `more` rows are in the raw result."""
+    """Text by rows. Without `columns` the first cell of each row is its name; `more` rows are in the raw result.
+    `name`: the field whose list it is. `inner`: tables of lists in fields, which stand below.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     more: int = 0
+    name: str = ""
+    inner: Sequence["Grid"] = ()
 
 
 def grid(value: Any) -> Grid | None:
@@ -42,9 +47,13 @@ def _of_objects(value: list[Any]) -> Grid | None:
 
 
 def _of_fields(value: dict[str, Any]) -> Grid | None:
-    cells = {name: _cell(each) for name, each in value.items()}
-    rows = [[name, cell] for name, cell in cells.items() if cell is not None]
-    return Grid((), rows) if 1 < len(rows) == len(cells) <= MOST_FIELDS else None
+    if not 1 < len(value) <= MOST_FIELDS:
+        return None
+    lists = {name: _of_objects(each) for name, each in value.items() if isinstance(each, list)}
+    inner = tuple(replace(found, name=name) for name, found in lists.items() if found)
+    rows = [[name, cell] for name, each in value.items() if (cell := _cell(each)) is not None]
+    is_whole = len(rows) + len(inner) == len(value) and len(inner) <= MOST_INNER
+    return Grid((), rows, inner=inner) if is_whole else None
 
 
 def _cell(value: Any) -> str | None:
