@@ -101,6 +101,11 @@ class Alone:
         self._open("servers/questions/question.html", {"question": shown, "section": "questions"})
         return self.page.locator("[data-elicited]")
 
+    def file_field(self, template: str, context: dict[str, Any]) -> Locator:
+        """Open a page that takes a file; its field."""
+        self._open(template, context)
+        return self.page.locator("input[type=file]")
+
     def begin(self) -> None:
         """Open the page where a conversation begins."""
         attach = {"mib": 10, "bytes": 10 * 2**20, "files": 10}

@@ -292,3 +292,19 @@ def _asked(content: str) -> MessageView:
     view = said(content, "user")
     view.message.run_id = uuid4()
     return view
+
+
+@pytest.mark.parametrize("template", ["studio/import.html", "record/page.html"])
+def test_a_file_too_large_for_the_server_is_refused_on_the_page_with_the_limit(template: str, alone: Alone) -> None:
+    field = alone.file_field(template, {"most_bytes": 3, "most_mib": 1.5, "most_tools": 200})
+    field.evaluate("field => { field.dataset.largest = '3' }")
+    field.set_input_files({"name": "small.json", "mimeType": "application/json", "buffer": b"[1]"})
+    expect(alone.page.locator("[data-too-long]")).to_have_count(0)
+    field.set_input_files({"name": "large.json", "mimeType": "application/json", "buffer": b"[12]"})
+    expect(alone.page.get_by_role("alert")).to_have_text(
+        re.compile(r"The file has more than (1\.5 MiB|20 MB), so it can")
+    )
+    expect(field).to_have_value("")
+    field.set_input_files({"name": "small.json", "mimeType": "application/json", "buffer": b"[1]"})
+    expect(alone.page.locator("[data-too-long]")).to_have_count(0)
+    expect(field).to_have_value(re.compile("small"))

@@ -107,6 +107,6 @@ def _plan(
 def _form(request: HttpRequest, status: int = 200, **more: Any) -> HttpResponse:
     context = {
         "conflicts": CONFLICTS, "on_conflict": "leave", "most_tools": exchange.MOST_TOOLS,
-        "most_mib": exchange.MOST_BYTES / 2**20, **side(request),
+        "most_mib": exchange.MOST_BYTES / 2**20, "most_bytes": exchange.MOST_BYTES, **side(request),
     }  # fmt: skip
     return render(request, "studio/import.html", context | more, status=status)

@@ -1,5 +1,5 @@
 // @ts-check
-/** A text that a field would cut is not pasted at all, and the page says so; a conversation takes it as a file instead. */
+/** A text that a field would cut is not pasted at all, and the page says so; a conversation takes it as a file instead. Nor is a file sent that the server would refuse for its size. */
 
 import "./composing.js";
 import { _ } from "./texts.js";
@@ -53,3 +53,10 @@ document.addEventListener(
   },
   true,
 );
+
+document.addEventListener("change", (event) => {
+  const field = event.target;
+  if (!(field instanceof HTMLInputElement) || !field.dataset.largest || (field.files?.[0]?.size ?? 0) <= Number(field.dataset.largest)) return;
+  note(field).textContent = field.dataset.tooLarge ?? "";
+  field.value = "";
+});
