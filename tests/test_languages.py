@@ -9,6 +9,9 @@ from django.test import Client
 from django.utils import translation
 
 from hitlchat.accounts import preferences
+from hitlchat.agent import asking, offering
+from hitlchat.gate import prompt
+from hitlchat.templatetags import marks
 from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
@@ -115,3 +118,15 @@ def test_a_page_is_german_for_who_asks_for_it_and_english_for_others(path: str, 
     assert "Abmelden" in german
     assert WORDS[path] not in english
     assert "Sign out" in english
+
+
+def test_what_built_in_tools_ask_begins_in_the_language_of_the_page_and_goes_on_as_it_was_asked() -> None:
+    asked = prompt.render(asking.COLUMNS["prompt_template"], "ask_user", {"question": "Who goes?"})
+    found = prompt.render(offering.COLUMNS["prompt_template"], "find_tools", {"query": "mail"})
+    assert [marks.asking(each) for each in (asked, found)] == [asked, found]
+    with translation.override("de"):
+        assert [marks.asking(each) for each in (asked, found, "The agent asks")] == [
+            "Der Agent fragt: “Who goes?”",
+            "Werkzeuge suchen für mail",
+            "The agent asks",
+        ]

@@ -151,6 +151,19 @@ def translated(text: str | Seen) -> str | Seen:
     return text if found == stored else found
 
 
+# How the questions of built-in tools begin.
+LEADS: Final = (gettext_noop("The agent asks:"), gettext_noop("Find tools for"))
+
+
+@register.filter
+def asking(text: str) -> str:
+    """Return the stored sentence about a call; what it begins with is translated if it is ours, the rest is not."""
+    for lead in LEADS:
+        if text.startswith(f"{lead} "):
+            return gettext(lead) + text.removeprefix(lead)
+    return text
+
+
 @register.filter
 def pretty(value: Any) -> str:
     """A result as people read it: a lone text as itself, everything else as indented JSON."""
