@@ -19,7 +19,8 @@ from tests.agent.talk import Talk, in_database
 from tests.agent.test_dialects import wanted_by
 from tests.conftest import MakeTool
 from tests.recorder import Recorder, recorded_tool
-from tests.scripted_model import DIALECTS, DONE, KEY, MODEL, Reply, ScriptedModel, calls, chunk, sse, text, wrong
+from tests.scripted_model import DIALECTS, DONE, KEY, MODEL, Gate, Reply, ScriptedModel, calls, chunk, sse, text, wrong
+from tests.waiting import soon
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,6 +40,22 @@ async def test_an_answer_without_calls_ends_the_run(talk: Talk, scripted_model: 
     assert (run.status, run.error, run.turns, await talk.answers()) == (RunStatus.DONE, "", 1, ["Hello Bob."])
     assert scripted_model.messages == [{"role": "user", "content": "Hi"}]
     assert scripted_model.keys == [f"Bearer {KEY}"]
+
+
+@pytest.mark.slow("fifty answers")
+async def test_of_fifty_answers_that_stream_at_once_each_is_whole_and_in_its_own_conversation(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    gate = Gate()
+    scripted_model.otherwise = lambda body: text(f"{body['messages'][-1]['content']}: half, ", gate, "and the rest.")
+    talks = [await talk.another() for _ in range(50)]
+    for number, each in enumerate(talks):
+        await each.say(f"Story {number}")
+    await soon(lambda: len(scripted_model.requests) == len(talks), "all of them stream")
+    gate.open()
+    for number, each in enumerate(talks):
+        assert (await each.over()).status == RunStatus.DONE
+        assert await each.answers() == [f"Story {number}: half, and the rest."]
 
 
 async def test_the_model_is_told_of_the_published_tools(talk: Talk, free: None, scripted_model: ScriptedModel) -> None:
