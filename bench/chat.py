@@ -10,7 +10,7 @@ from typing import Final
 import httpx2
 from django.utils import timezone
 
-from bench import people, sizes
+from bench import people, sizes, tokens
 from bench.children import model_server, serving
 from bench.figures import Figure
 from bench.measure import median
@@ -28,6 +28,13 @@ TOKENS = sizes.of(10_000, 100)
 # Chats in which an answer streams at the same time, and how long each is.
 CHATS, TOKENS_EACH = sizes.of((50, 1_000), (2, 100))
 
+# Of milliseconds: what nobody feels beside the wait for the model, and what a person takes for at once.
+OVER_BARE_MS, AT_ONCE_MS = 100, 200
+# The same of many chats at once, which wait for each other.
+OVER_BARE_CROWD_MS = 1_000
+# After so many messages a token may cost a quarter more.
+LONG_SHARE = 0.8
+
 
 @dataclass(frozen=True)
 class Crowd:
@@ -44,20 +51,24 @@ def measure() -> Iterator[Figure]:
     with serving() as server:
         bob = server.sign_in("bob")
         first = asyncio.run(_first_tokens(server, bob, short))
-        yield Figure("first token on the page", first, "ms", bare, note=_times(first, bare))
-        yield Figure(
-            f"first token after {LONG * 4:,} messages", asyncio.run(_first_tokens(server, bob, long)), "ms", first
-        )
+        after, goal = f"after {LONG * 4:,} messages", bare + OVER_BARE_MS
+        yield Figure("first token on the page", first, "ms", bare, goal, note=_times(first, bare))
+        yield Figure(f"first token {after}", asyncio.run(_first_tokens(server, bob, long)), "ms", first, goal)
         speed = asyncio.run(_speed(server, bob, short))
         later = asyncio.run(_speed(server, bob, long))
-        yield Figure(f"tokens after {LONG * 4:,} messages", later, "tokens/s", speed, better="more")
+        yield Figure("tokens, one chat", speed, "tokens/s", goal=tokens.GOAL, better="more")
+        yield Figure(f"tokens {after}", later, "tokens/s", speed, speed * LONG_SHARE, "more")
         yield from _crowd(server, bob)
         opened = _get(bob, f"/chat/{short.pk}")
-        yield Figure(f"opening a conversation of {LONG * 4:,} messages", _get(bob, f"/chat/{long.pk}"), "ms", opened)
+        took = _get(bob, f"/chat/{long.pk}")
+        yield Figure(f"opening a conversation of {LONG * 4:,} messages", took, "ms", opened, AT_ONCE_MS)
         few = _get(bob, "/chat/threads")
         with _listed(LISTED):
-            yield Figure(f"the list of {LISTED:,} conversations", _get(bob, "/chat/threads"), "ms", few)
-            yield Figure(f"a search in {LISTED:,}", _get(bob, "/chat/threads?search=parcel+49"), "ms", few)
+            for what, path in (
+                (f"the list of {LISTED:,} conversations", ""),
+                (f"a search in {LISTED:,}", "?search=parcel+49"),
+            ):
+                yield Figure(what, _get(bob, f"/chat/threads{path}"), "ms", few, AT_ONCE_MS)
 
 
 def _times(value: float, bare: float) -> str:
@@ -70,11 +81,10 @@ def _crowd(server: Server, bob: Person) -> Iterator[Figure]:
         bare = asyncio.run(_together([_stream(model["OPENAI_BASE_URL"]) for _ in range(CHATS)]))
     talks = [people.conversation(SHORT) for _ in range(CHATS)]
     felt = asyncio.run(_together([_page(server, bob, talk) for talk in talks]))
-    yield Figure(
-        f"first token, {CHATS} chats at once", felt.first, "ms", bare.first, note=_times(felt.first, bare.first)
-    )
+    goal, note = bare.first + OVER_BARE_CROWD_MS, _times(felt.first, bare.first)
+    yield Figure(f"first token, {CHATS} chats at once", felt.first, "ms", bare.first, goal, note=note)
     said = f"the bare model server writes {bare.speed / felt.speed:.1f} times as many"
-    yield Figure(f"tokens, {CHATS} chats at once", felt.speed, "tokens/s", bare.speed, better="more", note=said)
+    yield Figure(f"tokens, {CHATS} chats at once", felt.speed, "tokens/s", bare.speed, tokens.GOAL, "more", said)
 
 
 async def _together(answers: list[Awaitable[float]]) -> Crowd:
@@ -130,7 +140,7 @@ async def _first_tokens(server: Server, person: Person, talk: Conversation) -> f
             await page.say("stream 5")
             await page.until(token(0).strip())
             found.append(time.perf_counter() - start)
-            await page.until('data-active=""')
+            await page.until_over()
     return median(found) * 1000
 
 
@@ -140,7 +150,7 @@ async def _speed(server: Server, person: Person, talk: Conversation) -> float:
         await page.say(f"stream {TOKENS}")
         await page.until(token(TOKENS - 1).strip())
         took = time.perf_counter() - start
-        await page.until('data-active=""')
+        await page.until_over()
     return TOKENS / took
 
 

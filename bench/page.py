@@ -14,6 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from tests.processes import Person, Server
 
 CARD = re.compile(r'name="approval" value="([0-9a-f-]{36})">.*?name="digest" value="([0-9a-f]{64})"', re.DOTALL)
+ACTIVE = re.compile(r'data-active="(1?)"')
 SECONDS = 60.0
 
 
@@ -22,6 +23,8 @@ class Page:
     connection: ClientConnection
     # The newest frame since the page last sent something, and when it came: one frame may hold all that is awaited.
     newest: tuple[str, float] = ("", 0.0)
+    # Whether the last of these that shows the run shows that it is over.
+    is_over: bool = False
 
     async def say(self, content: str) -> None:
         await self._send(type="say", content=content)
@@ -35,11 +38,22 @@ class Page:
         """The first frame that holds `words`, and when it came."""
         async with asyncio.timeout(SECONDS):
             while words not in self.newest[0]:
-                self.newest = str(await self.connection.recv()), time.time()
+                await self._receive()
         return self.newest
 
+    async def until_over(self) -> None:
+        """Wait for the end of the run, which may be shown before the last of its text."""
+        async with asyncio.timeout(SECONDS):
+            while not self.is_over:
+                await self._receive()
+
+    async def _receive(self) -> None:
+        self.newest = str(await self.connection.recv()), time.time()
+        if shown := ACTIVE.findall(self.newest[0]):
+            self.is_over = shown[-1] == ""
+
     async def _send(self, **frame: str) -> None:
-        self.newest = "", 0.0
+        self.newest, self.is_over = ("", 0.0), False
         await self.connection.send(json.dumps(frame))
 
 
