@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID, uuid4
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from hitlchat.chat.transcript_view import MessageView
 from tests.browser import looking
@@ -252,7 +252,12 @@ def test_a_conversation_begins_with_what_waited_for_its_file_and_once(alone: Alo
     alone.begin()
     uploads = _held_uploads(alone.page)
     begun: list[str] = []
-    alone.page.on("request", lambda request: request.is_navigation_request() and begun.append(str(request.post_data)))
+
+    def note(request: Request) -> None:
+        if request.is_navigation_request():
+            begun.append(str(request.post_data))
+
+    alone.page.on("request", note)
     alone.page.get_by_label("Message", exact=True).fill("Read it")
     _attach(alone.page)
     until(lambda: alone.page.evaluate("1") and uploads, "the file is on its way")
@@ -261,18 +266,22 @@ def test_a_conversation_begins_with_what_waited_for_its_file_and_once(alone: Alo
     expect(alone.page.locator("[data-files-wait]")).to_be_visible()
     uploads[0].fulfill(status=201, json=KEPT)
     until(lambda: alone.page.evaluate("1") and begun, "the page has sent it")
-    assert [KEPT["id"] in each for each in begun] == [True]
+    assert [str(KEPT["id"]) in each for each in begun] == [True]
 
 
 def _held_uploads(page: Page) -> list[Route]:
     held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
     page.route("**/api/conversations", lambda route: route.fulfill(status=201, json={"id": str(UUID(int=1))}))
-    page.route("**/attachments", held.append)
+    page.route("**/attachments", hold)
     return held
 
 
 def _attach(page: Page) -> None:
-    page.get_by_label("Attach files").set_input_files([{"name": "a.md", "mimeType": "text/markdown", "buffer": b"# A"}])
+    page.get_by_label("Attach files").set_input_files({"name": "a.md", "mimeType": "text/markdown", "buffer": b"# A"})
 
 
 @pytest.mark.parametrize("is_taken", [True, False])
