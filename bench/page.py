@@ -15,7 +15,7 @@ from tests.processes import Person, Server
 
 CARD = re.compile(r'name="approval" value="([0-9a-f-]{36})">.*?name="digest" value="([0-9a-f]{64})"', re.DOTALL)
 ACTIVE = re.compile(r'data-active="(1?)"')
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 @dataclass
