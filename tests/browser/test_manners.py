@@ -297,6 +297,14 @@ def test_an_edit_that_was_sent_goes_into_the_box_only_if_another_was_taken(is_ta
     expect(chat.flash).to_have_text("" if is_taken else re.compile("Your text is in the box below"))
 
 
+def test_in_a_narrow_window_an_edit_opens_with_its_buttons_in_view(alone: Alone) -> None:
+    alone.page.set_viewport_size(NARROW)
+    alone.chat(transcript=[*(said("Good day. " * 40) for _ in range(4)), _asked("Hello")])
+    alone.page.locator(".edit-message > summary").click()
+    send = alone.page.locator(".edit-message").get_by_role("button", name="Send")
+    until(lambda: looking.in_view(send), "the button is in view")
+
+
 def _asked(content: str) -> MessageView:
     view = said(content, "user")
     view.message.run_id = uuid4()

@@ -66,6 +66,8 @@ function offerEdit(edit) {
     if (!edit.open) return;
     textarea.focus();
     textarea.setSelectionRange(textarea.value.length, textarea.value.length);
+    // With its buttons.
+    edit.scrollIntoView({ block: "nearest" });
   });
   edit.addEventListener("keydown", (event) => event.key === "Escape" && edit.open && leave());
   for (const button of edit.querySelectorAll("[data-leave-out]")) button.addEventListener("click", () => leaveOut(button, true));
