@@ -241,8 +241,8 @@ def _told(node: ast.AST, kinds: Mapping[str, int]) -> list[ast.expr]:
             return node.args[:1]
         case ast.Call(func=ast.Attribute(value=ast.Name(id="forms"))) | ast.Call(func=ast.Name(id="_one_of")):
             return [each.value for each in node.keywords if each.arg in FORM_TEXTS]
-        case ast.Call(func=ast.Name(id="_switch")):
-            return node.args
+        case ast.Call(func=ast.Name(id="_switch" | "_lines" | "_limit")):
+            return node.args[:2]
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in kinds:
             given = [*node.args[kinds[name] :], *(each.value for each in node.keywords)]
             return [each for each in given if not isinstance(each, ast.Constant) or " " in str(each.value).strip()]

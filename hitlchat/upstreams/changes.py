@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
@@ -210,7 +211,7 @@ def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
         yield Objection("digest", "The tool has changed since you reviewed it. Review it again.")
     elif change.settled is not None and change.settled != _settings_digest(row):
         last = ToolEvent.objects.filter(tool=row, actor__isnull=False).select_related("actor").order_by("pk").last()
-        sentence = "Someone changed this in the meantime. Review it again."
+        sentence = gettext_noop("Someone changed this in the meantime. Review it again.")
         if last and last.actor:
             sentence = translatable(f"{last.actor.get_username()} changed this in the meantime. Review it again.")
         yield Objection("settled", sentence)
