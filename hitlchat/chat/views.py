@@ -405,5 +405,7 @@ def _threads(user: User, wanted: Wanted) -> QuerySet[Conversation]:
 def _examples(tools: QuerySet[Tool]) -> list[str]:
     """Sentences to begin with, from the tools' own examples: first those that ask and do no lasting harm."""
     found = [tool for tool in tools.order_by("-name") if tool.example is not None and tool.prompt_template]
+    # An example with nothing in a field makes a sentence with a hole.
+    found = [tool for tool in found if "" not in tool.example.values()]
     found.sort(key=lambda tool: (abs(tool.risk_level - 2), tool.hitl_mode != HitlMode.REQUIRED))
     return [prompt.render(tool.prompt_template, tool.name, tool.example) for tool in found[:MOST_EXAMPLES]]

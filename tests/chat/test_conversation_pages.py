@@ -12,7 +12,7 @@ from hitlchat.agent.models import Conversation, Message, Role, RunStatus
 from hitlchat.gate.models import Approval, CallerKind, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import enter
-from tests.conftest import caller
+from tests.conftest import MakeTool, caller
 
 pytestmark = pytest.mark.django_db
 
@@ -32,6 +32,16 @@ def conversation(owner: User, said: int = 0) -> Conversation:
 
 def test_an_empty_page_says_how_to_begin(page: Client) -> None:
     assert "What would you like to do?" in page.get("/").content.decode()
+
+
+def test_the_start_page_suggests_examples_of_tools_that_leave_no_hole_in_a_sentence(
+    page: Client, make_tool: MakeTool
+) -> None:
+    for name, text in (("greet", "Ben"), ("thank", "")):
+        make_tool(name, prompt_template=f"{name} “{{args.text}}”", example={"text": text})
+    shown = page.get("/").content.decode()
+    assert "greet “Ben”" in shown
+    assert "thank “" not in shown
 
 
 def test_a_conversation_of_someone_else_is_not_there(page: Client, charlie: User) -> None:
