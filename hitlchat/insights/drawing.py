@@ -27,9 +27,12 @@ KEY: Final = {
     "approved": gettext_noop("Approved"),
     "declined": gettext_noop("Declined"),
     "expired": gettext_noop("Expired"),
+    "others": gettext_noop("Waiting or withdrawn"),
     "fast": gettext_noop("Faster than readable"),
 }
 OUTCOMES: Final = ("approved", "declined", "expired")
+# Of all that was asked.
+PARTS: Final = (*OUTCOMES, "others")
 RATES: Final = (gettext_noop("Declined (of answered)"), gettext_noop("Changed (of approved)"))
 
 # The URL of the calls of one with this name.
@@ -166,13 +169,13 @@ def by_tool(tools: Sequence[OfTool], to: To) -> Plot:
         tally = tool.tally
         if tally.asked:
             rates = (_share(tally.declined, tally.answered), _share(tool.edited, tally.approved))
-            parts = {kind: getattr(tally, kind) for kind in OUTCOMES}
+            parts = {kind: getattr(tally, kind) for kind in PARTS}
             bars.append(Bar(tool.name, tally.asked, parts, (*_cells(tally), *rates)))
     summary = _("No tool asked.")
     if bars:
         summary = _("{count} tools asked, {tool} most often.").format(count=len(bars), tool=_name(bars[0].name))
     columns = (gettext_noop("Tool"), "Asked", "Approved", "Declined", "Expired", *RATES)
-    return _bars("tools", gettext_noop("Asked, by tool"), summary, columns, bars, to=to, kinds=OUTCOMES)
+    return _bars("tools", gettext_noop("Asked, by tool"), summary, columns, bars, to=to, kinds=PARTS)
 
 
 def by_person(people: Sequence[OfPerson], to: To) -> Plot:

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.insights import drawing
-from hitlchat.insights.figures import Answers, Figures, Period, Tally
+from hitlchat.insights.figures import Answers, Figures, OfTool, Period, Tally
 from tests.insights.rows import answered, asked, ran
 from tests.tables import each_row
 
@@ -129,3 +129,14 @@ def test_an_axis_ends_with_the_numbers_or_just_above_them(most: int, highest: st
     days = {date(2026, 10, 28): Tally(most), date(2026, 10, 29): Tally()}
     figures = Figures(Period("7d", date(2026, 10, 29)), days, [], [], Answers(Counter()), [])
     assert [each.text for each in drawing.days(figures).marks if each.text.isdigit()][-1] == highest
+
+
+def test_the_parts_of_a_tool_s_bar_are_as_long_as_its_number() -> None:
+    tools = [OfTool("refund", Tally(asked=8, approved=3, declined=1, expired=2)), OfTool("mail", Tally(asked=4))]
+    bars = [mark.attributes for mark in drawing.by_tool(tools, str).marks if mark.tag == "rect"]
+    lengths = [(bar["class"], round(float(bar["width"]) + drawing.GAP)) for bar in bars]
+    of_one = drawing.NARROW / 8
+    assert lengths == [
+        *(("approved", 3 * of_one), ("declined", of_one), ("expired", 2 * of_one), ("others", 2 * of_one)),
+        ("others", 4 * of_one),
+    ]
