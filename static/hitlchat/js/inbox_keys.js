@@ -46,14 +46,20 @@ let letter = { key: "", timer: 0 };
 function onCard(key, act) {
   const found = card();
   const isChosenFor = document.activeElement === cardTitle || chosenLine()?.contains(document.activeElement);
-  if (!found || !isChosenFor || comesAsTyping(found)) return;
-  letter = { key, timer: window.setTimeout(() => found === card() && act(found), ALONE_MS) };
+  // Pressed again before it acts, it is one press.
+  if (!found || !isChosenFor || letter.timer || comesAsTyping(found)) return;
+  const timer = window.setTimeout(() => {
+    letter.timer = 0;
+    if (found === card()) act(found);
+  }, ALONE_MS);
+  letter = { key, timer };
 }
 
 /** @param {Event} event */
 function dropLetter(event) {
   if (event instanceof KeyboardEvent && event.key.toLowerCase() === letter.key) return;
   clearTimeout(letter.timer);
+  letter.timer = 0;
 }
 
 /** Out of the reason to its line, where letters act again. @param {KeyboardEvent} event */
