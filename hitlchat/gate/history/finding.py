@@ -277,24 +277,7 @@ def row(call: ToolCall) -> dict[str, Any]:
         "arguments": cover.value(call.arguments),
         "askedAt": _moment(asked.created_at) if asked else None,
         "deciders": [each.person.get_username() for each in answers],
-        "decisions": [
-            {
-                "person": each.person.get_username(),
-                "verdict": each.verdict,
-                "means": each.means,
-                "client": each.client or None,
-                "token": each.token_name or None,
-                "reason": cover.text(each.reason),
-                "round": each.round,
-                "consentDigest": each.digest,
-                "decidedAt": _moment(each.decided_at),
-                "firstShownAt": _moment(each.first_shown_at),
-                "opened": each.opened,
-                "hurried": each.hurried,
-                "editedArguments": cover.value(each.edited_arguments),
-            }
-            for each in answers
-        ],
+        "decisions": [_decision(each, cover) for each in answers],
         "secondsToDecide": seconds_to_decide(call),
         "hurried": any(each.hurried for each in answers),
         "startedAt": _moment(call.started_at),
@@ -364,6 +347,24 @@ def _lines(pages: Iterable[list[dict[str, Any]]]) -> Iterator[str]:
 def _settled_as(status: Status) -> Q:
     # Said twice for the index of outcomes, which has only what is settled.
     return Q(status=status, settled_at__isnull=False)
+
+
+def _decision(each: Decision, cover: Cover) -> dict[str, Any]:
+    return {
+        "person": each.person.get_username(),
+        "verdict": each.verdict,
+        "means": each.means,
+        "client": each.client or None,
+        "token": each.token_name or None,
+        "reason": cover.text(each.reason),
+        "round": each.round,
+        "consentDigest": each.digest,
+        "decidedAt": _moment(each.decided_at),
+        "firstShownAt": _moment(each.first_shown_at),
+        "opened": each.opened,
+        "hurried": each.hurried,
+        "editedArguments": cover.value(each.edited_arguments),
+    }
 
 
 def _moment(at: datetime | None) -> str | None:
