@@ -139,6 +139,21 @@ def test_templates_of_new_tools_and_their_capabilities_are_in_german(german: Cli
         assert words in found
 
 
+@each_row(
+    "path, words",
+    [
+        (
+            "/studio/new",
+            ["Eigene</option>", "Hosts, einer pro Zeile", "Größte Antwort, in Bytes", "Höchstens 5; bei 0"],
+        ),
+        ("/studio/agents/new", ["Nie fragen</option>", "L2 Niedrig</option>"]),
+    ],
+)
+def test_what_can_be_chosen_in_a_form_is_in_german(german: Client, path: str, words: list[str]) -> None:
+    shown = html.unescape(german.get(path).content.decode())
+    assert [each for each in words if each not in shown] == []
+
+
 def test_the_risk_of_an_upstream_tool_is_explained_in_german(alice: User, german: Client) -> None:
     server = somewhere(alice)
     take_in(server, listing(send="Send a thing."))

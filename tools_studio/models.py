@@ -10,19 +10,19 @@ from hitlchat.secrets.values import Stored
 
 
 class Category(models.TextChoices):
-    TEXT = "Text"
-    DATA = "Data"
+    TEXT = "Text", "Text"
+    DATA = "Data", "Data"
     DATE_TIME = "Date/Time", "Date/Time"
-    MATH = "Math"
-    ENCODING = "Encoding"
-    CRYPTO = "Crypto"
-    SECURITY = "Security"
-    FILES = "Files"
-    WEB = "Web"
-    PRODUCTIVITY = "Productivity"
-    MESSAGING = "Messaging"
+    MATH = "Math", "Math"
+    ENCODING = "Encoding", "Encoding"
+    CRYPTO = "Crypto", "Crypto"
+    SECURITY = "Security", "Security"
+    FILES = "Files", "Files"
+    WEB = "Web", "Web"
+    PRODUCTIVITY = "Productivity", "Productivity"
+    MESSAGING = "Messaging", "Messaging"
     AI_APIS = "AI APIs", "AI APIs"
-    CUSTOM = "Custom"
+    CUSTOM = "Custom", "Custom"
 
 
 class Script(models.Model):

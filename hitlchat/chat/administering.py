@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from hitlchat.agent import endpoints, model_client, presets, routes, tool_sets
 from hitlchat.agent.administering import LONGEST_DESCRIPTION, InUse
@@ -43,10 +43,12 @@ class EndpointForm(DraftForm):
         "${MISTRAL_API_KEY}.",
     )
     no_key = forms.BooleanField(required=False, label="Delete the stored key")
-    key_header = forms.ChoiceField(label="Send the key as", choices=KeyHeader.choices)
+    key_header = forms.ChoiceField(
+        label="Send the key as", choices=[(value, gettext_lazy(label)) for value, label in KeyHeader.choices]
+    )
     api = forms.ChoiceField(
         label="API to use",
-        choices=Api.choices,
+        choices=[(value, gettext_lazy(label)) for value, label in Api.choices],
         help_text="All servers support Chat Completions. With the Responses API, OpenAI models show summaries of "
         "their reasoning and continue it in the next turn.",
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from hitlchat.accounts.roles import may_author
 from hitlchat.agent import agents, routes
@@ -50,7 +50,9 @@ class AgentForm(DraftForm):
         label="Tokens",
         help_text="Most tokens for one task, as counted by the model server. Leave empty for no limit.",
     )
-    hitl_mode = forms.ChoiceField(label="When called", choices=HitlMode.choices)
+    hitl_mode = forms.ChoiceField(
+        label="When called", choices=[(value, gettext_lazy(label)) for value, label in HitlMode.choices]
+    )
     condition = forms.CharField(
         required=False,
         max_length=spec.LONGEST["condition"],
@@ -64,7 +66,9 @@ class AgentForm(DraftForm):
         help_text="With {toolName} and {args.task}.",
     )
     risk_level = forms.TypedChoiceField(
-        label="Risk", coerce=int, choices=[(level, f"L{level} {word}") for level, word in enumerate(RISK_LABELS)]
+        label="Risk",
+        coerce=int,
+        choices=lambda: [(level, f"L{level} {_(word)}") for level, word in enumerate(RISK_LABELS)],
     )
     deadline_seconds = forms.IntegerField(
         required=False, label="Time to answer", help_text="In seconds. Leave empty for the default."

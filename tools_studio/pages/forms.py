@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 from django_ace import AceWidget
 
@@ -173,7 +174,7 @@ class ToolForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="Models read this. Leave empty to use the docstring of run().",
     )
-    category = forms.ChoiceField(choices=Category.choices, initial=Category.CUSTOM)
+    category = forms.ChoiceField(choices=[(each, _(each)) for each in Category.values], initial=Category.CUSTOM)
     tags = forms.CharField(
         required=False, help_text=f"At most {MOST_TAGS}, comma-separated, such as invoices, finance."
     )
