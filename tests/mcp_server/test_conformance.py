@@ -82,7 +82,7 @@ def suite() -> list[str]:
 def server(suite: list[str], migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = copy_of(migrated, tmp_path_factory.mktemp("conformance") / "data")
     # Its tools keep something, and the suite answers for the person at its client.
-    server = Server(home, STEADY | {"HITL_ELICITATION_MAX_RISK": "2"}, ("-m", "tests.mcp_server.conformance"))
+    server = Server(home, STEADY | {"HITL_ELICITATION_MAX_RISK": "2"}, ("tests/mcp_server/conformance/__main__.py",))
     try:
         server.start()
         yield server

@@ -1,5 +1,6 @@
-"""`python -m tests.mcp_server.conformance PORT`: the application that ships, with the server at /mcp enlarged by what
-the suite wants of any server, and the token of a user put into each request, since the suite has no way to send one.
+"""A server for the conformance suite: the application that ships, with the server at /mcp enlarged by what the suite
+wants of any server, and the token of a user put into each request, since the suite has no way to send one. Its argument
+is the port.
 """
 
 import sys
