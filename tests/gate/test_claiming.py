@@ -85,3 +85,12 @@ async def test_a_start_that_cannot_be_stored_leaves_the_call_waiting_and_its_pla
     assert await database_sync_to_async(status)(call) == Status.SUCCEEDED
     told = ["call.waiting", "call.approved", "call.executing", "call.succeeded"]
     assert await database_sync_to_async(events)(call) == told
+
+
+@pytest.mark.guarantee("gate:same-call")
+async def test_a_call_that_is_no_longer_what_was_shown_is_not_claimed_with_its_yes(bob: User, echo: Tool) -> None:
+    call = await database_sync_to_async(ask)(bob, echo, {"text": "hello"})
+    await database_sync_to_async(Tool.objects.filter(pk=echo.pk).update)(definition_hash="f" * 64)
+    await database_sync_to_async(say_yes)(bob, call)
+    await stored(lambda: fresh(call).settled, "it has ended")
+    assert await database_sync_to_async(events)(call) == ["call.waiting", "call.approved", "call.withdrawn"]
