@@ -6,7 +6,6 @@ or grant from before it counts.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from django.contrib.auth.models import User
@@ -21,6 +20,7 @@ from hitlchat.agent.administering import NameTaken
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import ACTIVE, AgentTool, Conversation, Run
 from hitlchat.base import canonical
+from hitlchat.base.database import after_commit
 from hitlchat.base.problems import Forbidden, Invalid, NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import loosening, policy, prompt, spec, stopping, tools
@@ -274,7 +274,7 @@ class AgentSource:
         )
         delegation.begin(call, conversation.pk)
         claim = runs.begin_task(conversation, str(call.arguments[TASK]))
-        transaction.on_commit(partial(runner.start, claim), robust=True)
+        after_commit(runner.start, claim)
 
     def recall(self, call: ToolCall, actor: Actor) -> None:
         """Stop the run that works for `call`, and with it all agents below."""

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -172,7 +171,7 @@ def stop(run_id: UUID, conversation_id: UUID, actor: Actor, *, why: str = runs.B
     """End a run; False if it was over already."""
     stopped = runs.stop(run_id, actor, written=writing.so_far(run_id), why=why)
     # An agent's is stopped within a transaction.
-    transaction.on_commit(partial(_stopped, run_id, conversation_id), robust=True)
+    database.after_commit(_stopped, run_id, conversation_id)
     return stopped
 
 

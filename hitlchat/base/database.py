@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Final, ParamSpec, TypeVar
 
 from channels.db import database_sync_to_async
@@ -84,10 +84,16 @@ def durable() -> Iterator[None]:
             if connection.vendor == "postgresql":
                 _send(WAIT_FOR_DISK)
             # The first step after the commit: transactions of the others are cheap again.
-            transaction.on_commit(partial(_end, switches=switches))
+            after_commit(_end, switches=switches)
             yield
     finally:
         _end(switches=switches)
+
+
+def after_commit(step: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Take a step once the transaction is committed; an error is logged, and keeps no other step from being taken."""
+    # Django logs it by a name that a bare `partial` does not have, and fails at that.
+    transaction.on_commit(update_wrapper(partial(step, *args, **kwargs), step), robust=True)
 
 
 def now() -> datetime:

@@ -91,6 +91,8 @@ def claiming() -> Iterator[Callable[[UUID], None]]:
             place = _place(call)
             _claimed(call, place)
             claimed.append((call_id, place))
+            # First: once it is committed, no error gives back the place of a call that runs.
+            transaction.on_commit(claimed.clear)
             transaction.on_commit(partial(background.spawn, execute, call))
 
     try:

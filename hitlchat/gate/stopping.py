@@ -6,7 +6,6 @@ running, and one that can says what it knows of what was done.
 
 import asyncio
 from collections.abc import Coroutine, Iterable
-from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from django.dispatch import Signal
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.background import attempt
+from hitlchat.base.database import after_commit
 from hitlchat.base.problems import NotFound
 from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
@@ -152,8 +152,7 @@ def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
             if agents is not None:
                 # It ends with all below it. The work is locked before the call, as where the work ends by itself.
                 agents.recall(call, actor)
-            more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
-            transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
+            after_commit(_tell, call.pk, conversation_id=call.conversation_id, turn_id=call.turn_id)
     return len(running)
 
 

@@ -13,7 +13,6 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -166,7 +165,7 @@ def remark(
 ) -> None:
     """Record an event about a call that stays where it is, and ask open pages to redraw it."""
     note(call.pk, name, actor=actor, data=data)
-    announce = partial(
+    database.after_commit(
         _announce,
         call.pk,
         Status(call.status),
@@ -175,7 +174,6 @@ def remark(
         conversation_id=call.conversation_id,
         turn_id=call.turn_id,
     )
-    transaction.on_commit(announce, robust=True)
 
 
 def decision_facts(decision: Decision) -> Facts:

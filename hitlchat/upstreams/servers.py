@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import canonical
+from hitlchat.base.database import after_commit
 from hitlchat.base.problems import Forbidden, NotFound
 from hitlchat.gate import stated, tools
 from hitlchat.gate.actor import Actor
@@ -85,7 +86,7 @@ def tool_event_states(keys: Collection[str] | None) -> dict[str, dict[str, Any]]
 
 def wake() -> None:
     """Let every process look at the servers again."""
-    transaction.on_commit(lambda: servers_changed.send_robust(sender=None), robust=True)
+    after_commit(servers_changed.send_robust, sender=None)
 
 
 def note_server(

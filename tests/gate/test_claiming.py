@@ -1,14 +1,16 @@
 """A yes and the claim that follows from it are one transaction: both are on the disk, or neither."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
-from django.db import Error, OperationalError
+from django.db import DatabaseError, Error, OperationalError, connection, connections
 from django.db.models.signals import post_save
 from pytest_django import Settings
 
@@ -94,3 +96,31 @@ async def test_a_call_that_is_no_longer_what_was_shown_is_not_claimed_with_its_y
     await database_sync_to_async(say_yes)(bob, call)
     await stored(lambda: fresh(call).settled, "it has ended")
     assert await database_sync_to_async(events)(call) == ["call.waiting", "call.approved", "call.withdrawn"]
+
+
+def yes_whose_connection_stays_durable(bob: User, call: ToolCall) -> None:
+    connection.ensure_connection()
+    connection.connection.set_authorizer(
+        lambda action, name, value, *_: (
+            sqlite3.SQLITE_DENY
+            if (action, name, value) == (sqlite3.SQLITE_PRAGMA, "synchronous", "NORMAL")
+            else sqlite3.SQLITE_OK
+        )
+    )
+    try:
+        with pytest.raises(DatabaseError, match="not authorized"):
+            say_yes(bob, call)
+    finally:
+        connections.close_all()
+
+
+@pytest.mark.guarantee("gate:at-most-once")
+async def test_an_error_after_the_commit_takes_nothing_from_the_call_that_runs(bob: User, echo: Tool) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("only on SQLite is a connection set back after the commit")
+    call = await database_sync_to_async(ask)(bob, echo, {"text": "hello"})
+    with ThreadPoolExecutor(1) as pool:
+        # The loop stands still meanwhile, so that the call can only begin after the error.
+        pool.submit(yes_whose_connection_stays_durable, bob, call).result()
+    await stored(lambda: fresh(call).settled, "it has ended")
+    assert await database_sync_to_async(status)(call) == Status.SUCCEEDED

@@ -7,13 +7,11 @@ recorded.
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import Any, Final, Literal, cast
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Now
 from django.dispatch import Signal
@@ -21,7 +19,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import canonical
-from hitlchat.base.database import durable, in_db
+from hitlchat.base.database import after_commit, durable, in_db
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import policy, stopping, strictness
@@ -67,8 +65,7 @@ class NoSuchGrant(NotFound):
 def tell(grant: Grant, *conversations: UUID | None) -> None:
     where = {grant.approval.call.conversation_id, *conversations}
     for conversation_id in {each and delegation.root(each) for each in where}:
-        send = partial(grant_changed.send_robust, sender=Grant, grant_id=grant.pk, conversation_id=conversation_id)
-        transaction.on_commit(send, robust=True)
+        after_commit(grant_changed.send_robust, sender=Grant, grant_id=grant.pk, conversation_id=conversation_id)
 
 
 def revoke(grant_id: UUID, actor: Actor) -> Grant:

@@ -4,7 +4,6 @@ import asyncio
 from collections import defaultdict
 from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -169,9 +168,7 @@ def _record(question: UpstreamQuestion, state: QuestionState, actor: Actor, **da
     note(question.call_id, EVENTS[state], actor=actor, data=which | data)
     call: ToolCall = question.call
     more = {"call_id": call.pk, "conversation_id": call.conversation_id, "turn_id": call.turn_id}
-    transaction.on_commit(
-        partial(question_changed.send_robust, sender=UpstreamQuestion, question_id=question.pk, **more), robust=True
-    )
+    database.after_commit(question_changed.send_robust, sender=UpstreamQuestion, question_id=question.pk, **more)
 
 
 def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
