@@ -61,6 +61,7 @@ MIDDLEWARE = [
     "hitlchat.headers.response_headers",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "hitlchat.headers.CompressedPages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     # In place of Django's own, which knows no language of the installation and leaves that of an answer active.
     "hitlchat.accounts.preferences.page_language",

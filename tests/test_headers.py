@@ -1,16 +1,18 @@
 """Headers of every response: no cache keeps what a signed-in person saw; static files may be kept."""
 
+import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from struct import unpack
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from hitlchat.headers import POLICY
+from hitlchat.base.event_stream import OPEN, EventStream
+from hitlchat.headers import POLICY, CompressedPages
 from tests.tables import each_row
 
 
@@ -42,6 +44,49 @@ def test_a_browser_may_keep_static_files(client: Client) -> None:
     answer = client.get("/static/hitlchat/js/guard.js")
     assert answer["Cache-Control"] == "max-age=60, public"
     answer.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_page_is_compressed_for_a_browser_that_takes_it(client: Client, alice: User) -> None:
+    client.force_login(alice)
+    plain = client.get("/")
+    packed = client.get("/", headers={"accept-encoding": "gzip, br"})
+    assert "Content-Encoding" not in plain
+    assert packed["Content-Encoding"] == "gzip"
+    assert "Accept-Encoding" in packed["Vary"]
+    assert len(packed.content) < len(plain.content) / 2
+    page = gzip.decompress(packed.content).decode()
+    title = re.search("<title>.*</title>", plain.content.decode())
+    assert title is not None
+    assert title[0] in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_secret_of_a_page_is_another_text_in_each_response(client: Client, alice: User) -> None:
+    client.force_login(alice)
+    tokens = [
+        re.findall(r'"X-CSRFToken": "(\w+)"|name="csrfmiddlewaretoken" value="(\w+)"', client.get("/").content.decode())
+        for _ in "ab"
+    ]
+    assert tokens[0]
+    assert not {*tokens[0]} & {*tokens[1]}
+
+
+@pytest.mark.django_db(transaction=True)
+@each_row("path", ["/api/openapi.json", "/static/hitlchat/js/guard.js"])
+def test_what_is_no_page_is_sent_as_it_is(path: str, client: Client, alice: User) -> None:
+    client.force_login(alice)
+    answer = client.get(path, headers={"accept-encoding": "gzip"})
+    assert (answer.status_code, answer.headers.get("Content-Encoding")) == (200, None)
+    answer.close()
+
+
+def test_a_stream_of_events_is_sent_as_it_is(rf: RequestFactory) -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        yield OPEN
+
+    stream, request = EventStream(events(), {}), rf.get("/", headers={"accept-encoding": "gzip"})
+    assert "Content-Encoding" not in CompressedPages(lambda _: stream).process_response(request, stream).headers
 
 
 def static(client: Client, path: str) -> tuple[str, bytes]:
