@@ -7,6 +7,7 @@ and that a tool is about to be entered, does not: these transactions are `durabl
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial, update_wrapper
@@ -50,6 +51,9 @@ _SIGNS: Final = {
     "57P0": "unreachable",
     "08": "unreachable",
 }
+# One at a time: what is drawn later has read later.
+_PAGES: Final = ThreadPoolExecutor(1, thread_name_prefix="pages")
+
 P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
@@ -124,6 +128,14 @@ def trouble(error: BaseException | None) -> str:
 def in_db(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     """`function`, run in the thread that holds database connections; stale ones are closed around it."""
     crossing: Callable[P, Awaitable[T]] = database_sync_to_async(function)
+    return crossing
+
+
+def for_page(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """As `in_db`, in another thread with a connection of its own, so that an open page is not drawn behind the work of
+    models. It reads all that was committed before. Only for reads: on SQLite two who write keep each other waiting.
+    """
+    crossing: Callable[P, Awaitable[T]] = database_sync_to_async(function, thread_sensitive=False, executor=_PAGES)
     return crossing
 
 

@@ -22,7 +22,7 @@ from hitlchat.accounts import preferences, sign_in
 from hitlchat.accounts.sign_in import is_still_active, signed_in_user
 from hitlchat.agent.writing import group, group_of_person, is_before, tell_soon
 from hitlchat.base import database
-from hitlchat.base.database import in_db
+from hitlchat.base.database import for_page, in_db
 from hitlchat.chat import commands, fragments, layout, transcript_view
 from hitlchat.chat.markdown import OpenTail
 from hitlchat.chat.transcript_view import MessageView
@@ -97,7 +97,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.user_id: int = user.pk
         self.checked_at = time.monotonic()
         self.read_at = {"asks": 0.0, "run": 0.0}
-        if not await in_db(commands.owns)(self.user_id, self.conversation_id):
+        if not await for_page(commands.owns)(self.user_id, self.conversation_id):
             await self.close(CLOSE_NOT_FOUND)
             return
         self.is_open = True
@@ -131,11 +131,11 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         message = event["message"]
         self.shown.sent.pop(message, None)
         layout.forget(message)
-        found = await in_db(transcript_view.message)(self.conversation_id, UUID(message))
+        found = await for_page(transcript_view.message)(self.conversation_id, UUID(message))
         [view] = await layout.laid_out([found]) if found else [None]
         known = message in self.shown.known
         self.shown.known.add(message)
-        html = await in_db(fragments.message)(message, view, known=known)
+        html = await for_page(fragments.message)(message, view, known=known)
         await self._send(html)
         if f"m-{message}-tail" not in html:
             self.shown.whole.add(message)
@@ -201,17 +201,17 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if time.monotonic() - self.checked_at < CHECK_SECONDS:
             return self.is_open
         self.checked_at = time.monotonic()
-        if await in_db(signed_in_user)(self.scope["session"].session_key) is not None:
+        if await for_page(signed_in_user)(self.scope["session"].session_key) is not None:
             return self.is_open
         # The page says which of the two it was.
-        is_active = await in_db(is_still_active)(self.user_id)
+        is_active = await for_page(is_still_active)(self.user_id)
         await self.close(CLOSE_SIGNED_OUT if is_active else CLOSE_DEACTIVATED)
         return False
 
     async def _show_everything(self) -> None:
-        messages, earlier = await in_db(transcript_view.messages)(self.conversation_id)
+        messages, earlier = await for_page(transcript_view.messages)(self.conversation_id)
         messages = await layout.laid_out(messages)
-        html = await in_db(lambda: fragments.everything(self.conversation_id, self._viewer(), messages, earlier))()
+        html = await for_page(lambda: fragments.everything(self.conversation_id, self._viewer(), messages, earlier))()
         self.shown = Shown.of(messages)
         await self._send(html)
         for view in messages:
@@ -237,7 +237,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         while many people ask at once, catches up in one go.
         """
         if due := [part for part in parts if not is_before(event, self.read_at[part])]:
-            moment, html = await in_db(self._around)(due)
+            moment, html = await for_page(self._around)(due)
             self.read_at |= dict.fromkeys(due, moment)
             await self._send(html)
 
@@ -253,7 +253,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._show(fragments.call, UUID(event["call"]))
 
     async def _show(self, render: Any, *arguments: Any) -> None:
-        await self._send(await in_db(render)(self.conversation_id, *arguments))
+        await self._send(await for_page(render)(self.conversation_id, *arguments))
 
     async def _send(self, html: str) -> None:
         for frame in fragments.frames(html) if html else ():

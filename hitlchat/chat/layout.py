@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
 from hitlchat.agent.models import Message, Role
-from hitlchat.base.database import in_db
+from hitlchat.base.database import for_page
 from hitlchat.chat import markdown
 from hitlchat.chat.markdown import OpenTail
 from hitlchat.chat.transcript_view import MessageView
@@ -96,7 +96,7 @@ async def follow(message_id: str, base: int, text: str) -> OpenTail | None:
 
 async def catch_up(message_id: str) -> OpenTail:
     """Return the answer as far as this process knows it or it is stored, for a page that has just come."""
-    row = await in_db(Message.objects.filter(pk=message_id).first)()
+    row = await for_page(Message.objects.filter(pk=message_id).first)()
     stored, tail = row.content if row else "", _tail(message_id)
     # In steps, so that others get their turn in between.
     for start in range(0, len(stored), STEP):

@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import pytest
@@ -11,6 +13,7 @@ from django.test import Client
 
 from hitlchat.agent.writing import tell
 from hitlchat.asgi import application
+from hitlchat.base.database import for_page, in_db
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab, SignIn
 from tests.chat.tab import ORIGIN, Tab, cookie_of
@@ -50,23 +53,42 @@ async def test_a_page_gets_the_whole_state_at_once(
         assert part in whole
 
 
-async def test_a_page_that_is_behind_catches_up_in_one_go(talk: Talk, tab: Tab) -> None:
-    begun, is_busy, is_over = len(tab.seen), threading.Event(), threading.Event()
+@asynccontextmanager
+async def keeping_busy(
+    thread: Callable[[Callable[[], object]], Callable[[], Awaitable[object]]],
+) -> AsyncIterator[None]:
+    """One of the threads of the database is busy meanwhile, as while many people ask at once."""
+    is_busy, is_over = threading.Event(), threading.Event()
 
     def work() -> None:
         is_busy.set()
         is_over.wait(SECONDS)
 
-    # The thread of the database is busy, as while many people ask at once.
-    working = asyncio.ensure_future(in_database(work)())
+    working = asyncio.ensure_future(thread(work)())
     await soon(is_busy.is_set)
-    for _ in range(50):
-        await tell(talk.conversation.pk, "run")
-    await tell(talk.conversation.pk, "grants")
-    is_over.set()
-    await working
+    try:
+        yield
+    finally:
+        is_over.set()
+        await working
+
+
+async def test_a_page_that_is_behind_catches_up_in_one_go(talk: Talk, tab: Tab) -> None:
+    begun = len(tab.seen)
+    async with keeping_busy(for_page):
+        for _ in range(50):
+            await tell(talk.conversation.pk, "run")
+        await tell(talk.conversation.pk, "grants")
     await tab.until('id="grants"')
     assert sum('id="run"' in frame for frame in tab.seen[begun:]) == 1
+
+
+async def test_a_page_is_drawn_while_the_work_of_models_keeps_the_database_busy(talk: Talk, tab: Tab) -> None:
+    async with keeping_busy(in_db):
+        await tell(talk.conversation.pk, "run")
+        await tab.until('id="run"')
+        await tell(talk.conversation.pk, "resync")
+        await tab.until('id="asks"')
 
 
 async def talk_over(talk: Talk, open_tab: OpenTab, content: str) -> None:
