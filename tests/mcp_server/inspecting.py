@@ -32,7 +32,7 @@ class Inspecting:
 
     def begin(self, era: str, **form: Any) -> httpx2.Response:
         """Begin a session, with a token made for it unless `secret` is one."""
-        answer = self.post(f"{BASE}/connect", era=era, **{"elicits": "yes", "without_elicitation": "deny", **form})
+        answer = self.post(BASE, era=era, **{"elicits": "yes", "without_elicitation": "deny", **form})
         if answer.status_code == 302:
             self.path = urlsplit(answer.headers["location"]).path
         return answer
@@ -52,13 +52,13 @@ class Inspecting:
         return next(each for each in _sessions.values() if str(each.id) in self.path)
 
     def call(self, tool: str, **form: Any) -> httpx2.Response:
-        return self.post(f"{self.path}/tools/{tool}/call", **form)
+        return self.post(f"{self.path}/tools/{tool}", **form)
 
     def answer(self, action: str) -> httpx2.Response:
         """Answer the question that is, or will be, open."""
         self._last = -1
-        path = until(self._question, "the client's user is asked")
-        return self.post(f"{self.path}/questions/{path}/answer", action=action)
+        number = until(self._question, "the client's user is asked")
+        return self.post(self.path, answer=action, number=number)
 
     def seen(self) -> str:
         return self.web.get(self.path).text
@@ -74,7 +74,7 @@ class Inspecting:
         return "" if last == self._last else self.seen()
 
     def _question(self) -> str:
-        found = re.search(r"/questions/(\d+)/answer", self._seen_anew())
+        found = re.search(r'id="asked-(\d+)"', self._seen_anew())
         return found[1] if found else ""
 
     def close(self) -> None:

@@ -137,8 +137,11 @@ class Session:
     _listing: asyncio.Lock = field(default_factory=asyncio.Lock)
     # When each unanswered request was made, and its method: by who made it, and its id.
     _open: dict[tuple[bool, str], tuple[float, str]] = field(default_factory=dict)
-    # Those that talk to the server: of calls, of lists, of pings.
+    # Those that talk to the server: of calls and of lists.
     tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+
+    def tool(self, name: str) -> types.Tool | None:
+        return next((tool for tool in self.tools or () if tool.name == name), None)
 
     async def list_tools(self) -> None:
         tools: list[types.Tool] = []
@@ -153,13 +156,6 @@ class Session:
         except TROUBLE as error:
             self.problem = _plain(error)
         self._mark("tools")
-
-    async def ping(self) -> None:
-        with suppress(*TROUBLE):
-            async with self._client() as client:
-                # In the newer revision to connect is to discover.
-                if MODES[self.era] == "legacy":
-                    await client.session.send_ping()
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> None:
         call = Call(self._next(), tool, shown(arguments), asyncio.current_task())

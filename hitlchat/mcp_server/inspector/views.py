@@ -6,7 +6,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-import mcp_types as types
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
@@ -63,22 +62,15 @@ class SessionForm(forms.Form):
             del self.fields["attended"]
 
 
-@require_safe
-@login_required
-def index(request: HttpRequest) -> HttpResponse:
-    return _index(request, SessionForm(person(request)))
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
-def connect(request: HttpRequest) -> HttpResponse:
-    if request.method != "POST":
-        # Who has signed in again in between, say, comes by GET.
-        return redirect("mcp:inspector")
+def index(request: HttpRequest) -> HttpResponse:
+    """Show the form of a session, or begin one, which takes the place of the one before."""
     user = person(request)
-    form = SessionForm(user, request.POST)
+    form = SessionForm(user, request.POST if request.method == "POST" else None)
     if not form.is_valid():
-        return _index(request, form)
+        context = {"form": form, "own": sessions.session_of(user.pk)}
+        return render(request, "mcp/inspector/index.html", context, status=422 if form.errors else 200)
     chosen, actor = form.cleaned_data, Actor(user.pk, "session")
     _end(user)
     if not (secret := chosen["secret"]):
@@ -90,10 +82,41 @@ def connect(request: HttpRequest) -> HttpResponse:
     return redirect("mcp:inspector-session", session.id)
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 @login_required
-def page(request: HtmxRequest, session_id: UUID, name: str = "") -> HttpResponse:
-    return _page(request, _session(request, session_id), name)
+def page(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    """Show a session, or carry out a button of its page. An answer says no more than any client's word does."""
+    session, form = _session(request, session_id), request.POST
+    if request.method != "POST":
+        return _page(request, session)
+    if "end" in form:
+        _end(person(request))
+        return redirect("mcp:inspector")
+    number = int(form["number"]) if form.get("number", "").isdecimal() else 0
+    if "cancel" in form:
+        background.spawn(session.cancel, number)
+    elif (answer := form.get("answer")) is None:
+        background.spawn(session.list_tools)
+    elif answer in ANSWERS:
+        background.spawn(session.answer, number, answer)
+    else:
+        return HttpResponse("answer: expected accept, decline or cancel.", status=422)
+    return _back(request, session)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def tool(request: HtmxRequest, session_id: UUID, name: str) -> HttpResponse:
+    """Show a session with one of its tools, or call that."""
+    session = _session(request, session_id)
+    if request.method != "POST":
+        return _page(request, session, name)
+    try:
+        arguments = _arguments(session, name, request.POST)
+    except ValueError as error:
+        return _page(request, session, name, typed=request.POST, problem=str(error))
+    background.spawn(session.call, name, arguments)
+    return _back(request, session, name)
 
 
 @require_safe
@@ -107,44 +130,10 @@ def live(request: HtmxRequest, session_id: UUID) -> HttpResponse:
             raise
         return HttpResponseStopPolling()
     text = request.GET.get("seen", "0")
-    seen = int(text) if text.isdigit() and len(text) < 10 else 0
+    seen = int(text) if text.isdecimal() and len(text) < 10 else 0
     if session.last <= seen:
         return HttpResponse(status=204)
     return render(request, "mcp/inspector/_changes.html", _since(session, seen, request.GET.get("tool", "")))
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@login_required
-def call(request: HtmxRequest, session_id: UUID, name: str) -> HttpResponse:
-    session = _session(request, session_id)
-    if request.method == "POST":
-        try:
-            arguments = _arguments(session, name, request.POST)
-        except ValueError as error:
-            return _page(request, session, name, typed=request.POST, problem=str(error))
-        background.spawn(session.call, name, arguments)
-    return _back(request, session, name)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@login_required
-def act(request: HtmxRequest, session_id: UUID, action: str, number: int = 0) -> HttpResponse:
-    """Carry out a button of the session's page. An answer says no more than any client's word does."""
-    session, answer = _session(request, session_id), request.POST.get("action", "")
-    if request.method == "POST":
-        match action:
-            case "answer" if answer not in ANSWERS:
-                return HttpResponse("action: expected accept, decline or cancel.", status=422)
-            case "answer":
-                background.spawn(session.answer, number, answer)
-            case "cancel":
-                background.spawn(session.cancel, number)
-            case "end":
-                _end(person(request))
-                return redirect("mcp:inspector")
-            case _:
-                background.spawn(session.ping if action == "ping" else session.list_tools)
-    return _back(request, session)
 
 
 def own_url(request: HttpRequest) -> str:
@@ -176,23 +165,18 @@ def _end(user: User) -> None:
             tokens.revoke(user, token.pk, Actor(user.pk, "session"))
 
 
-def _index(request: HttpRequest, form: SessionForm) -> HttpResponse:
-    context = {"form": form, "own": sessions.session_of(person(request).pk)}
-    return render(request, "mcp/inspector/index.html", context, status=422 if form.errors else 200)
-
-
 def _page(
-    request: HtmxRequest, session: Session, name: str, *, typed: QueryDict | None = None, problem: str = ""
+    request: HtmxRequest, session: Session, name: str = "", *, typed: QueryDict | None = None, problem: str = ""
 ) -> HttpResponse:
     """Return the page with one tool; for htmx, which shows only what says that all is well, that tool alone."""
-    found = next((tool for tool in session.tools or () if tool.name == name), None)
     context: dict[str, Any] = {"session": session, "name": name, "problem": problem}
-    if found is not None:
+    if found := session.tool(name):
         fields = _fields(found.input_schema)
         if fields is not None and typed is not None and "json" not in typed:
             fields = [field.typed(typed) for field in fields]
-        json = typed.get("json", "{}") if typed is not None else "{}"
-        context |= {"tool": _facts(found), "arguments": fields, "json": json}
+        listed = shown(found.model_dump(by_alias=True, mode="json", exclude_none=True))
+        json = "{}" if typed is None else typed.get("json", "{}")
+        context |= {"tool": found, "listed": listed, "arguments": fields, "json": json}
     if request.htmx:
         return render(request, "mcp/inspector/_tool.html", context)
     context |= _since(session, 0, name)
@@ -209,7 +193,6 @@ def _since(session: Session, seen: int, name: str) -> dict[str, Any]:
         "name": name,
         "last": last,
         "changed": changed,
-        "tools": None if session.tools is None else [_facts(tool) for tool in session.tools if "tools" in changed],
         "questions": [(question, urlsplit(question.address).path) for question in list(session.questions)],
         "calls": _calls(session) if "calls" in changed else [],
         "lines": [line for line in list(session.lines) if seen < line.number <= last],
@@ -228,21 +211,6 @@ def _calls(session: Session) -> list[tuple[Call, ToolCall | None]]:
     return [(call, by_tool.get(call.tool) if call in going else recorded.get(call.call_id)) for call in calls]
 
 
-def _facts(tool: types.Tool) -> dict[str, Any]:
-    """Return what pages show of a tool as the server lists it."""
-    meta = tool.meta or {}
-    level = meta.get("hitlchat/riskLevel")
-    return {
-        "name": tool.name,
-        "title": tool.title or "",
-        "description": tool.description or "",
-        "risk": level if level in range(6) else None,
-        "approval": str(meta.get("hitlchat/approval", "")),
-        "signed_in_only": meta.get("hitlchat/signedInOnly") is True,
-        "listed": shown(tool.model_dump(by_alias=True, mode="json", exclude_none=True)),
-    }
-
-
 def _fields(schema: dict[str, Any]) -> list[argument_form.Field] | None:
     """Return None when it can only be written as JSON: schemas of upstream servers are whatever those send."""
     try:
@@ -253,11 +221,10 @@ def _fields(schema: dict[str, Any]) -> list[argument_form.Field] | None:
 
 def _arguments(session: Session, name: str, typed: QueryDict) -> dict[str, Any]:
     """Return what the fields of the form, or `json`, make. Raises: ValueError, which says why they make nothing."""
-    schema = next((tool.input_schema for tool in session.tools or () if tool.name == name), None)
-    if schema is None:
+    if (found := session.tool(name)) is None:
         raise ValueError("The tool is no longer in the list. Nothing was called.")
-    if "json" not in typed and _fields(schema) is not None:
-        return argument_form.arguments(schema, typed)
+    if "json" not in typed and _fields(found.input_schema) is not None:
+        return argument_form.arguments(found.input_schema, typed)
     try:
         arguments = canonical.loads(typed.get("json", ""))
     except canonical.NotJson as error:
