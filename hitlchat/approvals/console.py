@@ -15,8 +15,6 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Column
-from rich.table import Table as Grid
 from rich.text import Text
 
 from hitlchat.base import canonical
@@ -41,8 +39,7 @@ NOTHING: Final = "No calls are waiting."
 NOWHERE: Final = "There is no approval with this id."
 LARGE: Final = ("disclosure", "call__arguments", "call__result", "call__error", "call__output")
 NARROW: Final = 20
-# From so many columns on, an id stands whole in its line, to be copied.
-ROOMY: Final = 64
+SHORTEST_WHO: Final = 10
 FURTHER: Final = Text("    ")
 BAR: Final = Text("  │ ", style="cyan")
 STYLES: Final = {"Warning": "bold yellow", "Question": "bold", "Hidden": "italic", "Digest": "dim", "Approval": "dim"}
@@ -96,12 +93,14 @@ class Style:
         lines = [_cells(row) for row in rows[:limit]]
         if self.plain:
             return printable("\n".join("\t".join(line) for line in lines)) + more
-        first, *others = COLUMNS
-        is_roomy = shutil.get_terminal_size().columns >= ROOMY
-        table = Grid(Column(first, no_wrap=is_roomy), *others, box=None, pad_edge=False, header_style="bold")
-        for line in lines:
-            table.add_row(*(Text(printable(cell), overflow="fold") for cell in line))
-        return _printed(table, colours=self.colours) + more
+        lines = [COLUMNS, *((*line[:3], line[3].partition(" ")[0], line[4]) for line in lines)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        # Ids and names stay whole, to be copied; who asks is cut in front, where it names no person.
+        over = sum(widths) + 2 * len(COLUMNS[1:]) - shutil.get_terminal_size().columns
+        widths[2] -= max(0, min(over, widths[2] - SHORTEST_WHO))
+        fitted = ([*line[:2], _cut(line[2], widths[2]), *line[3:]] for line in lines)
+        drawn = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in fitted)
+        return printable("\n".join(drawn)) + more
 
 
 def facts(card: Card, approval: Approval, *, full: bool) -> list[Fact]:
@@ -420,6 +419,10 @@ def _cells(row: Approval) -> tuple[str, ...]:
     who = f"{CallerKind(call.caller_kind).label} for {one_line(call.caller.get_username())}"
     level = disclosure.shown_risk(row)
     return str(row.pk), one_line(call.tool_name), who, f"L{level} {RISK_LABELS[level]}", left(call.deadline)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"…{text[len(text) + 1 - width :]}"
 
 
 def _outcome(found: Approval) -> Iterator[Fact]:

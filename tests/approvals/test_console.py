@@ -107,9 +107,13 @@ def test_the_list_has_what_waits_the_most_urgent_first(
     assert run("list", "--plain", "--for", "bob") == second
     assert "no active user named 'eve'" in refused(run, "list", "--for", "eve")
     assert "Time left" in run("list")
-    # In a terminal of the usual width, ids stand whole.
+    # In a terminal of the usual width, ids and names stay whole, and one line says who asks.
     monkeypatch.setenv("COLUMNS", "80")
-    assert str(approval(soon).pk) in run("list")
+    named = approval(ask(alice, recording("refund_order")))
+    (line,) = (line for line in run("list").splitlines() if "refund" in line)
+    assert line.startswith(f"{named.pk}  refund_order  …")
+    assert "for alice  L2" in line
+    assert len(line) <= 80
 
 
 def test_the_list_as_json_has_a_line_each_with_the_names_of_the_rest_api(run: Run, waits: ToolCall) -> None:

@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db.models import Max, QuerySet
+from django.db.models import QuerySet
 
 from hitlchat.api import approvals as rest
 from hitlchat.approvals import console
@@ -23,7 +23,7 @@ from hitlchat.base.problems import Problem
 from hitlchat.gate import decide, deciders, editing, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
-from hitlchat.gate.models import Approval, AuditEvent
+from hitlchat.gate.models import Approval
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.status import Status
 
@@ -55,10 +55,6 @@ TOO_SOON_SECONDS: Final = 0.4
 LOOK_AGAIN_SECONDS: Final = 1.0
 LONGEST_LINE: Final = 4096
 LOOK_EVERY_SECONDS: Final = 1.5
-# What comes about by time alone, or was committed late, leaves no newer event.
-LOOK_ANYWAY_SECONDS: Final = 15.0
-# Read at once; what is asked for is nearly always among the first of them.
-AT_ONCE: Final = 200
 REFUSALS: Final = (Problem, decide.BadReason, console.NobodyNamed)
 
 Write = Callable[[str], None]
@@ -174,52 +170,33 @@ class Watch:
 
     rows: Callable[[], QuerySet[Approval]]
     seen: set[Key] = field(default_factory=set)
-    _latest: int | None = -1
-    _looked: float = 0.0
 
     def next(self) -> Approval | None:
-        """Return the most urgent question that was not reported; None while there is none.
-
-        Between events it costs one look at the end of an index.
-        """
-        if not self._is_due():
-            return None
+        """Return the most urgent question that was not reported; None while there is none."""
         key = next((each for each in self._waiting() if each not in self.seen), None)
         if key is None:
             return None
         self.seen.add(key)
-        # There may be more.
-        self._looked = 0.0
         return console.approval(key[0])
 
     def events(self) -> Iterator[dict[str, object]]:
         """Yield what began and what ended to wait since the last call, as JSON objects."""
-        if not self._is_due():
-            return
         now = set(self._waiting())
-        for found, round_ in _read(self.seen - now):
-            end = console.ENDS.get(Status(found.call.status), "approved")
-            if found.call.status == Status.WAITING:
+        rows = Approval.objects.select_related("call__caller").defer(*console.LARGE)
+        found = rows.in_bulk([pk for pk, _ in self.seen ^ now])
+        for pk, round_ in sorted(self.seen - now):
+            call = found[pk].call
+            end = console.ENDS.get(Status(call.status), "approved")
+            if call.status == Status.WAITING:
                 # Either the round is over, or the call waits for other people.
-                end = "again" if found.call.round > round_ else "others"
-            yield {"event": end, **console.line(found)}
-        for found, _ in _read(now - self.seen):
-            yield {"event": "waiting", **console.line(found)}
+                end = "again" if call.round > round_ else "others"
+            yield {"event": end, **console.line(found[pk])}
+        for pk, _ in sorted(now - self.seen):
+            yield {"event": "waiting", **console.line(found[pk])}
         self.seen = now
 
     def _waiting(self) -> Iterator[Key]:
-        """Yield what waits, read as far as it is needed."""
-        start, ids = 0, self.rows().values_list("pk", "call__round")
-        while page := list(ids[start : start + AT_ONCE]):
-            yield from page
-            start += AT_ONCE
-
-    def _is_due(self) -> bool:
-        latest = AuditEvent.objects.aggregate(latest=Max("pk"))["latest"]
-        is_due = latest != self._latest or time.monotonic() - self._looked > LOOK_ANYWAY_SECONDS
-        if is_due:
-            self._latest, self._looked = latest, time.monotonic()
-        return is_due
+        return self.rows().values_list("pk", "call__round").iterator()
 
 
 class Command(BaseCommand):
@@ -452,13 +429,3 @@ def _risk(text: str) -> int:
     if not level.isascii() or not level.isdigit() or not 0 <= int(level) <= HIGHEST_RISK:
         raise ArgumentTypeError(f"expected a level from L0 to L{HIGHEST_RISK}")
     return int(level)
-
-
-def _read(keys: set[Key]) -> Iterator[tuple[Approval, int]]:
-    """Yield each with the round that was meant, in the order in which they were asked, without what is large."""
-    ordered = sorted(keys)
-    for start in range(0, len(ordered), AT_ONCE):
-        rounds = dict(ordered[start : start + AT_ONCE])
-        rows = Approval.objects.filter(pk__in=rounds).select_related("call__caller").defer(*console.LARGE)
-        for found in rows.order_by("pk"):
-            yield found, rounds[found.pk]
