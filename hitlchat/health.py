@@ -19,7 +19,7 @@ from django.template.loader import get_template
 from django.views.decorators.csrf import requires_csrf_token
 
 from hitlchat.base import database
-from hitlchat.base.background import failing
+from hitlchat.base.background import Busy, OwnThreads, failing
 from hitlchat.record import sealing
 
 BEHIND: Final = "not migrated"
@@ -128,31 +128,22 @@ class Prober:
     """Looks in a thread of its own, one at a time, so that a database that hangs costs one thread and no answer."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._looking: threading.Thread | None = None
+        self._lock, self._thread = threading.Lock(), OwnThreads("readyz", 1)
         self._found, self._at = Found(), float("-inf")
 
     def look(self) -> Found:
         """Return the last look at the database, or a new one if that is old."""
         with self._lock:
-            if time.monotonic() - self._at < FRESH_SECONDS[not self._found.trouble]:
-                return self._found
-            if self._looking is None or not self._looking.is_alive():
-                self._looking = threading.Thread(target=self._look, name="readyz", daemon=True)
-                self._looking.start()
-            looking = self._looking
-        looking.join(PATIENCE_SECONDS)
-        return Found("does not answer") if looking.is_alive() else self._found
-
-    def _look(self) -> None:
-        try:
-            found = _find()
-        except DatabaseError as error:
-            logger.warning("The database is not ready: %s", error)
-            found = Found(database.trouble(error) or "unreachable")
-        finally:
-            connection.close()
-        self._found, self._at = found, time.monotonic()
+            if time.monotonic() - self._at >= FRESH_SECONDS[not self._found.trouble]:
+                try:
+                    self._found = self._thread.submit(_find).result(PATIENCE_SECONDS)
+                except (Busy, TimeoutError):
+                    self._found = Found("does not answer")
+                except DatabaseError as error:
+                    logger.warning("The database is not ready: %s", error)
+                    self._found = Found(database.trouble(error) or "unreachable")
+                self._at = time.monotonic()
+            return self._found
 
 
 prober = Prober()

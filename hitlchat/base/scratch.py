@@ -11,7 +11,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,49 +24,28 @@ class Scratch:
     """A folder for this process alone."""
 
     path: Path
-    _lock: int | None
+    _lock: int
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock is not None:
-            os.close(self._lock)
+        os.close(self._lock)
 
 
 def make(kind: str) -> Scratch:
-    """Make an empty folder, private to this user. One that cannot be locked keeps a name that is never swept."""
+    """Make an empty folder, private to this user."""
     made = Path(tempfile.mkdtemp(prefix=f"hitlchat-{kind}-new-"))
-    try:
-        lock = _locked(made)
-    except OSError:
-        return Scratch(made, None)
-    final = made.with_name(f"hitlchat-{kind}-locked-{secrets.token_hex(8)}")
-    made.rename(final)
-    return Scratch(final, lock)
+    lock = _locked(made)
+    return Scratch(made.rename(made.with_name(f"hitlchat-{kind}-locked-{secrets.token_hex(8)}")), lock)
 
 
 def sweep() -> list[Path]:
     """Remove this user's folders whose owner is dead, and return them."""
     with os.scandir(tempfile.gettempdir()) as entries:
         found = [Path(entry.path) for entry in entries if NAMED.fullmatch(entry.name)]
-    return [path for path in found if _removed(path)]
-
-
-def _removed(path: Path) -> bool:
-    try:
-        lock = _locked(path)
-    except OSError:
-        return False
-    try:
+    for path in found:
         with suppress(OSError):
-            shutil.rmtree(path)
-    finally:
-        os.close(lock)
-    return not path.exists()
-
-
-def _require_own(status: os.stat_result) -> None:
-    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
-        raise PermissionError("the folder is not this user's alone")
+            Scratch(path, _locked(path)).remove()
+    return [path for path in found if not os.path.lexists(path)]
 
 
 def _locked(path: Path) -> int:
@@ -75,10 +54,11 @@ def _locked(path: Path) -> int:
     Raises: OSError
     """
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        _require_own(os.fstat(opened))
+    with ExitStack() as failed:
+        failed.callback(os.close, opened)
+        status = os.fstat(opened)
+        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
+            raise PermissionError("the folder is not this user's alone")
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException:
-        os.close(opened)
-        raise
+        failed.pop_all()
     return opened
