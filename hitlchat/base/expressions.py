@@ -17,17 +17,23 @@ LONGEST = 500
 MOST_STEPS = 20_000
 # Of groups within groups.
 MOST_LEVELS = 100
+# Opening brackets: of the class itself, and of one in it.
+MOST_IN_CLASS = 2
 # Of all patterns of one schema together.
 MOST_PATTERNS = 50
 MOST_STEPS_IN_SCHEMA = 20_000
 
 _LETTERS, _DIGITS, _WIDE, _PLAIN = 300, 30, 4, 1
 _ESCAPES = dict.fromkeys("wWpP", _LETTERS) | dict.fromkeys("dDsS", _DIGITS) | dict.fromkeys("bBAzZ", _WIDE)
-_PIECE = re.compile(
-    r"""(?P<escape>\\(?:[pPxuU]\{[^}]*\}|[pP].|b\{[a-z-]+\}|.))
-    |\{\s*(?P<least>\d*)\s*(?P<more>,?)\s*(?P<most>\d*)\s*\}
-    |(?P<one>.)""",
-    re.DOTALL | re.VERBOSE,
+_ESCAPED = r"\\(?:[pPxuU]\{[^}]*\}|[pP].|b\{[a-z-]+\}|.)"
+_ESCAPE = re.compile(_ESCAPED, re.DOTALL)
+_PIECE = re.compile(rf"(?P<escape>{_ESCAPED})|.", re.DOTALL)
+# A class is one, with the classes in it.
+_INNER = rf"\[\^?\]?(?:{_ESCAPED}|[^\]\\])*\]?"
+_ATOM = re.compile(
+    rf"{_ESCAPED}|\[\^?\]?(?:{_ESCAPED}|{_INNER}|[^\]\\])*\]?"
+    r"|\{\s*(?P<least>\d*)\s*(?P<more>,?)\s*(?P<most>\d*)\s*\}|.",
+    re.DOTALL,
 )
 _IGNORES_CASE = re.compile(r"\(\?[A-Za-z]*i")
 # What stands where is another question then.
@@ -67,11 +73,30 @@ def matches(pattern: str, text: str) -> bool | None:
 
 
 def steps(pattern: str) -> int:
-    """A bound for the work of compiling it, in time linear in its length."""
+    """A bound for the work of compiling it, in time linear in its length; what the engine refuses counts as letters."""
     if _IGNORES_SPACES.search(pattern):
         return MOST_STEPS + 1
     spellings = _WIDE if _IGNORES_CASE.search(pattern) else 1
-    return _Estimate(_PIECE.finditer(pattern), spellings).total()
+    # `last` is apart, for the repetition that may follow; so is what stands before each open group.
+    total, last, groups = 0, 0, list[int]()
+    for atom in _ATOM.finditer(pattern):
+        text = atom[0]
+        if atom["least"] is not None:
+            last *= max(int(atom["least"] or 0) + bool(atom["more"]), int(atom["most"] or 0), 1)
+        elif text == "(":
+            groups.append(total + last)
+            total, last = 0, _PLAIN
+        elif text == ")" and groups:
+            total, last = groups.pop(), total + last
+        elif text in "*+?":
+            last *= 2
+        elif text.count("[") > MOST_IN_CLASS:
+            return MOST_STEPS + 1
+        else:
+            escapes = sum(_ESCAPES.get(each[1], _WIDE * spellings) for each in _ESCAPE.findall(text))
+            wide = sum(each > "\x7f" for each in text) + (text == ".") + text.startswith("[^")
+            total, last = total + last, escapes + spellings * (_PLAIN + _WIDE * wide)
+    return total + last + sum(groups)
 
 
 def costly_patterns(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -122,54 +147,3 @@ def is_ambiguous(pattern: str) -> bool:
         is_in_class = one != "]" if is_in_class else one == "["
         before = one
     return False
-
-
-class _Estimate:
-    """Reads a pattern once. What it does not understand counts as letters; the engine refuses it anyway."""
-
-    def __init__(self, pieces: Iterator[re.Match[str]], spellings: int) -> None:
-        self._pieces, self._spellings = pieces, spellings
-        # For each open group what it holds so far; the last item is apart, for the repetition that may follow.
-        self._groups: list[int] = []
-        self._sum, self._last = 0, 0
-
-    def total(self) -> int:
-        for piece in self._pieces:
-            self._take(piece)
-        return self._sum + self._last + sum(self._groups)
-
-    def _take(self, piece: re.Match[str]) -> None:
-        one = piece["one"]
-        if piece["escape"]:
-            self._add(_ESCAPES.get(piece["escape"][1], _WIDE * self._spellings))
-        elif one is None:
-            self._last *= max(int(piece["least"] or 0) + bool(piece["more"]), int(piece["most"] or 0), 1)
-        elif one == "(":
-            self._groups.append(self._sum + self._last)
-            self._sum, self._last = 0, _PLAIN
-        elif one == ")" and self._groups:
-            self._sum, self._last = self._groups.pop(), self._sum + self._last
-        elif one == "[":
-            self._add(self._of_a_class())
-        elif one in "*+?":
-            self._last *= 2
-        else:
-            self._add(self._spellings * (_WIDE if one == "." or one > "\x7f" else _PLAIN))
-
-    def _add(self, cost: int) -> None:
-        self._sum, self._last = self._sum + self._last, cost
-
-    def _of_a_class(self) -> int:
-        cost, depth, before = self._spellings, 1, "["
-        for piece in self._pieces:
-            text = piece[0]
-            wide = _WIDE * self._spellings * sum(each > "\x7f" for each in text)
-            cost += _ESCAPES.get(text[1], _WIDE * self._spellings) if piece["escape"] else wide
-            if text == "^" and before == "[":
-                cost += _WIDE
-                continue
-            depth += (text == "[") - (text == "]" and before != "[")
-            if depth == 0:
-                break
-            before = text
-        return cost
