@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from hitlchat.base.schemas import dotted, subschemas
+from hitlchat.base.schemas import subschemas
 
 LONGEST = 500
 MOST_STEPS = 20_000
@@ -100,19 +100,21 @@ def steps(pattern: str) -> int:
 
 
 def costly_patterns(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield where (`properties.code`) and why, for each pattern with which `schema` takes too long to be compiled."""
+    """Yield the schema in it (a JSON pointer), and why, for each pattern with which `schema` takes long to compile."""
     spent, count = 0, 0
     for inner in subschemas(schema):
         if not isinstance(pattern := inner.schema.get("pattern"), str):
             continue
-        where = dotted(inner.where)
         if is_costly(pattern):
-            yield where, f"its pattern is too costly: expected at most {LONGEST} characters and fewer repetitions"
+            why = f"its pattern is too costly: expected at most {LONGEST} characters and fewer repetitions"
+            yield inner.where, why
             continue
         spent, count = spent + steps(pattern), count + 1
         if count > MOST_PATTERNS or spent > MOST_STEPS_IN_SCHEMA:
-            yield where, f"its pattern is one too many: expected at most {MOST_PATTERNS} in a schema, or simpler ones"
-            return
+            yield (
+                inner.where,
+                f"its pattern is one too many: expected at most {MOST_PATTERNS} in a schema, or simpler ones",
+            )
 
 
 def broken(pattern: str) -> str:

@@ -93,7 +93,7 @@ def check_schema(schema: dict[str, Any]) -> None:
 def check_patterns(schema: dict[str, Any]) -> None:
     """BadSchema if its patterns take too long to be compiled; it names the first of them and the limit."""
     for where, why in expressions.costly_patterns(schema):
-        raise BadSchema(f"{_cut(where)}: {why}")
+        raise BadSchema(f"{_cut(dotted(where))}: {why}")
 
 
 def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:

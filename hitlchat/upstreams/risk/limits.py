@@ -10,7 +10,6 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 from hitlchat.base import canonical, expressions
-from hitlchat.base.expressions import MOST_PATTERNS, MOST_STEPS_IN_SCHEMA, is_costly, steps
 from hitlchat.base.schemas import Subschema, children, fragment, keys, step, subschemas
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
@@ -160,14 +159,11 @@ def check(schema: Mapping[str, Any]) -> None:
 
 
 def _places(schema: Mapping[str, Any]) -> Iterator[str]:
-    spent, count = 0, 0
+    costly = {where for where, _ in expressions.costly_patterns(schema)}
     for part in subschemas(schema):
         pattern = part.schema.get("pattern")
-        if isinstance(pattern, str):
-            if is_small := not is_costly(pattern) and count < MOST_PATTERNS:
-                spent, count = spent + steps(pattern), count + 1
-            if not is_small or spent > MOST_STEPS_IN_SCHEMA or not linear(pattern):
-                yield step(part.where, "pattern")
+        if isinstance(pattern, str) and (part.where in costly or not linear(pattern)):
+            yield step(part.where, "pattern")
         for key in _costly_keys(part.schema):
             yield step(step(part.where, "patternProperties"), key)
 
