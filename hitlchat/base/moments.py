@@ -29,22 +29,20 @@ def end(day: date) -> datetime:
     return beginning(day + timedelta(days=1) if day < LAST.date() else day)
 
 
-def usable(moment: datetime) -> datetime:
-    """Return the moment, which has a time zone. Raises: ValueError, if it is out of range."""
-    if not FIRST < moment < LAST:
-        raise ValueError(f"{moment} is too far from today")
-    return moment
+def read(text: str, of_day: Callable[[date], datetime] | None = None, *, zoned: bool = True) -> datetime | None:
+    """Return a moment in ISO 8601, or what `of_day` makes of a day; None if the text is neither, or out of range.
 
-
-def read(text: str, of_day: Callable[[date], datetime] | None = None) -> datetime | None:
-    """Return a moment in ISO 8601 with its time zone, or what `of_day` makes of a day; None if the text is neither."""
+    `zoned`: without a time zone it is none, rather than one of the server's.
+    """
     try:
         if of_day is not None and "T" not in text and (day := parse_date(text)):
             return of_day(day)
         found = parse_datetime(text)
-        return usable(found) if found and found.tzinfo else None
+        if found and not found.tzinfo:
+            found = None if zoned else timezone.make_aware(found)
     except (ValueError, OverflowError):
         return None
+    return found if found and FIRST < found < LAST else None
 
 
 def about(seconds: float) -> str:

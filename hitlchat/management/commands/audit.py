@@ -12,8 +12,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import timezone
-from django.utils.dateparse import parse_date, parse_datetime
 from rich.console import Console
 from rich.text import Text
 
@@ -156,12 +154,6 @@ def _written(counts: dict[str, int], to: Path) -> str:
 
 
 def _time(text: str, of_day: Callable[[date], datetime]) -> datetime:
-    """A day as `of_day` has it; a time without a zone as one in TIME_ZONE."""
-    try:
-        if day := parse_date(text):
-            return of_day(day)
-        if found := parse_datetime(text):
-            return moments.usable(found if timezone.is_aware(found) else timezone.make_aware(found))
-    except (ValueError, OverflowError):
-        pass
-    raise argparse.ArgumentTypeError(f"{text!r} is neither a day nor a time; expected one such as 2026-01-31")
+    if (found := moments.read(text, of_day, zoned=False)) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a day nor a time; expected one such as 2026-01-31")
+    return found
