@@ -12,8 +12,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from rich.console import Console
-from rich.text import Text
 
 from hitlchat.base import moments
 from hitlchat.gate.actor import CONSOLE
@@ -86,13 +84,19 @@ class Command(BaseCommand):
         return self._end(checked_words(found, noted), facts, good=found.is_genuine, style=options["style"])
 
     def _end(self, lines: Iterable[str], facts: dict[str, Any], *, good: bool, style: Style) -> str:
-        text = json.dumps(facts, indent=2) if style == "json" else _styled(lines, style, good=good)
+        text = json.dumps(facts, indent=2) if style == "json" else self._styled(lines, style, good=good)
         if good:
             return text
         if style == "json":
             self.stdout.write(text)
             raise CommandError("The record was changed.", returncode=1)
         raise CommandError(text, returncode=1)
+
+    def _styled(self, lines: Iterable[str], style: Style, *, good: bool) -> str:
+        if style == "plain":
+            return "\n".join(lines)
+        mark = self.style.SUCCESS("✓") if good else self.style.ERROR("✗")
+        return f"{mark} " + "\n  ".join(lines)
 
     def _seal(self, _: dict[str, Any]) -> str:
         return f"Sealed: {plural(sealing.seal_all(), 'new batch', 'new batches')}."
@@ -133,18 +137,6 @@ class Command(BaseCommand):
             sealing.seal_all()
             return f"From now on the record is sealed with {spaced(made.pk)}\nNote it elsewhere."
         return f"The record is sealed with {spaced(made.pk)}\nSet HITL_RECORD_KEY to {to} for every process."
-
-
-def _styled(lines: Iterable[str], style: Style, *, good: bool) -> str:
-    if style == "plain":
-        return "\n".join(lines)
-    head, *others = lines
-    console = Console(highlight=False, soft_wrap=True)
-    with console.capture() as captured:
-        console.print(Text("✓ " if good else "✗ ", style="bold green" if good else "bold red") + Text(head))
-        for line in others:
-            console.print(Text(f"  {line}", style="dim" if good else ""))
-    return captured.get().rstrip("\n")
 
 
 def _written(counts: dict[str, int], to: Path) -> str:
