@@ -117,6 +117,8 @@ def test_arguments_that_are_none_call_nothing_and_those_that_do_not_fit_are_the_
         answer = inspecting.call("refund", json=typed)
         assert (answer.status_code, said in answer.text) == (422, True)
     assert "no longer in the list" in inspecting.call("other", json="{}").text
+    assert inspecting.post(inspecting.path, answer="yes", number=1).status_code == 422
+    assert inspecting.post(inspecting.path, answer="accept", number="9" * 5000).status_code == 302
     assert not ToolCall.objects.exists()
     inspecting.call("refund", json='{"nonsense": 1}')
     inspecting.shows("Error</span>")

@@ -92,7 +92,7 @@ def page(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     if "end" in form:
         _end(person(request))
         return redirect("mcp:inspector")
-    number = int(form["number"]) if form.get("number", "").isdecimal() else 0
+    number = int(sent) if (sent := form.get("number", "")[:9]).isdecimal() else -1
     if "cancel" in form:
         background.spawn(session.cancel, number)
     elif (answer := form.get("answer")) is None:
