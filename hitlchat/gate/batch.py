@@ -19,7 +19,7 @@ from hitlchat.base.statements import compiled
 from hitlchat.gate import attention, decide, disclosure, joining, question, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
-from hitlchat.gate.card import Card
+from hitlchat.gate.card import Card, card
 from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, sees
 from hitlchat.gate.models import Approval, Decision, Verdict
 from hitlchat.gate.status import Status
@@ -87,10 +87,10 @@ def answer(
 def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     """Return those of `cards`, which are those of `rows`, that may be answered together."""
     found: dict[str, list[Card]] = {}
-    for row, card in zip(rows, cards, strict=True):
-        may = card.who is None or card.who.stance == "may"
-        if card.risk < TOO_RISKY and may and card.asks is None and not _asked_again(row):
-            found.setdefault(_definition(row), []).append(card)
+    for row, each in zip(rows, cards, strict=True):
+        may = each.who is None or each.who.stance == "may"
+        if each.risk < TOO_RISKY and may and each.asks is None and not each.alerts and not _asked_again(row):
+            found.setdefault(_definition(row), []).append(each)
     return [Group(tuple(group[:MOST_TOGETHER])) for group in found.values() if len(group) > 1]
 
 
@@ -130,18 +130,24 @@ def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:
         decide.require(actor, row)
     if len({_definition(row) for row in rows}) > 1:
         raise NotTogether(gettext_noop("Only calls to the same tool can be answered together. Nothing was decided."))
-    # As it was shown, or as it is by now.
-    risks = (
-        max(disclosure.shown_risk(row), row.call.risk_level, row.call.tool.risk_level if row.call.tool else 0)
-        for row in rows
-    )
-    if max(risks) >= TOO_RISKY:
-        raise NotTogether(f"Calls of risk L{TOO_RISKY} and above are answered one by one. Nothing was decided.")
-    if any(question.is_one(row.call) for row in rows):
-        raise NotTogether(gettext_noop("Each question needs its own answer. Nothing was decided."))
-    if any(_asked_again(row) for row in rows):
-        raise NotTogether(gettext_noop("A call that asks again is answered individually. Nothing was decided."))
+    if why := next(filter(None, map(_why_alone, rows)), None):
+        raise NotTogether(why)
     return {row.pk: row for row in rows}
+
+
+def _why_alone(row: Approval) -> str | None:
+    """Return why the call is answered by itself, in a sentence."""
+    call = row.call
+    # As it was shown, or as it is by now.
+    if max(disclosure.shown_risk(row), call.risk_level, call.tool.risk_level if call.tool else 0) >= TOO_RISKY:
+        return translatable(f"Calls of risk L{TOO_RISKY} and above are answered one by one. Nothing was decided.")
+    if question.is_one(call):
+        return gettext_noop("Each question needs its own answer. Nothing was decided.")
+    if _asked_again(row):
+        return gettext_noop("A call that asks again is answered individually. Nothing was decided.")
+    if card(row).alerts:
+        return gettext_noop("A call with a warning is answered individually. Nothing was decided.")
+    return None
 
 
 def _asked_again(row: Approval) -> bool:

@@ -126,6 +126,11 @@ class Effect:
         return sum(part.hidden for part in (self.text, self.table, self.error) if part)
 
     @property
+    def alerts(self) -> tuple[str, ...]:
+        """Return all warnings, those of the boxes too."""
+        return tuple(warning for part in (self, self.text, self.error) if part for warning in part.warnings)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about parts and table; a box has its own."""
         found = [warning for part in self.parts for warning in part.text.warnings]
@@ -219,6 +224,15 @@ class Card:
         shown = (*(piece.text for piece in self.title), self.tool_name, self.origin, self.for_whom, self.reason)
         shown += (*self.facts, *self.more_facts, *self.agents)
         return tuple(dict.fromkeys(warning for seen in shown for warning in seen.warnings))
+
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """Return all warnings on the card, folded or not, each sentence once."""
+        boxes = [warning for row in (*self.rows, *self.more_rows) for warning in row.warnings]
+        effects = (self.effect, self.again and self.again.before, self.again and self.again.now)
+        return tuple(
+            dict.fromkeys([*self.warnings, *boxes, *(each for part in effects if part for each in part.alerts)])
+        )
 
     @property
     def dangerous(self) -> bool:

@@ -76,6 +76,12 @@ class Review:
     asks_again: bool
 
     @property
+    def alerts(self) -> tuple[str, ...]:
+        """Return all warnings about what would run, each sentence once."""
+        title = [warning for piece in self.title for warning in piece.text.warnings]
+        return tuple(dict.fromkeys([*title, *(warning for change in self.changes for warning in change.warnings)]))
+
+    @property
     def hidden(self) -> int:
         """Characters that are folded away."""
         return sum(change.whole.hidden for change in self.changes if change.whole)

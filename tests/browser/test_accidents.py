@@ -1,5 +1,6 @@
 """Decisions that nobody made: stray keys, impatient clicks, a yes to what was out of view; with real input events."""
 
+import re
 from typing import Final
 
 import pytest
@@ -10,6 +11,7 @@ from tests.browser.chatting import (
     GRACE_MS,
     approve,
     approve_button,
+    decline_button,
     look_through,
     middle,
     rest_hands,
@@ -94,6 +96,25 @@ def test_approve_says_what_was_not_in_view_leads_there_by_pointer_and_by_keyboar
             break
         assert alone.answers == []
     assert alone.answers == ["approve"]
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_card_with_a_warning_takes_a_yes_once_it_is_ticked_and_its_buttons_say_what_they_are_about(
+    alone: Alone,
+) -> None:
+    chat = alone.chat(asked({"text": "a\u202eb"}, risk=1), asked({"text": "plain"}, risk=1))
+    look_through(chat.asked(2))
+    warned, plain = chat.cards.all()
+    button = approve_button(warned)
+    expect(button).to_be_disabled()
+    expect(warned.locator(".why-not").last).to_have_text("Tick the box above first.")
+    expect(button).to_have_accessible_description(re.compile("direction override"))
+    expect(approve_button(plain)).to_have_accessible_name(re.compile("^Approve ?: run .+plain"))
+    expect(decline_button(plain).first).to_have_accessible_name(re.compile("^Decline ?: don.t run .+plain"))
+    warned.get_by_label("I read the warning above.").check()
+    approve(warned)
+    approve(plain)
+    assert alone.answers == ["approve", "approve"]
 
 
 def test_without_its_script_a_page_approves_nothing(visit: Visit) -> None:

@@ -133,7 +133,7 @@ def test_a_critical_call_is_approved_with_changes_only_once_all_of_them_was_unfo
 ) -> None:
     ask(("wipe", {"note": "short"}))
     edit = begin_edit(chat.cards.first)
-    edit.get_by_label("note").fill("long " * 200)
+    edit.get_by_role("textbox", name="note").fill("long " * 200)
     see_changes(edit)
     expect(approve_changed(edit)).to_be_disabled()
     edit.get_by_text("Show your whole value").click()

@@ -128,6 +128,18 @@ def test_what_is_asked_about_again_is_not_answered_together(verdict: Any, bob: U
     assert {each.call_id for each in group.cards} == {str(call.pk) for call in calls[1:]}
 
 
+@pytest.mark.guarantee("gate:same-call")
+@each_row("verdict", ["approve", "decline"])
+def test_a_call_with_a_warning_is_not_answered_together(verdict: Any, bob: User, tool: Tool) -> None:
+    calls = [ask(bob, tool, {"text": text}) for text in ("one", "two", "a\u202eb")]
+    with pytest.raises(NotTogether, match="with a warning"):
+        batch.answer([item(call) for call in calls], verdict, signed_in(bob))
+    assert undecided(calls)
+    rows = list(Approval.objects.select_related("call").order_by("pk"))
+    (group,) = batch.groups(rows, map(card, rows))
+    assert {each.call_id for each in group.cards} == {str(call.pk) for call in calls[:2]}
+
+
 def test_only_cards_of_one_tool_and_of_low_risk_are_grouped(bob: User, tool: Tool, three: list[ToolCall]) -> None:
     ask(bob, recording(name="other"))
     risky = recording(name="risky", risk_level=4)

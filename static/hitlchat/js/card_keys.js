@@ -19,17 +19,14 @@ export function approveByKey(card) {
   if (card.hasAttribute("data-question")) return begin(card);
   const button = card.querySelector(":scope > .ask-foot [data-approve]");
   if (!isReady(card) || !(button instanceof HTMLButtonElement)) return;
-  if (Number(card.dataset.level) < CONFIRMED_FROM) {
-    // While its arguments are being changed, which yes is meant is for the person to say.
-    if (card.querySelector("[data-edit]")?.childElementCount) return;
-    button.click();
-    return;
-  }
-  const fold = card.querySelector("details[data-fold]:not([data-opened]) > summary");
-  const tick = card.querySelector(":scope > .check [data-reviewed]");
-  const unconfirmed = tick instanceof HTMLInputElement && !tick.checked ? tick : null;
-  const next = fold ?? unconfirmed ?? button;
-  if (next instanceof HTMLElement) next.focus();
+  const isHigh = Number(card.dataset.level) >= CONFIRMED_FROM;
+  // While its arguments are being changed, which yes is meant is for the person to say.
+  if (!isHigh && card.querySelector("[data-edit]")?.childElementCount) return;
+  const fold = isHigh ? card.querySelector("details[data-fold]:not([data-opened]) > summary") : null;
+  const tick = card.querySelector(":scope > .check [data-reviewed]:not(:checked)");
+  const next = fold ?? tick ?? button;
+  if (next === button && !isHigh) button.click();
+  else if (next instanceof HTMLElement) next.focus();
 }
 
 /** Go to the form of a question, which answers nothing yet: no key can. @param {HTMLElement} card */
