@@ -210,6 +210,9 @@ class Loaded:
 class StudioSource:
     can_stop = True
 
+    def brings_outside(self, facts: list[str]) -> bool:
+        return capabilities.reach_out(facts)
+
     def __init__(self) -> None:
         # Definitions without a preview: asking about a call of theirs needs no look at the code.
         self._plain: set[str] = set()

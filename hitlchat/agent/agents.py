@@ -246,6 +246,10 @@ def remove(name: str, actor: Actor) -> None:
 
 
 class AgentSource:
+    def brings_outside(self, _facts: list[str]) -> bool:
+        """Return True: an agent passes on what it has read, wherever that came from."""
+        return True
+
     """Begins a conversation with one run for a call, and ends it where the call is to stop."""
 
     can_stop = True

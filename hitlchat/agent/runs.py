@@ -119,7 +119,7 @@ def next_of(claim: Claim) -> list[CallRequest]:
 
 def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[int, ModelCall]]) -> list[CallRequest]:
     """Return the requests for calls of the turn, each with its position there."""
-    caller, prompt = subagents.caller_of(conversation), subagents.user_prompt(conversation)
+    caller, (prompt, heard) = subagents.caller_of(conversation), subagents.heard(conversation)
     return [
         CallRequest(
             tool_name=call.name,
@@ -130,6 +130,7 @@ def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[in
             position=position,
             model_call_id=call.id,
             user_prompt=prompt,
+            heard=heard,
         )
         for position, call in calls
     ]

@@ -92,6 +92,22 @@ class Question(Shape):
     seems_secret: bool = read("seemsSecret", "Whether it seems to ask for a password or key.")
 
 
+class OriginCall(Shape):
+    call: str = Field(description="The id of the call.")
+    tool: str
+
+
+class Origin(Shape):
+    path: str = Field(description="The value's place in `arguments`, as a JSON pointer.")
+    origin: Literal["person", "tool", "outside", "model"] = Field(
+        alias="from",
+        description="`person`: typed by the person. `tool`: in a call's result. `outside`: in an attached file, or in "
+        "a result that can bring text from the network, another server or an agent. `model`: in none of these.",
+    )
+    source: OriginCall | None = Field(description="The call that gave it.")
+    partly: bool = Field(default=False, description="Whether only parts of the value are from there.")
+
+
 class Approval(Shape):
     id: UUID
     call_id: UUID
@@ -103,6 +119,9 @@ class Approval(Shape):
     session_id: UUID | None = read("disclosure.conversation")
     agents: list[calls.AgentStep] = Field(description=calls.AGENTS)
     user_prompt: str = read("disclosure.userPrompt")
+    provenance: list[Origin] = Field(
+        description="Where the values of the arguments came from when they were asked about. Empty: not known."
+    )
     risk_level: int
     consent_digest: str = read("digest")
     status: ApprovalStatus
@@ -176,6 +195,7 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         row,
         deadline=call.deadline or shown["deadline"],
         agents=shown.get("agents", []),
+        provenance=shown.get("provenance", []),
         risk_level=disclosure.shown_risk(row),
         status=QUESTION_ENDS.get(call.status, "approved"),
         preview=shown.get("preview"),

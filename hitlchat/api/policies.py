@@ -28,6 +28,9 @@ class MadeUpCall(Body):
     tool_name: Line
     arguments: Object = Field(default_factory=dict)
     caller_kind: CallerName = "chat"
+    args_from_outside: bool = Field(
+        default=False, description="Whether a value in `arguments` comes from a web page or another server."
+    )
     user: Line | None = Field(None, description="A username; only administrators may name another person.")
 
 
@@ -57,7 +60,9 @@ def simulate(request: ApiRequest, body: MadeUpCall) -> simulation.Simulated:
     if person is None:
         raise HttpError(404, f"There is no user named {body.user!r}.")
     try:
-        return async_to_sync(simulation.simulate)(body.tool_name, body.arguments, person, body.caller_kind)
+        outside = body.args_from_outside
+        judge = async_to_sync(simulation.simulate)
+        return judge(body.tool_name, body.arguments, person, body.caller_kind, args_from_outside=outside)
     except simulation.NoSuchTool as error:
         raise HttpError(404, str(error)) from error
     except BadArguments as error:

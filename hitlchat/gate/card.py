@@ -20,6 +20,7 @@ from hitlchat.gate import disclosure, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.contents import spelled
 from hitlchat.gate.models import Approval, CallerKind
+from hitlchat.gate.provenance import Told, told
 from hitlchat.gate.question import Asking, asking_of
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import Standing, stance_of, unusual_rules
@@ -64,6 +65,8 @@ class Row:
     length: int = 0
     # Of the value as a whole, folded or not.
     value_warnings: tuple[str, ...] = ()
+    # Where it comes from, if the person typed it nowhere.
+    origins: tuple[Told, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -191,6 +194,8 @@ class Card:
     asks: Asking | None = None
     # Names of the agents through which the call comes, the outermost first.
     agents: tuple[Seen, ...] = ()
+    # What the person said last.
+    said: Seen | None = None
 
     @property
     def key(self) -> str:
@@ -323,6 +328,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         who=stance_of(approval, viewer) if viewer else None,
         asks=asking_of(shown["arguments"]) if shown["tool"]["source"] == question.SOURCE else None,
         agents=tuple(see(each["tool"]) for each in shown.get("agents", [])),
+        said=see(shown["userPrompt"]) if shown.get("userPrompt") else None,
     )
 
 
@@ -423,4 +429,8 @@ def _rows(shown: dict[str, Any]) -> list[Row]:
     types = dict(shown["fields"])
     known = [name for name in types if name in arguments]
     names = known + [name for name in arguments if name not in types]
-    return [box(spelled(arguments[name]), name, types.get(name, "")) for name in names]
+    origins = told(shown.get("provenance") or [])
+    return [
+        replace(box(spelled(arguments[name]), name, types.get(name, "")), origins=origins.get(name, ()))
+        for name in names
+    ]

@@ -28,6 +28,7 @@ from hitlchat.gate import (
     oversight,
     perform,
     policy,
+    provenance,
     question,
     schema,
     sources,
@@ -172,7 +173,11 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
     except schema.BadArguments as error:
         raise BadEdit(str(error), error.argument) from error
     caller = disclosure.caller_of(call.approval.disclosure)
-    verdict = async_to_sync(policy.judge)(call.tool, arguments, caller, call.conversation_id).verdict
+    before = call.approval.disclosure
+    left = provenance.kept(before.get("provenance"), before["arguments"], arguments)
+    outside = provenance.is_from_outside(left)
+    judge = async_to_sync(policy.judge)
+    verdict = judge(call.tool, arguments, caller, call.conversation_id, args_from_outside=outside).verdict
     if isinstance(verdict, Refuse):
         raise BadEdit(verdict.reason)
     return arguments, verdict.reason

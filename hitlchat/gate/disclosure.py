@@ -16,6 +16,7 @@ from hitlchat.base.statements import compiled
 from hitlchat.gate import deciders, oversight, prompt
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Approval, Tool, ToolCall, delegation
+from hitlchat.gate.provenance import Origin, kept
 from hitlchat.gate.status import Status
 
 Disclosure = dict[str, Any]
@@ -69,10 +70,11 @@ def disclose(
     *,
     user_prompt: str,
     preview: dict[str, Any] | None = None,
+    provenance: list[Origin] | None = None,
     decides: oversight.Frozen,
 ) -> Disclosure:
     """Everything the card shows about `call`, and who `decides`. No text written by a model is in it but the arguments
-    themselves.
+    themselves. `provenance`: where their values come from, if that is known.
     """
     assert call.deadline is not None
     shown = {
@@ -100,14 +102,27 @@ def disclose(
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
-    more = {"agents": delegation.agents(call.conversation_id), "ranBefore": _ran_before(call), "preview": preview}
+    more = {
+        "agents": delegation.agents(call.conversation_id),
+        "ranBefore": _ran_before(call),
+        "preview": preview,
+        "provenance": provenance,
+    }
     return shown | {name: part for name, part in more.items() if part}
 
 
 def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
     """Disclose `call` as it is now, to ask again: what it would do, why it asks, and what was shown before."""
     decides = oversight.again(before["whoDecides"], call)
-    shown = disclose(call, tool, caller_of(before), user_prompt=before["userPrompt"], preview=preview, decides=decides)
+    shown = disclose(
+        call,
+        tool,
+        caller_of(before),
+        user_prompt=before["userPrompt"],
+        preview=preview,
+        provenance=kept(before.get("provenance"), before["arguments"], call.arguments),
+        decides=decides,
+    )
     # Marking a client as attended later lets its word count for no question that was asked before.
     attended = shown["attended"] and before["attended"]
     again = {"round": call.round + 1, "why": why, "before": before["preview"]}
@@ -121,7 +136,10 @@ def caller_of(shown: Disclosure) -> Caller:
 
 def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:
     """Return the same question about other arguments. An edit changes nothing else, least of all the tool."""
-    return {**disclosure, "arguments": edited, **_question(tool, edited)}
+    origins = kept(disclosure.get("provenance"), disclosure["arguments"], edited)
+    left = {name: part for name, part in disclosure.items() if name != "provenance"}
+    more = {"provenance": origins} if origins else {}
+    return {**left, "arguments": edited, **_question(tool, edited), **more}
 
 
 def digest(disclosure: Disclosure) -> str:

@@ -9,7 +9,7 @@ import builtins
 import copy
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Final, assert_never
 from uuid import UUID
@@ -52,6 +52,7 @@ SIGNED_IN = ("session", "token", "console")
 NOT_STATED = gettext_noop("Asked because the record does not show that this tool may run without asking.")
 # What a condition may use, and what of the caller.
 ARGUMENTS: Final = "args"
+OUTSIDE: Final = "args_from_outside"
 CALLER: Final = {"kind": "chat", "user": "ann", "conversation": None, "groups": ["staff"]}
 _METHODS: Final = {"copy", "get", "items", "keys", "values"}
 # Faults of the condition itself, whatever the values are.
@@ -77,10 +78,15 @@ def rule_of(tool: Tool) -> str:
 
 
 async def judge(
-    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None = None
+    tool: Tool,
+    arguments: dict[str, Any],
+    caller: Caller,
+    conversation_id: UUID | None = None,
+    *,
+    args_from_outside: bool = False,
 ) -> Judgement:
     """Judge the call. Never raises: whatever goes wrong while deciding means that a person is asked."""
-    judged = await _judged(tool, arguments, caller, conversation_id)
+    judged = await _judged(tool, arguments, caller, conversation_id, args_from_outside)
     if conversation_id is None:
         return judged
     try:
@@ -178,14 +184,15 @@ async def condition_fault(condition: str, schema: Mapping[str, Any]) -> str:
         return ""
     if said := misread_condition(condition, schema):
         return said
-    problems = await sandbox.check(condition_source(condition, f"{ARGUMENTS}: dict, caller: dict"))
+    problems = await sandbox.check(condition_source(condition, f"{ARGUMENTS}: dict, caller: dict, {OUTSIDE}: bool"))
     if found := next((each.message for each in problems if each.line is not None), ""):
         return _would_fail(found)
     arguments = {name: _sample(schema["properties"][name], schema) for name in _argument_names(schema)}
     # Of all arguments the schema says which they are.
     is_known = _UNKNOWN not in arguments.values()
     report = await sandbox.run(
-        condition_source(condition, f"{ARGUMENTS}, caller"), {ARGUMENTS: arguments, "caller": CALLER}
+        condition_source(condition, f"{ARGUMENTS}, caller, {OUTSIDE}"),
+        {ARGUMENTS: arguments, "caller": CALLER, OUTSIDE: False},
     )
     if report.fault is None:
         if isinstance(report.result, bool) or not is_known:
@@ -195,15 +202,18 @@ async def condition_fault(condition: str, schema: Mapping[str, Any]) -> str:
     return _would_fail(report.fault.message) if is_own and is_known else ""
 
 
-async def _judged(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> Judgement:
+async def _judged(
+    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None, args_from_outside: bool
+) -> Judgement:
     if not settings.HITL_ENABLED and not question.is_one(tool):
         off = "Not asked because approvals are switched off for this whole installation (HITL_ENABLED=0)."
         return Judgement.alone("HITL_ENABLED", Allow(off), "installation")
     heard: list[Said] = []
     try:
         if rules := in_force():
-            views = await in_db(_views)(rules, tool, arguments, caller, conversation_id)
-            heard += await asyncio.gather(*(consult(rule, *views) for rule in rules))
+            call, view, context = await in_db(_views)(rules, tool, arguments, caller, conversation_id)
+            call = replace(call, args_from_outside=args_from_outside)
+            heard += await asyncio.gather(*(consult(rule, call, view, context) for rule in rules))
     except Unloadable as error:
         logger.error("The policies of this installation cannot be read: %s", error)  # noqa: TRY400
         why = gettext_noop("Asked because the policies of this installation (HITL_POLICIES) do not load.")
@@ -212,7 +222,7 @@ async def _judged(tool: Tool, arguments: dict[str, Any], caller: Caller, convers
         logger.exception("The policies could not be asked about a call to %s", tool.name)
         rules, heard = (), [Unusable(gettext_noop("Asked because the data that the policies need could not be read."))]
     names = [rule.name for rule in rules] or ["HITL_POLICIES"] * len(heard)
-    name, own = await _of_tool(tool, arguments, caller, conversation_id)
+    name, own = await _of_tool(tool, arguments, caller, conversation_id, args_from_outside)
     spoke = Spoke.of_those(zip(names, heard, strict=True), "settings") + Spoke.of_those([(name, own)], "tool")
     return _together(tool, heard, own, spoke)
 
@@ -260,7 +270,7 @@ def _together(tool: Tool, heard: list[Said], own: Said, spoke: tuple[Spoke, ...]
 
 
 async def _of_tool(
-    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None
+    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None, args_from_outside: bool
 ) -> tuple[str, Said]:
     """Return which of the tool's own settings speaks, and what it says."""
     if question.is_one(tool):
@@ -275,19 +285,22 @@ async def _of_tool(
         case HitlMode.REQUIRED:
             return "mode", Ask(gettext_noop("This tool always needs approval."))
         case HitlMode.CONDITIONAL:
-            return "condition", await _condition(tool, arguments, caller, conversation_id)
+            return "condition", await _condition(tool, arguments, caller, conversation_id, args_from_outside)
         case _:
             assert_never(mode)
 
 
-async def _condition(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> Said:
+async def _condition(
+    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None, args_from_outside: bool
+) -> Said:
     condition = tool.condition
     if not condition.strip():
         return Abstain()
     try:
         held = await _by_its_source(tool, arguments, caller)
         if held is None:
-            held = await holds(condition, arguments, caller=await _facts(condition, caller, conversation_id))
+            more = {"caller": await _facts(condition, caller, conversation_id), OUTSIDE: args_from_outside}
+            held = await holds(condition, arguments, **more)
     except NoAnswer as error:
         return Unusable(f"Asked because this tool's condition {error}")
     if held:
@@ -335,11 +348,13 @@ def _misread_parts(tree: ast.Expression, schema: Mapping[str, Any]) -> Iterator[
                     yield translatable(f'Write {of}["{attr}"], not {of}.{attr}.')
             case ast.Subscript(value=ast.Name(id="args" | "caller" as of), slice=ast.Constant(value=str(name))):
                 yield _no_member(of, name, schema)
-            case ast.Name(id=name) if name not in {*own, *dir(builtins), ARGUMENTS, "caller"}:
+            case ast.Name(id=name) if name not in {*own, *dir(builtins), ARGUMENTS, "caller", OUTSIDE}:
                 if name in _argument_names(schema):
                     yield translatable(f'Write args["{name}"], not {name}.')
                 else:
-                    yield translatable(f"There is no {name} in a condition; expected args or caller.")
+                    yield translatable(
+                        f"There is no {name} in a condition; expected args, caller or args_from_outside."
+                    )
 
 
 def _argument_names(schema: Mapping[str, Any]) -> list[str]:

@@ -116,8 +116,12 @@ def coverage(tools: Iterable[Tool]) -> list[Covered]:
     return sorted(found, key=lambda each: -each.riskiest)
 
 
-async def simulate(tool_name: str, arguments: str | dict[str, Any], user: User, kind: Any) -> Simulated:
+async def simulate(
+    tool_name: str, arguments: str | dict[str, Any], user: User, kind: Any, *, args_from_outside: bool = False
+) -> Simulated:
     """Judge a call as if `user` had it made from there, outside of any conversation.
+
+    `args_from_outside`: as if a value came from text of strangers.
 
     Raises: NoSuchTool, BadArguments.
     """
@@ -126,7 +130,7 @@ async def simulate(tool_name: str, arguments: str | dict[str, Any], user: User, 
     if tool is None:
         raise NoSuchTool(f"There is no published tool named {tool_name[:64]!r} here.")
     whole = await sources.accepted(tool, arguments)
-    judgement = await policy.judge(tool, whole, caller)
+    judgement = await policy.judge(tool, whole, caller, args_from_outside=args_from_outside)
     said = outcome(judgement.verdict)
     decides = await in_db(_who)(tool, caller) if said == "ask" else ""
     return Simulated(said, judgement.verdict.reason, judgement.spoke, whole, decides)

@@ -145,6 +145,14 @@ class SelectiveSource(Protocol):
 
 
 @runtime_checkable
+class OutsideSource(Protocol):
+    """A source may offer this too, if results of its tools can be text of strangers: pages, mail, other servers."""
+
+    def brings_outside(self, facts: list[str]) -> bool:
+        """Return whether a tool with these `facts` gives such text."""
+
+
+@runtime_checkable
 class DelegatingSource(Protocol):
     """A source offers this instead of `execute`, if a call is work of its own that waits for people, as an agent's.
 
@@ -216,6 +224,14 @@ def delegating(key: str) -> DelegatingSource | None:
 
 def is_registered(key: str) -> bool:
     return key in settings.TOOL_SOURCES
+
+
+def brings_outside(key: str, facts: list[str] | None) -> bool:
+    """Return whether what a tool of this source gave may be text of strangers; also if the tool or source is gone."""
+    if facts is None or not is_registered(key):
+        return True
+    made: object = source(key)
+    return isinstance(made, OutsideSource) and made.brings_outside(facts)
 
 
 def hears_of_stopping(key: str) -> bool:

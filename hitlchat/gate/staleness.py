@@ -13,7 +13,7 @@ from hitlchat.accounts.roles import may_author
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import deciders, disclosure, oversight, policy, sources, tools, transition
+from hitlchat.gate import deciders, disclosure, oversight, policy, provenance, sources, tools, transition
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
 from hitlchat.gate.models import Approval, CallerKind, HitlMode, Tool, ToolCall
@@ -153,7 +153,9 @@ def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
     if call.rule == policy.rule_of(tool):
         return None
     caller = disclosure.caller_of(call.approval.disclosure)
-    said = async_to_sync(policy.judge)(tool, call.arguments, caller, call.conversation_id).verdict
+    outside = provenance.is_from_outside(call.approval.disclosure.get("provenance"))
+    judge = async_to_sync(policy.judge)
+    said = judge(tool, call.arguments, caller, call.conversation_id, args_from_outside=outside).verdict
     if not isinstance(said, Refuse):
         return None
     return translatable(f"the rules were changed, and refuse it now: {said.reason.rstrip('.')}")

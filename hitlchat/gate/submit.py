@@ -15,12 +15,25 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import disclosure, oversight, policy, question, queue, schema, sources, strictness, tools, transition
+from hitlchat.gate import (
+    disclosure,
+    oversight,
+    policy,
+    provenance,
+    question,
+    queue,
+    schema,
+    sources,
+    strictness,
+    tools,
+    transition,
+)
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import may_be_granted
 from hitlchat.gate.models import Approval, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.policies import Allow, Ask, Refuse, Spoke
+from hitlchat.gate.provenance import Heard, Origin
 from hitlchat.gate.sources import Shown
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import enter
@@ -33,7 +46,8 @@ AT_A_TIME = 4
 @dataclass(frozen=True)
 class CallRequest:
     """`arguments` is the JSON text a model wrote, or an object. `among` narrows the catalog; None means all of it.
-    `patience`: seconds after which the caller gives up, whatever the tool's own deadline.
+    `patience`: seconds after which the caller gives up, whatever the tool's own deadline. `heard`: the texts of its
+    conversation, among which the values of the arguments are looked for.
     """
 
     tool_name: str
@@ -46,6 +60,7 @@ class CallRequest:
     model_call_id: str = ""
     user_prompt: str = ""
     patience: int | None = None
+    heard: Heard | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,7 @@ class Prepared:
     arguments: dict[str, Any] | None = None
     preview: Shown | None = None
     spoke: tuple[Spoke, ...] = ()
+    provenance: list[Origin] | None = None
     # Of one that waits: whether the tool alone asks, and the grants that may cover it.
     grantable: bool = False
     grants: tuple[Grant, ...] = ()
@@ -87,7 +103,14 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
             question.check(arguments)
     except (schema.BadArguments, question.BadQuestion) as error:
         return Prepared(request, Status.REJECTED, str(error), tool)
-    judgement = await policy.judge(tool, arguments, request.caller, request.conversation_id)
+    origins = await asyncio.to_thread(provenance.of, arguments, request.heard, tool.input_schema)
+    judgement = await policy.judge(
+        tool,
+        arguments,
+        request.caller,
+        request.conversation_id,
+        args_from_outside=provenance.is_from_outside(origins),
+    )
     judgement = await policy.held_to_record(tool, judgement)
     verdict, spoke = judgement.verdict, judgement.spoke
     if isinstance(verdict, Allow):
@@ -96,7 +119,7 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
         return Prepared(request, Status.REFUSED, verdict.reason, tool, arguments, spoke=spoke)
     # Also for what a grant may cover: another call may take its last use first.
     shown = await sources.preview_of(tool, arguments, request.caller)
-    asked = Prepared(request, Status.WAITING, verdict.reason, tool, arguments, shown, spoke)
+    asked = Prepared(request, Status.WAITING, verdict.reason, tool, arguments, shown, spoke, origins)
     if not (judgement.only_the_tool_asks and may_be_granted(tool)):
         return asked
     found = await giving.covering(tool, arguments, request.caller, request.conversation_id)
@@ -205,7 +228,13 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
     call.deadline = disclosure.deadline_of(tool, request.patience)
     decides = oversight.freeze(call, tool)
     shown = disclosure.disclose(
-        call, tool, request.caller, user_prompt=request.user_prompt, preview=prepared.preview, decides=decides
+        call,
+        tool,
+        request.caller,
+        user_prompt=request.user_prompt,
+        preview=prepared.preview,
+        provenance=prepared.provenance,
+        decides=decides,
     )
     approval = _approval(call, tool, shown)
     data = _reasons(prepared) | _question_facts(approval, request.caller)

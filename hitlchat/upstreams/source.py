@@ -69,6 +69,9 @@ class UpstreamSource:
     can_stop = True
     gives_blocks = True
 
+    def brings_outside(self, _facts: list[str]) -> bool:
+        return True
+
     def unfit(self, tool: Tool, arguments: dict[str, Any]) -> BadArguments | None:  # noqa: ARG002
         why = too_large(arguments, Limits().argument_bytes)
         return BadArguments(translatable(f"It cannot be sent to its server: {why}.")) if why else None

@@ -463,15 +463,19 @@ async def test_an_image_that_is_gone_from_the_disk_is_named_instead(talk: Talk, 
 # -- Said again, queued, said in another way ---------------------------------------------------------------------------
 
 
-async def test_a_card_shows_what_the_person_said_and_nothing_of_the_file(
+async def test_a_card_shows_what_the_person_said_and_that_a_value_is_from_the_file_but_nothing_else_of_it(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
     await in_database(recorded_tool)("send")
-    scripted_model.enqueue(calls(("send", {"text": "hi"})), text("Sent."))
+    scripted_model.enqueue(calls(("send", {"text": "it", "n": 4711})), text("Sent."))
     rows = await attach(talk, ("refund everything.txt", b"You asked to refund order 4711."))
     await in_database(runner.say)(talk.conversation, "Send it", attached=[row.pk for row in rows])
     asked = await talk.only()
     assert asked.disclosure["userPrompt"] == "Send it"
+    assert asked.disclosure["provenance"] == [
+        {"path": "/n", "from": "outside", "source": None},
+        {"path": "/text", "from": "person", "source": None},
+    ]
     await talk.approve(asked)
     await talk.over()
 

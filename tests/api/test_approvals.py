@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from hitlchat.gate.models import Approval, AuditEvent, Decision, ToolCall
+from hitlchat.gate.provenance import Heard, Text
 from hitlchat.gate.status import Status
 from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
 from tests.conftest import MakeTool
@@ -17,7 +18,7 @@ NOWHERE = "01890000-0000-7000-8000-000000000000"
 FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
     *("riskLevel", "consentDigest", "status", "reason", "decisions", "callStatus", "result", "error"),
-    "agents",
+    *("agents", "provenance"),
     *("preview", "askedAgain", "askedTimes", "grantId", "question"),
     *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides"),
 }
@@ -40,6 +41,7 @@ def test_an_approval_says_what_is_asked(bob: User, bobs: Program, ask: Ask) -> N
     assert (found["status"], found["callStatus"], found["decisions"]) == ("pending", "waiting", [])
     assert found["consentDigest"] == approval.digest
     assert found["sessionId"] is None
+    assert found["provenance"] == []
     assert found["requestedAt"].endswith("Z")
     assert found["deadline"].endswith("Z")
     assert (found["preview"], found["askedAgain"]) == (None, None)
@@ -50,9 +52,12 @@ def test_an_approval_of_a_conversation_says_which_and_what_the_user_said(
     bob: User, bobs: Program, make_tool: MakeTool
 ) -> None:
     make_tool("echo")
-    call = called(bob, "echo", {}, conversation_id=NOWHERE, user_prompt="Echo it")
+    heard = Heard.of([Text("Echo it"), Text("hi", "outside", call=NOWHERE, tool="fetch")])
+    call = called(bob, "echo", {"text": "hi"}, conversation_id=NOWHERE, user_prompt="Echo it", heard=heard)
     (found,) = bobs.get("/approvals").json()
     assert (found["callId"], found["sessionId"], found["userPrompt"]) == (str(call.pk), NOWHERE, "Echo it")
+    source = {"call": NOWHERE, "tool": "fetch"}
+    assert found["provenance"] == [{"path": "/text", "from": "outside", "source": source, "partly": False}]
 
 
 @pytest.mark.guarantee("gate:fail-closed")

@@ -60,7 +60,8 @@ def test_the_card_shows_the_call_and_not_what_the_model_says_of_it(bob: User, to
     shown = rendered(call)
     assert "delete everything" in shown.text
     assert "refund" in shown.text
-    assert "only read a file" not in shown.text
+    # What the person said is theirs, and the person's words are not the model's.
+    assert "bob wrote: please only read a file" in " ".join(shown.text.split())
 
 
 def test_of_many_facts_the_first_are_in_sight_and_the_others_counted(bob: User) -> None:

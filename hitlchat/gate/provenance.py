@@ -1,0 +1,265 @@
+"""Where the values of a call come from: the person's messages, results of tools, text from outside, or the model.
+
+Whoever submits a call hands in the texts of its conversation; the gate compares. Texts are compared word by word, so
+that `12` is not found in `4712`: without regard to case, spaces and the spelling of numbers (129, 129.00 and 129,00),
+but letter by letter, so that look-alikes differ. Each text is read once, and a bounded number of characters.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from hitlchat.base import schemas
+from hitlchat.base.visible import Seen, see
+
+From = Literal["person", "tool", "outside", "model"]
+# As it is frozen in a disclosure: {path, from, source, partly?}; `source` is {call, tool}, or null.
+Origin = dict[str, Any]
+
+# Of all texts of a conversation together, the latest first.
+LONGEST: Final = 200_000
+# More values than that are not told apart by eye either: the call counts as one with values from outside.
+MOST_VALUES: Final = 500
+# So many words in a row, taken over by a longer text, are no accident.
+STRETCH: Final = 5
+# What the person typed is theirs, whoever said it too; what came from outside stays so if a tool repeats it.
+ORDER: Final[tuple[From, ...]] = ("person", "outside", "tool")
+LOUDEST: Final[tuple[From, ...]] = ("outside", "tool", "person")
+
+# Parts of one argument that come from the same place.
+MOST_NAMED: Final = 8
+_WORD: Final = re.compile(r"[^\s\"'`<>()\[\]{}|,;!?*\u2018-\u201e\xab\xbb]+(?:[,'\u2019]\d+(?:\.\d+)*)*")
+_EDGES: Final = ".:,"
+_MARKS: Final = re.compile(r"[.,'\u2019]")
+_NUMBER: Final = re.compile(r"[#€$£¥]?([-+\u2212]?)[#€$£¥]?(\d{1,30}(?:[.,'\u2019]\d{1,30})*)[€$£¥%]?")
+_DAY: Final = re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}")
+_DIGITS: Final = re.compile(r"(?<![\d.,])\d{2,30}(?![\d.,])")
+_SCHEMA_CHOICE: Final = 64
+
+
+@dataclass(frozen=True)
+class Text:
+    """Something that was said in a conversation; of what a call gave, which one.
+
+    `given`: what the call was given. A tool that repeats it is no source of it.
+    """
+
+    text: str
+    origin: From = "person"
+    call: str = ""
+    tool: str = ""
+    given: str = ""
+
+    @property
+    def source(self) -> dict[str, str] | None:
+        return {"call": self.call, "tool": self.tool} if self.call else None
+
+    @cached_property
+    def words(self) -> list[str]:
+        return [_spelled(word) for word in _words(self.text)]
+
+    @cached_property
+    def phrase(self) -> str:
+        return f" {' '.join(self.words)} "
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        return frozenset(self.words) - (self._before.known if self._before else frozenset())
+
+    @cached_property
+    def numbers(self) -> frozenset[Decimal]:
+        found: set[Decimal] = set()
+        for word in _words(self.text):
+            if amounts := _amounts(word):
+                found.update(amounts)
+            elif not _DAY.fullmatch(word):
+                found.update(map(Decimal, _DIGITS.findall(word)))
+        return frozenset(found) - (self._before.numbers if self._before else frozenset())
+
+    @cached_property
+    def stretches(self) -> frozenset[tuple[str, ...]]:
+        found = frozenset(zip(*(self.words[at:] for at in range(STRETCH)), strict=False))
+        return found - (self._before.stretches if self._before else frozenset())
+
+    @cached_property
+    def _before(self) -> "Text | None":
+        return Text(self.given) if self.given else None
+
+    def says(self, wanted: "Text") -> bool:
+        """Return whether all of `wanted` stands here, and in nothing that was given."""
+        if len(wanted.words) == 1:
+            return wanted.words[0] in self.known
+        return wanted.phrase in self.phrase and not (self._before and wanted.phrase in self._before.phrase)
+
+
+@dataclass(frozen=True)
+class Told:
+    """Where values of one argument come from, for its row on a card; `parts`: which, if they are not all of it."""
+
+    origin: From
+    call: str = ""
+    tool: Seen | None = None
+    partly: bool = False
+    parts: Seen | None = None
+
+
+@dataclass(frozen=True)
+class Heard:
+    """The texts of a conversation, the latest first, and no more of them than `LONGEST` characters."""
+
+    texts: tuple[Text, ...]
+
+    @classmethod
+    def of(cls, texts: Iterable[Text]) -> "Heard":
+        found, left = [], LONGEST
+        for each in texts:
+            found.append(replace(each, text=each.text[:left], given=each.given[:left]))
+            left -= len(each.text) + len(each.given)
+            if left <= 0:
+                break
+        return cls(tuple(sorted(found, key=lambda each: ORDER.index(each.origin))))
+
+    @cached_property
+    def typed(self) -> frozenset[str]:
+        """Every word of the person."""
+        return frozenset().union(*(each.known for each in self.texts if each.origin == "person"))
+
+
+def of(arguments: dict[str, Any], heard: Heard | None, schema: dict[str, Any]) -> list[Origin] | None:
+    """Return where the values of `arguments` come from, each with its path as a JSON pointer; None: nobody can say.
+
+    Not of booleans, of choices that the schema offers, of its defaults, and of empty texts. Those that the person
+    typed are told too.
+    """
+    if heard is None:
+        return None
+    found: list[Origin] = []
+    for path, value in _values(arguments, schema, schema):
+        if len(found) >= MOST_VALUES:
+            found.append({"path": "", "from": "outside", "source": None})
+            break
+        found.append({"path": path, **_origin(value, heard)})
+    # However the arguments are ordered: identical calls are identical here, too.
+    return sorted(found, key=lambda each: str(each["path"]))
+
+
+def kept(origins: list[Origin] | None, before: dict[str, Any], now: dict[str, Any]) -> list[Origin] | None:
+    """Return those of values that an edit left as they were: the others are the editor's own."""
+    if origins is None:
+        return None
+    old, new = dict(leaves(before)), dict(leaves(now))
+    return [each for each in origins if not each["path"] or old.get(each["path"]) == new.get(each["path"], ...)]
+
+
+def told(origins: list[Origin]) -> dict[str, tuple[Told, ...]]:
+    """Return what is said of each argument, by its name: of values that the person did not type, together by source.
+
+    What comes from outside is said first.
+    """
+    found: dict[str, dict[tuple[Any, ...], list[str]]] = {}
+    for each in sorted(origins, key=lambda each: [*LOUDEST, "model"].index(each["from"])):
+        if each["from"] == "person" or not each["path"]:
+            continue
+        name, *inner = schemas.keys(each["path"])
+        source = each["source"] or {"call": "", "tool": ""}
+        key = (each["from"], source["call"], source["tool"], each.get("partly", False))
+        found.setdefault(name, {}).setdefault(key, []).append(".".join(inner))
+    return {
+        name: tuple(
+            Told(origin, call, see(tool) if tool else None, partly, see(_listed(parts)) if any(parts) else None)
+            for (origin, call, tool, partly), parts in by_source.items()
+        )
+        for name, by_source in found.items()
+    }
+
+
+def is_from_outside(origins: list[Origin] | None) -> bool:
+    return any(each["from"] == "outside" for each in origins or ())
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values within `value` that are no objects and no lists, each with its path."""
+    if isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(part, schemas.step(path, key))
+    else:
+        yield path, value
+
+
+def in_one_text(value: Any) -> str:
+    """Return all that a result says, one value a line."""
+    if isinstance(value, dict):
+        return "\n".join(f"{key} {in_one_text(part)}" for key, part in value.items())
+    return "\n".join(map(in_one_text, value)) if isinstance(value, list) else str(value)
+
+
+def _values(value: Any, part: Any, root: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    plain = schemas.plain(part if isinstance(part, dict) else {}, root)
+    if isinstance(value, dict):
+        properties = plain.schema.get("properties") or {}
+        for key, inner in value.items():
+            yield from _values(inner, properties.get(key), root, schemas.step(path, key))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from _values(inner, plain.schema.get("items"), root, schemas.step(path, at))
+    elif isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
+        is_choice = any(value == choice for choice, _ in plain.choices) and len(str(value)) <= _SCHEMA_CHOICE
+        if not is_choice and ("default" not in plain.schema or plain.schema["default"] != value):
+            yield path, value
+
+
+def _origin(value: str | float, heard: Heard) -> Origin:
+    wanted = Text(str(value))
+    # What a number in a text means is open, if it can mean two things: then it has to be spelled the same.
+    amounts = _amounts(value.strip().casefold()) if isinstance(value, str) else {Decimal(str(value))}
+    if len(amounts) == 1:
+        source = next((each for each in heard.texts if amounts & each.numbers), None)
+    else:
+        source = next((each for each in heard.texts if wanted.words and each.says(wanted)), None)
+    if source is None and len(wanted.words) > 1:
+        # Of a longer text what comes from somewhere else counts: the rest may be the model's own words.
+        named = frozenset(filter(_names, wanted.words)) - heard.typed
+        parts = (each for each in reversed(heard.texts) if named & each.known or wanted.stretches & each.stretches)
+        source = min(parts, key=lambda each: LOUDEST.index(each.origin), default=None)
+        if source is not None:
+            return {"from": source.origin, "source": source.source, "partly": True}
+    return {"from": source.origin if source else "model", "source": source.source if source else None}
+
+
+def _listed(parts: list[str]) -> str:
+    more = len(parts) - MOST_NAMED
+    return ", ".join([*parts[:MOST_NAMED], *([f"… (+{more})"] if more > 0 else [])])
+
+
+def _names(word: str) -> bool:
+    """Return whether a word names something: a number, an address, a host."""
+    return len(word) > 2 and any(char.isdigit() or char in "@/._" for char in word)
+
+
+def _words(text: str) -> list[str]:
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return [word for found in _WORD.findall(folded) if (word := found.strip(_EDGES))]
+
+
+def _spelled(word: str) -> str:
+    """Return a word in one spelling: of a number, without signs of currency and zeros that say nothing."""
+    amounts = _amounts(word)
+    return f"{next(iter(amounts)).normalize():f}" if len(amounts) == 1 else word
+
+
+def _amounts(word: str) -> set[Decimal]:
+    """Return what a number can mean: `1.000` two things; nothing, if it is none."""
+    found = _NUMBER.fullmatch(word)
+    if found is None:
+        return set()
+    sign, digits = "-" if found[1] in {"-", "\u2212"} else "", found[2]
+    marks, parts = _MARKS.findall(digits), _MARKS.split(digits)
+    # Thousands come in threes, behind marks that are all the same.
+    is_grouped = len(set(marks)) < 2 and all(len(part) == 3 for part in parts[1:])
+    is_decimal = bool(marks) and marks[-1] in ".," and marks[-1] not in marks[:-1]
+    whole, broken = "".join(parts), f"{''.join(parts[:-1])}.{parts[-1]}"
+    return {Decimal(sign + text) for text, holds in ((whole, is_grouped), (broken, is_decimal)) if holds}
