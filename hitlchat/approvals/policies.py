@@ -48,6 +48,7 @@ class MadeUpCall(forms.Form):
     kind = forms.ChoiceField(label=_("Called by"))
     person = forms.CharField(label=_("For"), max_length=150, help_text=_("A username."))
     arguments = forms.CharField(label=_("Arguments"), strip=False, widget=forms.Textarea(attrs={"rows": 6}))
+    outside = forms.BooleanField(label=_("A value comes from outside (args_from_outside)"), required=False)
 
     def __init__(self, user: User, data: QueryDict | None = None, *, chosen: str = "") -> None:
         # Drafts, which only their tests in the Studio may call, come last.
@@ -87,7 +88,8 @@ class MadeUpCall(forms.Form):
         """None when the call cannot be made up like this; the form says why."""
         given, user = self.cleaned_data, self.cleaned_data.get("person", self.user)
         try:
-            return async_to_sync(simulation.simulate)(given["tool"], given["arguments"], user, given["kind"])
+            judge = async_to_sync(simulation.simulate)
+            return judge(given["tool"], given["arguments"], user, given["kind"], args_from_outside=given["outside"])
         except simulation.NoSuchTool as error:
             self.add_error("tool", str(error))
         except BadArguments as error:

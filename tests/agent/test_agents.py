@@ -98,6 +98,7 @@ async def test_a_gated_call_of_an_agent_waits_names_the_agents_in_between_and_al
     chain = [{"tool": call.tool_name, "call": str(call.pk)} for call in held]
     assert approval.disclosure["agents"] == chain
     assert approval.disclosure["userPrompt"] == "Please refund 1234"
+    assert approval.disclosure["provenance"] == [{"path": "/n", "from": "person", "source": None}]
     said = AuditEvent.objects.filter(
         name__in=["call.waiting", "call.allowed"], call__tool_name__in=["refund", "notify"]
     )
@@ -238,6 +239,7 @@ async def test_an_agent_that_a_client_calls_calls_as_that_client_and_no_grant_of
     assert (approval.call.caller_kind, approval.call.arguments) == ("mcp", {"n": 2})
     assert approval.disclosure["agents"] == [{"tool": "shipper", "call": str(call.pk)}]
     assert approval.disclosure["userPrompt"] == ""
+    assert "provenance" not in approval.disclosure
     assert cast.tools("shipper") == ["ship"]
     await approve(approval, bob)
     await stored(lambda: ToolCall.objects.get(pk=call.pk).settled, "the call has ended")

@@ -6,7 +6,8 @@ import pytest
 from django.template.loader import render_to_string
 from pytest_django import Settings
 
-from hitlchat.gate import card, disclosure
+from hitlchat.agent import asking
+from hitlchat.gate import card, disclosure, question
 from hitlchat.gate.models import Approval
 from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import Status
@@ -98,6 +99,20 @@ async def test_a_reason_and_an_edit_are_the_persons_and_what_the_edit_left_is_no
     await talk.decline(second, reason="It is order 4712")
     await talk.settled(Status.DECLINED)
     assert told(await talk.only()) == {"/n": "person"}
+
+
+async def test_what_the_person_answers_is_theirs_and_the_question_is_not(
+    talk: Talk, scripted_model: ScriptedModel, settings: Settings
+) -> None:
+    settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, question.SOURCE: "hitlchat.agent.asking.PersonSource"}
+    settings.HITL_ASK_USER = True
+    asks = {"question": "Is it 4171?", "fields": [{"name": "to", "label": "To whom", "kind": "text"}]}
+    scripted_model.enqueue(calls((asking.NAME, asks)), calls(("send", {"n": 4171, "text": "ann@a.example"})))
+    await talk.say("Send it")
+    first = await talk.only()
+    await talk.approve(first, edited={"answer": {"to": "ann@a.example"}})
+    await talk.settled(Status.SUCCEEDED)
+    assert told(await talk.only()) == {"/n": "model", "/text": "person"}
 
 
 async def test_what_branches_that_are_not_shown_have_said_is_no_source(

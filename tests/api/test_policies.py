@@ -66,6 +66,15 @@ def test_a_simulation_has_what_a_rule_adds_for_programs(bobs: Program, make_tool
     assert rule["metadata"] == {"rule": "H-7", "severity": 3, "tenant": "bob"}
 
 
+def test_a_simulated_call_can_have_a_value_from_outside(bobs: Program, make_tool: MakeTool, settings: Settings) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL", condition="args_from_outside")
+    assert [simulated(bobs, argsFromOutside=each).json()["verdict"] for each in (False, True)] == ["allow", "ask"]
+    make_tool("other", hitl_mode="CONDITIONAL")
+    settings.HITL_POLICIES = [{"policy": "tests.gate.own_policies.Inside"}]
+    said = [simulated(bobs, toolName="other", argsFromOutside=each).json()["verdict"] for each in (False, True)]
+    assert said == ["allow", "refuse"]
+
+
 def test_what_cannot_be_simulated_says_why(bobs: Program, make_tool: MakeTool) -> None:
     make_tool("echo")
     make_tool("draft", published=False)

@@ -118,6 +118,16 @@ def test_a_made_up_call_tells_every_rule_and_leaves_nothing(rules: None, alice: 
     assert (ToolCall.objects.count(), AuditEvent.objects.count()) == (0, before)
 
 
+def test_a_made_up_call_can_have_a_value_from_outside(
+    alice: User, make_tool: MakeTool, of: Any, settings: Settings
+) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL", condition="args_from_outside")
+    assert "Would run without asking." in of(alice).post("/policies/simulate", made_up()).content.decode()
+    page = of(alice).post("/policies/simulate", made_up(outside="on")).content.decode()
+    assert "Would ask a person." in page
+    assert command("simulate", "echo", '{"text": "a"}', "--args-from-outside").startswith("ask: ")
+
+
 def test_what_cannot_be_simulated_is_said_at_its_field(
     subtests: pytest.Subtests, rules: None, alice: User, of: Any
 ) -> None:

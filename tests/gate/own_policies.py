@@ -50,6 +50,13 @@ class Tagged:
         return Refuse("Refused by the house rules.", metadata={"rule": "H-7", "severity": 3, "tenant": call.user_name})
 
 
+class Inside:
+    """Refuse values that come from outside."""
+
+    def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Any:
+        return Refuse("From outside.") if call.args_from_outside else Allow("From inside.")
+
+
 class Lying(Allow):
     """No Allow, though it says that it is one."""
 

@@ -30,6 +30,7 @@ class Command(BaseCommand):
         made_up.add_argument("arguments", help="a JSON object", nargs="?", default="{}")
         made_up.add_argument("--user", help="a username; by default the first administrator")
         made_up.add_argument("--caller", choices=[*KINDS], default="chat")
+        made_up.add_argument("--args-from-outside", action="store_true", help="as if a value came from outside")
         made_up.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
@@ -53,7 +54,9 @@ class Command(BaseCommand):
             nobody = "There is no administrator: name a user with --user."
             raise CommandError(nobody if user is None else f"There is no user named {user!r}.")
         try:
-            found = async_to_sync(simulation.simulate)(tool, arguments, person, caller)
+            outside = options["args_from_outside"]
+            judge = async_to_sync(simulation.simulate)
+            found = judge(tool, arguments, person, caller, args_from_outside=outside)
         except (simulation.NoSuchTool, BadArguments) as error:
             raise CommandError(str(error)) from error
         if options["json"]:
