@@ -21,7 +21,7 @@ From = Literal["person", "tool", "outside", "model"]
 Origin = dict[str, Any]
 
 # Of all texts of a conversation together, the latest first.
-LONGEST: Final = 200_000
+LONGEST: Final = 100_000
 # More values than that are not told apart by eye either: the call counts as one with values from outside.
 MOST_VALUES: Final = 500
 # So many words in a row, taken over by a longer text, are no accident.
@@ -59,8 +59,14 @@ class Text:
         return {"call": self.call, "tool": self.tool} if self.call else None
 
     @cached_property
+    def read(self) -> list[tuple[str, set[Decimal]]]:
+        """Every word, with what it means if it is a number."""
+        return [(word, set() if word.isalpha() else _amounts(word)) for word in _words(self.text)]
+
+    @cached_property
     def words(self) -> list[str]:
-        return [_spelled(word) for word in _words(self.text)]
+        """Every word; a number in one spelling, without signs of currency and zeros that say nothing."""
+        return [f"{next(iter(amounts)).normalize():f}" if len(amounts) == 1 else word for word, amounts in self.read]
 
     @cached_property
     def phrase(self) -> str:
@@ -73,10 +79,10 @@ class Text:
     @cached_property
     def numbers(self) -> frozenset[Decimal]:
         found: set[Decimal] = set()
-        for word in _words(self.text):
-            if amounts := _amounts(word):
-                found.update(amounts)
-            elif not _DAY.fullmatch(word):
+        for word, amounts in self.read:
+            if amounts:
+                found |= amounts
+            elif not word.isalpha() and not _DAY.fullmatch(word):
                 found.update(map(Decimal, _DIGITS.findall(word)))
         return frozenset(found) - (self._before.numbers if self._before else frozenset())
 
@@ -243,12 +249,6 @@ def _names(word: str) -> bool:
 def _words(text: str) -> list[str]:
     folded = unicodedata.normalize("NFC", text).casefold()
     return [word for found in _WORD.findall(folded) if (word := found.strip(_EDGES))]
-
-
-def _spelled(word: str) -> str:
-    """Return a word in one spelling: of a number, without signs of currency and zeros that say nothing."""
-    amounts = _amounts(word)
-    return f"{next(iter(amounts)).normalize():f}" if len(amounts) == 1 else word
 
 
 def _amounts(word: str) -> set[Decimal]:
