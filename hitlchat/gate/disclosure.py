@@ -102,12 +102,8 @@ def disclose(
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
-    more = {
-        "agents": delegation.agents(call.conversation_id),
-        "ranBefore": _ran_before(call),
-        "preview": preview,
-        "provenance": provenance,
-    }
+    more: dict[str, Any] = {"agents": delegation.agents(call.conversation_id), "ranBefore": _ran_before(call)}
+    more |= {"preview": preview, "provenance": provenance}
     return shown | {name: part for name, part in more.items() if part}
 
 
