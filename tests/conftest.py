@@ -1,8 +1,9 @@
 """The people and tools that tests speak of: alice authors, bob approves his own calls, charlie must see nothing."""
 
+import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import hypothesis
@@ -10,8 +11,12 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import connections
 from django.utils import timezone
 
+from hitlchat import sandbox
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate import decide
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool, ToolCall
@@ -76,6 +81,19 @@ def make_tool(alice: User) -> MakeTool:
         return tool
 
     return make
+
+
+@pytest.fixture
+async def server_loop() -> AsyncIterator[None]:
+    """As in a server: what may run is started by itself, and ends when the test does."""
+    background.adopt(asyncio.get_running_loop())
+    yield
+    background.leaving = True
+    await background.drain(10)
+    background.adopt(None)
+    await sandbox.close()
+    # Of the thread that async code shares.
+    await in_db(connections.close_all)()
 
 
 def caller(user: User, kind: Any = "chat") -> Caller:

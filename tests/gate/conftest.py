@@ -1,14 +1,12 @@
-"""The sources of this folder, in place of the product's own; and the loop of a server that is not there otherwise."""
+"""The sources of this folder, in place of the product's own."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from pytest_django import Settings
 
-from hitlchat.base.background import background
 from hitlchat.gate.models import Tool, ToolCall
 from tests.gate import sources_for_tests
 from tests.gate.asking import ask, recording
@@ -54,12 +52,3 @@ def previews() -> list[Any]:
 def waiting(bob: User, tool: Tool) -> ToolCall:
     """A call of bob's assistant that waits for bob."""
     return ask(bob, tool)
-
-
-@pytest.fixture
-async def server_loop() -> AsyncIterator[None]:
-    """As in a server: what may run is started by itself."""
-    background.adopt(asyncio.get_running_loop())
-    yield
-    await background.drain(5)
-    background.adopt(None)

@@ -1,9 +1,7 @@
 """A yes and the claim that follows from it are one transaction: both are on the disk, or neither."""
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,8 +12,6 @@ from django.db import DatabaseError, Error, OperationalError, connection, connec
 from django.db.models.signals import post_save
 from pytest_django import Settings
 
-from hitlchat import sandbox
-from hitlchat.base.background import background
 from hitlchat.gate.models import AuditEvent, Tool, ToolCall
 from hitlchat.gate.placing import works
 from hitlchat.gate.status import Status
@@ -29,15 +25,9 @@ Fault = Callable[[], object]
 
 
 @pytest.fixture(autouse=True)
-async def loop(settings: Settings) -> AsyncIterator[None]:
-    """As in a server, with a single worker: a place that is not given back leaves none."""
+def one_worker(settings: Settings, server_loop: None) -> None:
+    """A place that is not given back leaves none."""
     settings.TOOL_WORKERS = 1
-    background.adopt(asyncio.get_running_loop())
-    yield
-    background.leaving = True
-    await background.drain(10)
-    background.adopt(None)
-    await sandbox.close()
 
 
 @pytest.fixture

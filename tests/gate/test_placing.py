@@ -1,7 +1,6 @@
 """A call that finds no free worker keeps its yes, takes its turn, and runs once."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +11,6 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat import sandbox
 from hitlchat.base.background import background
 from hitlchat.gate import placing, stopping
 from hitlchat.gate.actor import SYSTEM
@@ -37,16 +35,9 @@ TEXT = {"text": "hello"}
 
 
 @pytest.fixture(autouse=True)
-async def loop(settings: Settings) -> AsyncIterator[None]:
-    """As in a server: what may run is started by itself."""
+def four_workers(settings: Settings, server_loop: None) -> None:
     settings.TOOL_WORKERS = 4
     settings.TOOL_SLEEP_SECONDS = 30
-    background.adopt(asyncio.get_running_loop())
-    yield
-    background.leaving = True
-    await background.drain(10)
-    background.adopt(None)
-    await sandbox.close()
 
 
 @pytest.fixture

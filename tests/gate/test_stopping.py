@@ -1,14 +1,8 @@
 """A call that executes is told to stop: what ends for certain has failed, and what cannot stop goes on."""
 
-import asyncio
-from collections.abc import AsyncIterator
-
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections
 
-from hitlchat import sandbox
-from hitlchat.base.background import background
 from hitlchat.base.database import in_db
 from hitlchat.gate import placing, stopping
 from hitlchat.gate.models import ToolCall
@@ -25,17 +19,12 @@ SLOW = 'import time\n\n\ndef run() -> str:\n    """Take its time."""\n    time.s
 
 
 @pytest.fixture
-async def executing(make_tool: MakeTool, bob: User) -> AsyncIterator[ToolCall]:
+async def executing(server_loop: None, make_tool: MakeTool, bob: User) -> ToolCall:
     """An authored tool of bob's call that takes nine seconds."""
-    background.adopt(asyncio.get_running_loop())
     await in_db(make_tool)("slow", code=SLOW, hitl_mode="DISABLED", capabilities={"sleep": True})
     call = await submit(CallRequest("slow", {}, caller(bob)))
     await stored(lambda: placing.executing() == (call.pk,), "it executes")
-    yield call
-    await background.drain(10)
-    background.adopt(None)
-    await sandbox.close()
-    await in_db(connections.close_all)()
+    return call
 
 
 @pytest.mark.django_db(transaction=True)

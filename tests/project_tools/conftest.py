@@ -1,11 +1,9 @@
 """Functions that a test declares with @tool are tools for as long as it lasts."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from hitlchat.base.background import background
 from hitlchat.project_tools import DECLARED, catalogue
 from hitlchat.project_tools.source import keep_in_step
 from tests.processes import installation, migrated, servers
@@ -37,12 +35,3 @@ def offer(transactional_db: None, declared: None) -> Offer:
         keep_in_step()
 
     return start
-
-
-@pytest.fixture
-async def server_loop() -> AsyncIterator[None]:
-    """As in a server: what may run is started by itself."""
-    background.adopt(asyncio.get_running_loop())
-    yield
-    await background.drain(5)
-    background.adopt(None)
