@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 import pytest
@@ -101,7 +102,7 @@ class SharedModel(ScriptedModel):
             until(home.is_quiet, "no run works")
         left, unexpected, invalid = len(self._script), self._unexpected, self._invalid
         self._script.clear()
-        self._gates, self._unexpected, self._invalid, self.requests = [], [], [], []
+        self._gates, self._unexpected, self._invalid, self.requests, self.otherwise = [], [], [], [], None
         assert (left, unexpected, invalid) == (0, [], [])
 
 
@@ -144,6 +145,8 @@ def house(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
     # They are signed in once, and the tests take longer than a sign-in is fresh for calls of L5.
     # The word of trusted clients is enough for the tools of these tests that keep something.
     settings = {"TOOL_WORKERS": "8", "HITL_ELICITATION_MAX_RISK": "2", "HITL_FRESH_SIGN_IN_MINUTES": "1440"}
+    # Notices go out at once.
+    settings |= {"NOTICE_COLLECT_SECONDS": "0", "NOTICE_INTERVAL_SECONDS": "0"}
     server = started.start(**model.environment, **STEADY, **settings)
     yield House(server, model, server.sign_in("bob"), server.sign_in("alice"))
     started.close()
@@ -153,6 +156,12 @@ def house(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def server(house: House) -> Server:
     return house.server
+
+
+@pytest.fixture
+def new_name() -> str:
+    """A name that nothing on the shared server has, whatever ran before, or ran in vain."""
+    return f"new-{token_hex(4)}"
 
 
 @pytest.fixture

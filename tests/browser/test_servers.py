@@ -30,18 +30,12 @@ def upstream() -> Iterator[Program]:
 
 
 @pytest.fixture
-def server(servers: Servers) -> Server:
-    return servers.start()
+def alice(author: Page, visit: Visit) -> Page:
+    visit.watch(author).expect(MISTAKES)
+    return author
 
 
-@pytest.fixture
-def alice(server: Server, visit: Visit) -> Page:
-    page = visit(server, server.sign_in("alice"))
-    visit.watch(page).expect(MISTAKES)
-    return page
-
-
-def fill_in(page: Page, url: str, name: str = "honest") -> None:
+def fill_in(page: Page, url: str, name: str) -> None:
     page.get_by_label("Name", exact=True).first.fill(name)
     page.get_by_label("Address", exact=True).fill(url)
 
@@ -58,17 +52,16 @@ def finds(page: Page, place: str, words: str) -> None:
 
 @pytest.mark.timeout(180)
 def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
-    alice: Page, server: Server, upstream: Program
+    alice: Page, server: Server, upstream: Program, new_name: str
 ) -> None:
     alice.goto(f"{server.url}/servers/")
-    expect(alice.get_by_text("No servers yet")).to_be_visible()
     looking.check(alice)
     alice.get_by_role("main").get_by_role("link", name="Add server").first.click()
 
-    fill_in(alice, NOBODY)
+    fill_in(alice, NOBODY, new_name)
     alice.get_by_role("button", name="Test connection").click()
     expect(alice.locator("#trial")).to_contain_text("The connection failed.")
-    fill_in(alice, upstream.url)
+    fill_in(alice, upstream.url, new_name)
     expect(alice.locator("#risk")).to_contain_text("It runs on this machine.")
     alice.get_by_role("button", name="Test connection").click()
     expect(alice.locator("#trial")).to_contain_text("The connection works.")
@@ -76,35 +69,35 @@ def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
     looking.check(alice)
 
     alice.get_by_role("button", name="Save and connect").click()
-    expect(alice.get_by_role("heading", level=1)).to_have_text("honest")
+    expect(alice.get_by_role("heading", level=1)).to_have_text(new_name)
     finds(alice, "#standing", "Connected")
-    expect(alice.locator("#tools")).to_contain_text("honest_echo")
+    expect(alice.locator("#tools")).to_contain_text(f"{new_name}_echo")
     looking.check(alice)
 
     alice.get_by_label("Address", exact=True).fill(NOBODY)
     alice.get_by_role("button", name="Save", exact=True).click()
     finds(alice, "#standing", "Not reachable")
     alice.get_by_role("link", name="All servers").click()
-    expect(alice.locator("#server-rows")).to_contain_text("Not reachable")
+    expect(alice.get_by_role("row", name=new_name)).to_contain_text("Not reachable")
     looking.check(alice)
 
-    alice.get_by_role("link", name="honest").click()
+    alice.get_by_role("link", name=new_name).click()
     alice.get_by_role("button", name="Disable").click()
     finds(alice, "#standing", "Disabled")
     alice.get_by_role("link", name="Delete").click()
     looking.check(alice)
-    alice.get_by_role("button", name="Delete honest").click()
-    expect(alice.get_by_text("honest is deleted, with its tools.")).to_be_visible()
-    expect(alice.get_by_text("No servers yet")).to_be_visible()
+    alice.get_by_role("button", name=f"Delete {new_name}").click()
+    expect(alice.get_by_text(f"{new_name} is deleted, with its tools.")).to_be_visible()
+    expect(alice.get_by_role("link", name=new_name)).to_have_count(0)
 
 
 @pytest.mark.slow("kills a server")
 @pytest.mark.timeout(180)
 def test_the_page_follows_the_server_without_taking_the_focus_or_what_was_typed(
-    alice: Page, server: Server, upstream: Program
+    alice: Page, server: Server, upstream: Program, new_name: str
 ) -> None:
     alice.goto(f"{server.url}/servers/new")
-    fill_in(alice, upstream.url)
+    fill_in(alice, upstream.url, new_name)
     alice.get_by_role("button", name="Save and connect").click()
     expect(alice.locator("#standing")).to_contain_text("Connected")
     documentation = alice.get_by_label("Documentation", exact=True)
@@ -119,17 +112,17 @@ def test_the_page_follows_the_server_without_taking_the_focus_or_what_was_typed(
     expect(documentation).to_have_value("https://docs.example")
     upstream.start()
     alice.get_by_role("link", name="All servers").click()
-    alice.locator("#why-honest").click()
-    link = alice.get_by_role("link", name="honest")
+    alice.locator(f"#why-{new_name}").click()
+    link = alice.get_by_role("link", name=new_name)
     link.focus()
-    expect(alice.locator("#server-rows")).to_contain_text("Connected", timeout=45_000)
+    expect(alice.get_by_role("row", name=new_name)).to_contain_text("Connected", timeout=45_000)
     expect(link).to_be_focused()
-    expect(alice.locator("#risk-honest")).to_contain_text("It runs on this machine.", use_inner_text=True)
+    expect(alice.locator(f"#risk-{new_name}")).to_contain_text("It runs on this machine.", use_inner_text=True)
 
 
-@pytest.mark.slow("a server of its own")
+@pytest.mark.slow("another story of servers")
 def test_a_secret_is_filled_in_by_a_button_hidden_while_typed_and_never_sent_back(
-    alice: Page, server: Server, upstream: Program
+    alice: Page, server: Server, upstream: Program, new_name: str
 ) -> None:
     alice.goto(f"{server.url}/servers/new")
     fill_in(alice, upstream.url, name="has spaces")
@@ -142,7 +135,7 @@ def test_a_secret_is_filled_in_by_a_button_hidden_while_typed_and_never_sent_bac
     expect(alice.locator("#id_name_error")).to_be_visible()
     assert KEY not in alice.content()
     looking.check(alice)
-    alice.get_by_label("Name", exact=True).first.fill("honest")
+    alice.get_by_label("Name", exact=True).first.fill(new_name)
     alice.get_by_role("button", name="Save and connect").click()
     expect(alice.locator("#standing")).to_contain_text("Connected")
     expect(alice.get_by_placeholder("Stored; type a new one to replace it")).to_be_visible()
