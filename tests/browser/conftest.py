@@ -145,9 +145,9 @@ def house(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
     # They are signed in once, and the tests take longer than a sign-in is fresh for calls of L5.
     # The word of trusted clients is enough for the tools of these tests that keep something.
     settings = {"TOOL_WORKERS": "8", "HITL_ELICITATION_MAX_RISK": "2", "HITL_FRESH_SIGN_IN_MINUTES": "1440"}
-    # Notices go out at once.
-    settings |= {"NOTICE_COLLECT_SECONDS": "0", "NOTICE_INTERVAL_SECONDS": "0"}
-    server = started.start(**model.environment, **STEADY, **settings)
+    # Notices go out at once, and the model may ask the person.
+    settings |= {"NOTICE_COLLECT_SECONDS": "0", "NOTICE_INTERVAL_SECONDS": "0", "HITL_ASK_USER": "1"}
+    server = started.start(**model.environment | STEADY | settings)
     yield House(server, model, server.sign_in("bob"), server.sign_in("alice"))
     started.close()
     model.close()

@@ -1,15 +1,13 @@
 """The model asks the person: the form in the chat, in the inbox and on its own page, and what is left of it after."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
 from tests.browser.chatting import Chat, look_through, press, settle
-from tests.browser.conftest import SharedModel, Visit
-from tests.processes import STEADY, Person, Server, Servers
+from tests.browser.conftest import House, SharedModel
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
@@ -24,23 +22,6 @@ QUESTION = ("ask_user", {"question": "What shall I paint?\nTell me all of it.", 
 SECRET = ("ask_user", {"question": "What is your password?"})
 
 
-@pytest.fixture
-def asking() -> Iterator[SharedModel]:
-    model = SharedModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
-def here(own: Servers, asking: SharedModel) -> Server:
-    return own.start(**asking.environment | {"HITL_ASK_USER": "1"}, **STEADY)
-
-
-@pytest.fixture
-def bob(here: Server) -> Person:
-    return here.sign_in("bob")
-
-
 def reply(card: Locator) -> None:
     """Look at all of the question, and click Answer."""
     button = card.get_by_role("button", name="Answer", exact=True)
@@ -49,11 +30,9 @@ def reply(card: Locator) -> None:
 
 
 def test_a_question_is_answered_in_the_chat_by_its_form_and_by_no_key(
-    visit: Visit, here: Server, bob: Person, asking: SharedModel
+    page: Page, chat: Chat, model: SharedModel
 ) -> None:
-    page = visit(here, bob)
-    chat = Chat(page, here, bob.begin("")).open()
-    asking.enqueue(calls(QUESTION), text("Done."))
+    model.enqueue(calls(QUESTION), text("Done."))
     chat.say()
     card = chat.asked()
     expect(card.get_by_role("heading", name="The agent asks")).to_be_visible()
@@ -86,16 +65,14 @@ def test_a_question_is_answered_in_the_chat_by_its_form_and_by_no_key(
     looking.check(page)
 
 
-@pytest.mark.slow("a server of its own")
-def test_it_is_answered_in_the_inbox_and_declined_on_its_own_page(
-    visit: Visit, here: Server, bob: Person, asking: SharedModel
-) -> None:
-    page = visit(here, bob)
-    asking.enqueue(calls(QUESTION, SECRET), text("Done."))
+@pytest.mark.slow("another story of questions")
+def test_it_is_answered_in_the_inbox_and_declined_on_its_own_page(page: Page, house: House, model: SharedModel) -> None:
+    bob = house.bob
+    model.enqueue(calls(QUESTION, SECRET), text("Done."))
     conversation = bob.begin("Paint it")
     bob.wait_for_call(conversation, "waiting", 2)
-    page.goto(f"{here.url}/approvals/")
-    page.get_by_role("link", name="What shall I paint?").click()
+    page.goto(f"{house.server.url}/approvals/")
+    page.locator("#waiting").get_by_role("link", name="What shall I paint?").click()
     card = page.locator("[data-ask]")
     settle(page)
     looking.check(page)
@@ -105,7 +82,7 @@ def test_it_is_answered_in_the_inbox_and_declined_on_its_own_page(
     expect(page.locator("#card-slot").get_by_text("answered", exact=True)).to_be_visible()
 
     (left,) = bob.pending()
-    page.goto(f"{here.url}/approvals/{left['id']}")
+    page.goto(f"{house.server.url}/approvals/{left['id']}")
     expect(page.get_by_text("Never give passwords or keys here")).to_be_visible()
     settle(page)
     looking.check(page)

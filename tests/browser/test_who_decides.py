@@ -1,30 +1,26 @@
 """Two people approve a call of a third, each in their own browser: neither of them alone, and never whom it is for."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
 from tests.browser.chatting import Chat, approve, approve_button, decline, settle
-from tests.browser.conftest import SharedModel, Visit
-from tests.processes import STEADY, Server, Servers
+from tests.browser.conftest import House, SharedModel, Visit
+from tests.browser.tools import ECHO
+from tests.processes import Server
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def script() -> Iterator[SharedModel]:
-    model = SharedModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
-def place(own: Servers, script: SharedModel) -> Server:
-    return own.start(**script.environment, **STEADY)
+def tool(house: House, new_name: str) -> str:
+    """The name of a tool whose rules are this test's."""
+    name = new_name.replace("-", "_")
+    house.alice.add_tool(name, code=ECHO, hitlMode="REQUIRED")
+    return name
 
 
 def make_approver(alice: Page, server: Server, name: str) -> None:
@@ -36,8 +32,8 @@ def make_approver(alice: Page, server: Server, name: str) -> None:
     expect(alice.get_by_text(f"{name} is now approver.")).to_be_visible()
 
 
-def set_rules(alice: Page, server: Server) -> None:
-    alice.goto(f"{server.url}/studio/tools/echo")
+def set_rules(alice: Page, server: Server, tool: str) -> None:
+    alice.goto(f"{server.url}/studio/tools/{tool}")
     alice.get_by_role("link", name="Who decides").click()
     expect(alice.get_by_text("The person it is called for decides.")).to_be_visible()
     alice.get_by_label("Everyone with the role approver").check()
@@ -56,7 +52,7 @@ def set_rules(alice: Page, server: Server) -> None:
 def open_call(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/approvals/")
     expect(page.locator("[data-line]").get_by_text("for bob")).to_be_visible()
-    page.locator("[data-line] a").first.click()
+    page.locator("[data-line]", has_text="for bob").get_by_role("link").first.click()
     expect(page.locator("#card-slot [data-ask]")).to_be_visible()
     settle(page)
 
@@ -64,17 +60,16 @@ def open_call(page: Page, server: Server) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run", "SR-25")
 def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
-    place: Server, script: SharedModel, visit: Visit
+    house: House, server: Server, model: SharedModel, visit: Visit, tool: str
 ) -> None:
-    alice, charlie = (visit(place, place.sign_in(name)) for name in ("alice", "charlie"))
+    alice, charlie = visit(server, house.alice), visit(server, server.sign_in("charlie"))
     for page in (alice, charlie):
         visit.watch(page).expect("status of (409|422)")
-    make_approver(alice, place, "charlie")
-    set_rules(alice, place)
-    bob = place.sign_in("bob")
-    chat = Chat(visit(place, bob), place, bob.begin("")).open()
+    make_approver(alice, server, "charlie")
+    set_rules(alice, server, tool)
+    chat = Chat(visit(server, house.bob), server, house.bob.begin("")).open()
 
-    script.enqueue(calls(("echo", {"text": "one"})), text("It said one."))
+    model.enqueue(calls((tool, {"text": "one"})), text("It said one."))
     chat.say()
     card = chat.asked()
     expect(card).to_contain_text("2 different approvers have to approve. Never bob, for whom it is called.")
@@ -82,7 +77,7 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     expect(chat.modal.get_by_role("button", name="Close", exact=True)).to_be_hidden()
     looking.check(chat.page)
     for page in (alice, charlie):
-        open_call(page, place)
+        open_call(page, server)
     approve(alice.locator("[data-ask]"))
     expect(alice.get_by_role("button", name="Withdraw your approval")).to_be_visible()
     looking.check(alice)
@@ -96,11 +91,11 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     for page in (alice, charlie):
         expect(page.get_by_text(re.compile("Approved by charlie, signed in"))).to_be_visible()
 
-    script.enqueue(calls(("echo", {"text": "two"})), text("It said nothing."))
+    model.enqueue(calls((tool, {"text": "two"})), text("It said nothing."))
     chat.say()
     chat.asked()
     for page in (alice, charlie):
-        open_call(page, place)
+        open_call(page, server)
     decline(charlie.locator("[data-ask]"))
     expect(charlie.get_by_text("Declined by charlie")).to_be_visible()
     # Whether alice is quicker than her page or not.
@@ -120,28 +115,30 @@ def make_group(alice: Page, server: Server, name: str, member: str) -> None:
 @pytest.mark.slow("waits for time to pass")
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people")
-def test_after_a_while_a_second_group_may_answer_too(place: Server, script: SharedModel, visit: Visit) -> None:
-    alice, charlie = (visit(place, place.sign_in(name)) for name in ("alice", "charlie"))
+def test_after_a_while_a_second_group_may_answer_too(
+    house: House, server: Server, model: SharedModel, visit: Visit, tool: str, new_name: str
+) -> None:
+    alice, charlie = visit(server, house.alice), visit(server, server.sign_in("charlie"))
     visit.watch(alice).expect("status of 422")
-    make_group(alice, place, "Night watch", "charlie")
-    alice.goto(f"{place.url}/tools/echo/rules")
-    alice.get_by_label("Others who may decide too").select_option(label="Night watch")
+    watch = f"Night watch {new_name}"
+    make_group(alice, server, watch, "charlie")
+    alice.goto(f"{server.url}/tools/{tool}/rules")
+    alice.get_by_label("Others who may decide too").select_option(label=watch)
     alice.get_by_label("Seconds until they may decide").fill("3")
     alice.get_by_role("button", name="Save").click()
     alice.get_by_label("I understand that fewer or other people will decide").check()
     alice.get_by_role("button", name="Save").click()
     expect(alice.get_by_text("Saved. The rules apply from now on.")).to_be_visible()
-    bob = place.sign_in("bob")
-    chat = Chat(visit(place, bob), place, bob.begin("")).open()
-    charlie.goto(f"{place.url}/approvals/")
+    chat = Chat(visit(server, house.bob), server, house.bob.begin("")).open()
+    charlie.goto(f"{server.url}/approvals/")
 
-    script.enqueue(calls(("echo", {"text": "late"})), text("It said late."))
+    model.enqueue(calls((tool, {"text": "late"})), text("It said late."))
     chat.say()
     card = chat.asked()
-    expect(card).to_contain_text("Night watch")
+    expect(card).to_contain_text(watch)
     expect(approve_button(card)).to_be_visible()
     # Once the time is over the list finds it by itself.
-    open_call(charlie, place)
+    open_call(charlie, server)
     approve(charlie.locator("[data-ask]"))
     expect(charlie.get_by_text(re.compile("Approved by charlie, signed in"))).to_be_visible()
     expect(chat.modal).to_be_hidden()
