@@ -248,6 +248,7 @@ HABITS = {
     "questions": "asks without end, outside of any call",
     "stays": "ignores the end of its input, and SIGTERM",
     "child": "starts a program that holds its pipes and outlives it",
+    "hundreds": "offers 300 tools",
     "many": "offers 5,000 tools",
     "too-many": "offers 6,000 tools",
     "fat": "offers tools that take 20 megabytes",
@@ -260,6 +261,7 @@ HABITS = {
     "no-tools": "says that it knows no such method when asked for its tools",
     "version": "claims a protocol of its own",
 }
+MOST = {"hundreds": 300, "many": 5000, "too-many": 6000}
 
 
 def tool(name: str, description: str = "") -> dict[str, Any]:
@@ -281,10 +283,12 @@ ODD = [
 def tools(cursor: str | None) -> dict[str, Any]:
     global listed  # noqa: PLW0603
     listed += 1
-    if "many" in habits or "too-many" in habits:
-        begin, most = int(cursor or 0), 6000 if "too-many" in habits else 5000
+    if most := next((MOST[habit] for habit in habits if habit in MOST), 0):
+        begin = int(cursor or 0)
         said = f"Does it, {listed}." if "restless" in habits else ""
-        page: dict[str, Any] = {"tools": [tool(f"tool_{number}", said) for number in range(begin, begin + 500)]}
+        page: dict[str, Any] = {
+            "tools": [tool(f"tool_{number}", said) for number in range(begin, min(begin + 500, most))]
+        }
         return page | ({"nextCursor": str(begin + 500)} if begin + 500 < most else {})
     if "fat" in habits:
         begin = int(cursor or 0)

@@ -54,7 +54,8 @@ function showForm(form) {
   send?.toggleAttribute("disabled", asks ? !asks.checked : !many);
   if (send) send.textContent = many ? _n("Apply {count} change", "Apply {count} changes", many) : _("Apply");
   for (const place of all(form, "[data-problem]")) {
-    for (const control of all(form, `[aria-describedby~="${place.id}"][data-field="${place.dataset.problem}"]`)) {
+    // Not in all of the form, which may have hundreds of tools, each with several places.
+    for (const control of all(place.closest(UNIT) ?? form, `[aria-describedby~="${place.id}"][data-field="${place.dataset.problem}"]`)) {
       if (place.textContent?.trim()) control.setAttribute("aria-invalid", "true");
       else control.removeAttribute("aria-invalid");
     }
