@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 STDIO: Final = {"MCP_ALLOW_STDIO": "1"}
 # What these servers get up to; all others are honest.
-HABITS: Final = {"odd": "odd", "thousands": "many"}
+HABITS: Final = {"odd": "odd", "hundreds": "hundreds"}
 
 
 @dataclass(frozen=True)
@@ -427,18 +427,19 @@ def test_what_a_hostile_server_says_is_only_ever_text(page: Page, house: Shopful
 
 
 @pytest.mark.slow("another story of the drawer")
-def test_thousands_of_tools_are_found_and_selected(page: Page, house: Shopful) -> None:
-    drawer = open_at(page, house, "thousands")
-    section = drawer.locator('[data-server="thousands"]')
+def test_hundreds_of_tools_are_found_and_selected(page: Page, house: Shopful) -> None:
+    drawer = open_at(page, house, "hundreds")
+    section = drawer.locator('[data-server="hundreds"]')
     expect(section.locator(".tool")).to_have_count(100)
     section.get_by_role("button", name="Show 100 more").click()
     expect(section.locator(".tool")).to_have_count(200)
     expect(section.locator(".tool").nth(100).locator('[data-field="exposed"]')).to_be_focused()
-    section.get_by_label("Select all").check()
-    told(drawer, "thousands", "200 tools selected. 200 changes, not saved.")
+    # By name it would be looked for among thousands of labels.
+    section.locator("[data-all]").check()
+    told(drawer, "hundreds", "200 tools selected. 200 changes, not saved.")
     section.locator("[data-discard]").click()
-    told(drawer, "thousands", "No changes.")
+    told(drawer, "hundreds", "No changes.")
     expect(section.locator(".tool :checked:not([type=radio])")).to_have_count(0)
-    expect(section.get_by_role("button", name="Apply, and select 4800 more")).to_be_visible()
-    drawer.get_by_label("Find tools").fill("tool_4321")
+    expect(section.get_by_role("button", name="Apply, and select 100 more")).to_be_visible()
+    drawer.locator('[data-find] [name="find"]').fill("tool_277")
     expect(drawer.locator(".tool")).to_have_count(1)
