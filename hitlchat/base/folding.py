@@ -5,14 +5,11 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hitlchat.base.lookalikes import lookalikes
 from hitlchat.base.visible import BLANKS
 
-_CYRILLIC = dict(zip("авекмнорстухіјѕԁԛԝһӏьгпі", "abekmhopctyxijsdqwhlbrni", strict=True))
-_GREEK = dict(zip("αβγεζηικνορτυχωϲϳ", "abyezniknoptuxwcj", strict=True))
-# Dotless i, script g and a, four Armenian letters, and the apostrophes of typography.
-_OTHERS = {"\u0131": "i", "\u0261": "g", "\u0251": "a", "\u0578": "n", "\u0585": "o", "\u057d": "u", "\u0570": "h"}
-_OTHERS |= {"\u2019": "'", "\u2018": "'"}
-_LOOKALIKES = _CYRILLIC | _GREEK | _OTHERS
+# In many typefaces, though not in Unicode's data; and the apostrophes of typography.
+_NEAR = {"\u043f": "n", "\u04cf": "i", "\u03b7": "n", "\u03bd": "n", "\u03c9": "w", "\u2018": "'", "\u2019": "'"}
 _WORDS = re.compile(r"[_.\-/]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -43,7 +40,14 @@ def words(name: str) -> str:
 def _plain(char: str) -> str:
     if 0xE0020 <= ord(char) <= 0xE007E:
         return chr(ord(char) - 0xE0000).lower()
-    found = (_LOOKALIKES.get(each, each) for each in unicodedata.normalize("NFKD", char).lower())
+    found = map(_letter, unicodedata.normalize("NFKD", char))
     return "".join(
         each for each in found if unicodedata.category(each) not in {"Cf", "Mn", "Me"} and each not in BLANKS
     )
+
+
+def _letter(char: str) -> str:
+    """Return the ASCII letter that a character looks like, also if only as a capital; else the small one it is."""
+    small, table = char.lower(), lookalikes()
+    found = _NEAR.get(small) or table.get(char) or table.get(char.upper(), "")
+    return found.lower() if found.isalnum() or found == "'" else small

@@ -9,11 +9,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain
+from typing import Literal, NamedTuple, Self
 
 from django.utils.translation import gettext_noop
 
+from hitlchat.base.lookalikes import lookalikes, script
 from hitlchat.base.sentences import translatable
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
@@ -31,15 +32,33 @@ MOST_MARKS = 2
 MOST_CODES = 5
 # A page can carry this many elements for escapes; behind the last of them the escapes stand in the text.
 MOST_PIECES = 1000
+MOST_WORDS = 3
 LONGEST_NAMED = 60
 # Ordinary in Chinese and Japanese, so no look-alikes beside their letters.
 _WIDE = "\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f\uff5e"
 _EAST_ASIAN = (
     rf"\u1100-\u11ff\u2e80-\u312f\u3131-\u318e\u31a0-\ua4cf\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff{_WIDE}"
 )
-# Look-alikes of ASCII punctuation that Unicode's compatibility mappings don't know.
-_TWINS = dict.fromkeys("\u2215\u2044\u29f8\u2571", "/") | dict.fromkeys("\ua789\u2236\u02f8\u0589", ":")
-_TWINS |= dict.fromkeys("\u2216\u29f5", "\\") | {"\ua4f8": ".", "\u01c3": "!", "\u01c0": "|"}
+# Quotes, dashes and signs of ordinary texts, though they look like signs of ASCII; and letters of whole languages:
+# the dotless i of Turkish, which makes hosts and addresses suspect all the same.
+_TYPOGRAPHY = {
+    *"\u00b4\u00b8\u02b9\u02bb\u02bc\u02bd\u02be\u02c6\u02c8\u02ca\u02cb\u02d0\u02dc\u2010\u2011\u2012\u2013"
+}
+_TYPOGRAPHY |= {*"\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a\u0131"}
+# A minus, which programs don't take for one.
+_MINUS = "\u2212"
+# In pictures of Unicode's data only: nobody takes these Cyrillic letters for r, 6 and b where all around is Cyrillic.
+_FAR = {*"\u0431\u0433\u044c"}
+_SCRIPTS = {
+    "ARABIC": gettext_noop("Arabic"),
+    "ARMENIAN": gettext_noop("Armenian"),
+    "CHEROKEE": gettext_noop("Cherokee"),
+    "CYRILLIC": gettext_noop("Cyrillic"),
+    "GREEK": gettext_noop("Greek"),
+    "HEBREW": gettext_noop("Hebrew"),
+}
+# Between these and a letter or digit of ASCII, what stands is a part of one name or address.
+_JOINTS = {*"_@.:/\\-+=\u3002"}
 _EMOJI = (
     r"\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf\u2934\u2935"
     r"\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
@@ -52,9 +71,19 @@ _RTL_LINE = re.compile(
     r"|[ \t.,:;!?'\"\u2013\u2014\u2018\u2019\u201c\u201d\u2026\ufe0f\u200d-])*\Z"
 )
 _ASCII = re.compile(r"[\x20-\x7e\n\t]*\Z")
-_WORD = re.compile(r"[^\W\d_]+")
+_LATIN = re.compile("[A-Za-z]")
+_TIMES = re.compile("[A-Za-z]\xd7[A-Za-z]")
 _PUNYCODE = re.compile(r"\bxn--[a-z0-9-]+", re.IGNORECASE)
+_EAST_ASIAN_LETTER = re.compile(f"[{_EAST_ASIAN}]")
+# The full stops of Chinese and Japanese, which browsers take for dots.
+_WIDE_STOP = re.compile(r"[\u3002\uff61]")
+_WIDE_STOPS = re.compile(r"[A-Za-z0-9.\u3002\uff61-]+")
 _WIDE_ALONE = re.compile(rf"[{_WIDE}](?<![{_EAST_ASIAN}].)(?![{_EAST_ASIAN}])")
+
+
+Kind = Literal["hidden", "marks", "direction", "right_to_left", "look_alike", "host", "address", "punycode"]
+
+Verdict = Literal["", "mixed", "whole"]
 
 
 @dataclass(frozen=True)
@@ -65,12 +94,23 @@ class Piece:
     hidden: bool = False
 
 
+class Warned(str):
+    """A warning for a reader, in a sentence; programs go by its kind."""
+
+    kind: Kind
+
+    def __new__(cls, sentence: str, kind: Kind) -> Self:
+        found = super().__new__(cls, sentence)
+        found.kind = kind
+        return found
+
+
 @dataclass(frozen=True)
 class Seen:
     """A text ready to be shown: its pieces, and warnings for a reader, in sentences."""
 
     pieces: tuple[Piece, ...]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Warned, ...] = ()
     right_to_left: bool = False
     # To be shown in the order in which it is stored, because its display order could mislead.
     stored: bool = False
@@ -121,6 +161,8 @@ class _Patterns(NamedTuple):
     hidden_run: re.Pattern[str]
     hostlike: re.Pattern[str]
     top_level: re.Pattern[str]
+    word: re.Pattern[str]
+    sign: re.Pattern[str]
 
 
 @cache
@@ -133,6 +175,13 @@ def patterns() -> _Patterns:
     mark = _ranges(char for char in marks if not _is_overlay(char))
     emoji = rf"(?![{hidden}])[{_EMOJI}][\ufe0e\ufe0f]?"
     unseen, rest = rf"[{hidden}{overlay}]", rf"[{hidden}{overlay}{mark}]*"
+    alike = sorted(lookalikes().items())
+    letterlike = [char for char, plain in alike if plain.isalnum() and not char.isalnum()]
+    signs = [
+        char
+        for char, plain in alike
+        if not plain.isalnum() and char not in _TYPOGRAPHY and not (char.isdecimal() or is_hidden(char))
+    ]
     # Either an emoji with its modifiers, or a run to be escaped: hidden characters, and marks that have enough of
     # their kind before them or nothing to stand on.
     token = re.compile(
@@ -143,8 +192,10 @@ def patterns() -> _Patterns:
     return _Patterns(
         token,
         re.compile(f"[{hidden}]+"),
-        re.compile(rf"[\w.{mark}-]+"),
+        re.compile(rf"[\w.@+{mark}\u2010\u2011{_MINUS}-]+"),
         re.compile(rf"[^\W\d_][^\W\d_{mark}]*[^\W\d_]"),
+        re.compile(rf"(?:(?!_)[\w{_ranges(letterlike)}{mark}])+"),
+        re.compile(rf"(?<=[!-~])[{_ranges(signs)}]+(?=[!-~])"),
     )
 
 
@@ -181,73 +232,194 @@ def _codes(run: str) -> str:
     return codes if len(run) <= MOST_CODES else f"{codes} +{len(run) - MOST_CODES:,} more"
 
 
-def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[str]:
+def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[Warned]:
     if overrides := len(_DIRECTION.findall(escaped)):
-        yield gettext_noop("Contains a direction override: elsewhere this text may look different.")
+        yield Warned(
+            gettext_noop("Contains a direction override: elsewhere this text may look different."), "direction"
+        )
     hidden = sum(map(len, patterns().hidden_run.findall(escaped)))
     marks = len(escaped) - hidden
     # One warning for each character.
     if hidden := hidden - overrides:
         one = gettext_noop("Contains an invisible character, shown as U+ and a code.")
         many = translatable(f"Contains {hidden:,} invisible characters, shown as U+ and a code.")
-        yield many if hidden > 1 else one
+        yield Warned(many if hidden > 1 else one, "hidden")
     if marks:
-        yield (
-            translatable(f"Contains {marks:,} marks that can overlap letters, shown as U+ and a code.")
-            if marks > 1
-            else gettext_noop("Contains a mark that can overlap letters, shown as U+ and a code.")
-        )
+        one = gettext_noop("Contains a mark that can overlap letters, shown as U+ and a code.")
+        many = translatable(f"Contains {marks:,} marks that can overlap letters, shown as U+ and a code.")
+        yield Warned(many if marks > 1 else one, "marks")
     if stored:
-        yield gettext_noop("Contains right-to-left letters, shown in stored order, left to right.")
-    if word := _mixed_word(text):
-        yield translatable(f"Mixes look-alike letters of different alphabets in one word: “{word}”.")
-    if host := _foreign_host(text):
-        yield translatable(
-            f"“{host}” looks like a host name, but has letters other than a to z: it may imitate another."
+        sentence = gettext_noop("Contains right-to-left letters, shown in stored order, left to right.")
+        yield Warned(sentence, "right_to_left")
+    words = _suspect_words(text)
+    for word in words[:MOST_WORDS]:
+        yield Warned(_about(word), "look_alike")
+    if more := len(words[MOST_WORDS:]):
+        many = translatable(f"{more:,} more words have look-alikes of other letters.")
+        yield Warned(
+            many if more > 1 else gettext_noop("One more word has look-alikes of other letters."), "look_alike"
         )
-    if twins := _twins(text):
-        yield translatable(f"Contains look-alikes of ordinary characters: {twins}.")
+    yield from _foreign_addresses(text)
+    if twins := _named(_twins(text) - {char for word in words for char in _alike(word)}):
+        yield Warned(translatable(f"Contains look-alikes of ordinary characters: {twins}."), "look_alike")
 
 
-def _mixed_word(text: str) -> str | None:
-    for match in _WORD.finditer(text):
-        word = match.group()
-        if not word.isascii() and len({_script(char) for char in set(word)} & MIXABLE) > 1:
-            return word[:LONGEST_NAMED]
-    return None
+def _suspect_words(text: str) -> list[str]:
+    """Return the words with look-alikes in them, each once; and those that are look-alikes altogether, unless what
+    stands around is of the same script and cannot be mistaken for anything else.
+    """
+    found: dict[str, None] = {}
+    # A single letter is a word of many languages, and a sign of Greek in any of them.
+    single: dict[str, str] = {}
+    scripts = {"GREEK"}
+    for word, verdict, own, around in _placed(text):
+        if verdict == "whole" and len(word) == 1 and (around or own == "GREEK"):
+            single[word] = own
+        elif verdict == "mixed" or (verdict == "whole" and own not in around):
+            found[word] = None
+        else:
+            scripts.add(own)
+    return [*found, *(word for word, own in single.items() if own not in scripts)]
 
 
-def _foreign_host(text: str) -> str | None:
+def _placed(text: str) -> Iterator[tuple[str, Verdict, str, set[str]]]:
+    """Yield each word as judged, with the scripts of the nearest words that are no look-alikes altogether; none within
+    a name or address that has letters of ASCII, too.
+    """
+    waiting: list[tuple[re.Match[str], str, str]] = []
+    before = ""
+    for match in chain(patterns().word.finditer(text), [None]):
+        verdict, own = _judged(match[0]) if match else ("", "")
+        if match and verdict == "whole":
+            waiting.append((match, own, before))
+            continue
+        if own or not match:
+            for each, whole, earlier in waiting:
+                yield each[0], "whole", whole, set() if _is_joined(text, each) else {earlier, own}
+            waiting.clear()
+            before = own
+        if match:
+            yield match[0], verdict, own, {before}
+
+
+def _is_joined(text: str, match: re.Match[str]) -> bool:
+    """Say whether the word is a part of a name or address with letters or digits of ASCII."""
+    before, after = text[max(0, match.start() - 2) : match.start()][::-1], text[match.end() : match.end() + 2]
+    return any(each[:1] in _JOINTS and each[1:].isascii() and each[1:].isalnum() for each in (before, after))
+
+
+def _judged(word: str) -> tuple[Verdict, str]:
+    return _remembered(word) if len(word) <= LONGEST_NAMED else _judge(word)
+
+
+def _judge(word: str) -> tuple[Verdict, str]:
+    """Say whether a word mixes look-alikes with what they look like, or is of look-alikes altogether; and its script,
+    empty for none, as numbers have.
+    """
+    if word.isascii():
+        return "", "LATIN" if _LATIN.search(word) else ""
+    chars = set(word)
+    scripts = {script(char) for char in chars} - {"COMMON", "INHERITED"}
+    one = next(iter(scripts)) if len(scripts) == 1 else ""
+    alike = _alike(word)
+    digits = any(char.isascii() for char in chars if char.isdecimal())
+    if (_LATIN.search(word) and alike) or len(scripts & MIXABLE) > 1:
+        return "mixed", ""
+    if digits and any(char.isdecimal() and not char.isascii() and not _twin(char) for char in chars):
+        return "mixed", ""
+    others = {char for char in chars - alike if not ("0" <= char <= "9")}
+    is_whole = one not in {"", "LATIN"} and alike and not others and not chars & _FAR
+    return "whole" if is_whole else "", one or "&".join(scripts)
+
+
+_remembered = lru_cache(maxsize=4096)(_judge)
+
+
+def _alike(word: str) -> set[str]:
+    """Return the characters of a word that can be mistaken for ASCII letters and digits."""
+    table = lookalikes()
+    found = {char for char in word if table.get(char, "-").isalnum() and char not in _TYPOGRAPHY}
+    if "\xd7" in found and not _TIMES.search(word):
+        found.discard("\xd7")
+    # A zero of Chinese and Japanese.
+    if "\u3007" in found and _EAST_ASIAN_LETTER.search(word.replace("\u3007", "")):
+        found.discard("\u3007")
+    return found
+
+
+def _about(word: str) -> str:
+    verdict, found = _judged(word)
+    plain = "".join(lookalikes().get(char, char) for char in word)[:LONGEST_NAMED]
+    twins, word = _named(_alike(word)), word[:LONGEST_NAMED]
+    if verdict == "whole":
+        which = _SCRIPTS.get(found) or found.replace("_", " ").title()
+        return translatable(f"“{word}” is written in {which} letters that look like “{plain}”: {twins}.")
+    if twins:
+        return translatable(f"“{word}” reads like “{plain}”, but has look-alikes: {twins}.")
+    return translatable(f"Mixes look-alike letters of different alphabets in one word: “{word}”.")
+
+
+def _foreign_addresses(text: str) -> Iterator[Warned]:
+    address = host = ""
     for match in patterns().hostlike.finditer(text):
-        host = match.group().strip(".-_")
-        if not host.isascii() and "." in host and patterns().top_level.match(host.rpartition(".")[2]):
-            return host[:LONGEST_NAMED]
-    return None
+        if match[0].isascii():
+            continue
+        local, at, name = match[0].rpartition("@")
+        name = name.strip(".-_")
+        if at and "." in name and not local.isascii() and not _EAST_ASIAN_LETTER.search(local):
+            address = address or match[0]
+        if not name.isascii() and "." in name and patterns().top_level.match(name.rpartition(".")[2]):
+            host = host or name
+    host = host or _wide_host(text)
+    if address := address[:LONGEST_NAMED]:
+        yield Warned(
+            translatable(
+                f"“{address}” looks like an e-mail address, but has letters other than a to z: it may imitate another."
+            ),
+            "address",
+        )
+    if host := host[:LONGEST_NAMED]:
+        yield Warned(
+            translatable(
+                f"“{host}” looks like a host name, but has letters other than a to z: it may imitate another."
+            ),
+            "host",
+        )
 
 
-def _twins(text: str) -> str:
+def _wide_host(text: str) -> str:
+    for run in _WIDE_STOPS.findall(text) if _WIDE_STOP.search(text) else ():
+        *labels, last = _WIDE_STOP.sub(".", run).split(".")
+        if not run.isascii() and labels[-1:] != [""] and last.islower() and len(last) > 1:
+            return str(run)
+    return ""
+
+
+def _twins(text: str) -> set[str]:
+    """Return the characters that are look-alikes wherever they stand, and signs between those of ASCII."""
     wide = set(_WIDE_ALONE.findall(text))
-    found = sorted(c for c in set(text) if not c.isascii() and _twin(c) and (c in wide or c not in _WIDE))
-    named = [f"{char} (U+{ord(char):04X}, like “{_twin(char)}”)" for char in islice(found, MOST_CODES)]
+    found = {c for c in set(text) if not c.isascii() and _twin(c) and (c in wide or c not in _WIDE)}
+    return found.union(*patterns().sign.findall(text))
+
+
+def _named(chars: set[str]) -> str:
+    found = sorted(chars)
+    named = [f"{c} (U+{ord(c):04X}, like “{lookalikes().get(c) or _twin(c)}”)" for c in found[:MOST_CODES]]
     return ", ".join(named) + (f" and {len(found) - MOST_CODES:,} more" if len(found) > MOST_CODES else "")
 
 
 @lru_cache(maxsize=4096)
 def _twin(char: str) -> str | None:
     """The ASCII character that `char` may be mistaken for. Small raised and circled letters are not."""
-    if char in _TWINS:
-        return _TWINS[char]
+    if char == _MINUS:
+        return "-"
     plain = unicodedata.normalize("NFKC", char)
     is_distinct = unicodedata.category(char) in {"So", "No", "Lm", "Lo"} or is_hidden(char)
     return plain if len(plain) == 1 and "!" <= plain <= "~" and not is_distinct else None
 
 
-@lru_cache(maxsize=4096)
-def _script(char: str) -> str:
-    return unicodedata.name(char, "").partition(" ")[0]
-
-
-def _punycode(text: str) -> tuple[str, ...]:
+def _punycode(text: str) -> tuple[Warned, ...]:
     if match := _PUNYCODE.search(text):
-        return (translatable(f"Contains an encoded international host name: “{match.group()[:LONGEST_NAMED]}”."),)
+        sentence = translatable(f"Contains an encoded international host name: “{match.group()[:LONGEST_NAMED]}”.")
+        return (Warned(sentence, "punycode"),)
     return ()

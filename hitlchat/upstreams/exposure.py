@@ -10,6 +10,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from hitlchat.base.lookalikes import shape
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import stated, stopping, tools
 from hitlchat.gate.actor import Actor
@@ -73,7 +74,7 @@ def aliases(wanted: list[Wanted]) -> Names:
     renamed = {row.tool.name for row, _ in others if row.tool and row.pk in offers}
     assigned = rules.assign(offers.values(), used - renamed)
     given |= {pk: assigned[offer] for pk, offer in offers.items()}
-    defaults, alike = set(given.values()), Counter(map(rules.shape, chosen.values()))
+    defaults, alike = set(given.values()), Counter(map(shape, chosen.values()))
     problems: dict[UUID, list[Objection]] = {}
     for row, _ in wanted:
         if (alias := chosen.get(row.pk)) is None:
@@ -81,7 +82,7 @@ def aliases(wanted: list[Wanted]) -> Names:
         own = {row.tool.name} if row.tool else set()
         if sentence := rules.objection(alias, (used - own) | defaults):
             problems[row.pk] = [Objection("alias", f"Alias: {sentence}")]
-        elif alike[rules.shape(alias)] > 1:
+        elif alike[shape(alias)] > 1:
             sentence = translatable(f"Alias: “{alias}” is, or looks like, another tool's new alias.")
             problems[row.pk] = [Objection("alias", sentence)]
         given[row.pk] = alias

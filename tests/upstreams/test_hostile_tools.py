@@ -8,11 +8,11 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from hitlchat.base.database import in_db
+from hitlchat.base.lookalikes import shape
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.client.spec import Limits
 from hitlchat.upstreams.models import ServerState, ToolState
-from hitlchat.upstreams.risk.aliases import shape
 from tests.conftest import MakeTool
 from tests.upstreams.client.upstreams import SURROUNDINGS, Pool, Seen, at, written
 from tests.upstreams.gated import called, exposed, is_in, known, now, offering, program, unharmed, web

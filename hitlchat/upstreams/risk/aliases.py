@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 
+from hitlchat.base.lookalikes import shape
 from hitlchat.base.sentences import translatable
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
@@ -35,8 +36,6 @@ RESERVED = frozenset(
 )
 _FORM = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST}}}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
-_LOOKALIKES = str.maketrans({"0": "o", "1": "l", "i": "l", "-": "_"})
-_PAIRS = (("rn", "m"), ("vv", "w"))
 
 Offer = tuple[str, str]
 """The names of a server and of one of its tools."""
@@ -119,14 +118,6 @@ def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -
         yield translatable(f"The description tells the model about using “{name}”, a tool from elsewhere.")
     if found := next(mentions(description, servers), None):
         yield translatable(f"The description speaks of “{found.name}”, another server.")
-
-
-def shape(name: str) -> str:
-    """Return a name at a glance: no case, `-` as `_`, one `_` for several, 0 as o, 1 and i as l, rn as m."""
-    seen = name.lower().translate(_LOOKALIKES)
-    for pair, letter in _PAIRS:
-        seen = seen.replace(pair, letter)
-    return re.sub("_+", "_", seen).strip("_") or seen
 
 
 def _candidates(offer: Offer) -> Iterator[str]:
