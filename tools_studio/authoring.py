@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.base.lookalikes import mistakable
 from hitlchat.base.problems import Forbidden
 from hitlchat.gate import loosening, oversight, policy, stopping, tools
 from hitlchat.gate.actor import Actor
@@ -62,6 +63,7 @@ def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> Tool:
     `confirmed`: a person said that it may run unseen, and may have its name. AuthoringError, OnlyPeople, NotConfirmed.
     """
     sound = check(draft)
+    check_name(draft.name, Tool.objects.values_list("name", flat=True))
     if _is_program(actor) and sound.risk_level > 0 and (sound.hitl_mode != HitlMode.REQUIRED or _looks_ahead(sound)):
         raise OnlyPeople(NEEDS_PERSON)
     _check_critical(sound, actor)
@@ -103,6 +105,8 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed
             draft = edit(draft_of(present))
             name = draft.name
             sound = check(draft, spec.stored_variables(present.script))
+            if name != present.name:
+                check_name(name, Tool.objects.exclude(pk=tool.pk).values_list("name", flat=True))
             if (sound.draft.condition, sound.signature.input_schema) != (present.condition, present.input_schema):
                 _check_condition(sound, actor)
             if _is_program(actor) and _loosens(present, sound):
@@ -192,6 +196,15 @@ def delete(tool: Tool, actor: Actor) -> None:
     with transaction.atomic():
         stopping.withdraw_tool(tool.pk, actor=actor, why="the tool was deleted")
         tools.remove([tool], actor)
+
+
+def check_name(name: str, others: Iterable[str]) -> None:
+    """Refuse a name that a person could mistake for one of `others`, which tools have. AuthoringError.
+
+    One that is the same, also but for capital letters, is judged where the tool is stored.
+    """
+    if wrong := mistakable(name, [each for each in others if each.lower() != name.lower()]):
+        raise AuthoringError({"name": wrong})
 
 
 def free_name(name: str, used: Collection[str], ending: str = "_", first: int = 2) -> str:

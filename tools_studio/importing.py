@@ -185,9 +185,9 @@ def carry_out(
 def _step(entry: Entry, present: Tool | None, on_conflict: Conflict, used: Collection[str]) -> Step:
     """AuthoringError."""
     if present is None:
-        step = _added(entry, "new", entry.draft.name)
+        step = _added(entry, "new", entry.draft.name, used)
     elif on_conflict == "rename":
-        step = _added(entry, "rename", authoring.free_name(entry.draft.name, used))
+        step = _added(entry, "rename", authoring.free_name(entry.draft.name, used), used)
     elif present.source == SOURCE:
         step = _beside(entry, present, on_conflict)
     else:
@@ -197,8 +197,9 @@ def _step(entry: Entry, present: Tool | None, on_conflict: Conflict, used: Colle
     return replace(step, missing=missing, notes=tuple(_notes(entry, step.sound, step.present)))
 
 
-def _added(entry: Entry, action: Literal["new", "rename"], name: str) -> Step:
+def _added(entry: Entry, action: Literal["new", "rename"], name: str, used: Collection[str]) -> Step:
     sound = _check(replace(entry.draft, name=name))
+    authoring.check_name(name, used)
     mode = _strictest(entry.draft.hitl_mode or sound.hitl_mode, sound.hitl_mode)
     # A tool made again under a name asks as much as the one before.
     own = Guard(mode.value, entry.draft.condition, entry.draft.signed_in_only)

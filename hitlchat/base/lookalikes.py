@@ -2,11 +2,33 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 
+from hitlchat.base.sentences import translatable
+
+# Words that belong to the gate, or that model servers and clients give a meaning of their own.
+RESERVED = frozenset(
+    {
+        *("approve", "approved", "approval", "decline", "declined", "decide", "grant", "hitl", "hitlchat"),
+        *("system", "developer", "user", "assistant", "tool", "tools", "function", "none", "null", "auto", "required"),
+        *("constructor", "prototype", "__proto__"),
+    }
+)
 _PAIRS = (("rn", "m"), ("vv", "w"))
 _ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "-": "_"})
+
+
+def mistakable(name: str, taken: Collection[str]) -> str:
+    """Return why no tool may have this name beside those with the names `taken`; empty if it may."""
+    own = shape(name)
+    if own in map(shape, RESERVED):
+        return translatable(f"“{name}” is, or looks like, a reserved word.")
+    other = next((each for each in taken if shape(each) == own), None)
+    if other is None:
+        return ""
+    how = "is the name of another tool" if other == name else f"looks like “{other}”, the name of another tool"
+    return translatable(f"“{name}” {how}.")
 
 
 def shape(name: str) -> str:

@@ -1,5 +1,6 @@
 """Saving, publishing and deleting tools."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -77,6 +78,33 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_changed(make_tool: MakeT
     with pytest.raises(AuthoringError, match="name"):
         authoring.create(Draft("echo", ECHO), signed_in(alice))
     assert Script.objects.count() == 1
+
+
+def test_a_name_that_looks_like_another_tools_is_refused_and_the_other_is_named(
+    make_tool: MakeTool, alice: User
+) -> None:
+    make_tool("refund_order")
+    other = make_tool("echo")
+    for name in ("refund_0rder", "refund__order", "refund-order"):
+        draft = Draft(name, ECHO, hitl_mode="REQUIRED")
+        for save in (authoring.create, partial(authoring.change, other)):
+            with pytest.raises(AuthoringError) as caught:
+                save(draft, signed_in(alice))
+            assert caught.value.errors == {"name": f"“{name}” looks like “refund_order”, the name of another tool."}
+
+
+def test_a_reserved_word_is_no_name_of_a_tool(alice: User) -> None:
+    with pytest.raises(AuthoringError, match="is, or looks like, a reserved word"):
+        authoring.create(Draft("appr0ve", ECHO), signed_in(alice))
+
+
+def test_a_tool_whose_name_looks_like_another_can_still_be_saved(make_tool: MakeTool, alice: User) -> None:
+    make_tool("refund_order")
+    other = make_tool("echo")
+    Tool.objects.filter(pk=other.pk).update(name="refund_0rder")
+    other.refresh_from_db()
+    draft = Draft("refund_0rder", ECHO.replace("return text", "return text * 2"), hitl_mode="REQUIRED")
+    assert authoring.change(other, draft, signed_in(alice)).definition_hash != other.definition_hash
 
 
 def test_saving_other_code_is_a_new_version_with_another_definition(make_tool: MakeTool, alice: User) -> None:

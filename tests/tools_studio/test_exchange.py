@@ -343,6 +343,15 @@ def test_a_tool_can_be_added_beside_the_one_of_its_name(alice: User, make_tool: 
     assert Tool.objects.count() == 6
 
 
+def test_a_tool_whose_name_looks_like_another_keeps_all_of_it_out(alice: User, make_tool: MakeTool) -> None:
+    make_tool("refund_order")
+    with pytest.raises(BadFile, match=r"tools\[1\]\.name: “refund_0rder” looks like “refund_order”"):
+        imported(file({"name": "other"}, {"name": "refund_0rder"}), alice, "replace")
+    with pytest.raises(BadFile, match=r"tools\[1\]\.name: “to_be” looks like “t0_be”"):
+        imported(file({"name": "t0_be"}, {"name": "to_be"}), alice)
+    assert Tool.objects.count() == 1
+
+
 def test_a_tool_of_another_source_is_never_replaced(alice: User) -> None:
     Tool.objects.create(name="tool_0", source="project", origin="this project", definition_hash="0" * 64)
     (step,) = imported(file({}), alice, "replace").steps

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
+from hitlchat.base.lookalikes import mistakable
 from hitlchat.gate import loosening, stopping, tools
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import HitlMode, Tool
@@ -73,8 +74,8 @@ def _add(shipped: ShippedTool, fingerprint: str) -> bool:
         _, is_new = Shipment.objects.get_or_create(name=shipped.name)
         if not is_new:  # another process was quicker
             return False
-        if Tool.objects.filter(name=shipped.name).exists():
-            logger.warning("The shipped tool %s was not installed: its name is taken", shipped.name)
+        if mistakable(shipped.name, Tool.objects.values_list("name", flat=True)):
+            logger.warning("The shipped tool %s was not installed: its name, or one like it, is taken", shipped.name)
             return False
         tool = authoring.create(_draft(shipped), SYSTEM, confirmed=True)
         Script.objects.filter(tool=tool).update(shipped=fingerprint)

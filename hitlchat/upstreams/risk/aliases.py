@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 
-from hitlchat.base.lookalikes import shape
+from hitlchat.base.lookalikes import RESERVED, mistakable, shape
 from hitlchat.base.sentences import translatable
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
@@ -26,14 +26,6 @@ _ORDER = re.compile(
 )
 _LOOK_BACK = 60
 LONGEST = 64
-# Words that belong to the gate, or that model servers and clients give a meaning of their own.
-RESERVED = frozenset(
-    {
-        *("approve", "approved", "approval", "decline", "declined", "decide", "grant", "hitl", "hitlchat"),
-        *("system", "developer", "user", "assistant", "tool", "tools", "function", "none", "null", "auto", "required"),
-        *("constructor", "prototype", "__proto__"),
-    }
-)
 _FORM = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST}}}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -103,13 +95,7 @@ def objection(alias: str, taken: Collection[str]) -> str:
     """Return why an administrator cannot choose this alias, empty if they can. `taken`: the names of all other tools"""
     if not _FORM.fullmatch(alias):
         return translatable(f"Expected 1 to {LONGEST} letters (a to z), digits, “_” and “-”.")
-    if shape(alias) in map(shape, RESERVED):
-        return translatable(f"“{alias}” is, or looks like, a reserved word.")
-    other = next((each for each in taken if shape(each) == shape(alias)), None)
-    if other is None:
-        return ""
-    how = "is the name of another tool" if other == alias else f"looks like “{other}”, the name of another tool"
-    return translatable(f"“{alias}” {how}.")
+    return mistakable(alias, taken)
 
 
 def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> Iterator[str]:

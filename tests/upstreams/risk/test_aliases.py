@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitlchat.base.lookalikes import shape
-from hitlchat.upstreams.risk.aliases import RESERVED, assign, normal, objection, speaking
+from hitlchat.base.lookalikes import RESERVED, shape
+from hitlchat.upstreams.risk.aliases import assign, normal, objection, speaking
 from tests.upstreams.risk.catalogues import REAL, SERVERS, name, tools_of_others
 
 FORM = re.compile(r"[A-Za-z0-9_-]{1,64}")
