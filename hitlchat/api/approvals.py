@@ -1,6 +1,6 @@
 """Approvals: the questions that wait for the signed-in person, and their answers."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -15,6 +15,7 @@ from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.calls import Decision
 from hitlchat.api.contract import STORABLE, Body, Object, Page, Shape, Username, read
 from hitlchat.api.grants import Grant, NewGrant
+from hitlchat.base import visible
 from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, joining, question, who
 from hitlchat.gate import models as gate
 from hitlchat.gate.status import Status
@@ -108,6 +109,15 @@ class Origin(Shape):
     partly: bool = Field(default=False, description="Whether only parts of the value are from there.")
 
 
+class Warned(Shape):
+    path: str = Field(
+        description="Where: the JSON Pointer of an argument, such as `/to/0` (of the name of one, if that is what is "
+        "suspect), or `tool` or `prompt`."
+    )
+    kind: visible.Kind = Field(description="What programs go by.")
+    text: str = Field(description="The sentence on the card, for people.")
+
+
 class Approval(Shape):
     id: UUID
     call_id: UUID
@@ -130,6 +140,7 @@ class Approval(Shape):
     preview: Object | None = Field(
         description="The effect of the call, according to the tool's own preview code: {text, table, error, cut}."
     )
+    warnings: list[Warned] = Field(description="What may deceive a reader: look-alike letters, hidden characters.")
     asked_times: int = Field(
         description="How many identical calls wait. Approving runs one and withdraws the rest; declining declines all."
     )
@@ -199,6 +210,7 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         risk_level=disclosure.shown_risk(row),
         status=QUESTION_ENDS.get(call.status, "approved"),
         preview=shown.get("preview"),
+        warnings=list(_warned(shown)),
         asked_times=times,
         asked_again=shown.get("again"),
         question=question.as_json(shown["arguments"]) if question.is_one(call) else None,
@@ -208,6 +220,30 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         decisions=calls.decisions(row),
         error=calls.error(call),
     )
+
+
+def _warned(shown: dict[str, Any]) -> Iterator[Warned]:
+    texts = [("tool", shown["tool"]["name"]), ("tool", shown["tool"]["origin"])]
+    texts += [("prompt", text) for text, _ in shown["promptPieces"]]
+    found = (
+        (path, each) for path, text in (*texts, *_texts(shown["arguments"])) for each in visible.see(text).warnings
+    )
+    for path, each in dict.fromkeys(found):
+        yield Warned(path=path, kind=each.kind, text=each)
+
+
+def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts within an argument, each with its JSON Pointer; and the names of its members, which are texts."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            inside = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
+            yield inside, name
+            yield from _texts(each, inside)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _texts(each, f"{path}/{index}")
 
 
 @router.get("", response=list[Approval])

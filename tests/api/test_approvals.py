@@ -18,7 +18,7 @@ NOWHERE = "01890000-0000-7000-8000-000000000000"
 FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
     *("riskLevel", "consentDigest", "status", "reason", "decisions", "callStatus", "result", "error"),
-    *("agents", "provenance"),
+    *("agents", "provenance", "warnings"),
     *("preview", "askedAgain", "askedTimes", "grantId", "question"),
     *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides"),
 }
@@ -46,6 +46,28 @@ def test_an_approval_says_what_is_asked(bob: User, bobs: Program, ask: Ask) -> N
     assert found["deadline"].endswith("Z")
     assert (found["preview"], found["askedAgain"]) == (None, None)
     assert found["askedTimes"] == 1
+    assert found["warnings"] == []
+
+
+@pytest.mark.guarantee("SR-3")
+def test_what_may_deceive_a_reader_is_named_with_its_place_and_kind(
+    bob: User, bobs: Program, make_tool: MakeTool
+) -> None:
+    make_tool(
+        "send",
+        code="def run(to: list[str], more: dict[str, str]) -> None:\n    pass\n",
+        prompt_template="To {args.to}?",
+    )
+    call = called(bob, "send", {"to": ["a", "\u0410\u0421\u041c\u0415"], "more": {"a/b": "a\u200bb", "\u0430x": "x"}})
+    found = bobs.get("/approvals").json()[0]["warnings"]
+    assert call.status == Status.WAITING
+    assert {(each["path"], each["kind"]) for each in found} == {
+        ("/to/1", "look_alike"),
+        ("/more/a~1b", "hidden"),
+        ("/more/\u0430x", "look_alike"),
+        ("prompt", "look_alike"),
+    }
+    assert any("look like “ACME”" in each["text"] for each in found)
 
 
 def test_an_approval_of_a_conversation_says_which_and_what_the_user_said(
