@@ -223,27 +223,13 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
 
 
 def _warned(shown: dict[str, Any]) -> Iterator[Warned]:
-    texts = [("tool", shown["tool"]["name"]), ("tool", shown["tool"]["origin"])]
-    texts += [("prompt", text) for text, _ in shown["promptPieces"]]
-    found = (
-        (path, each) for path, text in (*texts, *_texts(shown["arguments"])) for each in visible.see(text).warnings
-    )
-    for path, each in dict.fromkeys(found):
+    texts = {
+        "tool": [shown["tool"]["name"], shown["tool"]["origin"]],
+        "prompt": [text for text, _ in shown["promptPieces"]],
+    }
+    said = [(path, each) for path, parts in texts.items() for _, each in visible.warned(parts)]
+    for path, each in dict.fromkeys([*said, *visible.warned(shown["arguments"])]):
         yield Warned(path=path, kind=each.kind, text=each)
-
-
-def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts within an argument, each with its JSON Pointer; and the names of its members, which are texts."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            inside = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
-            yield inside, name
-            yield from _texts(each, inside)
-    elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _texts(each, f"{path}/{index}")
 
 
 @router.get("", response=list[Approval])

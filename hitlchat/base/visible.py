@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from django.utils.translation import gettext_noop
 
@@ -140,6 +140,20 @@ def see(text: str, *, stored: bool = False) -> Seen:
     stored = stored or (right_to_left and (bool(runs) or misleads))
     warnings = (*_warnings(text, "".join(run[0] for run in runs), stored=stored and right_to_left), *_punycode(text))
     return Seen(tuple(_pieces(text, runs)), warnings, right_to_left, stored)
+
+
+def warned(value: Any, path: str = "") -> Iterator[tuple[str, Warned]]:
+    """Yield the warnings about texts within a JSON value, and about names of members, each with its JSON Pointer."""
+    if isinstance(value, str):
+        yield from ((path, found) for found in see(value).warnings)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            inside = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
+            yield from ((inside, found) for found in see(name).warnings)
+            yield from warned(each, inside)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from warned(each, f"{path}/{index}")
 
 
 def pieces(text: str) -> tuple[Piece, ...]:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.agent.model_client import DEMO_PATH, own_address
 from hitlchat.base import canonical
-from hitlchat.base.visible import see
+from hitlchat.base.visible import see, warned
 from hitlchat.gate import disclosure
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Approval, CallerKind
@@ -72,7 +72,11 @@ def facts(approval: Approval, *, arguments: bool) -> Facts:
         "deadline": call.deadline.isoformat(),
         "url": link("approval", approval.pk),
     }
-    return found | {"arguments": masked(call.arguments)} if arguments else found
+    if arguments:
+        found["arguments"] = masked(call.arguments)
+    # Of what the notice says: a warning names words, and nothing that is hidden or left out may be among them.
+    said = [found["tool"], found["source"], found.get("arguments")]
+    return found | {"warnings": list(dict.fromkeys(each for _, each in warned(said)))}
 
 
 def line(text: str) -> str:
@@ -242,6 +246,7 @@ def _mail_entry(call: Facts, receiver: Receiver) -> str:
         "Look": call["url"],
     }
     text = "\n".join(f"{name + ':':<{WIDTH}}{value}" for name, value in rows.items() if value is not None)
+    text += "".join(f"\n{'Warning:':<{WIDTH}}{each}" for each in call["warnings"])
     if "arguments" not in call:
         return text
     return f"{text}\nArguments (what looks like a secret is hidden):\n{canonical.pretty(call['arguments'], indent=2)}"
@@ -265,6 +270,7 @@ def _slack_entry(call: Facts) -> str:
     who = f"{call['askedBy']}, for {quoted(call['person'])}"
     text = f"• {quoted(call['tool'])} from {quoted(call['source'])} · {_risk(call)} · {who} · until {until}"
     text += _slack_link(call["url"], "open the call", " · ")
+    text += "".join(f"\nWarning: {quoted(each)}" for each in call["warnings"])
     return f"{text}\n{quoted(canonical.dumps(call['arguments']))}" if "arguments" in call else text
 
 

@@ -162,6 +162,11 @@ def test_the_console_says_what_the_web_card_says_of_hostile_arguments(run: Run, 
     assert "[red]fine[/red] [link=https://evil.example]x[/link] [/] :warning: [bold" in plain
 
 
+def test_the_console_points_out_a_word_in_foreign_letters(run: Run, bob: User) -> None:
+    found = approval(ask(bob, recording(input_schema=SCHEMA), {"to": "\u0410\u0421\u041c\u0415"}))
+    assert "look like “ACME”" in " ".join(run("show", found.pk, "--plain").split())
+
+
 def test_nothing_in_a_card_acts_on_the_terminal_or_looks_like_another_fact(run: Run, bob: User) -> None:
     found = approval(ask(bob, recording(input_schema=SCHEMA), {**HOSTILE, "name]\nRisk: L0\x1b[2J": "x"}))
     for how in ((), ("--plain",), ("--json",), ("--full",), ("--full", "--plain")):

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from hitlchat.base import canonical
-from hitlchat.gate import card, decide, disclosure
+from hitlchat.gate import card, decide, disclosure, editing
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
@@ -98,6 +98,25 @@ def test_escape_codes_of_a_terminal_are_shown_not_followed(bob: User, free: Tool
     shown = rendered(ask(bob, free, {"key": "\x1b[2J\x1b]8;;http://x\x07link"}))
     assert "\x1b" not in shown.text
     assert "U+001B[2JU+001B]8;;http://xU+0007link" in shown.text
+
+
+@pytest.mark.guarantee("SR-3")
+def test_a_word_in_foreign_letters_is_pointed_out_wherever_a_card_shows_it(bob: User) -> None:
+    word, about = "\u0410\u0421\u041c\u0415", "is written in Cyrillic letters that look like “ACME”"
+    call = ask(bob, recording(prompt_template="Pay {args.to}?", input_schema={"type": "object"}), {"to": word})
+    shown = card.card(approval_of(call))
+    (row,) = shown.rows
+    for warnings in (shown.warnings, row.warnings, shown.raw.warnings):
+        assert any(about in each for each in warnings)
+    (change,) = editing.changes({"to": "ACME"}, {"to": word}, [("to", "text")])
+    assert any(about in each for each in change.warnings)
+    group = {"cards": [shown, shown], "key": "x"}
+    for template, context in [
+        ("approvals/_card.html", {"card": shown, "over": "ws"}),
+        ("approvals/_batch.html", {"group": group}),
+        ("approvals/_review.html", {"card": shown, "review": {"changes": [change], "title": shown.title}}),
+    ]:
+        assert about in render_to_string(template, context), template
 
 
 @pytest.mark.guarantee("SR-3")

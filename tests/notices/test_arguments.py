@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from hitlchat.gate.models import ToolCall
-from hitlchat.notices.models import Installation
-from hitlchat.notices.wording import masked
+from hitlchat.notices.models import Installation, Item, Kind, Notice, Receiver
+from hitlchat.notices.wording import Burst, facts, masked, waiting
 from hitlchat.secrets.masking import HIDDEN
-from tests.gate.asking import approved, recording, run
+from tests.gate.asking import approval_of, approved, ask, recording, run
 from tests.notices.noticing import look, webhook
 from tests.notices.receivers import Inbound
 
@@ -64,3 +65,16 @@ def test_the_tool_gets_what_a_notice_hides(alice: User, bob: User, inbound: Inbo
     assert [entered.arguments for entered in at_once] == [{"password": SECRET}]
     assert all(SECRET not in got.body.decode() for got in inbound.got)
     assert HIDDEN not in str(at_once[0].arguments)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.guarantee("SR-3")
+def test_a_notice_points_out_what_may_deceive_in_what_it_says(alice: User, bob: User) -> None:
+    call = approval_of(ask(bob, recording(input_schema={"type": "object"}), {"to": "\u0410\u0421\u041c\u0415"}))
+    assert facts(call, arguments=False)["warnings"] == []
+    for kind in Kind:
+        receiver = Receiver(kind=kind)
+        item = Item(approval=call)
+        notice = Notice(receiver=receiver, made_at=timezone.now())
+        _, body = waiting(notice, Burst((item,), 1, arguments=True))
+        assert "look like “ACME”" in body, kind
