@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from hitlchat.agent import conversations
 from hitlchat.agent.models import Conversation
 from hitlchat.base import canonical
+from hitlchat.base.visible import see
 from hitlchat.gate import batch, card, disclosure, joining, question, queue
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Approval, CallerKind, ToolCall, delegation
@@ -161,6 +162,11 @@ class Line:
     @property
     def risk(self) -> int:
         return disclosure.shown_risk(self.approval)
+
+    @property
+    def suspect(self) -> bool:
+        """Return whether what the list shows of it could deceive a reader; the card says how."""
+        return see(self.approval.prompt).suspect
 
     @property
     def asks(self) -> bool:

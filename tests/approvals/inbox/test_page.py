@@ -71,6 +71,14 @@ def test_calls_of_every_kind_of_caller_are_listed_and_nobody_elses(
     assert "4 waiting for you" in html
 
 
+@pytest.mark.guarantee("SR-3")
+def test_a_line_says_so_if_what_it_shows_could_deceive(page: Client, bob: User, asked: Asked) -> None:
+    asked(bob, "honest")
+    assert "Look closely" not in shown(page)
+    asked(bob, "\u0410\u0421\u041c\u0415")
+    assert shown(page).count("Look closely") == 1
+
+
 @pytest.mark.servers("the SQL differs between the databases")
 def test_what_runs_out_within_a_minute_stands_apart_and_the_soonest_comes_first(
     page: Client, bob: User, asked: Asked
