@@ -111,11 +111,12 @@ def test_a_word_in_foreign_letters_is_pointed_out_wherever_a_card_shows_it(bob: 
     (change,) = editing.changes({"to": "ACME"}, {"to": word}, [("to", "text")])
     assert any(about in each for each in change.warnings)
     group = {"cards": [shown, shown], "key": "x"}
-    for template, context in [
-        ("approvals/_card.html", {"card": shown, "over": "ws"}),
-        ("approvals/_batch.html", {"group": group}),
-        ("approvals/_review.html", {"card": shown, "review": {"changes": [change], "title": shown.title}}),
-    ]:
+    places: dict[str, dict[str, Any]] = {
+        "approvals/_card.html": {"card": shown, "over": "ws"},
+        "approvals/_batch.html": {"group": group},
+        "approvals/_review.html": {"card": shown, "review": {"changes": [change], "title": shown.title}},
+    }
+    for template, context in places.items():
         assert about in render_to_string(template, context), template
 
 
