@@ -29,6 +29,8 @@ OURS: Final = (
     "how_it_ran",
     "kinds",
     "kinds2",
+    "month",
+    "month2",
     "reason",
     "which",
     "why",

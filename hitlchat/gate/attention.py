@@ -21,6 +21,7 @@ from hitlchat.base.statements import compiled
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import FOLD_AFTER, FOLD_AFTER_LINES, MOST_FACTS, MOST_ROWS, ROWS_SHOWN, SHOWN_OF_FOLDED
 from hitlchat.gate.contents import spelled
+from hitlchat.gate.meant import meanings
 from hitlchat.gate.models import Approval, Decision, Showing, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
@@ -174,6 +175,9 @@ def _texts(disclosure: dict[str, Any]) -> Iterator[str]:
     for name, value in islice(disclosure.get("arguments", {}).items(), MOST_ROWS):
         yield name
         yield _before_fold(spelled(value))
+        for line in meanings(value, name):
+            yield line.words
+            yield line.value.plain if line.value else ""
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -16,9 +16,10 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import canonical, diff
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import disclosure, question
+from hitlchat.gate import disclosure, meant, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.contents import spelled
+from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.provenance import Told, told
 from hitlchat.gate.question import Asking, asking_of
@@ -67,6 +68,8 @@ class Row:
     value_warnings: tuple[str, ...] = ()
     # Where it comes from, if the person typed it nowhere.
     origins: tuple[Told, ...] = ()
+    # What the value means, in hitlchat's words.
+    meanings: tuple[Meaning, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -79,8 +82,9 @@ class Row:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return warnings about the whole value and the name, each sentence once."""
-        return tuple(dict.fromkeys((*self.name.warnings, *self.value_warnings)))
+        """Return warnings about the whole value, the name and what was decoded, each sentence once."""
+        decoded = (warning for meaning in self.meanings if meaning.value for warning in meaning.value.warnings)
+        return tuple(dict.fromkeys((*self.name.warnings, *self.value_warnings, *decoded)))
 
 
 @dataclass(frozen=True)
@@ -430,7 +434,8 @@ def _rows(shown: dict[str, Any]) -> list[Row]:
     known = [name for name in types if name in arguments]
     names = known + [name for name in arguments if name not in types]
     origins = told(shown.get("provenance") or [])
-    return [
-        replace(box(spelled(arguments[name]), name, types.get(name, "")), origins=origins.get(name, ()))
-        for name in names
-    ]
+    return [replace(_row(name, arguments[name], types.get(name, "")), origins=origins.get(name, ())) for name in names]
+
+
+def _row(name: str, value: Any, word: str) -> Row:
+    return replace(box(spelled(value), name, word), meanings=meant.meanings(value, name))

@@ -1,5 +1,6 @@
 """The approval card: built from the stored disclosure alone, and nothing in it but text."""
 
+import base64
 import re
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -78,7 +79,9 @@ def test_of_many_facts_the_first_are_in_sight_and_the_others_counted(bob: User) 
 @each_row("value", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.guarantee("SR-2")
 def test_no_argument_becomes_an_element_or_an_attribute(value: str, bob: User, free: Tool) -> None:
-    plain, hostile = rendered(ask(bob, free, {"a key": "plain"})), rendered(ask(bob, free, {value: value}))
+    # Of an address there is a line on what it means, also where nothing else is.
+    ordinary = " ".join(["plain", *re.findall(r"http://[\w.]+", value)])
+    plain, hostile = rendered(ask(bob, free, {"a key": ordinary})), rendered(ask(bob, free, {value: value}))
     assert hostile.found == plain.found
     assert value in hostile.text
 
@@ -148,6 +151,20 @@ def test_a_value_in_the_cards_own_words_stays_in_its_box(bob: User, free: Tool) 
     plain, imitating = rendered(ask(bob, free, {"note": "x"})), rendered(ask(bob, free, {"note": words}))
     assert imitating.found == plain.found
     assert card.card(approval_of(ask(bob, free, {"note": words}))).rows[0].value.plain == words
+
+
+@pytest.mark.guarantee("SR-2", "SR-3")
+def test_what_a_value_means_is_beside_it_and_of_what_was_decoded_there_are_warnings(bob: User, free: Tool) -> None:
+    hostile = base64.b64encode("<script>x</script>\u202eabc".encode()).decode()
+    shown = rendered(call := ask(bob, free, {"a": "https://shop.example@evil.example/", "b": hostile}))
+    first, second = card.card(approval_of(call)).rows
+    assert first.value.plain == "https://shop.example@evil.example/"
+    assert "Goes to host evil.example" in shown.text
+    assert "Before the @ is a user name, not the host: shop.example" in shown.text
+    assert "Base64, decoded: <script>x</script>U+202Eabc" in shown.text
+    assert second.value.plain == hostile
+    assert second.warnings == ("Contains a direction override: elsewhere this text may look different.",)
+    assert "script" not in [name for name, _ in shown.found]
 
 
 @pytest.mark.guarantee("SR-5")
