@@ -24,6 +24,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import RISK_LABELS, Card, Effect, Part, Row, Table, TitlePiece
 from hitlchat.gate.decide import NoSuchApproval
 from hitlchat.gate.editing import Review
+from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind, Verdict
 from hitlchat.gate.status import Status
 
@@ -310,9 +311,22 @@ def _arguments(card: Card, *, full: bool) -> Iterator[Fact]:
     for row in card.rows if not full else (*card.rows, *card.more_rows):
         word = f" ({one_line(row.type)})" if row.type else ""
         yield from _value(row, f"Argument {_named(row.name)}{word}", full=full)
+        yield from _meant(row.name, row.meanings)
+    for row in card.missing:
+        yield from _value(row, f"Only in the last approved call: {_named(row.name)}", full=full)
+        yield from _meant(row.name, row.meanings)
+    if card.more_differ:
+        yield ours("Arguments", f"{card.more_differ:,} more differ from the last approved call.")
     if card.more_rows and not full:
         many = sum(row.length for row in card.more_rows)
         yield ours("Hidden", f"{len(card.more_rows)} more arguments with {many:,} characters; {UNFOLD}.")
+
+
+def _meant(name: Seen, meanings: Iterable[Meaning]) -> Iterator[Fact]:
+    """Yield what a value means, below it; what was read out of it in quotes."""
+    for line in meanings:
+        read = Text.assemble(" ", _quoted(line.value)) if line.value else Text()
+        yield Fact(f"About {_named(name)}", Text.assemble(line.words, read, f" {line.rest}" if line.rest else ""))
 
 
 def _effect(shown: Effect, label: str, *, full: bool) -> Iterator[Fact]:

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,9 +18,8 @@ from django.utils.translation import gettext as _
 from hitlchat.base.moments import about
 from hitlchat.base.statements import compiled
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.card import FOLD_AFTER, FOLD_AFTER_LINES, MOST_FACTS, MOST_ROWS, ROWS_SHOWN, SHOWN_OF_FOLDED
+from hitlchat.gate.card import FOLD_AFTER, FOLD_AFTER_LINES, MOST_FACTS, ROWS_SHOWN, SHOWN_OF_FOLDED, in_order, lines
 from hitlchat.gate.contents import spelled
-from hitlchat.gate.meant import meanings
 from hitlchat.gate.models import Approval, Decision, Showing, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
@@ -172,12 +170,15 @@ def _texts(disclosure: dict[str, Any]) -> Iterator[str]:
         yield from _leaves(disclosure.get(name))
     yield from _leaves([disclosure.get("tool", {}).get(name) for name in ("name", "origin")])
     yield from _leaves(disclosure.get("facts", [])[:MOST_FACTS])
-    for name, value in islice(disclosure.get("arguments", {}).items(), MOST_ROWS):
+    for name in in_order(disclosure)[0]:
         yield name
-        yield _before_fold(spelled(value))
-        for line in meanings(value, name):
+        yield _before_fold(spelled(disclosure["arguments"][name]))
+        for line in lines(disclosure, name):
             yield line.words
             yield line.value.plain if line.value else ""
+    for name, (text, _cut) in disclosure.get("lastTime", {}).get("missing", {}).items():
+        yield name
+        yield text
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -5,7 +5,7 @@ preview with what differs in a later one.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -200,6 +200,9 @@ class Card:
     agents: tuple[Seen, ...] = ()
     # What the person said last.
     said: Seen | None = None
+    # What the last approved call had besides, and how many more arguments differ from its.
+    missing: tuple[Row, ...] = ()
+    more_differ: int = 0
 
     @property
     def key(self) -> str:
@@ -300,7 +303,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     the stored disclosure lacks a part.
     """
     shown: dict[str, Any] = approval.disclosure
-    rows, until = _rows(shown), datetime.fromisoformat(shown["deadline"])
+    (names, more), until = in_order(shown), datetime.fromisoformat(shown["deadline"])
     facts = tuple(map(see, filter(None, [shown.get("ranBefore"), *shown["facts"]])))
     preview, asked = shown.get("preview"), shown.get("again")
     changes = again(asked, preview) if asked and preview else None
@@ -319,8 +322,10 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         reason=see(shown["reason"]),
         facts=facts[:MOST_FACTS],
         more_facts=facts[MOST_FACTS:],
-        rows=tuple(rows[:MOST_ROWS]),
-        more_rows=tuple(rows[MOST_ROWS:]),
+        rows=_rows(shown, names),
+        more_rows=_rows(shown, more),
+        missing=_missing(shown),
+        more_differ=shown.get("lastTime", {}).get("more", 0),
         raw=see(canonical.pretty(shown["arguments"], indent=2)),
         effect=effect(preview) if preview and not (changes and changes.whole) else None,
         again=changes,
@@ -334,6 +339,40 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         agents=tuple(see(each["tool"]) for each in shown.get("agents", [])),
         said=see(shown["userPrompt"]) if shown.get("userPrompt") else None,
     )
+
+
+def in_order(shown: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the names of the arguments in a disclosure that are in sight on its card, and of those that are folded.
+
+    Of many, what matters most comes first; nothing folds that is a flag or has another value than its default.
+    """
+    arguments, known = shown.get("arguments", {}), [name for name, _ in shown.get("fields", [])]
+    names = [name for name in known if name in arguments] + [name for name in arguments if name not in set(known)]
+    if len(names) <= MOST_ROWS:
+        return names, []
+    not_given, not_default = set(shown.get("notGiven", [])), set(shown.get("notDefault", []))
+    weights = {name: meant.weight(name, arguments[name]) for name in names}
+    weights |= {name: meant.UNTOUCHED for name in not_given if weights.get(name) == meant.OTHER}
+    names.sort(key=weights.__getitem__)
+    first, rest = names[:MOST_ROWS], names[MOST_ROWS:]
+    stays = {name for name in rest if isinstance(arguments[name], bool) or name in not_default}
+    return first + [name for name in rest if name in stays], [name for name in rest if name not in stays]
+
+
+def lines(shown: dict[str, Any], name: str) -> tuple[Meaning, ...]:
+    """Return what the card says of an argument beside its value: what it means, if nobody gave it, and what it was in
+    the last call that was approved.
+    """
+    last = shown.get("lastTime", {})
+    found = [*meant.meanings(shown["arguments"][name], name, shown.get("currencies", {}).get(name, ""))]
+    if name in shown.get("notGiven", []):
+        found.append(Meaning(gettext_noop("The default: the call does not give this value.")))
+    if name in (changed := last.get("changed", {})):
+        text, cut = changed[name]
+        found.append(Meaning(gettext_noop("In the last approved call:"), see(text), cut))
+    elif name in last.get("added", []):
+        found.append(Meaning(gettext_noop("Not in the last approved call.")))
+    return tuple(found)
 
 
 def as_shown(approval: Approval) -> Card | None:
@@ -428,14 +467,18 @@ def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: 
     return Effect(table=folded(table["columns"], marked), notes=(note,) if left else ())
 
 
-def _rows(shown: dict[str, Any]) -> list[Row]:
-    arguments: dict[str, Any] = shown["arguments"]
-    types = dict(shown["fields"])
-    known = [name for name in types if name in arguments]
-    names = known + [name for name in arguments if name not in types]
+def _rows(shown: dict[str, Any], names: Iterable[str]) -> tuple[Row, ...]:
+    types, arguments = dict(shown["fields"]), shown["arguments"]
     origins = told(shown.get("provenance") or [])
-    return [replace(_row(name, arguments[name], types.get(name, "")), origins=origins.get(name, ())) for name in names]
+    rows = ((name, box(spelled(arguments[name]), name, types.get(name, ""))) for name in names)
+    return tuple(replace(row, meanings=lines(shown, name), origins=origins.get(name, ())) for name, row in rows)
 
 
-def _row(name: str, value: Any, word: str) -> Row:
-    return replace(box(spelled(value), name, word), meanings=meant.meanings(value, name))
+def _missing(shown: dict[str, Any]) -> tuple[Row, ...]:
+    """Return what the last approved call had and this one has not."""
+    found = shown.get("lastTime", {}).get("missing", {})
+    begins = gettext_noop("Only its beginning.")
+    return tuple(
+        replace(box(text, name), meanings=(Meaning(begins, cut=cut),) if cut else ())
+        for name, (text, cut) in found.items()
+    )

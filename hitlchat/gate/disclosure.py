@@ -1,11 +1,12 @@
 """The disclosure: what the person deciding is shown, frozen when the question is asked, and its digest binds a yes."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -13,7 +14,7 @@ from hitlchat.base import canonical, database
 from hitlchat.base.schemas import type_word
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import deciders, oversight, prompt
+from hitlchat.gate import compared, deciders, oversight, prompt
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Approval, Tool, ToolCall, delegation
 from hitlchat.gate.provenance import Origin, kept
@@ -28,6 +29,8 @@ REPEATED = timedelta(hours=1)
 LOOKED_THROUGH = 100
 # It may have waited for its yes for so long before.
 ASKED = timedelta(days=1)
+# The last approved call that one is compared with is no older.
+COMPARED = timedelta(days=90)
 HOW_IT_RAN = {
     Status.EXECUTING: gettext_noop("and has not ended"),
     Status.SUCCEEDED: gettext_noop("and succeeded"),
@@ -72,11 +75,13 @@ def disclose(
     preview: dict[str, Any] | None = None,
     provenance: list[Origin] | None = None,
     decides: oversight.Frozen,
+    not_given: Collection[str] = (),
 ) -> Disclosure:
     """Everything the card shows about `call`, and who `decides`. No text written by a model is in it but the arguments
-    themselves. `provenance`: where their values come from, if that is known.
+    themselves. `provenance`: where their values come from, if that is known. `not_given`: those that are defaults.
     """
     assert call.deadline is not None
+    ran_before, last_time = _before(call)
     shown = {
         "call": str(call.pk),
         "tool": {
@@ -102,8 +107,16 @@ def disclose(
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
-    more: dict[str, Any] = {"agents": delegation.agents(call.conversation_id), "ranBefore": _ran_before(call)}
-    more |= {"preview": preview, "provenance": provenance}
+    more: dict[str, Any] = {
+        "agents": delegation.agents(call.conversation_id),
+        "ranBefore": ran_before,
+        "preview": preview,
+        "provenance": provenance,
+        "notGiven": list(not_given),
+        "notDefault": compared.not_default(tool.input_schema, call.arguments),
+        "currencies": compared.currencies(tool.input_schema, call.arguments),
+        "lastTime": last_time,
+    }
     return shown | {name: part for name, part in more.items() if part}
 
 
@@ -118,6 +131,7 @@ def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str
         preview=preview,
         provenance=kept(before.get("provenance"), before["arguments"], call.arguments),
         decides=decides,
+        not_given=compared.still_not_given(before, call.arguments),
     )
     # Marking a client as attended later lets its word count for no question that was asked before.
     attended = shown["attended"] and before["attended"]
@@ -174,22 +188,37 @@ def _sentence(tool: Tool, name: str, arguments: dict[str, Any]) -> str:
     return prompt.plain(prompt.usual(name, tool.title, tool.origin, arguments))
 
 
-def _ran_before(call: ToolCall) -> str:
-    """Say that the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more."""
+def _before(call: ToolCall) -> tuple[str, dict[str, Any]]:
+    """Say that the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more. And
+    return what is otherwise in it than in the last call of its tool that its caller's people approved.
+    """
     now = database.now()
-    latest = _ran(call.tool_name, call.caller_id, now - ASKED, now - REPEATED, call.pk)
-    last = next((row for row in latest if canonical.are_alike(row[2], call.arguments)), None)
+    began = now - REPEATED
+    rows = list(_ran(call.tool_name, call.caller_id, [began, now - ASKED, now - COMPARED], call.pk))
+    approved = max((row for row in rows if row[4]), key=lambda row: row[3], default=None)
+    last_time = compared.last_time(approved[2], call.arguments) if approved else {}
+    last = next((row for row in rows if row[0] > began and canonical.are_alike(row[2], call.arguments)), None)
     if last is None:
-        return ""
+        return "", last_time
     at = timezone.localtime(last[0], timezone.get_default_timezone())
-    return translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}.")
+    how = HOW_IT_RAN[Status(last[1])]
+    return translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {how}."), last_time
 
 
 @compiled
-def _ran(tool_name: str, caller_id: int, asked: datetime, began: datetime, but: UUID) -> QuerySet[ToolCall, Any]:
-    rows = ToolCall.objects.filter(tool_name=tool_name, caller_id=caller_id, created_at__gt=asked)
-    ran = rows.filter(started_at__gt=began, status__in=HOW_IT_RAN).exclude(pk=but)
-    return ran.order_by("-started_at").values_list("started_at", "status", "arguments")[:LOOKED_THROUGH]
+def _ran(tool_name: str, caller_id: int, since: list[datetime], but: UUID) -> QuerySet[ToolCall, Any]:
+    """Return the calls that ran lately, and the last one that was approved."""
+    # By place: a list is filled up to one of a few lengths.
+    began, asked, compared_since = since[0], since[1], since[2]
+    rows = ToolCall.objects.filter(tool_name=tool_name, caller_id=caller_id, status__in=HOW_IT_RAN).exclude(pk=but)
+    approved = (
+        rows.filter(created_at__gt=compared_since, approval__isnull=False).order_by("-created_at").values("pk")[:1]
+    )
+    lately, last = (
+        found.order_by().values_list("started_at", "status", "arguments", "created_at", "approval")
+        for found in (rows.filter(created_at__gt=asked, started_at__gt=began), rows.filter(pk=Subquery(approved)))
+    )
+    return lately.union(last, all=True).order_by("-started_at")[:LOOKED_THROUGH]
 
 
 def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[str, bool]]:
@@ -219,6 +248,6 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
 
 
 def _fields(schema: dict[str, Any]) -> list[list[str]]:
-    """Return each argument's name and type in one word, in the order of the signature."""
-    properties: dict[str, Any] = schema.get("properties", {})
-    return [[name, type_word(part, schema)] for name, part in properties.items() if isinstance(part, dict)]
+    """Return each argument's name and type in one word, in the order of the signature or of `x-order`."""
+    properties = {name: part for name, part in schema.get("properties", {}).items() if isinstance(part, dict)}
+    return [[name, type_word(properties[name], schema)] for name in compared.in_order(properties)]

@@ -16,6 +16,7 @@ from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
 from hitlchat.gate import (
+    compared,
     disclosure,
     oversight,
     policy,
@@ -235,6 +236,7 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
         preview=prepared.preview,
         provenance=prepared.provenance,
         decides=decides,
+        not_given=compared.not_given(tool.input_schema, request.arguments),
     )
     approval = _approval(call, tool, shown)
     data = _reasons(prepared) | _question_facts(approval, request.caller)
