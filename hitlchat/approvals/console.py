@@ -28,7 +28,7 @@ from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind, Verdict
 from hitlchat.gate.status import Status
 
-PREVIEW: Final = "Preview of the effect (by the tool's own preview code)"
+PREVIEW: Final = "Preview of the effect (by the tool's own preview code, not checked by hitlchat)"
 ESCAPED: Final = "bold reverse"
 UNFOLD: Final = "--full shows them"
 # U+007F too, which no escape of JSON covers.
@@ -136,6 +136,7 @@ def changed(review: Review) -> Iterator[Fact]:
         if change.whole:
             yield from _value(change.whole, f"{name}, all of yours", full=True)
         yield from (ours("Warning", each) for each in (*change.warnings, *filter(None, [change.note])))
+        yield from _meant(change.name, change.meanings)
     if not review.changes:
         yield ours("Warning", "You changed nothing.")
     if review.asks_again:
@@ -302,7 +303,7 @@ def _again(card: Card, *, full: bool) -> Iterator[Fact]:
     yield fact("Asked again", card.again.why)
     yield ours("Asked again", "It has not run. Decide again.")
     yield from _effect(card.again.before, "Before (the author's preview, as you were shown it)", full=full)
-    yield from _effect(card.again.now, "Now (made by the tool's own preview code)", full=full)
+    yield from _effect(card.again.now, "Now (made by the tool's own preview code, not checked by hitlchat)", full=full)
 
 
 def _arguments(card: Card, *, full: bool) -> Iterator[Fact]:

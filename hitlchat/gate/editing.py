@@ -7,7 +7,7 @@ asked, and stays what it was.
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -30,6 +30,7 @@ from hitlchat.gate.card import Effect, Row, TitlePiece, again, box
 from hitlchat.gate.contents import spelled
 from hitlchat.gate.decide import BadEdit, checked
 from hitlchat.gate.deciders import may_answer, still_may_answer
+from hitlchat.gate.meant import Meaning, meanings
 from hitlchat.gate.models import LONGEST_DEADLINE, Approval, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
@@ -51,7 +52,7 @@ TOO_LONG = gettext_noop("No time can be added: a question stays open for at most
 @dataclass(frozen=True)
 class Change:
     """One argument, before and after; None where there is none. `was` and `now` have what differs marked, `whole` is
-    all of a long new value. `note` says what cannot be seen in them.
+    all of a long new value. `note` says what cannot be seen in them, `meanings` what the new value means.
     """
 
     name: Seen
@@ -61,6 +62,7 @@ class Change:
     whole: Row | None
     note: str
     warnings: tuple[str, ...]
+    meanings: tuple[Meaning, ...]
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> C
     was, now = (spelled(values[name]) if name in values else None for values in (old, new))
     marked = again({"before": _as_preview(was), "why": ""}, _as_preview(now))
     is_short = max(len(was or ""), len(now or "")) <= SHORT
-    boxed = box(now, name, word) if now is not None else None
+    boxed = replace(box(now, name, word), meanings=meanings(new[name], name)) if now is not None else None
     # A text can read like a number or like `true`.
     kinds = [kind_of(values[name]) for values in (old, new) if name in values]
     has_other_kind = kinds[0] != kinds[-1]
@@ -192,6 +194,7 @@ def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> C
         whole=None if is_short else boxed,
         note=translatable(f"It was {kinds[0]} and is now {kinds[-1]}.") if has_other_kind else "",
         warnings=boxed.warnings if boxed else (),
+        meanings=boxed.meanings if boxed else (),
     )
 
 

@@ -197,17 +197,18 @@ def _of_url(url: str) -> Iterator[Meaning]:
     behind = _SLASHES.split(url, maxsplit=1)[1]
     authority = _BEHIND_HOST.split(behind, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
-    yield Meaning(gettext_noop("Goes to host"), _seen(_host(host)))
+    host = _host(host)
+    yield Meaning(gettext_noop("Goes to host"), _seen(plain := _plain(host)))
     # Browsers take a backslash for a slash, others for a part of what is before the host.
     if "\\" in authority:
-        host = authority.partition("\\")[0].rpartition("@")[2]
-        yield Meaning(
-            gettext_noop("In a browser, which takes the backslash for a slash, it goes to host"), _seen(_host(host))
-        )
+        said = gettext_noop("In a browser, which takes the backslash for a slash, it goes to host")
+        yield Meaning(said, _seen(_plain(_host(authority.partition("\\")[0].rpartition("@")[2]))))
     elif at:
         yield Meaning(gettext_noop("Before the @ is a user name, not the host:"), _seen(_unescaped(user)))
-    if (plain := _plain(_host(host))) != _host(host):
-        yield Meaning(gettext_noop("That host, decoded, is"), _seen(plain))
+    if plain != host:
+        yield Meaning(gettext_noop("In the value, that host is written as"), _seen(host))
+    if (letters := ".".join(map(_label, plain.split(".")))) != plain:
+        yield Meaning(gettext_noop("In letters, that host is"), _seen(letters))
     if (address := _address(plain)) not in (None, plain):
         yield Meaning(gettext_noop("That number is the address"), see(str(address)))
     path = behind[len(authority) :]
@@ -221,9 +222,8 @@ def _host(authority: str) -> str:
 
 
 def _plain(host: str) -> str:
-    """Return the host as it is looked up and read: without escapes, wide letters and punycode."""
-    spelled = unicodedata.normalize("NFKC", _unescaped(host)).replace("\u3002", ".")
-    return ".".join(map(_label, spelled.split(".")))
+    """Return the host as it is looked up: without escapes and wide letters."""
+    return unicodedata.normalize("NFKC", _unescaped(host)).replace("\u3002", ".")
 
 
 def _label(label: str) -> str:

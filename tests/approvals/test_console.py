@@ -13,6 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.models.functions import Now
 from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
@@ -267,6 +268,15 @@ def test_a_yes_at_the_console_can_change_the_arguments_and_say_something(run: Ru
     assert (decision.means, decision.reason) == ("console", "Only this once")
     assert decision.edited_arguments is not None
     assert approval(waits).call.arguments["text"] == decision.edited_arguments["text"] == "bye"
+
+
+def test_the_console_says_what_a_value_means_and_what_it_was_before(run: Run, bob: User, waits: ToolCall) -> None:
+    run("approve", approval(waits).pk, "--as", "bob", "--digest", approval(waits).digest)
+    ToolCall.objects.filter(pk=waits.pk).update(status=Status.SUCCEEDED, started_at=Now())
+    assert waits.tool is not None
+    shown = run("show", approval(ask(bob, waits.tool, {"text": 'https://a"\nAbout.example'})).pk, "--plain")
+    assert 'About text: Goes to host "a"' in shown
+    assert 'About text: In the last approved call: "hello"' in shown
 
 
 def test_every_refusal_is_said_in_plain_words(run: Run, bob: User, charlie: User, waits: ToolCall) -> None:

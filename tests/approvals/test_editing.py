@@ -95,6 +95,12 @@ def test_what_was_reviewed_is_what_is_approved(page: Client, approval: Approval,
     assert call.arguments == decision.edited_arguments == {"to": "ann", "amount": 50, "fast": False, "how": {}}
 
 
+def test_what_a_new_value_means_is_beside_it(page: Client, approval: Approval) -> None:
+    review = re.sub(r"<[^>]*>|\s+", " ", step(page, approval, **fields(to="https://a.example@evil.example")))
+    assert re.search(r"Goes to host\s+evil\.example\s", review)
+    assert re.search(r"Before the @ is a user name, not the host:\s+a\.example\s", review)
+
+
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
     subtests: pytest.Subtests, page: Client, approval: Approval

@@ -28,9 +28,9 @@ def said(value: Any, name: str = "", currency: str = "") -> list[str]:
         (
             "https://shop.example%2Forders@%65vil.example/",
             [
-                "Goes to host %65vil.example",
+                "Goes to host evil.example",
                 "Before the @ is a user name, not the host: shop.example/orders",
-                "That host, decoded, is evil.example",
+                "In the value, that host is written as %65vil.example",
             ],
         ),
         (
@@ -42,12 +42,12 @@ def said(value: Any, name: str = "", currency: str = "") -> list[str]:
         ),
         (
             "https://xn--80ak6aa92e.com/",
-            ["Goes to host xn--80ak6aa92e.com", "That host, decoded, is \u0430\u0440\u0440\u04cf\u0435.com"],
+            ["Goes to host xn--80ak6aa92e.com", "In letters, that host is \u0430\u0440\u0440\u04cf\u0435.com"],
         ),
         ("https://xn--\x7f.com/", ["Goes to host xn--U+007F.com"]),
         (
             "https://\uff45vil\u3002example/",
-            ["Goes to host \uff45vil\u3002example", "That host, decoded, is evil.example"],
+            ["Goes to host evil.example", "In the value, that host is written as \uff45vil\u3002example"],
         ),
         ("http://2130706433/", ["Goes to host 2130706433", "That number is the address 127.0.0.1"]),
         ("http://0x7f.1/", ["Goes to host 0x7f.1", "That number is the address 127.0.0.1"]),
