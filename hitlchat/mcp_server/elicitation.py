@@ -355,7 +355,7 @@ def _effect(preview: dict[str, Any] | None) -> list[str]:
     text, table = preview.get("text"), preview.get("table")
     summary = f" {_quoted(text)}" if text else ""
     return [
-        (f"Its effect, as reported by the tool:{summary}"),
+        (f"Its effect, as reported by the tool (hitlchat has not checked this):{summary}"),
         *(_rows(table) if table else ()),
         *preview.get("cut", ()),
     ]

@@ -42,8 +42,8 @@ document.addEventListener("submit", event => {
 CONVERSATION: Final = Conversation(pk=UUID(int=1))
 
 
-def asked(arguments: dict[str, Any], *, tool: str = "echo", risk: int = 2, **more: Any) -> Card:
-    """Return the card of a call that waits, made by the gate of what was disclosed; `more` of that, by name."""
+def asked(arguments: dict[str, Any], *, tool: str = "echo", risk: int = 2, **parts: Any) -> Card:
+    """Return the card of a call that waits, made by the gate of what was disclosed, with more `parts` of that."""
     until, rules = timezone.now() + timedelta(minutes=5), {"freshSignInMinutes": None, "digest": ""}
     call = ToolCall(pk=uuid4(), tool_name=tool, status=Status.WAITING, deadline=until, risk_level=risk)
     pieces = prompt.usual(tool, "", "Tests", arguments)
@@ -59,7 +59,7 @@ def asked(arguments: dict[str, Any], *, tool: str = "echo", risk: int = 2, **mor
         "whoDecides": Rules().as_json | rules,
         "facts": [],
         "deadline": until.isoformat(),
-        **more,
+        **parts,
     }
     return card(Approval(pk=uuid4(), call=call, disclosure=shown, digest="d" * 64))
 

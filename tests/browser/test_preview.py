@@ -90,7 +90,7 @@ def test_text_table_and_failure_stand_on_their_cards_and_all_of_a_table_is_unfol
     shown = [card.locator(".effect") for card in chat.cards.all()]
     for effect in shown:
         expect(effect.get_by_role("heading")).to_contain_text("What it would change")
-        expect(effect.get_by_role("heading")).to_contain_text("Reported by the tool, not verified")
+        expect(effect.get_by_role("heading")).to_contain_text("Reported by the tool hitlchat has not checked this")
     expect(shown[0].locator(".value")).to_have_text(BEFORE)
     expect(shown[1].get_by_role("columnheader").first).to_have_text("item")
     expect(shown[2]).to_contain_text("The preview failed: Line 4: there is no order 4711")

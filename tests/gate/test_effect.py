@@ -36,7 +36,7 @@ def words(html: str) -> str:
 
 def test_the_preview_is_labelled_as_the_tools_own_words(bob: User, previews: list[Any]) -> None:
     _, html = shown(bob, previews, Preview(text="Refunds 129.00 EUR"))
-    label = "What it would change Reported by the tool, not verified"
+    label = "What it would change Reported by the tool hitlchat has not checked this"
     assert f"{label} Refunds 129.00 EUR" in words(html)
 
 
