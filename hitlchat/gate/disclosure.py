@@ -201,8 +201,8 @@ def _before(call: ToolCall) -> tuple[str, dict[str, Any]]:
     if last is None:
         return "", last_time
     at = timezone.localtime(last[0], timezone.get_default_timezone())
-    how = HOW_IT_RAN[Status(last[1])]
-    return translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {how}."), last_time
+    ran = translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}.")
+    return ran, last_time
 
 
 @compiled
