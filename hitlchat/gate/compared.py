@@ -4,7 +4,7 @@ Each part is optional: a disclosure without it says nothing about that.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from hitlchat.base import canonical
@@ -22,6 +22,15 @@ CURRENCIES: Final = (
 _CODE: Final = re.compile(rf"(?<![A-Za-z])(?:{CURRENCIES.replace(' ', '|')})(?![A-Za-z])")
 _CODE_OF_NAME: Final = re.compile(rf"(?:_|-)({CURRENCIES.replace(' ', '|')})\Z", re.IGNORECASE)
 _GIVEN_CODE: Final = re.compile(r"[A-Z]{3}\Z")
+
+
+def frozen(input_schema: dict[str, Any], arguments: Arguments, absent: Collection[str]) -> dict[str, Any]:
+    """Return the parts of a disclosure about the arguments; `absent`: those that are not given."""
+    return {
+        "notGiven": list(absent),
+        "notDefault": not_default(input_schema, arguments),
+        "currencies": currencies(input_schema, arguments),
+    }
 
 
 def not_given(input_schema: dict[str, Any], given: str | Arguments) -> list[str]:

@@ -81,7 +81,6 @@ def disclose(
     themselves. `provenance`: where their values come from, if that is known. `not_given`: those that are defaults.
     """
     assert call.deadline is not None
-    ran_before, last_time = _before(call)
     shown = {
         "call": str(call.pk),
         "tool": {
@@ -107,16 +106,9 @@ def disclose(
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
-    more: dict[str, Any] = {
-        "agents": delegation.agents(call.conversation_id),
-        "ranBefore": ran_before,
-        "preview": preview,
-        "provenance": provenance,
-        "notGiven": list(not_given),
-        "notDefault": compared.not_default(tool.input_schema, call.arguments),
-        "currencies": compared.currencies(tool.input_schema, call.arguments),
-        "lastTime": last_time,
-    }
+    more: dict[str, Any] = {"agents": delegation.agents(call.conversation_id), **_before(call)}
+    more |= {"preview": preview, "provenance": provenance}
+    more |= compared.frozen(tool.input_schema, call.arguments, not_given)
     return shown | {name: part for name, part in more.items() if part}
 
 
@@ -188,9 +180,9 @@ def _sentence(tool: Tool, name: str, arguments: dict[str, Any]) -> str:
     return prompt.plain(prompt.usual(name, tool.title, tool.origin, arguments))
 
 
-def _before(call: ToolCall) -> tuple[str, dict[str, Any]]:
+def _before(call: ToolCall) -> dict[str, Any]:
     """Say that the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more. And
-    return what is otherwise in it than in the last call of its tool that its caller's people approved.
+    return what is otherwise in it than in the last approved call of its tool by its caller.
     """
     now = database.now()
     began = now - REPEATED
@@ -199,10 +191,10 @@ def _before(call: ToolCall) -> tuple[str, dict[str, Any]]:
     last_time = compared.last_time(approved[2], call.arguments) if approved else {}
     last = next((row for row in rows if row[0] > began and canonical.are_alike(row[2], call.arguments)), None)
     if last is None:
-        return "", last_time
+        return {"lastTime": last_time}
     at = timezone.localtime(last[0], timezone.get_default_timezone())
     ran = translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}.")
-    return ran, last_time
+    return {"ranBefore": ran, "lastTime": last_time}
 
 
 @compiled
