@@ -106,9 +106,8 @@ def disclose(
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
-    more: dict[str, Any] = {"agents": delegation.agents(call.conversation_id), **_before(call)}
-    more |= {"preview": preview, "provenance": provenance}
-    more |= compared.frozen(tool.input_schema, call.arguments, not_given)
+    more = {"agents": delegation.agents(call.conversation_id), "preview": preview, "provenance": provenance}
+    more |= _before(call) | compared.frozen(tool.input_schema, call.arguments, not_given)
     return shown | {name: part for name, part in more.items() if part}
 
 
@@ -189,7 +188,9 @@ def _before(call: ToolCall) -> dict[str, Any]:
     rows = list(_ran(call.tool_name, call.caller_id, [began, now - ASKED, now - COMPARED], call.pk))
     approved = max((row for row in rows if row[4]), key=lambda row: row[3], default=None)
     last_time = compared.last_time(approved[2], call.arguments) if approved else {}
-    last = next((row for row in rows if row[0] > began and canonical.are_alike(row[2], call.arguments)), None)
+    last = next(
+        (row for row in rows if row[0] and row[0] > began and canonical.are_alike(row[2], call.arguments)), None
+    )
     if last is None:
         return {"lastTime": last_time}
     at = timezone.localtime(last[0], timezone.get_default_timezone())

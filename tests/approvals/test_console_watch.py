@@ -8,6 +8,7 @@ import select
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from django.contrib.auth.models import User
@@ -23,6 +24,8 @@ from tests.waiting import SECONDS, until
 
 __all__ = ["entered"]
 pytestmark = pytest.mark.django_db(transaction=True)
+
+PROMPT: Final = 'Type "approve", "change", "decline" or "later":'
 
 
 class Typist:
@@ -94,16 +97,16 @@ def test_it_shows_what_comes_and_takes_whole_words_that_were_typed_after_the_car
     calls = [ask(bob, recording(f"tool{number}"), {"text": f"hello {number}"}) for number in range(3)]
     desk = at("watch", "--as", "bob", "--for", "bob")
     desk.type("approve\n")
-    desk.reads("Type")
     for typed in ("", "yes", "Approved"):
+        desk.reads(PROMPT)
         desk.screen = ""
         desk.type(f"{typed}\n")
         desk.reads("one of the four")
     assert Decision.objects.count() == 0
     # In the order in which their time runs out.
     for typed, told in (("approve", "A server performs it"), ("decline", "Reason"), ("later", "still waiting")):
-        desk.reads("later")
-        desk.screen = desk.screen.replace('Type "approve", "change", "decline" or "later":', "asked", 1)
+        desk.reads(PROMPT)
+        desk.screen = desk.screen.replace(PROMPT, "asked")
         desk.type(f"{typed}\n")
         desk.reads(told)
         if typed == "decline":
