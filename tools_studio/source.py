@@ -210,12 +210,13 @@ class Loaded:
 class StudioSource:
     can_stop = True
 
-    def brings_outside(self, facts: list[str]) -> bool:
-        return capabilities.reach_out(facts)
-
     def __init__(self) -> None:
         # Definitions without a preview: asking about a call of theirs needs no look at the code.
         self._plain: set[str] = set()
+
+    def outside(self, tools: set[UUID]) -> set[UUID]:
+        rows = Script.objects.filter(pk__in=tools).values_list("pk", "capabilities")
+        return {pk for pk, granted in rows if "fetch" in granted}
 
     def place_now(self, call: ToolCall) -> Share | None:
         return shares.now(str(call.caller_id))

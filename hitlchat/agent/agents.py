@@ -7,6 +7,7 @@ or grant from before it counts.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
@@ -246,13 +247,13 @@ def remove(name: str, actor: Actor) -> None:
 
 
 class AgentSource:
-    def brings_outside(self, _facts: list[str]) -> bool:
-        """Return True: an agent passes on what it has read, wherever that came from."""
-        return True
-
     """Begins a conversation with one run for a call, and ends it where the call is to stop."""
 
     can_stop = True
+
+    def outside(self, tools: set[UUID]) -> set[UUID]:
+        # An agent passes on what it has read, wherever that came from.
+        return tools
 
     def delegate(self, call: ToolCall) -> None:
         """Begin a conversation for `call`, in the transaction that starts it. Raises: CannotBegin."""

@@ -120,7 +120,9 @@ def _attached(content: str, wire: str) -> str:
 
 def _given(conversation_id: UUID) -> Iterator[Text]:
     """Yield what calls of a conversation gave, the last first, and what people said with their decisions."""
-    for pk, name, source, facts, arguments, result, error, reason, edited, asked in _results(conversation_id):
+    rows = list(_results(conversation_id))
+    outside = sources.outside({row[2:4] for row in rows})
+    for pk, name, source, tool, arguments, result, error, reason, edited, asked in rows:
         if reason:
             yield Text(reason)
         if source == question.SOURCE:
@@ -130,7 +132,7 @@ def _given(conversation_id: UUID) -> Iterator[Text]:
             # What the editor left as it was is not theirs.
             before = dict(leaves(asked["arguments"]))
             yield Text(in_one_text([value for path, value in leaves(edited) if before.get(path, ...) != value]))
-        origin: From = "outside" if sources.brings_outside(source, facts) else "tool"
+        origin: From = "outside" if (source, tool) in outside else "tool"
         yield Text(in_one_text([result, error]), origin, str(pk), name, in_one_text(arguments))
 
 
@@ -138,7 +140,7 @@ def _given(conversation_id: UUID) -> Iterator[Text]:
 def _results(conversation_id: UUID) -> QuerySet[ToolCall, Any]:
     shown = Message.objects.filter(pk=OuterRef("turn_id"), run__shown=True)
     rows = ToolCall.objects.filter(Exists(shown), conversation_id=conversation_id, settled_at__isnull=False)
-    columns = ("pk", "tool_name", "source", "tool__facts", "arguments", "result", "error")
+    columns = ("pk", "tool_name", "source", "tool_id", "arguments", "result", "error")
     said = ("approval__decisions__reason", "approval__decisions__edited_arguments")
     asked = Case(When(approval__decisions__edited_arguments__isnull=False, then="approval__disclosure"))
     return rows.order_by("-created_at").values_list(*columns, *said, asked)[:LOOKED_THROUGH]

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
+from uuid import UUID
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -148,8 +149,8 @@ class SelectiveSource(Protocol):
 class OutsideSource(Protocol):
     """A source may offer this too, if results of its tools can be text of strangers: pages, mail, other servers."""
 
-    def brings_outside(self, facts: list[str]) -> bool:
-        """Return whether a tool with these `facts` gives such text."""
+    def outside(self, tools: set[UUID]) -> set[UUID]:
+        """Return those of `tools` that give such text."""
 
 
 @runtime_checkable
@@ -226,12 +227,16 @@ def is_registered(key: str) -> bool:
     return key in settings.TOOL_SOURCES
 
 
-def brings_outside(key: str, facts: list[str] | None) -> bool:
-    """Return whether what a tool of this source gave may be text of strangers; also if the tool or source is gone."""
-    if facts is None or not is_registered(key):
-        return True
-    made: object = source(key)
-    return isinstance(made, OutsideSource) and made.brings_outside(facts)
+def outside(tools: set[tuple[str, UUID | None]]) -> set[tuple[str, UUID | None]]:
+    """Return those of `tools`, each with its source, whose results may be text of strangers; of a tool or source that
+    is gone nobody can tell.
+    """
+    found = {(key, tool) for key, tool in tools if tool is None or not is_registered(key)}
+    for key in {key for key, _ in tools - found}:
+        made: object = source(key)
+        if isinstance(made, OutsideSource):
+            found |= {(key, tool) for tool in made.outside({tool for each, tool in tools if tool and each == key})}
+    return found
 
 
 def hears_of_stopping(key: str) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, assert_never
+from uuid import UUID
 
 from django.utils import timezone
 
@@ -69,8 +70,8 @@ class UpstreamSource:
     can_stop = True
     gives_blocks = True
 
-    def brings_outside(self, _facts: list[str]) -> bool:
-        return True
+    def outside(self, tools: set[UUID]) -> set[UUID]:
+        return tools
 
     def unfit(self, tool: Tool, arguments: dict[str, Any]) -> BadArguments | None:  # noqa: ARG002
         why = too_large(arguments, Limits().argument_bytes)

@@ -1,6 +1,7 @@
 """Where values of calls come from, as a conversation has it: on record with the question, and on its card."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.template.loader import render_to_string
@@ -19,8 +20,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class OutsideSource(RecorderSource):
-    def brings_outside(self, _facts: list[str]) -> bool:
-        return True
+    def outside(self, tools: set[UUID]) -> set[UUID]:
+        return tools
 
 
 @pytest.fixture(autouse=True)

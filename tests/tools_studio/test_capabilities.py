@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hitlchat.sandbox.importable import names_in
 from tests.tables import each_row
-from tools_studio.capabilities import ALL_NAMES, Capabilities, CapabilityError, parse, reach_out
+from tools_studio.capabilities import ALL_NAMES, Capabilities, CapabilityError, parse
 
 FULL = {"fetch": {"mode": "allowlist", "hosts": ["B.example:8443", "https://a.example"]}, "store": True, "now": True}
 EVERYTHING = FULL | {
@@ -67,7 +67,6 @@ def test_a_person_reads_what_the_tool_can_do() -> None:
 )  # fmt: skip
 def test_every_capability_has_its_sentence(raw: Any, sentence: str) -> None:
     assert parse(raw).sentences() == [sentence]
-    assert reach_out(parse(raw).sentences()) == ("fetch" in raw)
 
 
 def test_everything_has_one_canonical_form_too() -> None:

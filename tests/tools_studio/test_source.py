@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from hitlchat.gate import sources
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool
@@ -180,3 +181,10 @@ def test_clock_chance_and_sleep_are_the_interpreters_only_when_granted(make_tool
         make_tool(f"no_{name}", code=code, hitl_mode="DISABLED")
         assert call(alice, name).result is True
         assert call(alice, f"no_{name}").error["kind"] == "denied"
+
+
+def test_what_a_tool_gives_that_reads_the_network_or_is_gone_may_be_text_of_strangers(make_tool: MakeTool) -> None:
+    reads = make_tool("page", capabilities={"fetch": {"mode": "public"}}).pk
+    plain = make_tool("note", capabilities={"store": True}).pk
+    tools = {("studio", reads), ("studio", plain), ("studio", None), ("gone", plain)}
+    assert sources.outside(tools) == tools - {("studio", plain)}

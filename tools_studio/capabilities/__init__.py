@@ -4,7 +4,7 @@ checker and to the sandbox.
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -362,11 +362,6 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "webhook": _webhook,
     "destructive": _flag,
 }
-
-
-def reach_out(sentences: Iterable[str]) -> bool:
-    """Return whether these sentences, as `Capabilities` has them, tell of one that reads what is on the network."""
-    return any(each.startswith(("Can read from ", "Can reach ")) for each in sentences)
 
 
 def _fetch_words(fetch: Fetch) -> str:
