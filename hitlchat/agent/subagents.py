@@ -14,6 +14,7 @@ from django.db.models import Case, Exists, OuterRef, QuerySet, When
 
 from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
 from hitlchat.base import canonical
+from hitlchat.base.background import attempt
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
 from hitlchat.gate import perform, question, sources
@@ -120,7 +121,11 @@ def _attached(content: str, wire: str) -> str:
 
 def _given(conversation_id: UUID) -> Iterator[Text]:
     """Yield what calls of a conversation gave, the last first, and what people said with their decisions."""
-    rows = list(_results(conversation_id))
+    rows = attempt(list, _results(conversation_id))
+    if rows is None:
+        # One after the other, without what cannot be read: the model cannot have a value from it either.
+        ids = _calls(conversation_id).order_by("-created_at").values_list("pk", flat=True)[:LOOKED_THROUGH]
+        rows = [row for pk in ids for row in attempt(list, _read(_calls(conversation_id).filter(pk=pk))) or ()]
     outside = sources.outside({row[2:4] for row in rows})
     for pk, name, source, tool, arguments, result, error, reason, edited, asked in rows:
         if reason:
@@ -138,12 +143,19 @@ def _given(conversation_id: UUID) -> Iterator[Text]:
 
 @compiled
 def _results(conversation_id: UUID) -> QuerySet[ToolCall, Any]:
+    return _read(_calls(conversation_id)).order_by("-created_at")[:LOOKED_THROUGH]
+
+
+def _calls(conversation_id: UUID) -> QuerySet[ToolCall]:
     shown = Message.objects.filter(pk=OuterRef("turn_id"), run__shown=True)
-    rows = ToolCall.objects.filter(Exists(shown), conversation_id=conversation_id, settled_at__isnull=False)
+    return ToolCall.objects.filter(Exists(shown), conversation_id=conversation_id, settled_at__isnull=False)
+
+
+def _read(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall, Any]:
     columns = ("pk", "tool_name", "source", "tool_id", "arguments", "result", "error")
     said = ("approval__decisions__reason", "approval__decisions__edited_arguments")
     asked = Case(When(approval__decisions__edited_arguments__isnull=False, then="approval__disclosure"))
-    return rows.order_by("-created_at").values_list(*columns, *said, asked)[:LOOKED_THROUGH]
+    return rows.values_list(*columns, *said, asked)
 
 
 def _what_ran(run: Run) -> str:
