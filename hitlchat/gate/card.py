@@ -240,7 +240,7 @@ class Card:
     @property
     def alerts(self) -> tuple[str, ...]:
         """Return all warnings on the card, folded or not, each sentence once."""
-        boxes = [warning for row in (*self.rows, *self.more_rows) for warning in row.warnings]
+        boxes = [warning for row in (*self.rows, *self.more_rows, *self.missing) for warning in row.warnings]
         effects = (self.effect, self.again and self.again.before, self.again and self.again.now)
         return tuple(
             dict.fromkeys([*self.warnings, *boxes, *(each for part in effects if part for each in part.alerts)])

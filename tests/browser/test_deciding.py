@@ -226,7 +226,7 @@ def test_calls_of_one_tool_are_answered_together_and_each_outcome_is_told(
     expect(batch.locator("li")).to_have_count(3)
     expect(batch.locator("li").nth(1)).to_contain_text("Say two")
     check(chat.page)
-    batch.get_by_role("button", name="Approve these 3").click()
+    approve(batch, batch.get_by_role("button", name="Approve these 3"))
     expect(chat.cards).to_have_count(1)
     expect(chat.flash).to_contain_text("Say three: Approved.")
     expect(batch).to_have_count(0)
