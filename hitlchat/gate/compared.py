@@ -96,8 +96,9 @@ def _currency(name: str, part: dict[str, Any], arguments: Arguments) -> str:
         return code if isinstance(code, str) and _GIVEN_CODE.match(code) else ""
     if found := _CODE_OF_NAME.search(name):
         return found[1].upper()
-    found = _CODE.search(f"{part.get('title', '')} {part.get('description', '')}")
-    return found[0] if found else ""
+    # Of two, nobody can say which is meant.
+    codes = {*_CODE.findall(f"{part.get('title', '')} {part.get('description', '')}")}
+    return codes.pop() if len(codes) == 1 else ""
 
 
 def _is_number(value: Any) -> bool:

@@ -15,13 +15,22 @@ FIRST: Final = ALL[:4]
 #: Of windows in which all links stand beside each other, and of some in which they do not.
 ROOMY: Final = (1280, 1100, 1024)
 CROWDED: Final = (1023, 800, 704, 703, 390, 320)
-#: A copy, since the page keeps its own badge at what really waits.
-BADGE: Final = """() => {
+#: A copy, since the page keeps its own badge at what really waits. Servers and their questions want somebody, too.
+BADGES: Final = """() => {
   const badge = document.querySelector("[data-approvals-count]");
   const copy = badge.cloneNode(true);
   copy.hidden = false;
   copy.querySelector("[data-number]").textContent = "1,000+";
   badge.after(copy);
+  for (const link of document.querySelectorAll(".nav a[href='/servers/'], .nav-more > summary")) {
+    link.querySelector(".count")?.remove();
+    link.insertAdjacentHTML("beforeend", "<span class=count>12</span>");
+  }
+  const bell = document.querySelector(".bar-end > [href^='/notices']");
+  const asks = bell.cloneNode(true);
+  asks.classList.remove("square");
+  asks.insertAdjacentHTML("beforeend", "<span class=count>12</span>");
+  bell.before(asks);
 }"""
 
 
@@ -41,7 +50,7 @@ def test_a_wide_window_has_every_page_in_its_bar_and_a_narrower_one_the_lesser_o
     author: Page, house: House
 ) -> None:
     author.goto(f"{house.server.url}/policies")
-    author.evaluate(BADGE)
+    author.evaluate(BADGES)
     for width in ROOMY:
         author.set_viewport_size({"width": width, "height": 800})
         assert links(author) == ALL, width

@@ -110,6 +110,7 @@ def test_of_very_much_that_differs_some_is_named_and_the_rest_counted() -> None:
         ({"x-currency": "money"}, {"a": 1, "money": "CHF"}, "CHF"),
         ({"x-currency": "money"}, {"a": 1, "money": "</b>"}, ""),
         ({"x-currency": "money"}, {"a": 1}, ""),
+        ({"description": "In EUR, or in USD abroad"}, {"a": 1}, ""),
         ({"description": "In EUR, without tax"}, {"a": 1}, "EUR"),
         ({"title": "Neuro EURO"}, {"a": 1}, ""),
         ({"description": "In EUR"}, {"a": "1"}, ""),
