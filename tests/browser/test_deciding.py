@@ -52,7 +52,7 @@ def test_arguments_are_changed_while_others_decide_shown_approved_run_and_told_t
 ) -> None:
     other = Chat(visit(house.server, house.bob), house.server, chat.conversation).open()
     note = {"note": "Call Ann at five\u202e", "data": {"a": 1}}
-    ask(("note", note), ("memo", {"note": "two"}), ("fail", {"text": "three"}), ("echo", {"text": "four"}))
+    ask(("note", note), ("count", {}), ("fail", {"text": "three"}), ("echo", {"text": "four"}))
     card = chat.cards.first
     edit = begin_edit(card)
     # What cannot be seen cannot be changed in a field: it is JSON, with the character spelled out.

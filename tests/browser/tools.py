@@ -32,7 +32,8 @@ TOOLS: Final[dict[str, dict[str, Any]]] = {
     "echo": {"code": ECHO, "hitl_mode": "REQUIRED", "prompt_template": "Say {args.text}"},
     "look": {"code": ECHO, "hitl_mode": "DISABLED"},
     "note": {"code": NOTE, "hitl_mode": "REQUIRED", "prompt_template": "Keep the note {args.note}"},
-    "memo": {"code": NOTE, "hitl_mode": "REQUIRED", "prompt_template": "Keep the memo {args.note}"},  # gets other code
+    # One test gives it other code, which nobody publishes: no other test may use it.
+    "memo": {"code": NOTE, "hitl_mode": "REQUIRED", "prompt_template": "Keep the memo {args.note}"},
     "count": {"code": COUNT, "hitl_mode": "REQUIRED", "capabilities": {"store": True}},
     # Long enough to be seen on a page before it is over.
     "brief": {"code": ECHO, "hitl_mode": "REQUIRED", "deadline_seconds": 10},
