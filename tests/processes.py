@@ -71,7 +71,7 @@ tool = authoring.create(authoring.Draft(**json.loads({draft!r})), alice, confirm
 Tool.objects.filter(pk=tool.pk).update(published=True)
 """
 
-WORKING: Final = "SELECT 1 FROM agent_run WHERE status = 'running' LIMIT 1"
+WORKING: Final = "SELECT id FROM agent_run WHERE status = 'running'"
 PUBLISH: Final = "UPDATE gate_tool SET published = {yes} WHERE name = {name}"
 
 
@@ -110,13 +110,13 @@ class Installation:
         with closing(sqlite3.connect(self.folder / "hitlchat.sqlite3", timeout=START_SECONDS)) as here, here:
             here.execute(PUBLISH.format(yes="1", name="?"), [name])
 
-    def is_quiet(self) -> bool:
-        """Whether no run works: what is left asks the model nothing by itself."""
+    def working(self) -> list[str]:
+        """The runs that work: what is left asks the model nothing by itself."""
         if self.database:
             with psycopg.connect(self.database, connect_timeout=5) as there:
-                return there.execute(WORKING).fetchone() is None
+                return [str(run) for (run,) in there.execute(WORKING).fetchall()]
         with closing(sqlite3.connect(self.folder / "hitlchat.sqlite3", timeout=START_SECONDS)) as here:
-            return here.execute(WORKING).fetchone() is None
+            return [run for (run,) in here.execute(WORKING).fetchall()]
 
 
 class Person:

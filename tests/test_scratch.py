@@ -70,7 +70,7 @@ def test_a_folder_of_this_process_stays_and_goes_with_it(folder: Path) -> None:
 def test_a_program_started_by_the_owner_does_not_keep_its_folder(folder: Path) -> None:
     made = scratch.make("upstream")
     with subprocess.Popen(["sleep", "60"], cwd=made.path, close_fds=False) as left_running:
-        os.close(made._lock)
+        os.close(made._lock or -1)
         assert scratch.sweep() == [made.path]
         left_running.kill()
 
@@ -92,7 +92,7 @@ def test_a_link_inside_a_swept_folder_is_removed_and_not_followed(folder: Path, 
     target.mkdir()
     (target / "file").write_text("x", encoding="ascii")
     (made.path / "link").symlink_to(target)
-    os.close(made._lock)
+    os.close(made._lock or -1)
     assert scratch.sweep() == [made.path]
     assert (target / "file").exists()
 

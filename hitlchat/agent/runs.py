@@ -20,6 +20,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.agent import routes, search, subagents, transcript
 from hitlchat.agent.answer import Answer, ModelCall
 from hitlchat.agent.attachments import keeping
+from hitlchat.agent.heard import heard
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Role, Run, RunStatus, SentMessage, Titling
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import attempt, background
@@ -119,7 +120,7 @@ def next_of(claim: Claim) -> list[CallRequest]:
 
 def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[int, ModelCall]]) -> list[CallRequest]:
     """Return the requests for calls of the turn, each with its position there."""
-    caller, (prompt, heard) = subagents.caller_of(conversation), subagents.heard(conversation)
+    caller, (prompt, said) = subagents.caller_of(conversation), heard(conversation)
     return [
         CallRequest(
             tool_name=call.name,
@@ -130,7 +131,7 @@ def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[in
             position=position,
             model_call_id=call.id,
             user_prompt=prompt,
-            heard=heard,
+            heard=said,
         )
         for position, call in calls
     ]

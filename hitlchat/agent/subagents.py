@@ -5,22 +5,16 @@ what ends the run ends the call in one transaction, too: so neither is ever lost
 waits, as for any call, in the database alone.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, Exists, OuterRef, QuerySet, When
 
 from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
-from hitlchat.base import canonical
-from hitlchat.base.background import attempt
 from hitlchat.base.sentences import translatable
-from hitlchat.base.statements import compiled
-from hitlchat.gate import perform, question, sources
+from hitlchat.gate import perform
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall, delegation
-from hitlchat.gate.provenance import From, Heard, Text, in_one_text, leaves
 from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import STARTED, Status
 from hitlchat.gate.tools import AGENT
@@ -31,9 +25,6 @@ INSTRUCTIONS: Final = (
     "Say in it what was done and what was not. These are your instructions:\n{said}"
 )
 MOST_NAMED: Final = 20
-LOOKED_THROUGH: Final = 30
-# How what is attached begins, in the message that the model reads.
-ATTACHMENT: Final = "[Attachment "
 # Calls that did not come to pass begin no agent.
 NEVER: Final = (Status.REJECTED, Status.REFUSED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN)
 
@@ -44,23 +35,6 @@ def caller_of(conversation: Conversation) -> Caller:
     # The database has the same words.
     kind: Any = "chat" if call is None else call.caller_kind
     return Caller(kind, owner.pk, owner.get_username(), None if call is None else call.token_id)
-
-
-def heard(conversation: Conversation) -> tuple[str, Heard | None]:
-    """Return what the person said last, and all that the model could have a value from, within bounds.
-
-    Of an agent: what the person said in the conversation at the top, and what calls gave in those above it. Nothing, if
-    a client called it. Looked through are the last `LOOKED_THROUGH` messages, and as many calls of each conversation.
-    """
-    ids = [conversation.pk]
-    if conversation.call_id is not None:
-        ids = delegation.with_those_above(ids)[conversation.pk]
-    said = list(_said(ids[-1]))
-    if not said:
-        return "", None
-    texts = [Text(content) for content, _ in said]
-    texts += [Text(file, "outside", given=content) for content, wire in said if (file := _attached(content, wire))]
-    return said[0][0], Heard.of([*texts, *(text for each in ids for text in _given(each))])
 
 
 def why_not(run: Run, tool: Tool) -> str:
@@ -101,61 +75,6 @@ def conclude(run_id: UUID) -> None:
         result = ToolResult.failure("agent", f"The agent did not finish: {run.error} {_what_ran(run)}")
     assert run.conversation.call_id is not None
     perform.conclude(run.conversation.call_id, result)
-
-
-@compiled
-def _said(conversation_id: UUID) -> QuerySet[Message, tuple[str, str]]:
-    """What the person said, the last first; nothing of a conversation that a call began."""
-    rows = Message.objects.shown().filter(conversation_id=conversation_id, conversation__call=None, role=Role.USER)
-    return rows.order_by("-seq").values_list("content", "wire")[:LOOKED_THROUGH]
-
-
-def _attached(content: str, wire: str) -> str:
-    """Return the texts of files that came with a message."""
-    if len(wire) < len(content) + len(ATTACHMENT):
-        return ""
-    read = canonical.loads(wire)["content"]
-    parts = [read] if isinstance(read, str) else [part.get("text", "") for part in read]
-    return "\n".join(parts).removeprefix(content)
-
-
-def _given(conversation_id: UUID) -> Iterator[Text]:
-    """Yield what calls of a conversation gave, the last first, and what people said with their decisions."""
-    rows = attempt(list, _results(conversation_id))
-    if rows is None:
-        # One after the other, without what cannot be read: the model cannot have a value from it either.
-        ids = _calls(conversation_id).order_by("-created_at").values_list("pk", flat=True)[:LOOKED_THROUGH]
-        rows = [row for pk in ids for row in attempt(list, _read(_calls(conversation_id).filter(pk=pk))) or ()]
-    outside = sources.outside({row[2:4] for row in rows})
-    for pk, name, source, tool, arguments, result, error, reason, edited, asked in rows:
-        if reason:
-            yield Text(reason)
-        if source == question.SOURCE:
-            yield Text(in_one_text(result and result["answer"]))
-            continue
-        if edited:
-            # What the editor left as it was is not theirs.
-            before = dict(leaves(asked["arguments"]))
-            yield Text(in_one_text([value for path, value in leaves(edited) if before.get(path, ...) != value]))
-        origin: From = "outside" if (source, tool) in outside else "tool"
-        yield Text(in_one_text([result, error]), origin, str(pk), name, in_one_text(arguments))
-
-
-@compiled
-def _results(conversation_id: UUID) -> QuerySet[ToolCall, Any]:
-    return _read(_calls(conversation_id)).order_by("-created_at")[:LOOKED_THROUGH]
-
-
-def _calls(conversation_id: UUID) -> QuerySet[ToolCall]:
-    shown = Message.objects.filter(pk=OuterRef("turn_id"), run__shown=True)
-    return ToolCall.objects.filter(Exists(shown), conversation_id=conversation_id, settled_at__isnull=False)
-
-
-def _read(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall, Any]:
-    columns = ("pk", "tool_name", "source", "tool_id", "arguments", "result", "error")
-    said = ("approval__decisions__reason", "approval__decisions__edited_arguments")
-    asked = Case(When(approval__decisions__edited_arguments__isnull=False, then="approval__disclosure"))
-    return rows.values_list(*columns, *said, asked)
 
 
 def _what_ran(run: Run) -> str:

@@ -107,6 +107,7 @@ class Origin(Shape):
     )
     source: OriginCall | None = Field(description="The call that gave it.")
     partly: bool = Field(default=False, description="Whether only parts of the value are from there.")
+    unsure: bool = Field(default=False, description="Whether earlier messages and results were not looked through.")
 
 
 class Warned(Shape):

@@ -24,17 +24,21 @@ class Scratch:
     """A folder for this process alone."""
 
     path: Path
-    _lock: int
+    _lock: int | None
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
 
 
 def make(kind: str) -> Scratch:
-    """Make an empty folder, private to this user."""
+    """Make an empty folder, private to this user. One that cannot be locked keeps a name that is never swept."""
     made = Path(tempfile.mkdtemp(prefix=f"hitlchat-{kind}-new-"))
-    lock = _locked(made)
+    try:
+        lock = _locked(made)
+    except OSError:
+        return Scratch(made, None)
     return Scratch(made.rename(made.with_name(f"hitlchat-{kind}-locked-{secrets.token_hex(8)}")), lock)
 
 

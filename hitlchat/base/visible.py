@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Self
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.lookalikes import lookalikes, script
+from hitlchat.base.schemas import step
 from hitlchat.base.sentences import translatable
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
@@ -143,17 +144,14 @@ def see(text: str, *, stored: bool = False) -> Seen:
 
 
 def warned(value: Any, path: str = "") -> Iterator[tuple[str, Warned]]:
-    """Yield the warnings about texts within a JSON value, and about names of members, each with its JSON Pointer."""
+    """Yield the warnings about texts within a JSON value, and about names of members, each with its place."""
     if isinstance(value, str):
         yield from ((path, found) for found in see(value).warnings)
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            inside = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
-            yield from ((inside, found) for found in see(name).warnings)
-            yield from warned(each, inside)
-    elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from warned(each, f"{path}/{index}")
+    elif isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            inside = step(path, key)
+            yield from ((inside, found) for found in see(str(key)).warnings)
+            yield from warned(part, inside)
 
 
 def pieces(text: str) -> tuple[Piece, ...]:

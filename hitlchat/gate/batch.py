@@ -19,7 +19,7 @@ from hitlchat.base.statements import compiled
 from hitlchat.gate import attention, decide, disclosure, joining, question, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
-from hitlchat.gate.card import Card, card
+from hitlchat.gate.card import Card, as_shown
 from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, sees
 from hitlchat.gate.models import Approval, Decision, Verdict
 from hitlchat.gate.status import Status
@@ -87,10 +87,10 @@ def answer(
 def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     """Return those of `cards`, which are those of `rows`, that may be answered together."""
     found: dict[str, list[Card]] = {}
-    for row, each in zip(rows, cards, strict=True):
-        may = each.who is None or each.who.stance == "may"
-        if each.risk < TOO_RISKY and may and each.asks is None and not each.alerts and not _asked_again(row):
-            found.setdefault(_definition(row), []).append(each)
+    for row, card in zip(rows, cards, strict=True):
+        may = card.who is None or card.who.stance == "may"
+        if card.risk < TOO_RISKY and may and card.asks is None and not card.alerts and not _asked_again(row):
+            found.setdefault(_definition(row), []).append(card)
     return [Group(tuple(group[:MOST_TOGETHER])) for group in found.values() if len(group) > 1]
 
 
@@ -145,7 +145,7 @@ def _why_alone(row: Approval) -> str | None:
         return gettext_noop("Each question needs its own answer. Nothing was decided.")
     if _asked_again(row):
         return gettext_noop("A call that asks again is answered individually. Nothing was decided.")
-    if card(row).alerts:
+    if (shown := as_shown(row)) is None or shown.alerts:
         return gettext_noop("A call with a warning is answered individually. Nothing was decided.")
     return None
 

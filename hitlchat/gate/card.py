@@ -346,8 +346,8 @@ def in_order(shown: dict[str, Any]) -> tuple[list[str], list[str]]:
 
     Of many, what matters most comes first; nothing folds that is a flag or has another value than its default.
     """
-    arguments, known = shown.get("arguments", {}), [name for name, _ in shown.get("fields", [])]
-    names = [name for name in known if name in arguments] + [name for name in arguments if name not in set(known)]
+    arguments, known = shown.get("arguments", {}), dict(shown.get("fields", []))
+    names = [name for name in known if name in arguments] + [name for name in arguments if name not in known]
     if len(names) <= MOST_ROWS:
         return names, []
     not_given, not_default = set(shown.get("notGiven", [])), set(shown.get("notDefault", []))

@@ -106,9 +106,9 @@ def disclose(
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
-    more = {"agents": delegation.agents(call.conversation_id), "preview": preview, "provenance": provenance}
-    more |= _before(call) | compared.frozen(tool.input_schema, call.arguments, not_given)
-    return shown | {name: part for name, part in more.items() if part}
+    more = {"agents": delegation.agents(call.conversation_id), "preview": preview, **_before(call)}
+    more |= compared.frozen(tool.input_schema, call.arguments, not_given)
+    return shown | {name: part for name, part in more.items() if part} | _known(provenance)
 
 
 def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
@@ -138,9 +138,7 @@ def caller_of(shown: Disclosure) -> Caller:
 def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:
     """Return the same question about other arguments. An edit changes nothing else, least of all the tool."""
     origins = kept(disclosure.get("provenance"), disclosure["arguments"], edited)
-    left = {name: part for name, part in disclosure.items() if name != "provenance"}
-    more = {"provenance": origins} if origins else {}
-    return {**left, "arguments": edited, **_question(tool, edited), **more}
+    return {**disclosure, "arguments": edited, **_question(tool, edited), **_known(origins)}
 
 
 def digest(disclosure: Disclosure) -> str:
@@ -163,6 +161,11 @@ def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | N
     if digest(shown) != decision.digest:
         return gettext_noop("the approval was given for something else")
     return next((words for words, is_same in _comparisons(shown, call, tool) if not is_same), None)
+
+
+def _known(provenance: list[Origin] | None) -> dict[str, Any]:
+    """Return it as a part of a disclosure; also if it is empty, since without it nobody can say."""
+    return {} if provenance is None else {"provenance": provenance}
 
 
 def _question(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:

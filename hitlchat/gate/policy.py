@@ -83,9 +83,12 @@ async def judge(
     caller: Caller,
     conversation_id: UUID | None = None,
     *,
-    args_from_outside: bool = False,
+    args_from_outside: bool = True,
 ) -> Judgement:
-    """Judge the call. Never raises: whatever goes wrong while deciding means that a person is asked."""
+    """Judge the call. Never raises: whatever goes wrong while deciding means that a person is asked.
+
+    `args_from_outside`: whether a value comes from outside, or may, as where nobody knows.
+    """
     judged = await _judged(tool, arguments, caller, conversation_id, args_from_outside)
     if conversation_id is None:
         return judged

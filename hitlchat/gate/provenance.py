@@ -17,7 +17,8 @@ from hitlchat.base import schemas
 from hitlchat.base.visible import Seen, see
 
 From = Literal["person", "tool", "outside", "model"]
-# As it is frozen in a disclosure: {path, from, source, partly?}; `source` is {call, tool}, or null.
+# As it is frozen in a disclosure: {path, from, source, partly?, unsure?}; `source` is {call, tool}, or null. It is
+# `unsure` if the person did not type the value and what was said earlier was not looked through.
 Origin = dict[str, Any]
 
 # Of all texts of a conversation together, the latest first.
@@ -110,24 +111,28 @@ class Told:
     call: str = ""
     tool: Seen | None = None
     partly: bool = False
+    unsure: bool = False
     parts: Seen | None = None
 
 
 @dataclass(frozen=True)
 class Heard:
-    """The texts of a conversation, the latest first, and no more of them than `LONGEST` characters."""
+    """The texts of a conversation, the latest first, and no more of them than `LONGEST` characters; `is_whole` if there
+    were no others.
+    """
 
     texts: tuple[Text, ...]
+    is_whole: bool
 
     @classmethod
-    def of(cls, texts: Iterable[Text]) -> "Heard":
+    def of(cls, texts: Iterable[Text], *, is_whole: bool = True) -> "Heard":
         found, left = [], LONGEST
         for each in texts:
             found.append(replace(each, text=each.text[:left], given=each.given[:left]))
             left -= len(each.text) + len(each.given)
             if left <= 0:
                 break
-        return cls(tuple(sorted(found, key=lambda each: ORDER.index(each.origin))))
+        return cls(tuple(sorted(found, key=lambda each: ORDER.index(each.origin))), is_whole and left > 0)
 
     @cached_property
     def typed(self) -> frozenset[str]:
@@ -148,7 +153,9 @@ def of(arguments: dict[str, Any], heard: Heard | None, schema: dict[str, Any]) -
         if len(found) >= MOST_VALUES:
             found.append({"path": "", "from": "outside", "source": None})
             break
-        found.append({"path": path, **_origin(value, heard)})
+        origin = _origin(value, heard)
+        unsure = {} if heard.is_whole or origin["from"] == "person" else {"unsure": True}
+        found.append({"path": path, **origin, **unsure})
     # However the arguments are ordered: identical calls are identical here, too.
     return sorted(found, key=lambda each: str(each["path"]))
 
@@ -172,19 +179,20 @@ def told(origins: list[Origin]) -> dict[str, tuple[Told, ...]]:
             continue
         name, *inner = schemas.keys(each["path"])
         source = each["source"] or {"call": "", "tool": ""}
-        key = (each["from"], source["call"], source["tool"], each.get("partly", False))
+        key = (each["from"], source["call"], source["tool"], each.get("partly", False), each.get("unsure", False))
         found.setdefault(name, {}).setdefault(key, []).append(".".join(inner))
     return {
         name: tuple(
-            Told(origin, call, see(tool) if tool else None, partly, see(_listed(parts)) if any(parts) else None)
-            for (origin, call, tool, partly), parts in by_source.items()
+            Told(origin, call, see(tool) if tool else None, partly, unsure, see(_listed(parts)) if any(parts) else None)
+            for (origin, call, tool, partly, unsure), parts in by_source.items()
         )
         for name, by_source in found.items()
     }
 
 
 def is_from_outside(origins: list[Origin] | None) -> bool:
-    return any(each["from"] == "outside" for each in origins or ())
+    """Return whether a value comes from outside, as far as anybody can say: what is not known may."""
+    return origins is None or any(each["from"] == "outside" or each.get("unsure") for each in origins)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,7 @@ from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import deciders, oversight, policy, sources, who
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.models import CallerKind, HitlMode, Tool
 from hitlchat.gate.policies import ORDER, Outcome, Spoke, combined, outcome
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.policies.loading import Rule, Unloadable, in_force
@@ -121,7 +121,7 @@ async def simulate(
 ) -> Simulated:
     """Judge a call as if `user` had it made from there, outside of any conversation.
 
-    `args_from_outside`: as if a value came from text of strangers.
+    `args_from_outside`: as if a value came from text of strangers, which counts for any call that comes from no chat.
 
     Raises: NoSuchTool, BadArguments.
     """
@@ -130,7 +130,8 @@ async def simulate(
     if tool is None:
         raise NoSuchTool(f"There is no published tool named {tool_name[:64]!r} here.")
     whole = await sources.accepted(tool, arguments)
-    judgement = await policy.judge(tool, whole, caller, args_from_outside=args_from_outside)
+    outside = args_from_outside or kind != CallerKind.CHAT
+    judgement = await policy.judge(tool, whole, caller, args_from_outside=outside)
     said = outcome(judgement.verdict)
     decides = await in_db(_who)(tool, caller) if said == "ask" else ""
     return Simulated(said, judgement.verdict.reason, judgement.spoke, whole, decides)

@@ -8,6 +8,7 @@ from django.template.loader import render_to_string
 from pytest_django import Settings
 
 from hitlchat.agent import asking
+from hitlchat.agent.heard import LOOKED_THROUGH
 from hitlchat.gate import card, disclosure, question
 from hitlchat.gate.models import Approval
 from hitlchat.gate.sources import ToolResult
@@ -85,6 +86,20 @@ async def test_a_condition_can_ask_about_what_comes_from_outside_alone(
     approval = await talk.only()
     assert approval.disclosure["arguments"]["text"] == "eve@evil.example"
     assert [arguments for name, arguments in recorder.entered if name == "mail"] == [{"text": "ann@a.example"}]
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_a_page_that_many_later_calls_have_pushed_out_of_sight_still_has_the_condition_ask(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("mail", "CONDITIONAL", condition="args_from_outside")
+    later = (("look", {"n": number}) for number in range(LOOKED_THROUGH))
+    scripted_model.enqueue(calls(("fetch", {})), calls(*later), calls(("mail", {"text": "eve@evil.example"})))
+    await talk.say("Read the page")
+    approval = await talk.only()
+    assert approval.disclosure["provenance"] == [{"path": "/text", "from": "model", "source": None, "unsure": True}]
+    assert "Earlier ones were not looked through." in await in_database(page_of)(approval)
+    assert not [name for name, _ in recorder.entered if name == "mail"]
 
 
 async def test_a_reason_and_an_edit_are_the_persons_and_what_the_edit_left_is_not(

@@ -69,6 +69,7 @@ def test_a_simulation_has_what_a_rule_adds_for_programs(bobs: Program, make_tool
 def test_a_simulated_call_can_have_a_value_from_outside(bobs: Program, make_tool: MakeTool, settings: Settings) -> None:
     make_tool("echo", hitl_mode="CONDITIONAL", condition="args_from_outside")
     assert [simulated(bobs, argsFromOutside=each).json()["verdict"] for each in (False, True)] == ["allow", "ask"]
+    assert simulated(bobs, callerKind="mcp").json()["verdict"] == "ask", "nobody can tell where its values come from"
     make_tool("other", hitl_mode="CONDITIONAL")
     settings.HITL_POLICIES = [{"policy": "tests.gate.own_policies.Inside"}]
     said = [simulated(bobs, toolName="other", argsFromOutside=each).json()["verdict"] for each in (False, True)]

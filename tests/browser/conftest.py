@@ -27,7 +27,7 @@ from tests.browser.watching import Watch
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of, installation, migrated, servers
 from tests.scripted_model import ScriptedModel
 from tests.services import CHROMIUM_ARGS, chromium_path
-from tests.waiting import until
+from tests.waiting import RanOut, until
 
 __all__ = ["NARROW", "WIDE", "installation", "migrated", "servers"]
 
@@ -91,19 +91,32 @@ def _children() -> set[int]:
 class SharedModel(ScriptedModel):
     """The scripted model of a server that many tests share: each leaves an even script behind."""
 
-    def start_over(self, home: Installation | None = None) -> None:
-        """`home`: whose server goes on to be used, and may have a run left that would take a reply of the next test."""
+    def start_over(self, server: Server | None = None, *people: Person) -> None:
+        """`server` goes on to be used: a run of these people that is left there would take a reply of the next test."""
         for gate in self._gates:
             gate.open()
         # A test may have seen enough before its last reply was asked for.
         with suppress(AssertionError):
             until(lambda: not self._script, seconds=10)
-        if home is not None:
-            until(home.is_quiet, "no run works")
-        left, unexpected, invalid = len(self._script), self._unexpected, self._invalid
-        self._script.clear()
-        self._gates, self._unexpected, self._invalid, self.requests, self.otherwise = [], [], [], [], None
+        try:
+            if server is not None:
+                _end_runs(server, people)
+        finally:
+            left, unexpected, invalid = len(self._script), self._unexpected, self._invalid
+            self._script.clear()
+            self._gates, self._unexpected, self._invalid, self.requests, self.otherwise = [], [], [], [], None
         assert (left, unexpected, invalid) == (0, [], [])
+
+
+def _end_runs(server: Server, people: tuple[Person, ...]) -> None:
+    """Wait until no run works. What a failed test left waiting is stopped, and said."""
+    try:
+        until(lambda: not server.home.working(), "no run works")
+    except RanOut:
+        for run in server.home.working():
+            for person in people:
+                person.post(f"/api/runs/{run}/stop")
+        raise
 
 
 @dataclass(frozen=True)
@@ -167,7 +180,7 @@ def new_name() -> str:
 @pytest.fixture
 def model(house: House) -> Iterator[SharedModel]:
     yield house.model
-    house.model.start_over(house.server.home)
+    house.model.start_over(house.server, house.bob, house.alice)
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def opened(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def shop(opened: Shop) -> Iterator[Shop]:
     yield opened
-    opened.model.start_over(opened.server.home)
+    opened.model.start_over(opened.server, opened.bob)
 
 
 @pytest.fixture

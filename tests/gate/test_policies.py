@@ -13,9 +13,10 @@ from hitlchat.gate import results
 from hitlchat.gate.models import AuditEvent
 from hitlchat.gate.policies import Allow, Ask, Refuse
 from hitlchat.gate.policy import judge
+from hitlchat.gate.provenance import Heard, Text
 from hitlchat.gate.status import Status
 from tests.conftest import caller
-from tests.gate.asking import ask, recording
+from tests.gate.asking import ask, recording, status
 from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, FINANCE, FROM_MCP, NAMES, REFUSES, all_of, any_of
 from tests.tables import each_row
 
@@ -142,3 +143,10 @@ def test_people_of_a_group_are_told_apart(bob: User, charlie: User, finance: Gro
 def test_callers_are_told_apart(kind: str, expected: Status, bob: User, settings: Settings) -> None:
     settings.HITL_POLICIES = [FROM_MCP, ALLOWS]
     assert ask(bob, recording(mode="CONDITIONAL"), kind=kind).status == expected
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_call_of_whose_values_nobody_can_tell_the_source_is_asked_about_where_a_condition_wants_it(bob: User) -> None:
+    tool = recording("mail", mode="CONDITIONAL", condition="args_from_outside")
+    heard = Heard.of([Text("hello")])
+    assert [status(ask(bob, tool, kind="mcp")), status(ask(bob, tool, heard=heard))] == [Status.WAITING, Status.ALLOWED]

@@ -121,13 +121,23 @@ def test_choices_and_defaults_of_the_schema_and_booleans_and_empty_texts_have_no
 
 def test_without_a_transcript_nothing_is_said() -> None:
     assert of({"value": 4711}, None, {}) is None
-    assert not is_from_outside(None)
+    assert is_from_outside(None), "for rules, what nobody can tell comes from outside"
+    assert not is_from_outside([])
 
 
 def test_no_more_of_a_conversation_is_looked_through_than_the_limit_says() -> None:
     texts = [Text("x" * LONGEST), Text("Refund 4711")]
-    assert origin(4711, *texts)["from"] == "model"
-    assert origin(4711, *reversed(texts))["from"] == "person"
+    found = origin(4711, *texts)
+    assert found == {"path": "/value", "from": "model", "source": None, "unsure": True}
+    assert is_from_outside([found])
+    assert origin(4711, *reversed(texts)) == {"path": "/value", "from": "person", "source": None}
+
+
+def test_where_not_all_was_heard_only_what_the_person_typed_is_sure() -> None:
+    texts = Heard.of([Text("Refund 4711"), looked_up("x9")], is_whole=False)
+    (one,), (two,), (three,) = (of({"value": value}, texts, {}) or [] for value in (4711, "x9", "y8"))
+    assert [each.get("unsure", False) for each in (one, two, three)] == [False, True, True]
+    assert [is_from_outside([each]) for each in (one, two, three)] == [False, True, True]
 
 
 def test_a_call_with_too_many_values_counts_as_one_from_outside() -> None:

@@ -98,7 +98,7 @@ class CallView:
     """`arguments` are those that would run, with defaults, as a copy. `caller_kind`: chat, studio, api or mcp.
 
     `conversation_id`: the one that a person sees. `agents`: through which its call comes, by name, the outermost first.
-    `args_from_outside`: the person typed a value of the arguments nowhere, and text of strangers has it.
+    `args_from_outside`: the person typed a value of the arguments nowhere, and text of strangers has it, or may.
     """
 
     tool_name: str
@@ -109,7 +109,7 @@ class CallView:
     groups: frozenset[str]
     conversation_id: UUID | None
     agents: tuple[str, ...] = ()
-    args_from_outside: bool = False
+    args_from_outside: bool = True
 
 
 @dataclass(frozen=True)
