@@ -269,9 +269,9 @@ def _next(conversation_id: UUID) -> None:
 async def _beat() -> None:
     await in_db(perform.beat)()
     claims = list(_driving)
-    held = await in_db(runs.renew)([claim.token for claim in claims]) if claims else set()
+    kept = await in_db(runs.renew)(claims) if claims else set()
     for claim in claims:
-        if claim.token not in held and claim in _driving:
+        if claim.run_id not in kept and claim in _driving:
             _driving[claim].cancel()
 
 

@@ -324,11 +324,15 @@ def refresh_status(turn_id: UUID) -> None:
     _parked_in(turn_id, before).update(status=after)
 
 
-def renew(tokens: list[str]) -> set[str]:
-    """Prolong the leases of these claims; returns those that are still held."""
-    rows = Run.objects.filter(owner__in=tokens, status__in=ACTIVE)
-    rows.update(lease_until=lease.renewed())
-    return set(rows.values_list("owner", flat=True))
+def renew(claims: Collection[Claim]) -> set[UUID]:
+    """Prolong the leases of these claims; returns the runs that nobody took from them. One that a claim has ended or
+    parked itself is among them: it may still have something to tell.
+    """
+    own = Q(owner__in=[claim.token for claim in claims], status__in=ACTIVE)
+    let_go = Q(owner="") & (Q(parked=True) | Q(status__in=(RunStatus.DONE, RunStatus.FAILED)))
+    Run.objects.filter(own).update(lease_until=lease.renewed())
+    rows = Run.objects.filter(own | let_go, pk__in=[claim.run_id for claim in claims])
+    return set(rows.values_list("pk", flat=True))
 
 
 def hold(claim: Claim, **columns: Any) -> None:

@@ -105,6 +105,22 @@ def test_of_many_processes_one_takes_a_lapsed_run_over(bob: User) -> None:
     assert sorted(map(len, found)) == [0, 0, 0, 0, 0, 1]
 
 
+def test_whoever_beats_keeps_the_runs_that_nobody_took_also_those_that_ended_or_wait_by_themselves(bob: User) -> None:
+    # Of such a run the last is still to be told to its pages.
+    going, ended, failed, waits, stopped, taken = claims = [claimed(bob) for _ in range(6)]
+    runs.finish(ended, RunStatus.DONE)
+    runs.finish(failed, RunStatus.FAILED, "no model")
+    assert runs.park_with(waits, {Status.WAITING})
+    assert runs.stop(stopped.run_id, signed_in(bob))
+    taken.rows().update(owner="another process")
+    assert runs.renew(claims) == {claim.run_id for claim in (going, ended, failed, waits)}
+
+
+def claimed(person: User) -> Claim:
+    _, claim = runs.start(Conversation.objects.create(owner=person), "Do it")
+    return claim
+
+
 async def test_a_lost_claim_writes_nothing_of_its_answer(talk: Talk, scripted_model: ScriptedModel) -> None:
     gate = Gate()
     scripted_model.enqueue(text("Mine", gate, " alone"))
