@@ -78,8 +78,8 @@ def test_an_approval_of_a_conversation_says_which_and_what_the_user_said(
     call = called(bob, "echo", {"text": "hi"}, conversation_id=NOWHERE, user_prompt="Echo it", heard=heard)
     (found,) = bobs.get("/approvals").json()
     assert (found["callId"], found["sessionId"], found["userPrompt"]) == (str(call.pk), NOWHERE, "Echo it")
-    source = {"call": NOWHERE, "tool": "fetch"}
-    assert found["provenance"] == [{"path": "/text", "from": "outside", "source": source, "partly": False}]
+    origin = {"path": "/text", "from": "outside", "source": {"call": NOWHERE, "tool": "fetch"}}
+    assert found["provenance"] == [{**origin, "partly": False, "unsure": False}]
 
 
 @pytest.mark.guarantee("gate:fail-closed")
