@@ -114,4 +114,5 @@ def test_the_gate_of_a_tool_that_nobody_here_wrote_is_ours_from_connecting_to_ac
     card.locator("[data-reviewed]").check()
     chat.approve(card)
     chat.said("It said fourth.")
+    expect(chat.call("succeeded")).to_have_count(2)
     assert shop.heard == ["call second", "call fourth"]

@@ -225,7 +225,8 @@ async def test_a_server_that_knows_no_session_gets_a_call_twice_at_most(pool: Po
     found = await call(pool, "fine")
     assert isinstance(found, NeverRan), found
     assert "the server answered 400" in found.reason
-    assert upstream.called("fine") == 2
+    # Once, if the connection that takes the place of the first is given up before: its list is refused, too.
+    assert upstream.called("fine") in {1, 2}
 
 
 async def test_a_health_check_that_is_refused_is_no_health(pool: Pool) -> None:
