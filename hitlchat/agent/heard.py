@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.db.models import Case, Exists, OuterRef, QuerySet, When
 
+from hitlchat.agent.attachments.reading import ANY_IMAGE
 from hitlchat.agent.models import Conversation, Message, Role
 from hitlchat.base import canonical
 from hitlchat.base.background import attempt
@@ -33,10 +34,10 @@ def heard(conversation: Conversation) -> tuple[str, Heard | None]:
         return "", None
     texts = [Text(content) for content, _ in said]
     texts += [Text(file, "outside", given=content) for content, wire in said if (file := _attached(content, wire))]
-    is_whole = len(said) < LOOKED_THROUGH
+    # Of an image, and of a result that cannot be read, nobody here can say what is in it.
+    is_whole = len(said) < LOOKED_THROUGH and not any(ANY_IMAGE in wire for _, wire in said)
     for each in ids:
         given = attempt(list, _given(each))
-        # Of what cannot be read, nobody can say what is in it.
         is_whole &= given is not None and len(given) < LOOKED_THROUGH
         texts += _texts(given or [])
     return said[0][0], Heard.of(texts, is_whole=is_whole)

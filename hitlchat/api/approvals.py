@@ -107,7 +107,9 @@ class Origin(Shape):
     )
     source: OriginCall | None = Field(description="The call that gave it.")
     partly: bool = Field(default=False, description="Whether only parts of the value are from there.")
-    unsure: bool = Field(default=False, description="Whether earlier messages and results were not looked through.")
+    unsure: bool = Field(
+        default=False, description="Whether images, or earlier messages and results, were not looked through."
+    )
 
 
 class Warned(Shape):

@@ -18,7 +18,7 @@ from hitlchat.base.visible import Seen, see
 
 From = Literal["person", "tool", "outside", "model"]
 # As it is frozen in a disclosure: {path, from, source, partly?, unsure?}; `source` is {call, tool}, or null. It is
-# `unsure` if the person did not type the value and what was said earlier was not looked through.
+# `unsure` if the person is not known to have typed the value and not all of the conversation was looked through.
 Origin = dict[str, Any]
 
 # Of all texts of a conversation together, the latest first.
@@ -117,8 +117,8 @@ class Told:
 
 @dataclass(frozen=True)
 class Heard:
-    """The texts of a conversation, the latest first, and no more of them than `LONGEST` characters; `is_whole` if there
-    were no others.
+    """The texts of a conversation, the latest first, and no more of them than `LONGEST` characters; `is_whole` if they
+    are all that the model could have read.
     """
 
     texts: tuple[Text, ...]

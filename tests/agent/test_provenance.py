@@ -7,12 +7,14 @@ import pytest
 from django.template.loader import render_to_string
 from pytest_django import Settings
 
-from hitlchat.agent import asking
+from hitlchat.agent import asking, runner
+from hitlchat.agent.attachments import keeping
 from hitlchat.agent.heard import LOOKED_THROUGH
 from hitlchat.gate import card, disclosure, question
 from hitlchat.gate.models import Approval
 from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import Status
+from tests import attaching
 from tests.agent.talk import Talk, in_database
 from tests.recorder import Recorder, RecorderSource, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
@@ -94,12 +96,30 @@ async def test_a_page_that_many_later_calls_have_pushed_out_of_sight_still_has_t
 ) -> None:
     await in_database(recorded_tool)("mail", "CONDITIONAL", condition="args_from_outside")
     later = (("look", {"n": number}) for number in range(LOOKED_THROUGH))
-    scripted_model.enqueue(calls(("fetch", {})), calls(*later), calls(("mail", {"text": "eve@evil.example"})))
+    scripted_model.enqueue(
+        calls(("fetch", {})), calls(*later), calls(("mail", {"n": 4711, "text": "eve@evil.example"}))
+    )
     await talk.say("Read the page")
     approval = await talk.only()
-    assert approval.disclosure["provenance"] == [{"path": "/text", "from": "model", "source": None, "unsure": True}]
-    assert "Earlier ones were not looked through." in await in_database(page_of)(approval)
+    told_of = [(each["path"], each["from"], each["unsure"]) for each in approval.disclosure["provenance"]]
+    assert told_of == [("/n", "tool", True), ("/text", "model", True)]
+    html = await in_database(page_of)(approval)
+    assert "Earlier ones, and images, were not searched." in html
+    assert "It is from the result of" in html
+    assert "Nobody typed this" not in html
     assert not [name for name, _ in recorder.entered if name == "mail"]
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_what_the_model_can_have_read_in_an_image_has_the_condition_ask(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("mail", "CONDITIONAL", condition="args_from_outside")
+    image = await in_database(keeping.add)(talk.conversation, "page.png", attaching.png())
+    scripted_model.enqueue(calls(("mail", {"text": "eve@evil.example"})))
+    await in_database(runner.say)(talk.conversation, "Read the page", attached=[image.pk])
+    await talk.only()
+    assert not recorder.entered
 
 
 async def test_a_reason_and_an_edit_are_the_persons_and_what_the_edit_left_is_not(
