@@ -1,5 +1,7 @@
 """Temporary folders of killed processes are swept, and nobody else's."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -62,6 +64,21 @@ def test_a_folder_of_this_process_stays_and_goes_with_it(folder: Path) -> None:
     made = scratch.make("sandbox")
     assert made.path.parent == folder
     assert made.path.stat().st_mode & 0o777 == 0o700
+    assert scratch.sweep() == []
+    made.remove()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_locked_is_used_all_the_same_and_never_swept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        made = scratch.make("sandbox")
+    assert made.path.is_dir()
     assert scratch.sweep() == []
     made.remove()
     assert list(folder.iterdir()) == []

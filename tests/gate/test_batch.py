@@ -140,6 +140,18 @@ def test_a_call_with_a_warning_is_not_answered_together(verdict: Any, bob: User,
     assert {each.call_id for each in group.cards} == {str(call.pk) for call in calls[:2]}
 
 
+@pytest.mark.guarantee("gate:fail-closed")
+@each_row("verdict", ["approve", "decline"])
+def test_a_call_whose_card_cannot_be_shown_is_not_answered_together(verdict: Any, bob: User, tool: Tool) -> None:
+    calls = [ask(bob, tool) for _ in range(3)]
+    row = approval_of(calls[0])
+    row.disclosure = {name: part for name, part in row.disclosure.items() if name != "caller"}
+    row.save(update_fields=["disclosure"])
+    with pytest.raises(NotTogether, match="answered individually"):
+        batch.answer([item(call) for call in calls], verdict, signed_in(bob))
+    assert undecided(calls)
+
+
 def test_only_cards_of_one_tool_and_of_low_risk_are_grouped(bob: User, tool: Tool, three: list[ToolCall]) -> None:
     ask(bob, recording(name="other"))
     risky = recording(name="risky", risk_level=4)

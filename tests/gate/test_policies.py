@@ -16,7 +16,7 @@ from hitlchat.gate.policy import judge
 from hitlchat.gate.provenance import Heard, Text
 from hitlchat.gate.status import Status
 from tests.conftest import caller
-from tests.gate.asking import ask, recording, status
+from tests.gate.asking import approval_of, ask, recording, status
 from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, FINANCE, FROM_MCP, NAMES, REFUSES, all_of, any_of
 from tests.tables import each_row
 
@@ -150,3 +150,12 @@ def test_a_call_of_whose_values_nobody_can_tell_the_source_is_asked_about_where_
     tool = recording("mail", mode="CONDITIONAL", condition="args_from_outside")
     heard = Heard.of([Text("hello")])
     assert [status(ask(bob, tool, kind="mcp")), status(ask(bob, tool, heard=heard))] == [Status.WAITING, Status.ALLOWED]
+    assert isinstance(async_to_sync(judge)(tool, {}, caller(bob)).verdict, Ask), "who does not say does not know"
+
+
+def test_a_question_says_whether_it_is_known_where_its_values_come_from(bob: User) -> None:
+    tool = recording()
+    heard = (Heard.of([Text("hello")]), None)
+    known, unknown = (approval_of(ask(bob, tool, {"text": ""}, heard=each)) for each in heard)
+    assert known.disclosure["provenance"] == []
+    assert "provenance" not in unknown.disclosure
