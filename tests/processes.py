@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import uuid4
 
 import httpx2
@@ -71,7 +71,7 @@ tool = authoring.create(authoring.Draft(**json.loads({draft!r})), alice, confirm
 Tool.objects.filter(pk=tool.pk).update(published=True)
 """
 
-WORKING: Final = "SELECT id FROM agent_run WHERE status = 'running'"
+RUNS: Final = "SELECT id FROM agent_run WHERE status = '{status}'"
 PUBLISH: Final = "UPDATE gate_tool SET published = {yes} WHERE name = {name}"
 
 
@@ -110,13 +110,14 @@ class Installation:
         with closing(sqlite3.connect(self.folder / "hitlchat.sqlite3", timeout=START_SECONDS)) as here, here:
             here.execute(PUBLISH.format(yes="1", name="?"), [name])
 
-    def working(self) -> list[str]:
-        """The runs that work: what is left asks the model nothing by itself."""
+    def runs(self, status: Literal["running", "waiting"]) -> list[str]:
+        """The runs with this status: those that run ask the model, all others nothing by themselves."""
+        wanted = RUNS.format(status=status)
         if self.database:
             with psycopg.connect(self.database, connect_timeout=5) as there:
-                return [str(run) for (run,) in there.execute(WORKING).fetchall()]
+                return [str(run) for (run,) in there.execute(wanted).fetchall()]
         with closing(sqlite3.connect(self.folder / "hitlchat.sqlite3", timeout=START_SECONDS)) as here:
-            return [run for (run,) in here.execute(WORKING).fetchall()]
+            return [run for (run,) in here.execute(wanted).fetchall()]
 
 
 class Person:

@@ -22,7 +22,9 @@ from hitlchat.outbound import addresses
 from hitlchat.outbound.addresses import Address
 
 MOST_CONNECTIONS = 64
-IDLE_SECONDS = 30.0
+# Shorter than the 5 s of common servers: a request over a connection that its server is just closing would be lost, and
+# nobody could tell whether it was heard.
+IDLE_SECONDS = 4.0
 CONNECT_SECONDS = 10.0
 MOST_ATTEMPTS = 4
 

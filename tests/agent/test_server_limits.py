@@ -45,7 +45,7 @@ def test_a_download_that_fails_while_it_is_made_is_broken_off_and_the_server_liv
     server = servers.start()
     bob = server.sign_in("bob")
     conversation = bob.begin("hello")
-    until(lambda: not server.home.working(), "the demo model has answered")
+    until(lambda: not server.home.runs("running"), "the demo model has answered")
     server.home.manage(
         "shell", "-v", "0", "-c", "from hitlchat.agent.models import Message as m; m.objects.update(role='?')"
     )

@@ -27,7 +27,7 @@ from tests.browser.watching import Watch
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of, installation, migrated, servers
 from tests.scripted_model import ScriptedModel
 from tests.services import CHROMIUM_ARGS, chromium_path
-from tests.waiting import RanOut, until
+from tests.waiting import until
 
 __all__ = ["NARROW", "WIDE", "installation", "migrated", "servers"]
 
@@ -109,14 +109,13 @@ class SharedModel(ScriptedModel):
 
 
 def _end_runs(server: Server, people: tuple[Person, ...]) -> None:
-    """Wait until no run works. What a failed test left waiting is stopped, and said."""
+    """Stop the runs that wait for somebody, once none works any more; one that goes on is stopped, too, and said."""
     try:
-        until(lambda: not server.home.working(), "no run works")
-    except RanOut:
-        for run in server.home.working():
+        until(lambda: not server.home.runs("running"), "no run works")
+    finally:
+        for run in server.home.runs("running") + server.home.runs("waiting"):
             for person in people:
                 person.post(f"/api/runs/{run}/stop")
-        raise
 
 
 @dataclass(frozen=True)

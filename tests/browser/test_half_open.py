@@ -9,11 +9,11 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.alone import Alone
 from tests.browser.chatting import Chat, approve_button, look_through, press, stop_clock
 from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.inbox import Inbox
+from tests.browser.inbox import Asking, Inbox
 from tests.browser.swallowing import Network
 from tests.browser.watching import AWAY
 from tests.scripted_model import calls, text
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.guarantee("run:survives")]
 slow = pytest.mark.slow("waits for connections that were swallowed")
@@ -38,6 +38,8 @@ SOON_MS: Final = 4_000
 BY_ITSELF_MS: Final = 23_000
 # The page tries again by then.
 RECONNECTS_MS: Final = 1_000
+# The browser keeps up to six connections for what pages fetch, and tries one after the other, five seconds each.
+FETCHES_SECONDS: Final = 3 * 6 * 5
 
 
 @pytest.fixture
@@ -59,14 +61,14 @@ def chat(page: Page, house: House, network: Network) -> Chat:
     return Chat(page, network, house.bob.begin("")).open()
 
 
-def while_silent(page: Page, comes: Locator) -> None:
+def while_silent(page: Page, comes: Locator, seconds: float = SECONDS) -> None:
     """Let the page's clock run on, second by second, until it has noticed that nobody answers, and this comes."""
 
     def look() -> bool:
         page.clock.run_for(1000)
         return comes.count() > 0
 
-    until(look, "the page notices")
+    until(look, "the page notices", seconds=seconds)
 
 
 def test_a_page_makes_another_connection_once_nobody_answers_over_its_own_and_sooner_after_a_sign(
@@ -153,13 +155,7 @@ def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house
     inbox = Inbox(page, network.url).open()
     expect(page.get_by_text("Nothing is waiting for you")).to_be_visible()
     network.swallow()
-    model.enqueue(calls(("echo", {"text": "one"})))
-    house.bob.begin("Do it.")
-    until(lambda: len(house.bob.pending()) == 1, "the call waits")
+    Asking(house, model)(("echo", {"text": "one"}))
     page.evaluate(BACK)
-    # The browser keeps up to six connections for what pages fetch, and tries one after the other, five seconds each.
-    while_silent(page, inbox.lines)
+    while_silent(page, inbox.lines, seconds=FETCHES_SECONDS)
     expect(inbox.lines).to_have_count(1)
-    for left in house.bob.pending():
-        model.enqueue(text("Over."))
-        house.bob.post(f"/api/approvals/{left['id']}/reject", {})

@@ -108,8 +108,11 @@ def test_once_a_run_is_stopped_tried_or_answered_again_and_what_waited_is_sent_o
     chat.say("Of a dog")
     expect(chat.page.locator("#queued")).to_contain_text("Of a dog")
     chat.stop()
+    # An answer that ends before it is stopped is followed by what is queued, and then that is stopped.
+    send_now = chat.page.get_by_role("button", name="Send now")
+    expect(send_now).to_be_visible()
     gate.open()
-    chat.page.get_by_role("button", name="Send now").press("Enter")
+    send_now.press("Enter")
     chat.said("There was a dog.")
     expect(chat.composer).to_be_focused()
 
