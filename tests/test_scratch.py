@@ -84,6 +84,14 @@ def test_a_folder_that_cannot_be_locked_is_used_all_the_same_and_never_swept(
     assert list(folder.iterdir()) == []
 
 
+def test_a_folder_that_others_can_write_into_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "open").mkdir()
+    (folder / "open").chmod(0o777)
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: str(folder / "open"))
+    with pytest.raises(PermissionError):
+        scratch.make("sandbox")
+
+
 def test_a_program_started_by_the_owner_does_not_keep_its_folder(folder: Path) -> None:
     made = scratch.make("upstream")
     with subprocess.Popen(["sleep", "60"], cwd=made.path, close_fds=False) as left_running:

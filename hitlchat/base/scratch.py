@@ -33,10 +33,15 @@ class Scratch:
 
 
 def make(kind: str) -> Scratch:
-    """Make an empty folder, private to this user. One that cannot be locked keeps a name that is never swept."""
+    """Make an empty folder, private to this user. One that cannot be locked keeps a name that is never swept.
+
+    Raises: PermissionError if it is not this user's alone.
+    """
     made = Path(tempfile.mkdtemp(prefix=f"hitlchat-{kind}-new-"))
     try:
         lock = _locked(made)
+    except PermissionError:
+        raise
     except OSError:
         return Scratch(made, None)
     return Scratch(made.rename(made.with_name(f"hitlchat-{kind}-locked-{secrets.token_hex(8)}")), lock)
