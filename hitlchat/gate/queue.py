@@ -131,7 +131,10 @@ def _waiting(user_id: Any, way: Q, only: Q | None) -> QuerySet[ToolCall]:
 
 def _either(ways: list[QuerySet[ToolCall]], most: int) -> QuerySet[ToolCall, Any]:
     """Cut short one by one before, as no database knows how to stop early in a union."""
-    cut = [ToolCall.objects.filter(pk__in=way.values("pk")[:most]).order_by().values_list(*ORDER) for way in ways]
+    cut = [way.values_list(*ORDER)[:most] for way in ways]
+    if not connection.features.supports_slicing_ordering_in_compound:
+        # PostgreSQL, which needs no such detour, may count all of them anew for each that it looks up.
+        cut = [ToolCall.objects.filter(pk__in=way.values("pk")).order_by().values_list(*ORDER) for way in cut]
     return cut[0].union(*cut[1:])
 
 
