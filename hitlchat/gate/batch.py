@@ -22,6 +22,7 @@ from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card, as_shown
 from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, sees
 from hitlchat.gate.models import Approval, Decision, Verdict
+from hitlchat.gate.overview import Overview, overview
 from hitlchat.gate.status import Status
 
 # From this risk level on each call is looked at and answered by itself.
@@ -57,9 +58,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Group:
-    """The cards of calls of one tool that may be answered together."""
+    """The cards of calls of one tool that may be answered together, in the order of their table."""
 
     cards: tuple[Card, ...]
+    overview: Overview
 
     @property
     def key(self) -> str:
@@ -86,12 +88,12 @@ def answer(
 
 def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     """Return those of `cards`, which are those of `rows`, that may be answered together."""
-    found: dict[str, list[Card]] = {}
+    found: dict[str, list[tuple[Approval, Card]]] = {}
     for row, card in zip(rows, cards, strict=True):
         may = card.who is None or card.who.stance == "may"
         if card.risk < TOO_RISKY and may and card.asks is None and not card.alerts and not _asked_again(row):
-            found.setdefault(_definition(row), []).append(card)
-    return [Group(tuple(group[:MOST_TOGETHER])) for group in found.values() if len(group) > 1]
+            found.setdefault(_definition(row), []).append((row, card))
+    return [_group(some[:MOST_TOGETHER]) for some in found.values() if len(some) > 1]
 
 
 def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
@@ -117,6 +119,11 @@ def _definition(approval: Approval) -> str:
     """Return what calls must have in common to be answered together."""
     tool = approval.disclosure["tool"]
     return f"{tool['id']} {tool['definition']}"
+
+
+def _group(some: list[tuple[Approval, Card]]) -> Group:
+    table = overview([row.disclosure for row, _ in some])
+    return Group(tuple(some[line.place][1] for line in table.lines), table)
 
 
 def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:

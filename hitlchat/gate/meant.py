@@ -13,6 +13,7 @@ import socket
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import unquote
@@ -115,6 +116,11 @@ def weight(name: str, value: Any) -> int:
     return RECIPIENT if _RECIPIENT.search(words) or "@" in text else OTHER
 
 
+def grouped(number: float | Decimal) -> str:
+    """Return a number with its digits grouped by spaces: a comma would be another number in other languages."""
+    return f"{int(number) if number == int(number) else number:,}".replace(",", " ")
+
+
 def _words(text: str) -> str:
     """Return the words in a name of any style, in lower case, with spaces between them."""
     return " ".join(_WORD.findall(text)).lower()
@@ -150,16 +156,11 @@ def _of_number(number: float, name: str, currency: str) -> Iterator[Meaning]:
     if number == 0 and str(number).startswith("-"):
         yield Meaning(gettext_noop("Minus zero, the same as 0."))
     elif currency:
-        yield Meaning(gettext_noop("By the tool's schema, an amount of"), see(f"{_grouped(number)} {currency}"))
+        yield Meaning(gettext_noop("By the tool's schema, an amount of"), see(f"{grouped(number)} {currency}"))
     elif abs(number) >= LARGE:
-        yield _line(gettext_noop("With its digits grouped:"), _grouped(number), 0)
+        yield _line(gettext_noop("With its digits grouped:"), grouped(number), 0)
     if number < 0 and (currency or weight(name, number) == AMOUNT):
         yield Meaning(gettext_noop("A negative amount, below zero."))
-
-
-def _grouped(number: float) -> str:
-    """Return a number with its digits grouped by spaces: a comma would be another number in other languages."""
-    return f"{int(number) if number == int(number) else number:,}".replace(",", " ")
 
 
 def _of_text(text: str) -> Iterator[Meaning]:
@@ -185,12 +186,12 @@ def _of_digits(text: str) -> Iterator[Meaning]:
         yield Meaning(gettext_noop("Minus zero, the same as 0."))
     elif match := _THOUSANDS.match(text):
         sign, whole, rest = match.groups()
-        number, number2 = f"{sign}{whole}.{rest}".rstrip("0").rstrip("."), f"{sign}{_grouped(int(whole + rest))}"
+        number, number2 = f"{sign}{whole}.{rest}".rstrip("0").rstrip("."), f"{sign}{grouped(int(whole + rest))}"
         yield Meaning(translatable(f"Either {number}, with decimals, or {number2}, with thousands set off."))
     elif _EXPONENT.match(text):
-        yield Meaning(gettext_noop("Written out:"), see(_grouped(float(text))))
+        yield Meaning(gettext_noop("Written out:"), see(grouped(float(text))))
     elif _DIGITS.match(text):
-        yield Meaning(gettext_noop("With its digits grouped:"), see(_grouped(int(text))))
+        yield Meaning(gettext_noop("With its digits grouped:"), see(grouped(int(text))))
 
 
 def _of_url(url: str) -> Iterator[Meaning]:

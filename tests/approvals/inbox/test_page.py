@@ -228,6 +228,21 @@ def test_calls_are_answered_together_only_as_they_were_listed_each_by_itself(
     assert [each.verdict for each in one.decisions.all()] == ["approve"]
 
 
+def test_of_calls_side_by_side_the_odd_one_is_first_in_the_table_and_in_the_list(
+    page: Client, bob: User, asked: Asked
+) -> None:
+    calls = [asked(bob, text) for text in ("same", "other", "same")]
+    html = page.get("/approvals/together", {"call": [str(each.pk) for each in calls]}, headers=HTMX).content.decode()
+    table, listed = html.split("<ol>")
+    rows = re.findall(r'<th scope="row">(\d)(.*?)</th><td>(.*?)</td>', table, re.DOTALL)
+    assert [(number, "differs" in mark, "other" in cell, "<mark>" in cell) for number, mark, cell in rows] == [
+        ("1", True, True, True),
+        ("2", False, False, False),
+        ("3", False, False, False),
+    ]
+    assert "other" in listed.split("</li>")[0]
+
+
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_what_cannot_be_together_is_not_listed_and_no_answer_to_it_counts(
     page: Client, bob: User, charlie: User, asked: Asked
