@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
@@ -238,7 +238,10 @@ def edit(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
 
 def approval_for(request: HttpRequest, approval_id: UUID) -> Approval:
     """Return the approval if this person may see it, or the page that says there is none."""
-    return get_object_or_404(deciders.seen_by(person(request).pk, [approval_id]), pk=approval_id)
+    found = deciders.one_seen_by(person(request).pk, approval_id)
+    if found is None:
+        raise Http404
+    return found
 
 
 def over(sent: QueryDict) -> str:

@@ -175,7 +175,11 @@ def seen_by(user_id: int, among: Collection[UUID] | None = None) -> QuerySet[App
     return _approvals_of(*(way & these for way in seeing(user_id)))
 
 
-def seeing(user_id: int) -> tuple[Q, ...]:
+def one_seen_by(user_id: int, approval_id: UUID) -> Approval | None:
+    return _one_seen(user_id, approval_id).one()
+
+
+def seeing(user_id: Any) -> tuple[Q, ...]:
     """Return conditions on calls: the ways in which this person may look at one, each with an index of its own."""
     # Who was to decide later only, and was not needed, has not been let in.
     ways = _ways(user_id, user_id, "", Coalesce(F("settled_at"), Now()))
@@ -362,6 +366,11 @@ def _approvals_of(*ways: Q) -> QuerySet[Approval]:
     """Return approvals of the calls that `ways` lead to, as a union: of alternatives no database uses the indexes."""
     first, *rest = (ToolCall.objects.filter(way).order_by().values("pk") for way in ways)
     return Approval.objects.select_related("call").filter(call__in=first.union(*rest))
+
+
+@compiled
+def _one_seen(user_id: int, approval_id: UUID) -> QuerySet[Approval]:
+    return _approvals_of(*(way & Q(approval__pk=approval_id) for way in seeing(user_id)))
 
 
 @compiled

@@ -230,6 +230,9 @@ def test_what_waits_for_whom_is_the_same_however_often_it_is_asked(
             assert {each.approval_id for each in found} == set(expected.values_list("pk", flat=True))
             assert deciders.waiting_by_conversation(user.pk) == _by_conversation(expected.filter(call__caller=user))
             assert questions.open_by_conversation(user.pk) == {}
+            seen = set(deciders.seen_by(user.pk).values_list("pk", flat=True))
+            one_by_one = (deciders.one_seen_by(user.pk, approval_of(call).pk) for call in calls)
+            assert {each.pk for each in one_by_one if each is not None} == seen
 
 
 def _by_conversation(rows: QuerySet[Approval]) -> dict[UUID, int]:

@@ -39,10 +39,10 @@ def page(request: HttpRequest) -> HttpResponse:
     listed = lines.of(user.pk, shown)
     # An id that is none, or of a call that the person may not see, is passed over.
     wanted = uuid_of(request.GET.get("call", ""))
-    picked = deciders.seen_by(user.pk, [wanted]).first() if wanted else None
+    picked = deciders.one_seen_by(user.pk, wanted) if wanted else None
     chosen = picked
     if picked is None and listed.lines:
-        chosen = deciders.seen_by(user.pk, [listed.lines[0].approval.pk]).first()
+        chosen = deciders.one_seen_by(user.pk, listed.lines[0].approval.pk)
     context = {"section": "approvals", "filter": shown, "listed": listed, **_lately(user.pk)}
     context |= {"picked": picked is not None, "chosen": chosen, "approvals_waiting": listed.waiting}
     if chosen:
