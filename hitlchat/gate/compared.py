@@ -1,27 +1,49 @@
-"""What a disclosure freezes beside the arguments: defaults, currencies, and what was otherwise in the last such call.
+"""What a disclosure freezes beside the arguments: defaults, currencies, what was otherwise in the last such call, and
+what became of the tool's last calls.
 
 Each part is optional: a disclosure without it says nothing about that.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
+from hitlchat.base.sentences import part, translatable
 from hitlchat.gate import schema
 from hitlchat.gate.contents import spelled
+from hitlchat.gate.models import CallerKind
+from hitlchat.gate.status import SETTLED, STARTED, Status
 
 Arguments = dict[str, Any]
 
 # So many arguments that are otherwise than last time are named, each with so much of its value.
 MOST: Final = 50
 LONGEST: Final = 80
+# So many of a tool's last calls are counted.
+COUNTED: Final = 20
+WENT_WRONG: Final = (Status.FAILED, Status.UNKNOWN, Status.DECLINED)
+NEVER_RAN: Final = gettext_noop("It has never run here.")
+CHANGED: Final = gettext_noop("It has not run since it was changed.")
 CURRENCIES: Final = (
     "AED AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF ILS INR JPY KRW MXN NOK NZD PLN RON SEK SGD THB TRY USD ZAR"
 )
 _CODE: Final = re.compile(rf"(?<![A-Za-z])(?:{CURRENCIES.replace(' ', '|')})(?![A-Za-z])")
 _CODE_OF_NAME: Final = re.compile(rf"(?:_|-)({CURRENCIES.replace(' ', '|')})\Z", re.IGNORECASE)
 _GIVEN_CODE: Final = re.compile(r"[A-Z]{3}\Z")
+
+
+class Past(NamedTuple):
+    """An earlier call of a tool of the same name."""
+
+    status: str
+    definition: str
+    caller_kind: str
+    asked_at: datetime
 
 
 def frozen(input_schema: dict[str, Any], arguments: Arguments, absent: Collection[str]) -> dict[str, Any]:
@@ -77,6 +99,24 @@ def last_time(before: Arguments, now: Arguments) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if part}
 
 
+def last_calls(calls: Collection[Past], definition: str, since: datetime, *, are_all: bool) -> tuple[str, bool]:
+    """Return what became of a tool's last calls, and whether most went wrong. Empty: nothing can be said.
+
+    `calls`: the last of its name, the newest first; `are_all`: there are no others.
+    """
+    # What a tool did with another definition says nothing of what it does now, nor do tests by its author.
+    calls = [call for call in calls if call.caller_kind != CallerKind.STUDIO]
+    same = [call for call in calls if call.definition == definition]
+    settled = [Status(call.status) for call in same if call.status in SETTLED and call.asked_at > since][:COUNTED]
+    if settled:
+        return _became(settled), 2 * sum(map(settled.count, WENT_WRONG)) > len(settled)
+    if any(call.status in STARTED for call in same):
+        return "", False
+    if any(call.status in STARTED for call in calls):
+        return CHANGED, False
+    return NEVER_RAN if are_all else "", False
+
+
 def in_order(properties: dict[str, dict[str, Any]]) -> list[str]:
     """Return the names of arguments by their numbers in `x-order`, then those without one as they come."""
     numbers = {name: part["x-order"] for name, part in properties.items() if _is_number(part.get("x-order"))}
@@ -84,9 +124,30 @@ def in_order(properties: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _properties(input_schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, part in input_schema.get("properties", {}).items():
-        if isinstance(part, dict):
-            yield name, part
+    for name, said in input_schema.get("properties", {}).items():
+        if isinstance(said, dict):
+            yield name, said
+
+
+def _became(settled: list[Status]) -> str:
+    many, count = len(settled), Counter(settled)
+    if many == 1:
+        label = settled[0].label.lower()
+        return translatable(f"Its last call: {label}.")
+    if count[Status.SUCCEEDED] == many:
+        return translatable(f"Its last {many} calls succeeded.")
+    parts = {
+        Status.SUCCEEDED: part(f"{count[Status.SUCCEEDED]} succeeded"),
+        Status.FAILED: part(f"{count[Status.FAILED]} failed"),
+        Status.UNKNOWN: part(f"{count[Status.UNKNOWN]} with an unknown outcome"),
+        Status.DECLINED: part(f"{count[Status.DECLINED]} declined"),
+        Status.EXPIRED: part(f"{count[Status.EXPIRED]} expired"),
+        Status.WITHDRAWN: part(f"{count[Status.WITHDRAWN]} withdrawn"),
+        Status.REFUSED: part(f"{count[Status.REFUSED]} refused"),
+        Status.REJECTED: part(f"{count[Status.REJECTED]} rejected"),
+    }
+    counted = ", ".join(words for status, words in parts.items() if count[status])
+    return translatable(f"Its last {many} calls: {counted}.")
 
 
 def _currency(name: str, part: dict[str, Any], arguments: Arguments) -> str:

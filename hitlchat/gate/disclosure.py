@@ -14,7 +14,7 @@ from hitlchat.base import canonical, database
 from hitlchat.base.schemas import type_word
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import compared, deciders, oversight, prompt
+from hitlchat.gate import compared, deciders, oversight, prompt, question
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Approval, Tool, ToolCall, delegation
 from hitlchat.gate.provenance import Origin, kept
@@ -27,9 +27,11 @@ LONGEST_USER_PROMPT = 2000
 REPEATED = timedelta(hours=1)
 # So many of the last calls of a tool are compared with one.
 LOOKED_THROUGH = 100
+# So many of a tool's last calls, by anyone, are read to count some that are over.
+READ = 50
 # It may have waited for its yes for so long before.
 ASKED = timedelta(days=1)
-# The last approved call that one is compared with is no older.
+# The calls that one is compared with are no older.
 COMPARED = timedelta(days=90)
 HOW_IT_RAN = {
     Status.EXECUTING: gettext_noop("and has not ended"),
@@ -102,7 +104,7 @@ def disclose(
         "signedInOnly": tool.signed_in_only,
         "attended": deciders.is_attended(call.token_id),
         "whoDecides": decides,
-        "facts": tool.facts,
+        "facts": _facts(tool),
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
@@ -180,6 +182,24 @@ def _sentence(tool: Tool, name: str, arguments: dict[str, Any]) -> str:
     if tool.prompt_template:
         return prompt.render(tool.prompt_template, name, arguments)
     return prompt.plain(prompt.usual(name, tool.title, tool.origin, arguments))
+
+
+def _facts(tool: Tool) -> list[str]:
+    """Return the tool's own facts, and what became of its last calls: before them, if most went wrong."""
+    facts: list[str] = tool.facts
+    if question.is_one(tool):
+        return facts
+    found = [compared.Past(*row) for row in _last(tool.name)]
+    since, are_all = database.now() - COMPARED, len(found) < READ
+    became, went_wrong = compared.last_calls(found, tool.definition_hash, since, are_all=are_all)
+    return [became, *facts] if went_wrong else [*facts, *filter(None, [became])]
+
+
+@compiled
+def _last(tool_name: str) -> QuerySet[ToolCall, Any]:
+    """Return the last calls of a tool, whoever asked for them: so many are read, however many there are."""
+    rows = ToolCall.objects.filter(tool_name=tool_name).order_by("-created_at")
+    return rows.values_list("status", "definition_hash", "caller_kind", "created_at")[:READ]
 
 
 def _before(call: ToolCall) -> dict[str, Any]:

@@ -252,7 +252,8 @@ def _approval(call: ToolCall, tool: Tool, shown: disclosure.Disclosure) -> Appro
         prompt=storable(shown["prompt"]),
         disclosure=shown,
         digest=disclosure.digest(shown),
-        same=_sameness(disclosure.with_edit(shown, canonical.alike(call.arguments), tool)),
+        # What became of other calls in the meantime makes it no other question.
+        same=_sameness(disclosure.with_edit(shown, canonical.alike(call.arguments), tool) | {"facts": tool.facts}),
     )
 
 

@@ -70,10 +70,10 @@ def test_of_many_facts_the_first_are_in_sight_and_the_others_counted(bob: User) 
     call = ask(bob, recording("told", facts=[*many[:6], "Fact 6\u200b."]))
     shown = card.card(approval_of(call))
     assert [fact.plain for fact in shown.facts] == many[:3]
-    assert [fact.plain for fact in shown.more_facts] == [*many[3:6], "Fact 6U+200B."]
-    assert "More about the tool (4)" in rendered(call).text
+    assert [fact.plain for fact in shown.more_facts] == [*many[3:6], "Fact 6U+200B.", "It has never run here."]
+    assert "More about the tool (5)" in rendered(call).text
     assert "Contains an invisible character, shown as U+ and a code." in shown.warnings
-    assert approval_of(call).disclosure["facts"] == [*many[:6], "Fact 6\u200b."]
+    assert approval_of(call).disclosure["facts"][:-1] == [*many[:6], "Fact 6\u200b."]
 
 
 @each_row("value", HOSTILE.values(), ids=HOSTILE)
@@ -336,7 +336,7 @@ def test_a_card_says_that_the_same_call_ran_lately(bob: User, became: str) -> No
     ToolCall.objects.filter(pk=first.pk).update(status=became, started_at=timezone.now(), settled_at=settled)
     again = card.card(approval_of(ask(bob, tool, {"amount": 3, "text": "hello"})))
     assert again.facts[0].plain.startswith("The same call, with the same arguments, ran at ")
-    assert not card.card(approval_of(ask(bob, tool, {"text": "another"}))).facts
+    assert not ran_lately(ask(bob, tool, {"text": "another"}))
 
 
 def test_a_card_says_nothing_of_a_call_that_did_not_run_or_ran_long_ago_or_for_somebody_else(
@@ -347,7 +347,11 @@ def test_a_card_says_nothing_of_a_call_that_did_not_run_or_ran_long_ago_or_for_s
     ran = approved(bob, tool)
     long_ago = timezone.now() - timedelta(hours=2)
     ToolCall.objects.filter(pk=ran.pk).update(status="succeeded", started_at=long_ago, settled_at=long_ago)
-    assert not card.card(approval_of(ask(bob, tool))).facts
+    assert not ran_lately(ask(bob, tool))
     ToolCall.objects.filter(pk=ran.pk).update(started_at=timezone.now(), settled_at=timezone.now())
-    assert card.card(approval_of(ask(bob, tool))).facts
-    assert not card.card(approval_of(ask(alice, tool))).facts
+    assert ran_lately(ask(bob, tool))
+    assert not ran_lately(ask(alice, tool))
+
+
+def ran_lately(call: ToolCall) -> bool:
+    return any(fact.plain.startswith("The same call") for fact in card.card(approval_of(call)).facts)

@@ -1,13 +1,19 @@
-"""Defaults, currencies and the last approved call: frozen in the disclosure, and beside the values on the card."""
+"""Defaults, currencies, the last approved call and the last ones of the tool: in the disclosure, and on the card."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.template.loader import render_to_string
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from hitlchat.gate import attention, card, compared
-from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate import attention, card, compared, disclosure, question
+from hitlchat.gate.compared import Past
+from hitlchat.gate.models import Tool, ToolCall, new_id
+from hitlchat.gate.status import SETTLED, Status
 from tests.gate.asking import approval_of, approved, ask, recording, run
 from tests.tables import each_row
 
@@ -151,3 +157,118 @@ def test_few_arguments_keep_the_order_of_the_schema_or_of_x_order(bob: User) -> 
     tool = recording("few", input_schema={"type": "object", "properties": parts})
     found = card.card(approval_of(ask(bob, tool, dict.fromkeys(parts, "a") | {"purge": True})))
     assert [row.name.plain for row in found.rows] == ["first", "last", "note", "purge"]
+
+
+NOW = datetime(2026, 7, 1, tzinfo=UTC)
+
+
+def past(statuses: str, definition: str = "now", kind: str = "chat", *, days: int = 1) -> list[Past]:
+    return [Past(each, definition, kind, NOW - timedelta(days=days)) for each in statuses.split()]
+
+
+@each_row(
+    "calls, expected",
+    [
+        ([], (compared.NEVER_RAN, False)),
+        (past("waiting approved allowed"), (compared.NEVER_RAN, False)),
+        (past("succeeded failed", kind="studio"), (compared.NEVER_RAN, False)),
+        (past("declined", "before"), (compared.NEVER_RAN, False)),
+        (past("declined succeeded", "before"), (compared.CHANGED, False)),
+        (past("succeeded", "before") + past("failed"), ("Its last call: failed.", True)),
+        (past("executing"), ("", False)),
+        (past("succeeded", days=91), ("", False)),
+        (past("succeeded"), ("Its last call: succeeded.", False)),
+        (past("unknown"), ("Its last call: outcome unknown.", True)),
+        (past("succeeded " * 30), ("Its last 20 calls succeeded.", False)),
+        (past("succeeded " * 20 + "failed"), ("Its last 20 calls succeeded.", False)),
+        (past("declined failed succeeded succeeded"), ("Its last 4 calls: 2 succeeded, 1 failed, 1 declined.", False)),
+        (past("declined failed unknown succeeded succeeded")[:4],
+         ("Its last 4 calls: 1 succeeded, 1 failed, 1 with an unknown outcome, 1 declined.", True)),
+        (past("expired refused rejected withdrawn"),
+         ("Its last 4 calls: 1 expired, 1 withdrawn, 1 refused, 1 rejected.", False)),
+        (past("succeeded waiting executing succeeded"), ("Its last 2 calls succeeded.", False)),
+    ],
+)  # fmt: skip
+def test_what_became_of_the_last_calls_is_told(calls: list[Past], expected: tuple[str, bool]) -> None:
+    assert compared.last_calls(calls, "now", NOW - timedelta(days=90), are_all=True) == expected
+
+
+def test_that_it_never_ran_is_said_only_where_all_calls_are_known() -> None:
+    tests = past("succeeded " * 100, kind="studio")
+    assert compared.last_calls(tests, "now", NOW, are_all=False) == ("", False)
+
+
+@each_row("status", sorted(SETTLED))
+def test_every_call_that_is_over_is_counted(status: Status) -> None:
+    words, _ = compared.last_calls(past(f"{status} {status} succeeded"), "now", NOW - timedelta(days=90), are_all=True)
+    assert words.startswith("Its last 3 calls")
+
+
+def facts(call: ToolCall) -> list[str]:
+    said: list[str] = approval_of(call).disclosure["facts"]
+    return said
+
+
+def test_the_card_counts_the_calls_of_all_callers_and_shows_first_that_most_went_wrong(
+    alice: User, bob: User, charlie: User
+) -> None:
+    tool = recording(facts=["Reaches the network.", "Keeps data.", "Deletes data."])
+    assert facts(ask(bob, tool))[-1] == "It has never run here."
+    for user, became in [(alice, "failed"), (charlie, "declined"), (bob, "succeeded")]:
+        kept(tool, user, became)
+    asked = ask(bob, tool)
+    assert facts(asked) == ["Its last 3 calls: 1 succeeded, 1 failed, 1 declined.", *tool.facts]
+    assert "Its last 3 calls: 1 succeeded, 1 failed, 1 declined." in [
+        fact.plain for fact in card.card(approval_of(asked)).facts
+    ]
+    kept(tool, charlie, "succeeded", "succeeded", kind="api")
+    assert facts(ask(bob, tool)) == [*tool.facts, "Its last 5 calls: 3 succeeded, 1 failed, 1 declined."]
+    # Another tool, and tests in the Studio.
+    kept(recording("other"), alice, "failed")
+    kept(tool, alice, *["failed"] * 9, kind="studio")
+    assert facts(ask(bob, tool))[-1] == "Its last 5 calls: 3 succeeded, 1 failed, 1 declined."
+
+
+def test_what_was_told_of_the_last_calls_stays_as_it_was_and_is_bound_by_the_digest(bob: User, tool: Tool) -> None:
+    call = ask(bob, tool)
+    kept(tool, bob, "failed")
+    approval = approval_of(call)
+    assert facts(call) == ["It has never run here."]
+    assert approval.digest == disclosure.digest(approval.disclosure)
+    assert approval.digest != disclosure.digest(approval.disclosure | {"facts": []})
+
+
+def test_identical_calls_are_joined_whatever_ended_in_between(bob: User, tool: Tool) -> None:
+    here = new_id()
+    first = ask(bob, tool, conversation_id=here)
+    kept(tool, bob, "failed")
+    second = ask(bob, tool, conversation_id=here)
+    assert facts(first) != facts(second)
+    assert approval_of(first).same == approval_of(second).same != ""
+
+
+def test_nothing_is_said_of_the_last_questions_to_a_person(bob: User) -> None:
+    tool = recording("asking", source=question.SOURCE, input_schema=question.INPUT_SCHEMA)
+    kept(tool, bob, "failed")
+    assert disclosure._facts(tool) == []
+
+
+def test_of_however_many_calls_a_bounded_number_is_read(bob: User, tool: Tool) -> None:
+    kept(tool, bob, *["rejected"] * (disclosure.READ + 1))
+    with CaptureQueriesContext(connection) as sent:
+        found = list(disclosure._last(tool.name))
+    assert len(found) == disclosure.READ
+    if connection.vendor == "sqlite":
+        # PostgreSQL reads small tables whole.
+        with connection.cursor() as cursor:
+            cursor.execute("EXPLAIN QUERY PLAN " + sent.captured_queries[-1]["sql"])
+            assert [row[-1] for row in cursor.fetchall()] == [
+                "SEARCH gate_toolcall USING INDEX call_by_tool (tool_name=?)"
+            ]
+
+
+def kept(tool: Tool, user: User, *statuses: str, kind: str = "chat") -> None:
+    """Put calls on record that ended so."""
+    columns = {"tool_name": tool.name, "definition_hash": tool.definition_hash, "caller": user, "caller_kind": kind}
+    at = timezone.now()
+    ToolCall.objects.bulk_create(ToolCall(status=each, settled_at=at, **columns) for each in statuses)
