@@ -18,6 +18,7 @@ from hitlchat.api.grants import Grant, NewGrant
 from hitlchat.base import visible
 from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, joining, question, who
 from hitlchat.gate import models as gate
+from hitlchat.gate.card import facts_of
 from hitlchat.gate.status import Status
 
 router = Router(tags=["approvals"], by_alias=True)
@@ -139,6 +140,10 @@ class Approval(Shape):
     consent_digest: str = read("digest")
     status: ApprovalStatus
     reason: str = read("disclosure.reason")
+    facts: list[str] = Field(
+        description="What the tool can reach, what became of its last calls, and whether the same call ran lately: "
+        "sentences, in the order of the card."
+    )
     grant_id: UUID | None = read("given", "The grant given with the approval.")
     preview: Object | None = Field(
         description="The effect of the call, according to the tool's own preview code: {text, table, error, cut}."
@@ -211,6 +216,7 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         agents=shown.get("agents", []),
         provenance=shown.get("provenance", []),
         risk_level=disclosure.shown_risk(row),
+        facts=facts_of(shown),
         status=QUESTION_ENDS.get(call.status, "approved"),
         preview=shown.get("preview"),
         warnings=list(_warned(shown)),

@@ -304,7 +304,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     """
     shown: dict[str, Any] = approval.disclosure
     (names, more), until = in_order(shown), datetime.fromisoformat(shown["deadline"])
-    facts = tuple(map(see, filter(None, [shown.get("ranBefore"), *shown["facts"]])))
+    facts = tuple(map(see, facts_of(shown)))
     preview, asked = shown.get("preview"), shown.get("again")
     changes = again(asked, preview) if asked and preview else None
     return Card(
@@ -339,6 +339,11 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         agents=tuple(see(each["tool"]) for each in shown.get("agents", [])),
         said=see(shown["userPrompt"]) if shown.get("userPrompt") else None,
     )
+
+
+def facts_of(shown: dict[str, Any]) -> list[str]:
+    """Return what is known of the tool and its calls, in the order of the card. KeyError: a part is lacking."""
+    return [*filter(None, [shown.get("ranBefore"), *shown["facts"]])]
 
 
 def in_order(shown: dict[str, Any]) -> tuple[list[str], list[str]]:

@@ -17,7 +17,7 @@ from tests.conftest import MakeTool
 NOWHERE = "01890000-0000-7000-8000-000000000000"
 FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
-    *("riskLevel", "consentDigest", "status", "reason", "decisions", "callStatus", "result", "error"),
+    *("riskLevel", "consentDigest", "status", "reason", "facts", "decisions", "callStatus", "result", "error"),
     *("agents", "provenance", "warnings"),
     *("preview", "askedAgain", "askedTimes", "grantId", "question"),
     *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides"),
@@ -46,6 +46,7 @@ def test_an_approval_says_what_is_asked(bob: User, bobs: Program, ask: Ask) -> N
     assert found["deadline"].endswith("Z")
     assert (found["preview"], found["askedAgain"]) == (None, None)
     assert found["askedTimes"] == 1
+    assert found["facts"] == ["It has never run here."]
     assert found["warnings"] == []
 
 
