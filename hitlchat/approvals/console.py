@@ -119,7 +119,7 @@ def facts(card: Card, approval: Approval, *, full: bool) -> list[Fact]:
         found.append(ours("Time left", f"{left(card.deadline)}, until {card.deadline:%Y-%m-%d %H:%M:%S %Z}"))
     digest = f"{card.digest} (in short: {card.short_digest})"
     if must_unfold(card) and not full:
-        digest = f"shown with --full: {card.hidden_count} characters are hidden, and the risk is L{card.risk}"
+        digest = f"shown with --full: {card.hidden_count} characters are hidden, and the risk is L{card.care}"
     return [*found, ours("Digest", digest)]
 
 
@@ -285,6 +285,8 @@ def _question(card: Card) -> Iterator[Fact]:
     if card.agents:
         yield ours("Through", " → ".join(one_line(each.plain) for each in card.agents))
     yield ours("Risk", f"L{card.risk} {card.risk_label}")
+    if card.care_note:
+        yield ours("Note", card.care_note)
     yield fact("Why it asks", card.reason)
     yield from (fact("About the tool", each) for each in (*card.facts, *card.more_facts))
     if card.times > 1:

@@ -231,6 +231,6 @@ def _rules_page(request: HttpRequest, tool: Tool, form: RulesForm, status: int) 
         "more_able": len(able) > MOST_NAMED,
         "has_groups": named_groups().exists(),
         "asked_before": ruling.asked_before(tool),
-        "fresh": tool.risk_level >= oversight.HIGHEST_RISK,
+        "fresh": tool.care >= oversight.HIGHEST_RISK,
     }
     return render(request, "approvals/rules.html", context, status=status)

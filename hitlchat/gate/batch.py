@@ -16,7 +16,7 @@ from hitlchat.base import canonical
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import attention, decide, disclosure, joining, question, stopping
+from hitlchat.gate import attention, decide, deciders, joining, question, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card, as_shown
@@ -91,7 +91,7 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     found: dict[str, list[tuple[Approval, Card]]] = {}
     for row, card in zip(rows, cards, strict=True):
         may = card.who is None or card.who.stance == "may"
-        if card.risk < TOO_RISKY and may and card.asks is None and not card.alerts and not _asked_again(row):
+        if card.care < TOO_RISKY and may and card.asks is None and not card.alerts and not _asked_again(row):
             found.setdefault(_definition(row), []).append((row, card))
     return [_group(some[:MOST_TOGETHER]) for some in found.values() if len(some) > 1]
 
@@ -145,8 +145,7 @@ def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:
 def _why_alone(row: Approval) -> str | None:
     """Return why the call is answered by itself, in a sentence."""
     call = row.call
-    # As it was shown, or as it is by now.
-    if max(disclosure.shown_risk(row), call.risk_level, call.tool.risk_level if call.tool else 0) >= TOO_RISKY:
+    if deciders.care(row) >= TOO_RISKY:
         return translatable(f"Calls of risk L{TOO_RISKY} and above are answered one by one. Nothing was decided.")
     if question.is_one(call):
         return gettext_noop("Each question needs its own answer. Nothing was decided.")

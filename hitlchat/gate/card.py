@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import canonical, diff
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import disclosure, meant, question
+from hitlchat.gate import disclosure, meant, oversight, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.contents import spelled
 from hitlchat.gate.meant import Meaning
@@ -179,6 +179,8 @@ class Card:
     asked_by: str
     for_whom: Seen
     risk: int
+    # What a yes needs goes by this level.
+    care: int
     reason: Seen
     facts: tuple[Seen, ...]
     more_facts: tuple[Seen, ...]
@@ -248,7 +250,14 @@ class Card:
 
     @property
     def dangerous(self) -> bool:
-        return self.risk >= 4
+        return self.care >= 4
+
+    @property
+    def care_note(self) -> str:
+        """Return why a yes needs more than the level shown would; empty if it does not."""
+        if self.care <= self.risk:
+            return ""
+        return translatable(f"If it did not always ask, it would be L{self.care}: approving it takes the same care.")
 
 
 def box(text: str, name: str = "", word: str = "") -> Row:
@@ -319,6 +328,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         asked_by=CallerKind(shown["caller"]["kind"]).label,
         for_whom=see(shown["caller"]["name"]),
         risk=disclosure.shown_risk(approval),
+        care=oversight.care(shown),
         reason=see(shown["reason"]),
         facts=facts[:MOST_FACTS],
         more_facts=facts[MOST_FACTS:],

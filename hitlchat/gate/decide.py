@@ -216,7 +216,7 @@ def approve(
     # Once it was asked about again, an answer that does not say to what it is one may be a late one to the first time.
     if digest != approval.digest and (digest is not None or approval.call.round > 1):
         raise OtherDigest(LOOK_AGAIN)
-    only_if = _is_in_time() & still_may_answer(actor, approval.call) & deciders.still(actor)
+    only_if = _is_in_time() & still_may_answer(actor, approval.call) & deciders.still(actor, approval)
     columns: dict[str, Any] = {}
     if question.is_one(approval.call):
         edited = answered(approval.call, edited)

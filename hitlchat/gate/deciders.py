@@ -122,7 +122,7 @@ def will_do(tool: Tool, asked: Approval | None = None) -> bool:
     calls this knows the client's token.
     """
     # What others decide, or several, is not for the client of one of them to say.
-    if tool.signed_in_only or tool.risk_level > settings.HITL_ELICITATION_MAX_RISK or hasattr(tool, "oversight"):
+    if tool.signed_in_only or tool.care > settings.HITL_ELICITATION_MAX_RISK or hasattr(tool, "oversight"):
         return False
     if asked is None:
         return True
@@ -134,8 +134,7 @@ def was_enough(asked: Approval) -> bool:
     shown = asked.disclosure
     if not _is_plain(asked.call) or shown.get("attended") is not True or shown.get("signedInOnly") is not False:
         return False
-    risk = max(asked.call.risk_level, int(shown.get("risk", HIGHEST_RISK)))
-    return risk <= settings.HITL_ELICITATION_MAX_RISK
+    return max(asked.call.risk_level, oversight.care(shown)) <= settings.HITL_ELICITATION_MAX_RISK
 
 
 def is_attended(token_id: int | None) -> bool:
@@ -157,7 +156,7 @@ def still_may_answer(actor: Actor, call: ToolCall) -> Where:
     Without a join: on PostgreSQL whatever an UPDATE finds by a join is not looked at again after waiting for a lock.
     """
     if actor.means == "elicitation":
-        enough = Tool.objects.filter(signed_in_only=False, risk_level__lte=settings.HITL_ELICITATION_MAX_RISK)
+        enough = Tool.objects.exclude(_above(settings.HITL_ELICITATION_MAX_RISK)).filter(signed_in_only=False)
         attended = Token.attended_now().filter(pk=actor.token_id or 0)
         its_own = Q(tool_id__in=enough.values("pk"), token_id__in=attended.values("pk"), oversight_digest="")
         return Where(rest=its_own & oversight.stands())
@@ -238,19 +237,24 @@ def require(actor: Actor, approval: Approval) -> None:
 
 
 def is_asked_of(approval: Approval) -> bool:
-    """Return whether a yes needs a fresh sign-in, by the risk when it was asked and by that of its tool now."""
+    """Return whether a yes needs a fresh sign-in."""
+    return care(approval) >= HIGHEST_RISK
+
+
+def care(approval: Approval) -> int:
+    """Return the level that what a yes needs goes by: of when it was asked, or of its tool now if that is higher."""
     call = approval.call
-    now = call.tool.risk_level if call.tool else 0
-    return max(call.risk_level, now) >= HIGHEST_RISK
+    return max(call.risk_level, oversight.care(approval.disclosure), call.tool.care if call.tool else 0)
 
 
-def still(actor: Actor) -> Where:
+def still(actor: Actor, approval: Approval) -> Where:
     """Return the condition, by the database's clock when the call is moved, that the sign-in is still fresh enough."""
     if actor.means == "elicitation":
         return Where()
     if actor.means != "session" or actor.signed_in_at is None:
         return _is_mild()
-    return _is_mild_or_fresh(actor.signed_in_at + lasts(), actor.signed_in_at - SLACK)
+    until, since = actor.signed_in_at + lasts(), actor.signed_in_at - SLACK
+    return _is_fresh(until, since) if is_asked_of(approval) else _is_mild_or_fresh(until, since)
 
 
 def lasts() -> timedelta:
@@ -333,13 +337,27 @@ def _is_mild() -> Q:
 
 
 def _mild() -> Q:
-    risky = Tool.objects.filter(risk_level__gte=HIGHEST_RISK).values("pk")
+    risky = Tool.objects.filter(_above(HIGHEST_RISK - 1)).values("pk")
     return Q(risk_level__lt=HIGHEST_RISK) & ~Q(tool_id__in=risky)
+
+
+def _above(level: int) -> Q:
+    """Return the condition on tools that more care than that of `level` is needed."""
+    return Q(risk_level__gt=level) | Q(risk_inherent__gt=level)
 
 
 @condition
 def _is_mild_or_fresh(until: datetime, since: datetime) -> Q:
-    return _mild() | Q(GreaterThan(until, Now()), LessThan(since, Now()))
+    return _mild() | _fresh(until, since)
+
+
+@condition
+def _is_fresh(until: datetime, since: datetime) -> Q:
+    return _fresh(until, since)
+
+
+def _fresh(until: datetime, since: datetime) -> Q:
+    return Q(GreaterThan(until, Now()), LessThan(since, Now()))
 
 
 def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, ...]:

@@ -101,6 +101,7 @@ def disclose(
         "reason": call.reason,
         "rule": call.rule,
         "risk": tool.risk_level,
+        "inherentRisk": tool.care,
         "signedInOnly": tool.signed_in_only,
         "attended": deciders.is_attended(call.token_id),
         "whoDecides": decides,

@@ -1,5 +1,6 @@
 """Oversight: who decides about a tool's calls, as the rules stand, and frozen when a question is asked."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -74,9 +75,16 @@ def freeze(call: ToolCall, tool: Tool) -> Frozen:
     return {
         **rules.as_json,
         "escalatesAt": _iso(call.escalates_at),
-        "freshSignInMinutes": settings.HITL_FRESH_SIGN_IN_MINUTES if tool.risk_level >= HIGHEST_RISK else None,
+        "freshSignInMinutes": settings.HITL_FRESH_SIGN_IN_MINUTES if tool.care >= HIGHEST_RISK else None,
         "digest": call.oversight_digest,
     }
+
+
+def care(shown: Mapping[str, Any]) -> int:
+    """Return the level that what a yes needs goes by, as of when it was asked. `shown`: the disclosure."""
+    # Older ones have no inherent risk.
+    risk = int(shown.get("risk", HIGHEST_RISK))
+    return max(risk, int(shown.get("inherentRisk", risk)))
 
 
 def again(before: Frozen, call: ToolCall) -> Frozen:

@@ -176,6 +176,7 @@ class Update:
             "source": SOURCE,
             "origin": self.server.origin,
             "risk_level": row.risk_effective,
+            "risk_inherent": row.risk_inherent,
             "facts": self._sentences(row),
             # All that an approval is for: the accepted fingerprint, what was put over it, and the connection.
             "definition_hash": canonical.sha256(

@@ -479,10 +479,13 @@ def test_when_the_call_moves_the_sign_in_is_judged_again_by_the_databases_clock(
     mild, severe = ask(bob, tool), ask(bob, recording("wipe", risk_level=5))
     now = timezone.now()
     for minutes, is_fresh in ((1, True), (16, False), (-5, False)):
-        still = deciders.still(Actor(bob.pk, "session", signed_in_at=now - timedelta(minutes=minutes)))
-        assert [transition.still(call, still).exists() for call in (mild, severe)] == [True, is_fresh]
-    by_token = deciders.still(Actor(bob.pk, "token"))
-    assert [transition.still(call, by_token).exists() for call in (mild, severe)] == [True, False]
+        actor = Actor(bob.pk, "session", signed_in_at=now - timedelta(minutes=minutes))
+        assert [may_move(call, actor) for call in (mild, severe)] == [True, is_fresh]
+    assert [may_move(call, Actor(bob.pk, "token")) for call in (mild, severe)] == [True, False]
+
+
+def may_move(call: ToolCall, actor: Actor) -> bool:
+    return transition.still(call, deciders.still(actor, approval_of(call))).exists()
 
 
 @pytest.mark.django_db(transaction=True)

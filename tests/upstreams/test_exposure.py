@@ -6,7 +6,10 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
+from hitlchat.gate import batch, card, decide
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.batch import Item, NotTogether
+from hitlchat.gate.deciders import SignInAgain
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.secrets.values import Value
@@ -17,7 +20,7 @@ from hitlchat.upstreams.exposure import NotListed
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.servers import OnlyAdministrators, OnlyPeople
 from tests.conftest import MakeTool, signed_in
-from tests.gate.asking import ask, fresh, say_yes, status
+from tests.gate.asking import approval_of, ask, fresh, say_yes, status
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -199,10 +202,26 @@ def test_asking_every_time_takes_one_level_off_the_risk(alice: User) -> None:
     take_in(keyed, listing(echo=SAYS_IT_BACK))
     tool = expose(alice, keyed)
     found = row(keyed)
-    assert (tool.risk_level, found.risk_effective) == (found.risk_inherent - 1, found.risk_inherent - 1)
+    assert (found.risk_inherent, found.risk_effective, tool.risk_level) == (5, 4, 4)
     loose = expose(alice, keyed, hitl_mode="DISABLED")
     assert loose.risk_level == row(keyed).risk_effective == found.risk_inherent
     assert found.risk_reasons[0].startswith("Server: ")
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_asking_every_time_takes_nothing_off_what_a_yes_needs(alice: User) -> None:
+    keyed = somewhere(alice, "keyed", headers=(Value("Authorization", "Bearer sk-0815"),))
+    take_in(keyed, listing(echo=SAYS_IT_BACK))
+    tool = expose(alice, keyed)
+    calls = [ask(alice, tool, {"text": "hi"}) for _ in range(2)]
+    shown = card.card(approval_of(calls[0]))
+    assert (shown.risk, shown.care) == (4, 5)
+    with pytest.raises(SignInAgain):
+        decide.approve(approval_of(calls[0]).pk, Actor(alice.pk, "session"))
+    with pytest.raises(NotTogether, match="one by one"):
+        batch.answer([Item(approval_of(each).pk, "") for each in calls], "approve", signed_in(alice))
+    loose = expose(alice, keyed, hitl_mode="DISABLED")
+    assert (loose.risk_level, loose.care) == (5, 5)
 
 
 def test_what_a_tool_does_is_at_stake_however_often_it_asks(alice: User, server: UpstreamServer) -> None:

@@ -36,7 +36,10 @@ SOON: Final = timedelta(minutes=1)
 # Calls of one tool by one caller in one place, each asked within this after another one, are one burst.
 BURST: Final = timedelta(seconds=10)
 # What may be long, and no line needs.
-LONG: Final = ("disclosure", "call__arguments", "call__result", "call__output", "call__error")
+LONG: Final = (
+    *("disclosure", "call__arguments", "call__result", "call__output", "call__error"),
+    *("call__tool__description", "call__tool__input_schema", "call__tool__output_schema", "call__tool__facts"),
+)
 SOURCES: Final = {
     "studio": "Tool Studio",
     "upstream": gettext_noop("Upstream servers"),
@@ -182,7 +185,8 @@ class Line:
     @property
     def alone(self) -> str:
         """Return why it cannot be answered together with others, as far as a line knows; empty if it may be."""
-        if self.risk >= batch.TOO_RISKY:
+        tool = self.approval.call.tool
+        if max(self.risk, tool.care if tool else 0) >= batch.TOO_RISKY:
             return gettext("From L{level} up, each call is answered individually.").format(level=batch.TOO_RISKY)
         if self.asks:
             return gettext("Each question needs its own answer.")
@@ -274,7 +278,7 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
     """Return what waits for this person, and passes the filter."""
     only = shown.only if shown else None
     call_ids = queue.first(user_id, MOST, only)
-    rows = Approval.objects.filter(call__in=call_ids).select_related("call__caller").defer(*LONG)
+    rows = Approval.objects.filter(call__in=call_ids).select_related("call__caller", "call__tool").defer(*LONG)
     waiting = count_waiting(user_id)
     found = count_waiting(user_id, only) if shown and shown.count else waiting
     # Of a chat of somebody else's nobody reads more than the call.

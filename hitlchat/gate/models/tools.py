@@ -40,6 +40,9 @@ class Tool(models.Model):
     deadline_seconds = models.PositiveIntegerField(null=True, blank=True)
     signed_in_only = models.BooleanField(default=False, help_text="The word of an MCP client is not enough for it.")
     risk_level = models.PositiveSmallIntegerField(default=5)
+    risk_inherent = models.PositiveSmallIntegerField(
+        default=0, help_text="The level without what asking every time takes off; risk_level, if that is higher."
+    )
     facts = JSONTextField(default=list, help_text="What the tool can reach, one plain sentence each.")
     published = models.BooleanField(default=False)
     definition_hash = models.CharField(max_length=64)
@@ -59,6 +62,11 @@ class Tool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def care(self) -> int:
+        """Return the level that what a yes needs goes by: asking more never makes it less."""
+        return max(self.risk_level, self.risk_inherent)
 
 
 class FormerTool(models.Model):

@@ -350,7 +350,7 @@ def compose(server: Assessment, tool: Assessment, *, gated: bool, poisoned: bool
 
 
 def effective(inherent: int, *, floored: bool, gated: bool, poisoned: bool) -> int:
-    """Return the level with which calls are asked about: one lower where each of them is. `floored`: something that the
-    tool does set the level; a credit would make the yes easier to click.
+    """Return the level with which calls are asked about: one lower where each of them is. `floored`: one fact
+    by itself set the level, and asking does not change it. What a yes needs goes by `inherent`, whatever this is.
     """
     return inherent - 1 if gated and not (poisoned or floored) and inherent > LOWEST else inherent
