@@ -142,6 +142,7 @@ ATTACKS: dict[str, Callable[[], Any]] = {
     "another condition": of_tool(condition="False"),
     "a client's word": of_tool(signed_in_only=False),
     "another risk": of_tool(risk_level=0),
+    "less care for a yes": lambda: Tool.objects.filter(source="upstream").update(risk_inherent=0),
     "another sentence": of_tool(prompt_template="Say hello?"),
     "another title": of_tool(title="Tidy up"),
     "another description": of_tool(description="Harmless."),

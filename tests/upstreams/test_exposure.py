@@ -1,9 +1,11 @@
 """Choosing what is exposed: one transaction, gated to begin with, loosened by people only."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.apps import apps
 from django.contrib.auth.models import User
 
 from hitlchat.gate import batch, card, decide
@@ -20,7 +22,7 @@ from hitlchat.upstreams.exposure import NotListed
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.servers import OnlyAdministrators, OnlyPeople
 from tests.conftest import MakeTool, signed_in
-from tests.gate.asking import approval_of, ask, fresh, say_yes, status
+from tests.gate.asking import approval_of, ask, fresh, recording, say_yes, status
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -222,6 +224,14 @@ def test_asking_every_time_takes_nothing_off_what_a_yes_needs(alice: User) -> No
         batch.answer([Item(approval_of(each).pk, "") for each in calls], "approve", signed_in(alice))
     loose = expose(alice, keyed, hitl_mode="DISABLED")
     assert (loose.risk_level, loose.care) == (5, 5)
+
+
+def test_an_update_fills_in_the_inherent_risk_of_what_was_exposed_before(alice: User, server: UpstreamServer) -> None:
+    own, found = recording(), expose(alice, server)
+    Tool.objects.update(risk_inherent=0)
+    import_module("hitlchat.upstreams.migrations.0002_inherent_risk").fill(apps, None)
+    assert Tool.objects.get(pk=found.pk).risk_inherent == row(server).risk_inherent > 0
+    assert Tool.objects.get(pk=own.pk).risk_inherent == 0
 
 
 def test_what_a_tool_does_is_at_stake_however_often_it_asks(alice: User, server: UpstreamServer) -> None:

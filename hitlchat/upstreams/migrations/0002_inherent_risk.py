@@ -1,13 +1,14 @@
 from typing import Any
 
 from django.db import migrations
+from django.db.models import OuterRef, Subquery
 
 
 def fill(apps: Any, _editor: Any) -> None:
-    """Write the level that each composed tool has without what asking takes off, so that no start is without it."""
-    tools = apps.get_model("gate", "Tool").objects
-    for row in apps.get_model("upstreams", "ComposedTool").objects.exclude(tool=None).only("tool_id", "risk_inherent"):
-        tools.filter(pk=row.tool_id).update(risk_inherent=row.risk_inherent)
+    """Write the inherent risk of composed tools, so that no call is asked about without it until its server is read."""
+    rows = apps.get_model("upstreams", "ComposedTool").objects.filter(tool=OuterRef("pk"))
+    tools = apps.get_model("gate", "Tool").objects.filter(composed__isnull=False)
+    tools.update(risk_inherent=Subquery(rows.values("risk_inherent")))
 
 
 class Migration(migrations.Migration):
