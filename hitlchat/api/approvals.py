@@ -16,7 +16,7 @@ from hitlchat.api.calls import Decision
 from hitlchat.api.contract import STORABLE, Body, Object, Page, Shape, Username, read
 from hitlchat.api.grants import Grant, NewGrant
 from hitlchat.base import visible
-from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, joining, question, who
+from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, joining, oversight, question, who
 from hitlchat.gate import models as gate
 from hitlchat.gate.card import facts_of
 from hitlchat.gate.status import Status
@@ -137,6 +137,9 @@ class Approval(Shape):
         description="Where the values of the arguments came from when they were asked about. Empty: not known."
     )
     risk_level: int
+    inherent_risk_level: int = Field(
+        description="The level that what a yes needs goes by: above `riskLevel` where asking every time lowered that."
+    )
     consent_digest: str = read("digest")
     status: ApprovalStatus
     reason: str = read("disclosure.reason")
@@ -216,6 +219,7 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         agents=shown.get("agents", []),
         provenance=shown.get("provenance", []),
         risk_level=disclosure.shown_risk(row),
+        inherent_risk_level=oversight.care(shown),
         facts=facts_of(shown),
         status=QUESTION_ENDS.get(call.status, "approved"),
         preview=shown.get("preview"),

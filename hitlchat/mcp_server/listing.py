@@ -38,7 +38,10 @@ REACHES_OUT, DESTROYS = 3, 4
 CHECK_SECONDS = 1.0
 # In place of a token.
 IN_COMMON = 0
-COLUMNS = ("name", "title", "description", "definition_hash", "risk_level", "hitl_mode", "signed_in_only", "source")
+COLUMNS = (
+    *("name", "title", "description", "definition_hash", "risk_level", "risk_inherent", "hitl_mode"),
+    *("signed_in_only", "source"),
+)
 
 Listener = Callable[[Any], None]
 
@@ -70,11 +73,11 @@ def described(tool: Tool, *, trusted: bool = False) -> types.Tool:
         description=tool.description,
         input_schema=outcomes.input_schema(tool),
         output_schema=outcomes.output_schema(tool),
-        # What the tool does is judged here: hints of whoever made it are none.
+        # What the tool does is judged here: hints of whoever made it are none. Asking people does not change it.
         annotations=types.ToolAnnotations(
-            read_only_hint=tool.risk_level <= 1,
-            destructive_hint=tool.risk_level >= DESTROYS,
-            open_world_hint=tool.risk_level >= REACHES_OUT or tool.source == COMPOSED,
+            read_only_hint=tool.care <= 1,
+            destructive_hint=tool.care >= DESTROYS,
+            open_world_hint=tool.care >= REACHES_OUT or tool.source == COMPOSED,
         ),
         _meta={
             "hitlchat/riskLevel": tool.risk_level,

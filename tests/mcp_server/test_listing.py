@@ -66,10 +66,13 @@ LEVELS = {0: (True, False, False), 1: (True, False, False), 3: (False, False, Tr
 async def test_hints_follow_from_the_risk_that_was_found_here(url: str, token: str, db: None) -> None:
     for level in LEVELS:
         await in_thread(recording)(f"level_{level}", risk_level=level)
+        # Counts as one less, since it asks every time.
+        await in_thread(recording)(f"asking_{level}", risk_level=max(level - 1, 0), risk_inherent=level)
     tools = (await Raw(url, token).request("tools/list"))["result"]["tools"]
     found = {tool["name"]: tool["annotations"] for tool in tools}
     hints = ("readOnlyHint", "destructiveHint", "openWorldHint")
-    assert {level: tuple(found[f"level_{level}"][hint] for hint in hints) for level in LEVELS} == LEVELS
+    for name in ("level", "asking"):
+        assert {level: tuple(found[f"{name}_{level}"][hint] for hint in hints) for level in LEVELS} == LEVELS
 
 
 async def test_a_token_sees_the_tools_it_may_use_and_calls_no_other(
