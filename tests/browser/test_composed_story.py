@@ -83,7 +83,10 @@ def test_the_gate_of_a_tool_that_nobody_here_wrote_is_ours_from_connecting_to_ac
 
     model.enqueue(calls(("shop_echo", {"text": "second"})), text("It said second."))
     chat.say()
-    chat.approve()
+    card = chat.asked()
+    # It counts as one level less, since it asks every time, and needs the tick all the same.
+    card.locator("[data-reviewed]").check()
+    chat.approve(card)
     chat.said("It said second.")
     expect(chat.call("succeeded")).to_contain_text("second")
     assert shop.heard == ["call second"]
