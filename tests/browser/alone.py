@@ -23,6 +23,7 @@ from hitlchat.base.visible import see
 from hitlchat.chat import fragments, layout, pages
 from hitlchat.chat.transcript_view import Asked, MessageView, RunView
 from hitlchat.gate import prompt
+from hitlchat.gate.batch import Group
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, Asks, ToolCall
 from hitlchat.gate.oversight import Rules
@@ -36,7 +37,9 @@ NOTE_ANSWERS: Final = """
 window.answers = [];
 document.addEventListener("submit", event => {
   const form = new FormData(event.target, event.submitter);
-  if (form.get("verdict")) window.answers.push(form.get("verdict"));
+  // What a server asks has no verdict.
+  const verdict = form.get("verdict") ?? (event.submitter?.closest("[data-answers]") ? "answer" : "");
+  if (verdict) window.answers.push(verdict);
 });
 """
 CONVERSATION: Final = Conversation(pk=UUID(int=1))
@@ -112,18 +115,28 @@ class Alone:
         attach = {"mib": 10, "bytes": 10 * 2**20, "files": 10}
         self._open("chat/empty.html", {"section": "chat", "attach": attach, "choices": {"is_plain": True}})
 
+    def inbox(self, shown: Card) -> Locator:
+        """Open the inbox with one call chosen, which its list does not show; its card."""
+        self._open("approvals/inbox/page.html", {"section": "inbox", "chosen": True, "picked": True, "card": shown})
+        return self.page.locator("[data-ask]")
+
     def chat(
-        self, *cards: Card, transcript: list[MessageView] | None = None, signed_in: bool = False, earlier: int = 0
+        self,
+        *cards: Card,
+        transcript: list[MessageView] | None = None,
+        signed_in: bool = False,
+        earlier: int = 0,
+        together: bool = False,
     ) -> Chat:
         """Open a conversation in which calls wait, with more messages before place `earlier`. `signed_in`: with what is
-        above and on top of every page.
+        above and on top of every page; `together`: the calls may be answered together.
         """
         context = {
             "conversation": CONVERSATION,
             "section": "chat",
             "messages": transcript or [],
             "earlier": earlier,
-            "asked": Asked([*cards], []),
+            "asked": Asked([*cards], [Group(cards)] if together else []),
             "run": RunView("waiting" if cards else "", len(cards), bool(cards), UUID(int=2) if cards else None),
             "asks": {"label": Asks.TOOLS.label, "is_known": True},
             "attach": {"mib": 10, "bytes": 10 * 2**20, "files": 10},
