@@ -173,7 +173,8 @@ def look_through(card: Locator, button: Locator | None = None) -> None:
 UNSEEN: Final = re.compile("Scroll through the whole card|Scroll to see")
 # Brings the next stretch of the card to view, from its end the first one again, and waits until that was painted.
 NEXT_PART: Final = """async card => {
-  const places = [card.closest(".modal-body"), card.closest(".log"), document.scrollingElement];
+  const window = card.closest("dialog:modal");
+  const places = [card.closest(".modal-body"), window ?? card.closest(".log"), document.scrollingElement];
   const scroller = places.find(each => each && each.scrollHeight > each.clientHeight + 1);
   if (scroller) {
     const before = scroller.scrollTop;

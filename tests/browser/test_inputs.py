@@ -10,8 +10,9 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import CDPSession, Locator, Page, expect
 
+from hitlchat.gate.card import Card
 from tests.browser.alone import Alone, asked
-from tests.browser.chatting import look_through, middle, settle, stop_clock
+from tests.browser.chatting import approve, approve_button, decline, look_through, middle, settle, stop_clock
 from tests.browser.conftest import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.guarantee("SR-39")]
@@ -88,29 +89,30 @@ class Shown:
         return answers
 
 
-def in_a_window(alone: Alone) -> Alone:
+def window(alone: Alone, *cards: Card) -> Locator:
     alone.page.add_init_script("localStorage.setItem('hitlchat-cards', 'window')")
-    return alone
+    return alone.chat(*cards).cards
 
 
-def together(alone: Alone) -> Locator:
-    batch = alone.chat(asked({"text": "one"}), asked({"text": "two"}), together=True).modal.locator("[data-batch]")
+def together(alone: Alone, shown: Card) -> Locator:
+    batch = alone.chat(shown, asked({"text": "two"}), together=True).modal.locator("[data-batch]")
+    settle(alone.page)
     batch.locator("summary").first.click()
     return batch
 
 
-SURFACES: Final[dict[str, Callable[[Alone], Locator]]] = {
-    "its own page": lambda alone: alone.approval(asked({"text": "one"})),
-    "transcript": lambda alone: alone.chat(asked({"text": "one"})).asked(),
-    "window": lambda alone: in_a_window(alone).chat(asked({"text": "one"})).asked(),
-    "inbox": lambda alone: alone.inbox(asked({"text": "one"})),
+SURFACES: Final[dict[str, Callable[[Alone, Card], Locator]]] = {
+    "its own page": Alone.approval,
+    "transcript": lambda alone, shown: alone.chat(shown).cards,
+    "window": window,
+    "inbox": Alone.inbox,
     "several calls together": together,
-    "question of a server": Alone.question,
+    "question of a server": lambda alone, _shown: alone.question(),
 }
 
 
 def show(alone: Alone, surface: str) -> Shown:
-    page, card = alone.page, SURFACES[surface](alone)
+    page, card = alone.page, SURFACES[surface](alone, asked({"text": "one"}))
     settle(page)
     if card.locator("[data-approve]").count():
         look_through(card, card.locator("[data-approve]"))
@@ -170,11 +172,11 @@ def test_a_press_under_way_while_two_cards_swap_places_answers_neither(alone: Al
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
 def test_a_key_that_is_held_down_since_before_a_card_came_never_answers_it(alone: Alone, key: str) -> None:
-    chat, keys = in_a_window(alone).chat(), alone.page.keyboard
-    chat.log.focus()
+    cards, keys = window(alone), alone.page.keyboard
+    alone.page.get_by_role("region", name="Transcript").focus()
     keys.down(key)
     alone.tell(asked({"text": "one"}))
-    shown = Shown(alone, chat.cards, Hand(alone.page, alone.page.context.new_cdp_session(alone.page)))
+    shown = Shown(alone, cards, Hand(alone.page, alone.page.context.new_cdp_session(alone.page)))
     look_through(shown.card)
     stop_clock(alone.page)
     for _ in range(12):
@@ -208,3 +210,36 @@ def test_a_press_by_a_screen_reader_or_a_switch_counts_once_and_not_in_the_pause
     assert shown.answers() == []
     shown.yes.evaluate(press)
     assert shown.answers() == ["approve"]
+
+
+# A window 1280 px wide and 1024 px high, enlarged to 400 %.
+ENLARGED: Final[dict[str, Any]] = {"viewport": {"width": 320, "height": 256}, "device_scale_factor": 4}
+LONG: Final = {"to": "anna@example.com", "text": "word " * 60, **{f"field_{n}": f"value {n}" for n in range(6)}}
+# What reaches beyond the window, or is scrolled sideways in a box of its own.
+SIDEWAYS: Final = """() => [document.documentElement, ...document.querySelectorAll("main *, dialog, dialog *")]
+  .filter(each => each.checkVisibility() && !each.closest(".sr"))
+  .filter(each => each.getBoundingClientRect().right > innerWidth + 1
+    || (each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX)))
+  .map(each => `${each.tagName}.${each.className}`)"""
+LED_TO: Final = "document.activeElement.matches('dd, h3, .ask-why, .effect, .suspect-note')"
+
+
+@pytest.mark.parametrize("surface", ["its own page", "window", "inbox"])
+@pytest.mark.guarantee("gate:seen")
+def test_enlarged_to_400_percent_a_card_leads_to_what_was_not_in_view_is_scrolled_one_way_and_answered(
+    visit: Visit, surface: str
+) -> None:
+    alone = Alone(visit(Alone, **ENLARGED))
+    card = SURFACES[surface](alone, asked(LONG, tool="send_invoice_to_customer"))
+    settle(alone.page)
+    assert alone.page.evaluate(SIDEWAYS) == []
+    expect(card.locator(".why-not").last).to_contain_text("Scroll to see")
+    button = approve_button(card)
+    button.scroll_into_view_if_needed()
+    settle(alone.page)
+    Hand(alone.page, alone.page.context.new_cdp_session(alone.page)).mouse(button)()
+    assert alone.page.evaluate(LED_TO)
+    assert alone.answers == []
+    decline(card)
+    approve(card)
+    assert alone.answers == ["decline", "approve"]
