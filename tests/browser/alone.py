@@ -22,7 +22,7 @@ from hitlchat.agent.models import Conversation, Message
 from hitlchat.base.visible import see
 from hitlchat.chat import fragments, layout, pages
 from hitlchat.chat.transcript_view import Asked, MessageView, RunView
-from hitlchat.gate import prompt
+from hitlchat.gate import prompt, question
 from hitlchat.gate.batch import Group
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, Asks, ToolCall
@@ -51,7 +51,7 @@ def asked(arguments: dict[str, Any], *, tool: str = "echo", risk: int = 2, **par
     call = ToolCall(pk=uuid4(), tool_name=tool, status=Status.WAITING, deadline=until, risk_level=risk)
     pieces = prompt.usual(tool, "", "Tests", arguments)
     shown = {
-        "tool": {"name": tool, "origin": "Tests", "source": "recording"},
+        "tool": {"name": tool, "origin": "Tests", "source": question.SOURCE if tool == "ask_user" else "recording"},
         "caller": {"kind": "chat", "user": 1, "name": "bob"},
         "arguments": arguments,
         "fields": [[name, "str"] for name in arguments],

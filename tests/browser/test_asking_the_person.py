@@ -1,5 +1,6 @@
 """The model asks the person: the form in the chat, in the inbox and on its own page, and what is left of it after."""
 
+import re
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ SECRET = ("ask_user", {"question": "What is your password?"})
 
 def reply(card: Locator) -> None:
     """Look at all of the question, and click Answer."""
-    button = card.get_by_role("button", name="Answer", exact=True)
+    button = card.get_by_role("button", name=re.compile("^Answer The agent asks"))
     look_through(card, button)
     press(button)
 
@@ -86,6 +87,6 @@ def test_it_is_answered_in_the_inbox_and_declined_on_its_own_page(page: Page, ho
     expect(page.get_by_text("Never give passwords or keys here")).to_be_visible()
     settle(page)
     looking.check(page)
-    press(page.get_by_role("button", name="Decline", exact=True))
+    press(page.get_by_role("button", name="Decline The agent asks"))
     expect(page.get_by_text("Declined by bob")).to_be_visible()
     bob.wait_for_answer(conversation, "Done.")

@@ -75,7 +75,7 @@ def test_a_call_comes_and_goes_by_itself_in_every_tab_and_the_card_at_hand_stays
     looking.check(author)
     other.line("Say").get_by_role("link").first.click()
     leave_menu(other.shows("Say one"))
-    other.card.get_by_label("Decline with a reason", exact=True).click()
+    other.card.locator("summary[aria-label='Decline with a reason']").click()
     other.card.get_by_role("textbox").fill("Not before Friday")
     # What comes meanwhile takes neither the card nor the words, nor the focus.
     ask(("echo", {"text": "three"}))
