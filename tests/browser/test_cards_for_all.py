@@ -1,14 +1,22 @@
-"""Cards for those who do not see them."""
+"""Cards for those who do not see them, or see them in the colours of their system."""
 
 import re
+from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.alone import Alone, asked
-from tests.browser.chatting import settle
+from tests.browser.chatting import approve_button, decline_button, settle, stop_clock
+from tests.browser.conftest import Visit
 
 pytestmark = pytest.mark.browser
+
+LOOK: Final = """button => {
+  const { color, borderTopColor, opacity } = getComputedStyle(button);
+  return [color, borderTopColor, opacity];
+}"""
+RING: Final = "button => getComputedStyle(button).outlineStyle + getComputedStyle(button).outlineWidth"
 
 
 def names(alone: Alone) -> list[str]:
@@ -36,3 +44,28 @@ def test_where_several_cards_wait_no_two_buttons_have_the_same_name_and_a_warnin
     for button in question_of_server.locator("[data-answers] button").all():
         expect(button).to_have_accessible_name(re.compile("The server counter asks you$"))
         expect(button).to_have_accessible_description(re.compile(r"Go on\?"))
+
+
+def meter(alone: Alone, card: Locator) -> bytes:
+    """A picture of what stands before the words of the risk."""
+    box = card.locator(".risk").bounding_box()
+    assert box
+    return alone.page.screenshot(clip={"x": box["x"] + 4, "y": box["y"] + 4, "width": 28, "height": box["height"] - 8})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_forced_colours_the_risk_the_focus_and_what_does_not_count_yet_are_seen(visit: Visit, scheme: str) -> None:
+    alone = Alone(visit(Alone, forced_colors="active", color_scheme=scheme))
+    chat = alone.chat()
+    stop_clock(alone.page)
+    alone.tell(asked({"text": "one"}, risk=1), asked({"text": "two"}, risk=4))
+    low, high = chat.cards.all()
+    expect(low.locator(".risk")).to_have_text("L1 Safe")
+    assert meter(alone, low) != meter(alone, high)
+    early = approve_button(low).evaluate(LOOK)
+    alone.page.clock.run_for(2000)
+    expect(low).not_to_have_attribute("data-early", "")
+    assert decline_button(low).first.evaluate(LOOK) != early
+    for button in (decline_button(low).first, approve_button(low)):
+        button.focus()
+        assert button.evaluate(RING) == "solid2px"
