@@ -69,3 +69,22 @@ def test_in_forced_colours_the_risk_the_focus_and_what_does_not_count_yet_are_se
     for button in (decline_button(low).first, approve_button(low)):
         button.focus()
         assert button.evaluate(RING) == "solid2px"
+
+
+@pytest.mark.parametrize("place", ["transcript", "window"])
+def test_a_card_that_was_answered_elsewhere_is_told_of_and_one_answered_here_is_not(alone: Alone, place: str) -> None:
+    alone.page.add_init_script(f"localStorage.setItem('hitlchat-cards', '{place}')")
+    one, two, three = (asked({"text": word}) for word in ("one", "two", "three"))
+    chat = alone.chat(one, two, three)
+    chat.asked(3)
+    heard = alone.page.locator("main > [data-announce], dialog [data-announce]").filter(has_text="No longer waiting")
+    alone.tell(one, two)
+    expect(heard).to_have_text(re.compile("^No longer waiting: Echo: text three"))
+    expect(heard).to_have_attribute("role", "status")
+    assert heard.evaluate("region => !region.closest('dialog') === !document.querySelector('dialog:modal')")
+    chat.decline(chat.asked(2))
+    heard.evaluate("region => { region.textContent = ''; }")
+    alone.tell(two)
+    chat.asked()
+    alone.page.clock.run_for(2000)
+    expect(heard).to_have_count(0)

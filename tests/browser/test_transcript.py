@@ -152,18 +152,18 @@ def test_a_screen_reader_is_told_of_an_answer_once_and_of_a_card_once(chat: Chat
     assert heard(page) == []
     gate.open()
     chat.said("end.")
-    expect(page.locator("[data-announce]")).to_have_text("The answer is complete.")
+    expect(page.locator("main > [data-announce]")).to_have_text("The answer is complete.")
     assert heard(page) == ["The answer is complete."]
     model.enqueue(calls(("echo", {"text": "one"})), text("Short."))
     chat.say("Now a call")
     chat.asked()
-    expect(page.locator("[data-announce]")).to_have_text("A call needs your answer")
+    expect(page.locator("main > [data-announce]")).to_have_text("A call needs your answer")
     # Its time goes on, and what has been seen is counted.
     left = page.locator("[data-ask] [data-deadline]")
     expect(left).not_to_have_text(left.inner_text())
     chat.approve()
     chat.said("Short.")
-    expect(page.locator("[data-announce]")).to_have_text("The answer is complete: Short.")
+    expect(page.locator("main > [data-announce]")).to_have_text("The answer is complete: Short.")
     assert heard(page) == ["The answer is complete.", "A call needs your answer", "The answer is complete: Short."]
 
 

@@ -8,12 +8,23 @@ const LONGEST = 300;
 const SETTLE_MS = 400;
 const MOST_TRIES = 10;
 
-const region = /** @type {HTMLElement} */ (document.querySelector("[data-announce]"));
-
-/** The same words twice are two changes. @param {string} words */
+/** The same words twice are two changes; what stands behind a window is not heard. @param {string} words */
 export function announce(words) {
+  const region = document.querySelector("dialog:modal [data-announce]") ?? document.querySelector("main > [data-announce]");
+  if (!region) return;
   region.textContent = "";
   setTimeout(() => (region.textContent = words), 50);
+}
+
+/** What became of calls whose cards went without an answer given here, once the transcript says so. @param {{title: string, call: string}[]} gone */
+export function announceGone(gone) {
+  const tell = () => {
+    const [{ title, call }] = gone;
+    const fate = document.getElementById(call)?.querySelector(".fate")?.textContent?.trim() ?? "";
+    if (gone.length > 1) announce(_("{count} calls no longer wait for an answer.", { count: gone.length }));
+    else announce(_("No longer waiting: {title}. {fate}", { title, fate }).trim());
+  };
+  if (gone.length) setTimeout(tell, SETTLE_MS);
 }
 
 /** Was there a run at the last look? */

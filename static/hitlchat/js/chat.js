@@ -1,7 +1,7 @@
 // @ts-check
 /** The conversation page: the cards that ask, the composer, the connection. */
 
-import { announce, announceRun } from "./announce.js";
+import { announce, announceGone, announceRun } from "./announce.js";
 import { approveByKey, declineAtOnce } from "./card_keys.js";
 import { restartGrace } from "./cards.js";
 import { comesAsTyping } from "./guard.js";
@@ -44,6 +44,10 @@ let stoodInline = false;
 const putOff = new Set();
 /** Cards at the last look. @type {Set<string>} */
 let seen = new Set();
+/** What each of them asks, and the id of its call's line. @type {Map<string, {title: string, call: string}>} */
+const asked = new Map();
+/** Those that were answered here. @type {Set<string>} */
+const answeredHere = new Set();
 let connected = false;
 let hasGivenUp = false;
 /** The message on its way, as it stands in the composer until it has arrived. */
@@ -126,6 +130,21 @@ function steady(ids) {
   seen = ids;
 }
 
+/** Whoever does not see a card go is told so, unless they answered it. @param {Element[]} cards */
+function tellGone(cards) {
+  const gone = [...asked].filter(([id]) => !cards.some((card) => card.id === id));
+  for (const [id] of gone) asked.delete(id);
+  announceGone(gone.filter(([id]) => !answeredHere.delete(id)).map(([, what]) => what));
+  for (const card of cards) asked.set(card.id, { title: card.querySelector("h3")?.textContent?.trim() ?? "", call: `call-${card.getAttribute("data-call")}` });
+}
+
+/** @param {Event} event */
+function noteOwn(event) {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const items = new FormData(form).getAll("items");
+  for (const card of waiting()) if (card.contains(form) || items.includes(card.getAttribute("data-item") ?? "")) answeredHere.add(card.id);
+}
+
 /** Where each card stands among the others. @param {Element[]} cards */
 function number(cards) {
   cards.forEach((card, index) => {
@@ -145,6 +164,7 @@ function updateModal() {
   const cards = waiting();
   number(cards);
   const come = cards.some((card) => isMine(card) && !seen.has(card.id));
+  tellGone(cards);
   steady(new Set(cards.map((card) => card.id)));
   const title = dialog.querySelector("h2");
   const open = cards.filter(isMine).length;
@@ -531,6 +551,7 @@ toCards.addEventListener("click", goToWaiting);
 document.addEventListener("keydown", pressKey);
 for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, choose);
 asks.addEventListener("htmx:wsBeforeSend", noteAnswered);
+asks.addEventListener("submit", noteOwn);
 ROOM.addEventListener("change", movePlace);
 dialog.querySelector("[data-place]")?.addEventListener("click", () => {
   localStorage.setItem(PLACE, isInline() ? "window" : "transcript");
