@@ -138,8 +138,11 @@ def take_back(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
 @login_required
 @require_safe
 def outcome(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
-    """Show the fragment again to a page that waits for the call to settle."""
-    return _fragment(request, approval_for(request, approval_id))
+    """Show the fragment again to a page that waits for the call to settle; with `settled`, 204 while it waits."""
+    found = approval_for(request, approval_id)
+    if "settled" in request.GET and found.call.status == Status.WAITING:
+        return HttpResponse(status=204)
+    return _fragment(request, found)
 
 
 @login_required

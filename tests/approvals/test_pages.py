@@ -62,6 +62,14 @@ def test_links_with_a_yes_in_them_decide_nothing_whoever_follows_them(
     assert (Decision.objects.count(), AuditEvent.objects.count()) == (0, before)
 
 
+def test_a_page_that_looks_whether_its_call_is_settled_hears_nothing_before(page: Client, approval: Approval) -> None:
+    look = f"/approvals/{approval.pk}/outcome?settled"
+    assert f'hx-get="{look}"' in page.get(f"/approvals/{approval.pk}").content.decode()
+    assert page.get(look).status_code == 204
+    answer(page, approval, verdict="decline")
+    assert b"Declined by bob" in page.get(look).content
+
+
 def test_an_answer_leads_back_to_the_page_and_a_second_one_is_told_that_it_did_not_count(
     page: Client, approval: Approval
 ) -> None:

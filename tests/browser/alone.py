@@ -93,7 +93,7 @@ class Alone:
 
     def approval(self, shown: Card) -> Locator:
         """Open the page of one approval; its card."""
-        waits = {"heading": "A call needs your answer", "card": shown, "whole": True, "on_its_page": True}
+        waits = {"heading": "A call needs your answer", "card": shown, "whole": True}
         self._open("approvals/page.html", waits)
         return self.page.locator("[data-ask]")
 

@@ -88,3 +88,17 @@ def test_a_card_that_was_answered_elsewhere_is_told_of_and_one_answered_here_is_
     chat.asked()
     alone.page.clock.run_for(2000)
     expect(heard).to_have_count(0)
+
+
+def test_on_its_own_page_a_call_that_was_answered_elsewhere_is_looked_for_and_told_of(alone: Alone) -> None:
+    page, card = alone.page, alone.approval(asked({"text": "one"}))
+    told = page.locator("main > [role=status]")
+    expect(told).to_be_empty()
+    became = (
+        '<div role="status"><p class="row"><b>Echo: text one</b></p><p class="decided">Approved by alice.</p></div>'
+    )
+    page.route("**/outcome?settled", lambda asked_for: asked_for.fulfill(body=became))
+    settle(page)
+    page.evaluate("document.body.dispatchEvent(new CustomEvent('inbox-news', { detail: { gone: [] } }))")
+    expect(card).to_have_count(0)
+    expect(told).to_have_text("Echo: text one · Approved by alice.")

@@ -88,6 +88,7 @@ def test_a_call_comes_and_goes_by_itself_in_every_tab_and_the_card_at_hand_stays
     expect(inbox.lately.get_by_role("row").nth(1)).to_contain_text("Declined")
     # The other tab says what became of it, where its card was.
     expect(other.page.locator("#card-slot")).to_contain_text("It was not executed")
+    expect(other.page.locator("[data-told]")).to_contain_text(re.compile("Declined by bob"))
     expect(other.lines).to_have_count(2)
     looking.check(inbox.page)
     ask.end()

@@ -132,6 +132,19 @@ function goOn(event) {
   if (next instanceof HTMLElement) next.focus();
 }
 
+/** Places in which a card stood at the last look. @type {WeakSet<Element>} */
+const asking = new WeakSet();
+
+/** Say what became of a call in place of its card, in a region that was there before. @param {Element} slot */
+function tellOutcome(slot) {
+  const asks = slot.querySelector(ASKS) !== null;
+  const told = document.querySelector("[data-told]");
+  const parts = [...slot.querySelectorAll("[role=status] > :is(.row, .strong, .decided)")].map((part) => part.textContent?.trim());
+  if (told && asking.has(slot) && !asks && parts.length) told.textContent = parts.join(" · ");
+  if (asks) asking.add(slot);
+  else asking.delete(slot);
+}
+
 /** Signing in again leads back to the page on which the card stands. @param {Event} event */
 function comeBack(event) {
   const link = event.target instanceof Element ? event.target.closest("a[data-sign-in-again]") : null;
@@ -182,9 +195,11 @@ document.addEventListener("click", (event) => {
 new MutationObserver(() => {
   document.querySelectorAll(ASKS).forEach(greet);
   document.querySelectorAll("[data-edit-step]").forEach(meetStep);
+  document.querySelectorAll("[data-card-slot]").forEach(tellOutcome);
   tick();
 }).observe(document.body, { childList: true, subtree: true });
 document.querySelectorAll(ASKS).forEach(greet);
+document.querySelectorAll("[data-card-slot]").forEach(tellOutcome);
 tick();
 setInterval(tick, 1000);
 setInterval(look, LOOK_MS);

@@ -78,14 +78,12 @@ list.addEventListener("click", (event) => {
   note();
 });
 
-/** After an answer given here nothing is chosen, so that no key answers the next call; what became of this one is read out, and stands below. */
+/** After an answer given here nothing is chosen, so that no key answers the next call; what became of this one stands below. */
 slot.addEventListener("htmx:afterSwap", (event) => {
   const request = /** @type {CustomEvent} */ (event).detail?.requestConfig;
   const answered = request?.verb === "post" && /\/(decide|together)$/.test(request.path);
   if (!answered || slot.querySelector("[data-ask]")) return;
   if (slot.querySelector("[role=alert]")) return cardTitle.focus({ preventScroll: true });
-  const told = document.querySelector("[data-told]");
-  if (told) told.textContent = slot.querySelector("[role=status] > :is(.row, .strong)")?.textContent ?? "";
   const next = (chosen() ? nextOf(chosen(), stood) : afterSelected())?.querySelector("a");
   if (!chosen()) clearSelection();
   forget();
