@@ -52,11 +52,15 @@ OURS: Final = re.compile(
     r"OPENAI_|CHAT_|DATABASE|REDIS|HITL|HOST$|PORT$|DEBUG$|HTTPS$|SECRET_KEY$|LEASE|DRAIN_|LOG_|OTEL_|TEST_|DJANGO_|ALLOWED_"
 )
 
-# What a first start would do again for each copy.
+# What a first start would do again for each copy. Two groups of the library are enough: with all of it pages of the
+# Studio cost a browser several times as much. It holds the others for deleted.
 PEOPLE: Final = f"""
 from django.contrib.auth.models import User
+from tools_studio.library.catalogue import TOOLS
 from tools_studio.library.install import install
-install()
+from tools_studio.models import Shipment
+install(tool for tool in TOOLS if tool.group in {{"order-desk", "messages"}})
+Shipment.objects.bulk_create([Shipment(name=tool.name) for tool in TOOLS], ignore_conflicts=True)
 for name in ("bob", "charlie"):
     User.objects.create_user(name, password={PASSWORD!r})
 """
