@@ -36,6 +36,13 @@ FIND: Final = """async rules => {
   return violations.flatMap(({ id, nodes }) => nodes.map(node => `${id}: ${node.target} ${node.failureSummary}`));
 }"""
 
+IN_VIEW: Final = """element => {
+  const box = element.getBoundingClientRect();
+  const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  return box.width > 0 && box.top >= 0 && box.bottom <= innerHeight && box.left >= 0
+    && box.right <= innerWidth && (element === top || element.contains(top));
+}"""
+
 # Cards go into the modal window and out of it once the page has heard that it became narrow or wide.
 HEAR: Final = """isWide => {
   const room = matchMedia("(width >= 44rem)");
@@ -81,16 +88,7 @@ def overflow(page: Page) -> list[str]:
 
 def in_view(locator: Locator) -> bool:
     """Is it whole inside of the window, with nothing above it?"""
-    return bool(
-        locator.evaluate(
-            """element => {
-              const box = element.getBoundingClientRect();
-              const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
-              return box.width > 0 && box.top >= 0 && box.bottom <= innerHeight && box.left >= 0
-                && box.right <= innerWidth && (element === top || element.contains(top));
-            }"""
-        )
-    )
+    return bool(locator.evaluate(IN_VIEW))
 
 
 def _resize(page: Page, size: ViewportSize) -> None:
