@@ -10,7 +10,6 @@ from tests.agent.cast import TOP, Cast
 from tests.browser.chatting import Chat
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.looking import check
-from tests.processes import Server
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
@@ -33,20 +32,24 @@ def new_agent(page: Page, name: str, *tools: str, description: str) -> None:
     expect(page.get_by_text(f"{name} is saved.")).to_be_visible()
 
 
+def make_agent(house: House, name: str, tool: str, does: str) -> None:
+    """The same with one tool, over REST."""
+    agent = {"name": name, "description": does, "instructions": f"You are careful. {does}", "tools": [tool]}
+    assert house.alice.post("/api/agents", agent | {"hitlMode": "DISABLED", "published": True}).status_code == 201
+
+
 @pytest.mark.guarantee("gate:no-yes-no-run")
 @pytest.mark.timeout(400)
 def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
-    author: Page, page: Page, chat: Chat, server: Server, visit: Visit, model: SharedModel, new_name: str
+    author: Page, page: Page, chat: Chat, house: House, visit: Visit, model: SharedModel, new_name: str
 ) -> None:
+    server = house.server
     supervisor, refunding, notifying = (f"{role}_{new_name}".replace("-", "_") for role in ("boss", "refund", "notify"))
     visit.watch(author).expect("status of 422")
+    for worker, tool, does in ((refunding, "echo", "Refunds orders."), (notifying, "look", "Tells customers.")):
+        make_agent(house, worker, tool, does)
     author.goto(f"{server.url}/studio/")
     author.get_by_role("navigation", name="More of the Studio").get_by_role("link", name="Agents").click()
-    new_agent(author, refunding, "echo", description="Refunds orders.")
-    author.get_by_role("main").get_by_role("link", name="Agents", exact=True).click()
-    new_agent(author, notifying, "look", description="Tells customers.")
-    check(author)
-    author.get_by_role("main").get_by_role("link", name="Agents", exact=True).click()
     new_agent(author, supervisor, refunding, notifying, description="Handles complaints.")
     author.get_by_label("Name", exact=True).fill("echo")
     author.get_by_role("button", name="Save").click()
@@ -99,8 +102,7 @@ def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
 @pytest.mark.slow("another story of agents")
 def test_stop_ends_the_agents_and_their_cards_go(chat: Chat, house: House, model: SharedModel, new_name: str) -> None:
     worker = new_name.replace("-", "_")
-    agent = {"name": worker, "description": "Works.", "instructions": "Work.", "tools": ["echo"]}
-    assert house.alice.post("/api/agents", agent | {"hitlMode": "DISABLED", "published": True}).status_code == 201
+    make_agent(house, worker, "echo", "Works.")
     cast = Cast(model)
     cast.plays(TOP, calls((worker, {"task": "Say it."})))
     cast.plays(worker, calls(("echo", {"text": "hi"})))

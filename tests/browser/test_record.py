@@ -30,6 +30,12 @@ def test_an_administrator_verifies_exports_and_checks_the_record(house: House, v
     page.get_by_role("button", name="Check", exact=True).click()
     expect(page.get_by_text("Not genuine")).to_be_visible()
     looking.check(page)
+
+
+@pytest.mark.slow("another story of the record")
+def test_a_seal_that_somebody_noted_and_the_record_lacks_is_named(house: House, visit: Visit) -> None:
+    page = visit(house.server, house.alice)
+    page.goto(f"{house.server.url}/record/")
     page.get_by_text("Compare with your notes").click()
     page.get_by_label("Hash of a seal you noted").fill("ab" * 32)
     page.get_by_role("button", name="Verify now").click()

@@ -14,6 +14,19 @@ from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
 
+APPROVER = """
+from django.contrib.auth.models import User
+from hitlchat.accounts import roles
+roles.give(User.objects.get(username="charlie"), roles.Role.APPROVER)
+"""
+
+
+@pytest.fixture
+def charlie(house: House, visit: Visit) -> Page:
+    """A page of charlie, who approves calls of others."""
+    house.server.home.manage("shell", "-v", "0", "-c", APPROVER)
+    return visit(house.server, house.server.sign_in("charlie"))
+
 
 @pytest.fixture
 def tool(house: House, new_name: str) -> str:
@@ -21,15 +34,6 @@ def tool(house: House, new_name: str) -> str:
     name = new_name.replace("-", "_")
     house.alice.add_tool(name, code=ECHO, hitlMode="REQUIRED")
     return name
-
-
-def make_approver(alice: Page, server: Server, name: str) -> None:
-    alice.goto(f"{server.url}/people/")
-    alice.get_by_role("link", name=name, exact=True).click()
-    alice.get_by_label("Approver").check()
-    alice.get_by_role("button", name="Change role").click()
-    alice.get_by_role("button", name=f"Make {name} approver").click()
-    expect(alice.get_by_text(f"{name} is now approver.")).to_be_visible()
 
 
 def set_rules(alice: Page, server: Server, tool: str) -> None:
@@ -59,13 +63,12 @@ def open_call(page: Page, server: Server) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run", "SR-25")
-def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
-    house: House, server: Server, model: SharedModel, visit: Visit, tool: str
+def test_two_approve_for_a_third_and_neither_of_them_alone(
+    house: House, server: Server, model: SharedModel, visit: Visit, charlie: Page, tool: str
 ) -> None:
-    alice, charlie = visit(server, house.alice), visit(server, server.sign_in("charlie"))
+    alice = visit(server, house.alice)
     for page in (alice, charlie):
         visit.watch(page).expect("status of (409|422)")
-    make_approver(alice, server, "charlie")
     set_rules(alice, server, tool)
     chat = Chat(visit(server, house.bob), server, house.bob.begin("")).open()
 
@@ -90,6 +93,19 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     chat.said("It said one.")
     for page in (alice, charlie):
         expect(page.get_by_text(re.compile("Approved by charlie, signed in"))).to_be_visible()
+
+
+@pytest.mark.slow("another story of who decides")
+@pytest.mark.timeout(300)
+@pytest.mark.guarantee("gate:only-people")
+def test_one_of_two_declines_for_a_third_and_who_comes_too_late_is_told(
+    house: House, server: Server, model: SharedModel, visit: Visit, charlie: Page, tool: str
+) -> None:
+    alice = visit(server, house.alice)
+    for page in (alice, charlie):
+        visit.watch(page).expect("status of (409|422)")
+    set_rules(alice, server, tool)
+    chat = Chat(visit(server, house.bob), server, house.bob.begin("")).open()
 
     model.enqueue(calls((tool, {"text": "two"})), text("It said nothing."))
     chat.say()
