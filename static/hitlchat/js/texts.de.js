@@ -29,6 +29,7 @@ learn({
   "Messages you send now are queued until this run finishes.": "Nachrichten, die Sie jetzt senden, warten, bis dieser Lauf fertig ist.",
   "Move the pointer away from the button and back, then press.": "Den Zeiger von der Schaltfläche weg und wieder zurück bewegen, dann drücken.",
   "No changes.": "Keine Änderungen.",
+  "No longer waiting: {title}. {fate}": "Wartet nicht mehr: {title}. {fate}",
   "No problems": "Nichts zu beanstanden",
   "Nothing was applied, and your changes are kept here.": "Es wurde nichts übernommen. Ihre Änderungen bleiben hier erhalten.",
   "Nothing was pasted: the text has {count} characters, and this field holds at most {most}.": "Nichts wurde eingefügt: Der Text hat {count} Zeichen, in dieses Feld passen höchstens {most}.",
@@ -83,6 +84,7 @@ learn({
   "hitlchat itself did not answer as expected. Reload the page and try again.": "hitlchat selbst hat nicht wie erwartet geantwortet. Die Seite neu laden und noch einmal versuchen.",
   "not saved": "nicht gespeichert",
   "to be removed": "entfällt",
+  "{count} calls no longer wait for an answer.": "{count} Aufrufe warten nicht mehr auf eine Antwort.",
   "{count} change is not applied and would be lost.": [
     "{count} Änderung ist nicht übernommen und ginge verloren.",
     "{count} Änderungen sind nicht übernommen und gingen verloren."
