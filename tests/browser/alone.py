@@ -27,6 +27,7 @@ from hitlchat.gate.batch import Group
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, Asks, ToolCall
 from hitlchat.gate.oversight import Rules
+from hitlchat.gate.overview import overview
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.models import UpstreamQuestion
 from hitlchat.upstreams.pages.questions import QuestionCard
@@ -136,7 +137,7 @@ class Alone:
             "section": "chat",
             "messages": transcript or [],
             "earlier": earlier,
-            "asked": Asked([*cards], [Group(cards)] if together else []),
+            "asked": Asked([*cards], [Group(cards, overview([{"arguments": {}}] * len(cards)))] if together else []),
             "run": RunView("waiting" if cards else "", len(cards), bool(cards), UUID(int=2) if cards else None),
             "asks": {"label": Asks.TOOLS.label, "is_known": True},
             "attach": {"mib": 10, "bytes": 10 * 2**20, "files": 10},
