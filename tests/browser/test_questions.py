@@ -105,10 +105,8 @@ def test_the_question_stands_in_the_call_like_no_card_of_ours_and_what_is_answer
 
 @pytest.fixture
 def fingers(visit: Visit) -> Alone:
-    """A page without a server, for fingers too, that notes what is sent."""
-    alone = Alone(visit(Alone, has_touch=True))
-    alone.page.add_init_script(NOTE_ANSWERS)
-    return alone
+    """A page without a server, for fingers too."""
+    return Alone(visit(Alone, has_touch=True))
 
 
 def test_impatient_presses_send_nothing_and_a_press_of_its_own_does(fingers: Alone) -> None:
