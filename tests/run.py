@@ -1,7 +1,6 @@
-"""What `make test` and `make test-slow` run: passes of pytest in two lanes, each with as many workers as there are
-processors: tests in a browser and on servers wait about as long as they compute, and the others compute meanwhile.
-Markers in the files (`slow`, `browser`, `servers`, ...; see pyproject.toml) say which test belongs to which pass.
-Arguments go to pytest.
+"""What `make test` and `make test-slow` run: passes of pytest, one after the other, each with about as many workers as
+there are processors. Markers in the files (`slow`, `browser`, `servers`, ...; see pyproject.toml) say which test
+belongs to which pass. Arguments go to pytest.
 """
 
 import os
@@ -13,8 +12,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -50,47 +47,38 @@ class Pass:
     workers: int
     environment: dict[str, str] = field(default_factory=dict)
 
-    def run(self, folder: Path, arguments: list[str], *, aside: bool) -> int:
-        """Run it on data of its own, so that it leaves ./var alone; pytest's exit code. Its report is in `folder`.
-
-        `aside`: another one prints meanwhile, so what this one prints comes at its end.
-        """
+    def run(self, folder: Path, arguments: list[str]) -> int:
+        """Run it on data of its own, so that it leaves ./var alone; pytest's exit code. Its report is in `folder`."""
+        print(f"\n--- {self.title}\n", flush=True)
         (folder / "tmp").mkdir(parents=True)
         kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
-        own = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp")}
+        own = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp"), forks.SHARED: forks.server()}
         shown = [f"--junitxml={folder / 'report.xml'}", f"--durations={SLOWEST}"]
         options = ["-m", self.markers, *shown, *same_order()]
         if self.workers > 1:
             options += [f"--numprocesses={self.workers}", "--dist=worksteal"]
         command = [sys.executable, "-m", "pytest", *options, *arguments, *self.places]
-        title, printed = f"\n--- {self.title}\n", folder / "printed.txt"
-        if not aside:
-            print(title, flush=True)
-        with printed.open("wb") if aside else nullcontext() as output:
-            environment = kept | own | self.environment
-            done = subprocess.run(command, env=environment, stdout=output, stderr=output, check=False)
-        if aside:
-            print(title, printed.read_text(encoding="utf-8", errors="replace"), sep="\n", flush=True)
-        return done.returncode
+        return subprocess.run(command, env=kept | own | self.environment, check=False).returncode
 
 
-def planned(speed: str, *, is_part: bool) -> list[list[Pass]]:
-    """Plan the passes over the tests that are (or are not) slow, in lanes. `is_part`: arguments name files, for which
-    one lane is enough. ServiceMissing.
-    """
+def planned(speed: str, *, is_part: bool) -> list[Pass]:
+    """Plan the passes over the tests that are (or are not) slow. `is_part`: arguments name files. ServiceMissing."""
     database, channel = postgres_url(), redis_url()
     has_servers = database is not None and channel is not None
     here = f"{speed} and not ({ONLY_THERE})" if has_servers else speed
-    workers = 1 if is_part else os.cpu_count() or 1
+    # What waits as long as it computes leaves room for one more worker.
+    workers = 1 if is_part else (os.cpu_count() or 1) + 1
     everywhere = marked(speed) if speed == SLOW else ["tests"]
-    computing = [Pass("SQLite, one process", f"{here} and not browser", [] if is_part else everywhere, workers)]
-    waiting = [Pass("In a browser", f"{here} and browser", [] if is_part else marked(speed, "browser"), workers)]
+    passes = [
+        Pass("SQLite, one process", f"{here} and not browser", [] if is_part else everywhere, workers),
+        Pass("In a browser", f"{here} and browser", [] if is_part else marked(speed, "browser"), workers),
+    ]
     if database is not None and channel is not None:
         addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
         where = [] if is_part else marked(speed, "postgres", "processes", "servers")
         on_servers = f"{speed} and ({ON_SERVERS})"
-        waiting.append(Pass("PostgreSQL and Redis", on_servers, where, min(workers, MOST_WORKERS), addresses))
-    return [computing + waiting] if is_part else [computing, waiting]
+        passes.append(Pass("PostgreSQL and Redis", on_servers, where, min(workers, MOST_WORKERS), addresses))
+    return passes
 
 
 def marked(speed: str, *markers: str) -> list[str]:
@@ -112,10 +100,6 @@ def same_order() -> list[str]:
     except (OSError, subprocess.CalledProcessError):  # a checkout without its history
         return []
     return [f"--randomly-seed={int(commit[:8], 16)}"]
-
-
-def run_lane(lane: list[Pass], folder: Path, arguments: list[str], *, aside: bool) -> list[int]:
-    return [each.run(folder / str(number), arguments, aside=aside) for number, each in enumerate(lane)]
 
 
 def count(report: Path) -> Counter[str]:
@@ -158,18 +142,13 @@ def main(arguments: list[str]) -> int:
     arguments = [*second_look.OPTIONS, *(arguments[1:] if is_slow else arguments)]
     is_part = any(Path(each.partition("::")[0]).exists() for each in arguments if not each.startswith("-"))
     try:
-        lanes = planned(SLOW if is_slow else f"not {SLOW}", is_part=is_part)
+        passes = planned(SLOW if is_slow else f"not {SLOW}", is_part=is_part)
     except ServiceMissing as error:
         print(error, file=sys.stderr)
         return 1
-    os.environ[forks.SHARED] = forks.server()
-    with tempfile.TemporaryDirectory(prefix="hitlchat-", dir=scratch()) as folder, ThreadPoolExecutor() as threads:
-        ran = [
-            threads.submit(run_lane, lane, Path(folder) / str(n), arguments, aside=n > 0)
-            for n, lane in enumerate(lanes)
-        ]
-        codes = [code for each in ran for code in each.result()]
-        places = sorted(Path(folder).glob("*/*"))
+    with tempfile.TemporaryDirectory(prefix="hitlchat-", dir=scratch()) as folder:
+        places = [Path(folder) / str(number) for number, _ in enumerate(passes)]
+        codes = [each.run(place, arguments) for each, place in zip(passes, places, strict=True)]
         reports = [place / "report.xml" for place in places]
         unsteady = [name for place in places for name in second_look.unsteady(place)]
         counts = sum((count(report) for report in reports), Counter[str]())
