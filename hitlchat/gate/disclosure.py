@@ -85,27 +85,15 @@ def disclose(
     assert call.deadline is not None
     shown = {
         "call": str(call.pk),
-        "tool": {
-            "id": str(tool.pk),
-            "name": tool.name,
-            "title": tool.title,
-            "source": tool.source,
-            "origin": tool.origin,
-            "definition": tool.definition_hash,
-        },
+        **_of_tool(tool),
         "caller": {"kind": caller.kind, "user": caller.user_id, "name": caller.user_name},
         "conversation": str(call.conversation_id) if call.conversation_id else None,
         "arguments": call.arguments,
-        "fields": _fields(tool.input_schema),
         **_question(tool, call.arguments),
         "reason": call.reason,
         "rule": call.rule,
-        "risk": tool.risk_level,
-        "inherentRisk": tool.care,
-        "signedInOnly": tool.signed_in_only,
         "attended": deciders.is_attended(call.token_id),
         "whoDecides": decides,
-        "facts": _facts(tool),
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
@@ -183,6 +171,24 @@ def _sentence(tool: Tool, name: str, arguments: dict[str, Any]) -> str:
     if tool.prompt_template:
         return prompt.render(tool.prompt_template, name, arguments)
     return prompt.plain(prompt.usual(name, tool.title, tool.origin, arguments))
+
+
+def _of_tool(tool: Tool) -> dict[str, Any]:
+    return {
+        "tool": {
+            "id": str(tool.pk),
+            "name": tool.name,
+            "title": tool.title,
+            "source": tool.source,
+            "origin": tool.origin,
+            "definition": tool.definition_hash,
+        },
+        "fields": _fields(tool.input_schema),
+        "risk": tool.risk_level,
+        "inherentRisk": tool.care,
+        "signedInOnly": tool.signed_in_only,
+        "facts": _facts(tool),
+    }
 
 
 def _facts(tool: Tool) -> list[str]:

@@ -90,7 +90,7 @@ def test_two_approve_for_a_third_and_neither_of_them_alone(
     expect(chat.modal).to_be_hidden()
     chat.said("It said one.")
     for page in (alice, charlie):
-        expect(page.locator(".decided")).to_contain_text("Approved by charlie, signed in")
+        expect(page.locator(".decided", has_text="Approved by charlie, signed in")).to_be_visible()
 
 
 @pytest.mark.slow("another story of who decides")
@@ -154,6 +154,6 @@ def test_after_a_while_a_second_group_may_answer_too(
     # Once the time is over the list finds it by itself.
     open_call(charlie, server)
     approve(charlie.locator("[data-ask]"))
-    expect(charlie.locator(".decided")).to_contain_text("Approved by charlie, signed in")
+    expect(charlie.locator(".decided", has_text="Approved by charlie, signed in")).to_be_visible()
     expect(chat.modal).to_be_hidden()
     chat.said("It said late.")

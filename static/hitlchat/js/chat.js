@@ -135,7 +135,7 @@ function tellGone(cards) {
   const gone = [...asked].filter(([id]) => !cards.some((card) => card.id === id));
   for (const [id] of gone) asked.delete(id);
   announceGone(gone.filter(([id]) => !answeredHere.delete(id)).map(([, what]) => what));
-  for (const card of cards) asked.set(card.id, { title: card.querySelector("h3")?.textContent?.trim() ?? "", call: `call-${card.getAttribute("data-call")}` });
+  for (const card of cards) asked.set(card.id, { title: card.querySelector("h3")?.textContent?.trim() ?? "", call: card.getAttribute("data-call-line") ?? "" });
 }
 
 /** @param {Event} event */
