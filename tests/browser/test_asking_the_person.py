@@ -88,5 +88,5 @@ def test_it_is_answered_in_the_inbox_and_declined_on_its_own_page(page: Page, ho
     settle(page)
     looking.check(page)
     press(page.get_by_role("button", name="Decline The agent asks"))
-    expect(page.get_by_text("Declined by bob")).to_be_visible()
+    expect(page.locator(".decided", has_text="Declined by bob")).to_be_visible()
     bob.wait_for_answer(conversation, "Done.")

@@ -111,9 +111,9 @@ def test_one_of_two_declines_for_a_third_and_who_comes_too_late_is_told(
     for page in (alice, charlie):
         open_call(page, server)
     decline(charlie.locator("[data-ask]"))
-    expect(charlie.get_by_text("Declined by charlie")).to_be_visible()
+    expect(charlie.locator(".decided", has_text="Declined by charlie")).to_be_visible()
     # Whether alice is quicker than her page or not.
-    expect(alice.get_by_text("Declined by charlie")).to_be_visible()
+    expect(alice.locator(".decided", has_text="Declined by charlie")).to_be_visible()
     chat.said("It said nothing.")
 
 
