@@ -24,7 +24,7 @@ def caller() -> Caller:
 
 
 def actor() -> Actor:
-    return Actor(bob().pk, "session")
+    return Actor(bob().pk, "session", signed_in_at=timezone.now())
 
 
 @cache
