@@ -3,12 +3,11 @@
 Made from their disclosures alone. What a cell cuts off, and what is in no column, is on each call's own list below.
 """
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from statistics import median
+from statistics import median_low
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -68,9 +67,9 @@ class Overview:
 def overview(calls: Sequence[Shown]) -> Overview:
     """Return the table of these calls, of which there are two at least."""
     names = list(dict.fromkeys(name for shown in calls for part in in_order(shown) for name in part))
-    differing = [name for name in names if len({_key(shown, name) for shown in calls}) > 1]
+    differing = {name for name in names if len({_key(shown, name) for shown in calls}) > 1}
     sums = {name: text for name in names if (text := _sum(calls, name))}
-    columns = [name for name in names if name in sums or name in differing]
+    columns = [name for name in names if name in differing or name in sums]
     columns.sort(key=lambda name: min(meant.weight(name, shown["arguments"].get(name)) for shown in calls))
     odd = {name: _odd(calls, name) for name in columns}
     oddities = Counter(place for places in odd.values() for place in places)
@@ -79,7 +78,7 @@ def overview(calls: Sequence[Shown]) -> Overview:
         Line(place, tuple(_cell(shown, name, differs=place in odd[name]) for name in chosen), place in oddities)
         for place, shown in enumerate(calls)
     ]
-    same = [name for name in names if name not in columns]
+    same = [name for name in names if name not in differing and name not in sums]
     return Overview(
         columns=tuple(map(see, chosen)),
         lines=tuple(sorted(lines, key=lambda line: oddities[line.place], reverse=True)),
@@ -117,7 +116,7 @@ def _odd(calls: Sequence[Shown], name: str) -> set[int]:
     numbers = [shown["arguments"].get(name) for shown in calls]
     if not all(map(_is_number, numbers)):
         return set()
-    usual_number = median(map(abs, numbers))
+    usual_number = median_low(map(abs, numbers))
     return {
         place
         for place, number in enumerate(numbers)
@@ -139,7 +138,7 @@ def _host(value: Any) -> str:
 def _sum(calls: Sequence[Shown], name: str) -> str:
     """Return what an amount adds up to, by currency if the schema tells it; nothing of what is no amount."""
     values = [shown["arguments"].get(name) for shown in calls]
-    if not all(map(_is_number, values)):
+    if not all(_is_number(value) and abs(value) < LARGEST for value in values):
         return ""
     currencies = [shown.get("currencies", {}).get(name, "") for shown in calls]
     if not any(currencies) and meant.weight(name, values[0]) != meant.AMOUNT:
@@ -151,5 +150,4 @@ def _sum(calls: Sequence[Shown], name: str) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    is_one = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_one and math.isfinite(value) and abs(value) < LARGEST
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -41,6 +41,8 @@ def test_what_differs_is_a_column_and_what_does_not_is_said_once() -> None:
         ([10, 12, 11, 30], []),
         ([10, 12, -11], [2]),
         ([10, True, 1000], []),
+        ([10, 11, 10**400], [2]),
+        ([10**400, 10**401, 10**402, 10**403], [2, 3]),
     ],
 )
 def test_the_odd_one_is_marked_and_comes_first(values: list[Any], places: list[int]) -> None:
@@ -69,6 +71,7 @@ def test_a_value_that_is_not_given_differs_from_one_that_is() -> None:
         ("amount", [5, "6"], {}, ""),
         ("amount", [5, True], {}, ""),
         ("amount", [5, 10**15], {}, ""),
+        ("amount", [5, 10**400], {}, ""),
     ],
 )
 def test_amounts_are_added_up_exactly(name: str, values: list[Any], shown: dict[str, Any], text: str) -> None:
