@@ -59,15 +59,21 @@ def open_call(page: Page, server: Server) -> None:
     settle(page)
 
 
+@pytest.fixture
+def alice(house: House, server: Server, visit: Visit, charlie: Page, tool: str) -> Page:
+    """A page of alice, by whose rules two decide, she and charlie; either may come too late."""
+    page = visit(server, house.alice)
+    for each in (page, charlie):
+        visit.watch(each).expect("status of (409|422)")
+    set_rules(page, server, tool)
+    return page
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run", "SR-25")
 def test_two_approve_for_a_third_and_neither_of_them_alone(
-    house: House, server: Server, model: SharedModel, visit: Visit, charlie: Page, tool: str
+    house: House, server: Server, model: SharedModel, visit: Visit, alice: Page, charlie: Page, tool: str
 ) -> None:
-    alice = visit(server, house.alice)
-    for page in (alice, charlie):
-        visit.watch(page).expect("status of (409|422)")
-    set_rules(alice, server, tool)
     chat = Chat(visit(server, house.bob), server, house.bob.begin("")).open()
 
     model.enqueue(calls((tool, {"text": "one"})), text("It said one."))
@@ -97,12 +103,8 @@ def test_two_approve_for_a_third_and_neither_of_them_alone(
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people")
 def test_one_of_two_declines_for_a_third_and_who_comes_too_late_is_told(
-    house: House, server: Server, model: SharedModel, visit: Visit, charlie: Page, tool: str
+    house: House, server: Server, model: SharedModel, visit: Visit, alice: Page, charlie: Page, tool: str
 ) -> None:
-    alice = visit(server, house.alice)
-    for page in (alice, charlie):
-        visit.watch(page).expect("status of (409|422)")
-    set_rules(alice, server, tool)
     chat = Chat(visit(server, house.bob), server, house.bob.begin("")).open()
 
     model.enqueue(calls((tool, {"text": "two"})), text("It said nothing."))
