@@ -3,6 +3,7 @@
 Made from their disclosures alone. What a cell cuts off, and what is in no column, is on each call's own list below.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ FEWEST: Final = 3
 FAR: Final = 3
 # Sums of larger ones would be read wrong.
 LARGEST: Final = 10**15
+
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,12})?\Z")
 
 Shown = dict[str, Any]  # a disclosure
 
@@ -113,10 +116,8 @@ def _odd(calls: Sequence[Shown], name: str) -> set[int]:
     usual, many = Counter(hosts := [_host(shown["arguments"].get(name)) for shown in calls]).most_common(1)[0]
     if usual and many > half:
         return {place for place, host in enumerate(hosts) if host != usual}
-    numbers = [shown["arguments"].get(name) for shown in calls]
-    if not all(map(_is_number, numbers)):
-        return set()
-    usual_number = median_low(map(abs, numbers))
+    numbers = _numbers(calls, name)
+    usual_number = median_low(map(abs, numbers)) if numbers else 0
     return {
         place
         for place, number in enumerate(numbers)
@@ -137,17 +138,28 @@ def _host(value: Any) -> str:
 
 def _sum(calls: Sequence[Shown], name: str) -> str:
     """Return what an amount adds up to, by currency if the schema tells it; nothing of what is no amount."""
-    values = [shown["arguments"].get(name) for shown in calls]
-    if not all(_is_number(value) and abs(value) < LARGEST for value in values):
-        return ""
-    currencies = [shown.get("currencies", {}).get(name, "") for shown in calls]
-    if not any(currencies) and meant.weight(name, values[0]) != meant.AMOUNT:
+    numbers = _numbers(calls, name) if _is_amount(calls[0], name) else []
+    if not all(abs(number) < LARGEST for number in numbers):
         return ""
     sums: dict[str, Decimal] = {}
-    for value, currency in zip(values, currencies, strict=True):
-        sums[currency] = sums.get(currency, Decimal(0)) + Decimal(repr(value))
+    for shown, number in zip(calls, numbers, strict=False):
+        currency = shown.get("currencies", {}).get(name, "")
+        sums[currency] = sums.get(currency, Decimal(0)) + number
     return " + ".join(f"{meant.grouped(total)} {currency}".rstrip() for currency, total in sums.items())
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _numbers(calls: Sequence[Shown], name: str) -> list[Decimal]:
+    """Return the number that each call gives, as a text only where it is an amount; nothing if one gives none."""
+    found = []
+    for shown in calls:
+        value = shown["arguments"].get(name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number and not (isinstance(value, str) and _DECIMAL.match(value) and _is_amount(shown, name)):
+            return []
+        found.append(Decimal(str(value)))
+    return found
+
+
+def _is_amount(shown: Shown, name: str) -> bool:
+    currency = shown.get("currencies", {}).get(name, "")
+    return bool(currency) or meant.weight(name, shown["arguments"].get(name)) == meant.AMOUNT

@@ -53,6 +53,12 @@ def test_the_odd_one_is_marked_and_comes_first(values: list[Any], places: list[i
     assert [line.cells[0].differs for line in table.lines] == [line.differs for line in table.lines]
 
 
+def test_of_texts_only_amounts_are_numbers() -> None:
+    texts = ["20.00", "15.00", "129.00"]
+    assert odd(of(*({"amount": text} for text in texts))) == [2]
+    assert odd(of(*({"order": text} for text in texts))) == []
+
+
 def test_a_value_that_is_not_given_differs_from_one_that_is() -> None:
     table = of({"to": "a"}, {"to": "a"}, {})
     assert (odd(table), table.lines[0].cells[0].text) == ([2], None)
@@ -68,7 +74,10 @@ def test_a_value_that_is_not_given_differs_from_one_that_is() -> None:
         ("amount", [5, 5, 5], {"currencies": {"amount": "EUR"}}, "15 EUR"),
         ("number", [5, 6], {"currencies": {"number": "USD"}}, "11 USD"),
         ("number", [5, 6], {}, ""),
-        ("amount", [5, "6"], {}, ""),
+        ("amount", ["129.00", "20.50"], {}, "149.50"),
+        ("amount", ["129.00", 20], {}, "149"),
+        ("order", ["4711", "4712"], {}, ""),
+        ("amount", [5, "six"], {}, ""),
         ("amount", [5, True], {}, ""),
         ("amount", [5, 10**15], {}, ""),
         ("amount", [5, 10**400], {}, ""),
