@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -43,6 +43,18 @@ _TOOL: Final = re.compile(r'\{"role": "tool", "tool_call_id": ("(?:[^"\\]|\\.)*"
 _BLANK: Final = re.compile(r'"(?:\s|\\[nrtf]|\\u000b|\\u001[c-f])*"')
 # Of a surrogate within arguments, which are JSON within JSON.
 _HALF: Final = re.compile(r"\\\\u[dD][89a-fA-F]")
+
+
+class Read(NamedTuple):
+    """A message as far as the model's reading of it goes. A row of the table costs several times as much to make."""
+
+    pk: UUID
+    role: str
+    wire: str
+    echo: str
+    echo_to: str
+    stands_for: list[str] | None
+    undone: bool
 
 
 def add_user(conversation: Conversation, run: Run, content: str, attached: Sequence[Attachment] = ()) -> Message:
@@ -225,10 +237,9 @@ def wires(conversation_id: UUID, *, to: str, last: str = "", sight: Sight | None
     return acceptable(ordered)
 
 
-def read(conversation_id: UUID) -> list[Message]:
+def read(conversation_id: UUID) -> list[Read]:
     """Return the messages that the model reads, in their order; first the summary that stands for others, if any."""
-    rows = Message.objects.shown().filter(conversation_id=conversation_id).exclude(wire="").order_by("seq")
-    found = list(rows.only("role", "wire", "echo", "echo_to", "stands_for", "undone"))
+    found = [Read(*row) for row in _all_read(conversation_id)]
     summaries = [each for each in found if each.role == Role.SUMMARY]
     last = [each for each in summaries if not each.undone][-1:]
     covered = {each.pk for each in summaries}.union(*(map(UUID, each.stands_for or ()) for each in last))
@@ -298,6 +309,12 @@ def _add(conversation_id: UUID, run_id: UUID | None, role: Role, **columns: Any)
 
 def _last_seq(conversation_id: UUID) -> int:
     return _seqs(conversation_id).first() or 0
+
+
+@compiled
+def _all_read(conversation_id: UUID) -> QuerySet[Message, tuple[Any, ...]]:
+    rows = Message.objects.shown().filter(conversation_id=conversation_id).exclude(wire="").order_by("seq")
+    return rows.values_list(*Read._fields)
 
 
 @compiled
