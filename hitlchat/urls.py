@@ -4,7 +4,6 @@ from hitlchat import health
 from hitlchat.api.root import api
 from hitlchat.chat.administering import EndpointPages, PresetPages, ToolSetPages
 from hitlchat.chat.agents import AgentPages
-from hitlchat.insights.views import page as insights_page
 from hitlchat.telemetry import metrics
 
 handler500 = "hitlchat.health.server_error"
@@ -18,7 +17,7 @@ urlpatterns = [
     path("", include("hitlchat.people.views")),
     path("", include("hitlchat.approvals.urls")),
     path("record/", include("hitlchat.record.views")),
-    path("insights/", insights_page, name="insights"),
+    path("insights/", include("hitlchat.insights.views")),
     path("notices/", include("hitlchat.notices.views")),
     path("studio/agents/", include(AgentPages().included)),
     path("studio/project/", include("hitlchat.project_tools.views")),

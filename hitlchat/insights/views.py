@@ -5,13 +5,14 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import usage
 from hitlchat.base.moments import about
@@ -21,6 +22,8 @@ from hitlchat.gate.models import Decision
 from hitlchat.insights import advice, drawing
 from hitlchat.insights.advice import Links
 from hitlchat.insights.figures import IDLE_SECONDS, LATEST_UNASKED, PERIODS, Figures, Period, count
+from hitlchat.insights.report import report
+from hitlchat.record.proofs import spaced
 
 MOST_HURRIED = 5
 MOST_OWN = 10
@@ -35,17 +38,14 @@ def page(request: HttpRequest) -> HttpResponse:
     own = _decisions(period).filter(person=user)
     hurried = (_decisions(period) if everyone else own).filter(hurried=True)
     links = Links(user, period)
-    hours, minutes = divmod(round(figures.answers.spent / 60), 60)
-    median = figures.answers.median
     shown = {
         "section": "insights",
         "everyone": everyone,
         "period": period,
         "periods": {key: words for key, (_, words) in PERIODS.items()},
         "figures": figures,
-        "cost": f"{hours} h {minutes} min" if hours else f"{minutes} min",
-        # Counted in whole seconds, of which the first is 0.
-        "median": None if median is None else about(median) if median else _("under 1 s"),
+        "cost": _spent(figures),
+        "median": _median(figures),
         "idle": about(IDLE_SECONDS),
         "latest": LATEST_UNASKED,
         "zone": timezone.get_current_timezone_name(),
@@ -58,6 +58,34 @@ def page(request: HttpRequest) -> HttpResponse:
         **_pictures(figures, links, everyone=everyone),
     }
     return render(request, "insights/page.html", shown)
+
+
+@administrators_only("Only administrators may see the oversight report.")
+@require_safe
+def oversight(request: HttpRequest) -> HttpResponse:
+    """The report of a period to print, or as JSON."""
+    found = report(Period.of(request.GET.get("period", "")))
+    if request.GET.get("format") == "json":
+        return JsonResponse(found.as_json, headers={"Content-Disposition": 'attachment; filename="oversight.json"'})
+    periods = {key: words for key, (_, words) in PERIODS.items()}
+    shown = {"section": "insights", "report": found, "figures": found.figures, "periods": periods}
+    figures = found.figures
+    shown |= {"period": figures.period, "cost": _spent(figures), "median": _median(figures), "latest": LATEST_UNASKED}
+    seals = [each for each in (found.sealed.first, found.sealed.last) if each is not None]
+    shown |= {"batches": {each.number: (each.sealed_at, spaced(each.hash)) for each in seals}}
+    shown |= {"key": spaced(found.sealed.key), "zone": timezone.get_current_timezone_name()}
+    return render(request, "insights/report.html", shown)
+
+
+def _spent(figures: Figures) -> str:
+    hours, minutes = divmod(round(figures.answers.spent / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def _median(figures: Figures) -> str | None:
+    median = figures.answers.median
+    # Counted in whole seconds, of which the first is 0.
+    return None if median is None else about(median) if median else _("under 1 s")
 
 
 def _pictures(figures: Figures, links: Links, *, everyone: bool) -> dict[str, Any]:
@@ -85,3 +113,9 @@ def _decisions(period: Period) -> QuerySet[Decision]:
 
 def _listed(rows: QuerySet[Decision], most: int) -> list[tuple[Decision, str]]:
     return [(each, attention.words(each, each.approval.disclosure)) for each in rows[:most]]
+
+
+urlpatterns = [
+    path("", page, name="insights"),
+    path("report", oversight, name="oversight-report"),
+]

@@ -34,6 +34,7 @@ OF_STORIES: Final = (
 OTHERS: Final = (
     "/",
     "/history/changes",
+    "/insights/report",
     "/mcp-access/connect",
     "/presets/",
     "/servers/gallery",
