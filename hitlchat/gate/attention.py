@@ -35,6 +35,8 @@ FRACTION: Final = 0.25
 # Below it nobody has taken in even the shortest question; and after so long nobody is said to have hurried.
 FLOOR_SECONDS: Final = 2.0
 MOST_SECONDS: Final = 30.0
+# An answer that took longer was interrupted by something else: no more than this counts as time that asking took.
+IDLE_SECONDS: Final = 120
 
 # What a card shows without a click, besides the arguments, of a stored disclosure.
 _SHOWN: Final = ("prompt", "reason", "preview", "again")

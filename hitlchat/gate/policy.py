@@ -8,8 +8,9 @@ import asyncio
 import builtins
 import copy
 import logging
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, assert_never
 from uuid import UUID
@@ -58,6 +59,17 @@ _METHODS: Final = {"copy", "get", "items", "keys", "values"}
 # Faults of the condition itself, whatever the values are.
 _OWN_FAULTS: Final = ("AttributeError: ", "NameError: ", "TypeError: ")
 _UNKNOWN: Final = "…"
+# Each by itself, as if it were the only one: what one raises is no other one's.
+_TOGETHER: Final = """
+def run(calls):
+    found = []
+    for each in calls:
+        try:
+            found.append(condition(*each))
+        except Exception:
+            found.append(None)
+    return found
+"""
 _SAMPLES: Final[Mapping[str, Any]] = {"string": "12", "integer": 12, "number": 1.5, "boolean": True}
 _LONGEST_MESSAGE: Final = 300
 
@@ -66,6 +78,10 @@ logger = logging.getLogger(__name__)
 
 class NoAnswer(ValueError):
     """A condition says neither yes nor no; the message says why, as the end of a sentence about it."""
+
+
+class TooMuch(NoAnswer):
+    """A condition was ended at a limit."""
 
 
 def rule_of(tool: Tool) -> str:
@@ -77,32 +93,178 @@ def rule_of(tool: Tool) -> str:
     return canonical.sha256([settings.HITL_ENABLED, tool.hitl_mode, tool.condition, *([rules] if rules else [])])
 
 
-async def judge(
-    tool: Tool,
-    arguments: dict[str, Any],
-    caller: Caller,
-    conversation_id: UUID | None = None,
-    *,
-    args_from_outside: bool = True,
-) -> Judgement:
-    """Judge the call. Never raises: whatever goes wrong while deciding means that a person is asked.
+@dataclass(frozen=True)
+class Facts:
+    """What rules are told besides the call: the person's groups, and which groups they name exist.
 
-    `args_from_outside`: whether a value comes from outside, or may, as where nobody knows.
+    `conversation_id`: the one that the person sees. `agents`: through which the call comes, the outermost first.
     """
-    judged = await _judged(tool, arguments, caller, conversation_id, args_from_outside)
-    if conversation_id is None:
-        return judged
-    try:
-        # Also where approvals are switched off for the installation.
-        said = await in_db(strictness.about)(conversation_id, tool.risk_level)
-    except Exception:
-        logger.exception("What the conversation %s asks about could not be read", conversation_id)
-        said = Unusable(strictness.UNREADABLE)
-    if said is None:
-        return judged
-    # The conversation asks where nothing else does; it softens no refusal.
-    verdict = said if isinstance(judged.verdict, Allow) else judged.verdict
-    return Judgement(verdict, (*judged.spoke, Spoke.of("conversation", said, "conversation")))
+
+    groups: frozenset[str]
+    known_groups: frozenset[str]
+    conversation_id: UUID | None
+    agents: tuple[str, ...]
+    now: datetime
+
+
+class Judge:
+    """The judge of calls by the rules and the facts of this moment; a replay has others."""
+
+    def rules(self) -> tuple[Rule, ...]:
+        """Return the rules of the installation. Raises: Unloadable"""
+        return in_force()
+
+    async def facts(self, rules: tuple[Rule, ...], caller: Caller, conversation_id: UUID | None) -> Facts:
+        return await in_db(_facts)(rules, caller, conversation_id)
+
+    async def groups(self, caller: Caller) -> list[str]:
+        return await in_db(sorted)(Group.objects.filter(user=caller.user_id).values_list("name", flat=True))
+
+    async def asks(self, conversation_id: UUID, risk: int) -> Ask | None:
+        """Return why the conversation asks about a call of this risk by itself, if it does."""
+        return await in_db(strictness.about)(conversation_id, risk)
+
+    def approved_before(self, tool: Tool, arguments: dict[str, Any], user_id: int) -> bool:
+        return approved_before(tool, arguments, user_id)
+
+    async def of_caller(self, condition: str, caller: Caller, conversation_id: UUID | None) -> dict[str, Any]:
+        """Return what a condition may ask of who calls: the database only where it does. NoAnswer."""
+        conversation = conversation_id and str(conversation_id)
+        facts = {"kind": caller.kind, "user": caller.user_name, "conversation": conversation}
+        if "caller" not in condition:
+            return facts
+        try:
+            return {**facts, "groups": await self.groups(caller)}
+        except Exception as error:
+            logger.exception("The groups of person %s could not be read for a condition", caller.user_id)
+            raise NoAnswer("could not be evaluated.") from error
+
+    async def holds(self, condition: str, given: dict[str, Any]) -> bool:
+        """Return whether a condition holds for what it is given by name. Raises: NoAnswer"""
+        return await holds(condition, given)
+
+    async def judge(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        caller: Caller,
+        conversation_id: UUID | None = None,
+        *,
+        args_from_outside: bool = True,
+    ) -> Judgement:
+        """Judge the call. Never raises: whatever goes wrong while deciding means that a person is asked.
+
+        `args_from_outside`: whether a value comes from outside, or may, as where nobody knows.
+        """
+        judged = await self._judged(tool, arguments, caller, conversation_id, args_from_outside)
+        if conversation_id is None:
+            return judged
+        try:
+            # Also where approvals are switched off for the installation.
+            said = await self.asks(conversation_id, tool.risk_level)
+        except Exception:
+            logger.exception("What the conversation %s asks about could not be read", conversation_id)
+            said = Unusable(strictness.UNREADABLE)
+        if said is None:
+            return judged
+        # The conversation asks where nothing else does; it softens no refusal.
+        verdict = said if isinstance(judged.verdict, Allow) else judged.verdict
+        spoke = (*judged.spoke, Spoke.of("conversation", said, "conversation"))
+        return replace(judged, verdict=verdict, spoke=spoke)
+
+    async def _judged(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        caller: Caller,
+        conversation_id: UUID | None,
+        args_from_outside: bool,
+    ) -> Judgement:
+        if not settings.HITL_ENABLED and not question.is_one(tool):
+            off = "Not asked because approvals are switched off for this whole installation (HITL_ENABLED=0)."
+            return Judgement.alone("HITL_ENABLED", Allow(off), "installation")
+        heard: list[Said] = []
+        try:
+            if rules := self.rules():
+                facts = await self.facts(rules, caller, conversation_id)
+                call = CallView(
+                    tool_name=tool.name,
+                    arguments=copy.deepcopy(arguments),
+                    caller_kind=caller.kind,
+                    user_id=caller.user_id,
+                    user_name=caller.user_name,
+                    groups=facts.groups,
+                    conversation_id=facts.conversation_id,
+                    agents=facts.agents,
+                    args_from_outside=args_from_outside,
+                )
+                before = partial(self.approved_before, tool, call.arguments, caller.user_id)
+                view, context = view_of(tool), Context(facts.now, before, facts.known_groups)
+                heard += await asyncio.gather(*(consult(rule, call, view, context) for rule in rules))
+        except Unloadable as error:
+            logger.error("The policies of this installation cannot be read: %s", error)  # noqa: TRY400
+            why = gettext_noop("Asked because the policies of this installation (HITL_POLICIES) do not load.")
+            rules, heard = (), [Unusable(why)]
+        except Exception:
+            logger.exception("The policies could not be asked about a call to %s", tool.name)
+            why = gettext_noop("Asked because the data that the policies need could not be read.")
+            rules, heard = (), [Unusable(why)]
+        names = [rule.name for rule in rules] or ["HITL_POLICIES"] * len(heard)
+        name, own = await self._of_tool(tool, arguments, caller, conversation_id, args_from_outside)
+        spoke = Spoke.of_those(zip(names, heard, strict=True), "settings") + Spoke.of_those([(name, own)], "tool")
+        return _together(tool, heard, own, spoke)
+
+    async def _of_tool(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        caller: Caller,
+        conversation_id: UUID | None,
+        args_from_outside: bool,
+    ) -> tuple[str, Said]:
+        """Return which of the tool's own settings speaks, and what it says."""
+        if question.is_one(tool):
+            return "mode", Ask(gettext_noop("Asked because only a person can give the answer."))
+        try:
+            mode = HitlMode(tool.hitl_mode)
+        except ValueError:
+            return "mode", Unusable(gettext_noop("Asked because this tool's mode is unknown."))
+        match mode:
+            case HitlMode.DISABLED:
+                return "mode", Allow(gettext_noop("Not asked because this tool is set to never ask."))
+            case HitlMode.REQUIRED:
+                return "mode", Ask(gettext_noop("This tool always needs approval."))
+            case HitlMode.CONDITIONAL:
+                return "condition", await self._condition(tool, arguments, caller, conversation_id, args_from_outside)
+            case _:
+                assert_never(mode)
+
+    async def _condition(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        caller: Caller,
+        conversation_id: UUID | None,
+        args_from_outside: bool,
+    ) -> Said:
+        condition = tool.condition
+        if not condition.strip():
+            return Abstain()
+        try:
+            held = await _by_its_source(tool, arguments, caller)
+            if held is None:
+                of_caller = await self.of_caller(condition, caller, conversation_id)
+                given = {ARGUMENTS: arguments, "caller": of_caller, OUTSIDE: args_from_outside}
+                held = await self.holds(condition, given)
+        except NoAnswer as error:
+            return Unusable(f"Asked because this tool's condition {error}")
+        if held:
+            return Ask(f"Asked because the condition “{condition.strip()}” is true.")
+        return Allow(f"Not asked because the condition “{condition.strip()}” is false.")
+
+
+# The one that decides.
+judge: Final = Judge().judge
 
 
 async def held_to_record(tool: Tool, judged: Judgement) -> Judgement:
@@ -118,30 +280,52 @@ async def held_to_record(tool: Tool, judged: Judgement) -> Judgement:
     return Judgement(said, (*judged.spoke, Spoke.of("record", said, "installation")))
 
 
-async def holds(condition: str, arguments: dict[str, Any], **more: Any) -> bool:
-    """Return whether a condition holds for `arguments`, and for what else it is told by name. NoAnswer."""
-    given = {"args": arguments, **more}
+async def holds(condition: str, given: Mapping[str, Any]) -> bool:
+    """Return whether a condition holds for what it is given by name. NoAnswer."""
     try:
         async with asyncio.timeout(CONDITION_SECONDS):
             report = await sandbox.run(condition_source(condition, ", ".join(given)), given)
     except Exception as error:
         logger.exception("The condition %r could not be evaluated", condition)
-        raise NoAnswer("could not be evaluated.") from error
+        raise (TooMuch if isinstance(error, TimeoutError) else NoAnswer)("could not be evaluated.") from error
     if report.fault is not None:
         # The message may quote an argument: not so much of it that it could pose as the card's own words.
-        raise NoAnswer(f"failed: {report.fault.message[:LONGEST_FAULT]}")
+        said = f"failed: {report.fault.message[:LONGEST_FAULT]}"
+        raise TooMuch(said) if report.fault.kind == "limit" else NoAnswer(said)
     if not isinstance(report.result, bool):
         raise NoAnswer("gave neither true nor false.")
     return report.result
+
+
+async def hold_together(condition: str, given: Sequence[Mapping[str, Any]]) -> list[bool | None]:
+    """Return for each of `given` what `holds` would, evaluated in one run; None where only `holds` itself can tell."""
+    fits = [_fits(each) for each in given]
+    if misread_condition(condition, {}):
+        # What is no expression could end the function that it is put into.
+        return [None] * len(given)
+    names = ", ".join(given[0])
+    asked = [[*each.values()] for each, is_fit in zip(given, fits, strict=True) if is_fit]
+    source = f"{condition_source(condition, names, 'condition')}\n{_TOGETHER}"
+    limits = sandbox.Limits(argument_bytes=len(given) * sandbox.Limits().argument_bytes)
+    try:
+        async with asyncio.timeout(CONDITION_SECONDS):
+            report = await sandbox.run(source, {"calls": asked}, limits=limits)
+    except TimeoutError:
+        return [None] * len(given)
+    if report.fault is not None or not isinstance(report.result, list) or len(report.result) != len(asked):
+        return [None] * len(given)
+    found = iter(report.result)
+    said = [next(found) if is_fit else None for is_fit in fits]
+    return [each if isinstance(each, bool) else None for each in said]
 
 
 def view_of(tool: Tool) -> ToolView:
     return ToolView(**{field.name: getattr(tool, field.name) for field in fields(ToolView)})
 
 
-def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int) -> bool:
+def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int, until: datetime | None = None) -> bool:
     """Return whether that person said yes, signed in, to a call of `tool` as it is now, from where it is, with exactly
-    `arguments`, and the call succeeded.
+    `arguments`, and the call succeeded; by the time of `until`, if that is given.
     """
     wanted = canonical.dumps(canonical.alike(arguments))
     rows = ToolCall.objects.filter(
@@ -155,15 +339,17 @@ def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int) -> bool
         status=Status.SUCCEEDED,
         approval__isnull=False,
     ).select_related("approval")
+    if until is not None:
+        rows = rows.filter(settled_at__lte=until)
     return any(
         canonical.dumps(canonical.alike(row.arguments)) == wanted and _said_yes(row, tool, user_id)
         for row in rows.order_by("-created_at", "-id")[:LOOKED_THROUGH].iterator()
     )
 
 
-def condition_source(condition: str, names: str) -> str:
-    """Return the code that evaluates a condition, with the parameters `names`."""
-    return f"def run({names}):\n    return (\n{condition}\n)"
+def condition_source(condition: str, names: str, entry: str = "run") -> str:
+    """Return the code that evaluates a condition, as a function with the parameters `names`."""
+    return f"def {entry}({names}):\n    return (\n{condition}\n)"
 
 
 def misread_condition(condition: str, schema: Mapping[str, Any]) -> str:
@@ -205,50 +391,26 @@ async def condition_fault(condition: str, schema: Mapping[str, Any]) -> str:
     return _would_fail(report.fault.message) if is_own and is_known else ""
 
 
-async def _judged(
-    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None, args_from_outside: bool
-) -> Judgement:
-    if not settings.HITL_ENABLED and not question.is_one(tool):
-        off = "Not asked because approvals are switched off for this whole installation (HITL_ENABLED=0)."
-        return Judgement.alone("HITL_ENABLED", Allow(off), "installation")
-    heard: list[Said] = []
-    try:
-        if rules := in_force():
-            call, view, context = await in_db(_views)(rules, tool, arguments, caller, conversation_id)
-            call = replace(call, args_from_outside=args_from_outside)
-            heard += await asyncio.gather(*(consult(rule, call, view, context) for rule in rules))
-    except Unloadable as error:
-        logger.error("The policies of this installation cannot be read: %s", error)  # noqa: TRY400
-        why = gettext_noop("Asked because the policies of this installation (HITL_POLICIES) do not load.")
-        rules, heard = (), [Unusable(why)]
-    except Exception:
-        logger.exception("The policies could not be asked about a call to %s", tool.name)
-        rules, heard = (), [Unusable(gettext_noop("Asked because the data that the policies need could not be read."))]
-    names = [rule.name for rule in rules] or ["HITL_POLICIES"] * len(heard)
-    name, own = await _of_tool(tool, arguments, caller, conversation_id, args_from_outside)
-    spoke = Spoke.of_those(zip(names, heard, strict=True), "settings") + Spoke.of_those([(name, own)], "tool")
-    return _together(tool, heard, own, spoke)
-
-
-def _views(
-    rules: tuple[Rule, ...], tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None
-) -> tuple[CallView, ToolView, Context]:
-    """Return what rules are told about the call. Reads the person's groups from the database."""
+def _facts(rules: tuple[Rule, ...], caller: Caller, conversation_id: UUID | None) -> Facts:
+    """Return what rules are told of the caller and the conversation. Reads the database."""
     named = frozenset(name for rule in rules for name in rule.groups)
     own = Group.objects.filter(user=caller.user_id).values_list("name", flat=True)
-    call = CallView(
-        tool_name=tool.name,
-        arguments=copy.deepcopy(arguments),
-        caller_kind=caller.kind,
-        user_id=caller.user_id,
-        user_name=caller.user_name,
+    return Facts(
         groups=frozenset(own),
+        known_groups=frozenset(Group.objects.filter(name__in=named).values_list("name", flat=True)) if named else named,
         conversation_id=conversation_id and delegation.root(conversation_id),
         agents=tuple(each["tool"] for each in delegation.agents(conversation_id)),
+        now=timezone.now(),
     )
-    existing = frozenset(Group.objects.filter(name__in=named).values_list("name", flat=True)) if named else frozenset()
-    before = partial(approved_before, tool, call.arguments, caller.user_id)
-    return call, view_of(tool), Context(timezone.now(), before, existing)
+
+
+def _fits(given: Mapping[str, Any]) -> bool:
+    """Return whether a run by itself takes these arguments."""
+    try:
+        sandbox.check_arguments(given, sandbox.Limits())
+    except sandbox.Stopped:
+        return False
+    return True
 
 
 def _said_yes(call: ToolCall, tool: Tool, user_id: int) -> bool:
@@ -269,46 +431,7 @@ def _together(tool: Tool, heard: list[Said], own: Said, spoke: tuple[Spoke, ...]
         return Judgement.alone(
             "mode", Ask(gettext_noop("Asked because no rule allows this call without asking.")), "tool"
         )
-    return Judgement(found, spoke)
-
-
-async def _of_tool(
-    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None, args_from_outside: bool
-) -> tuple[str, Said]:
-    """Return which of the tool's own settings speaks, and what it says."""
-    if question.is_one(tool):
-        return "mode", Ask(gettext_noop("Asked because only a person can give the answer."))
-    try:
-        mode = HitlMode(tool.hitl_mode)
-    except ValueError:
-        return "mode", Unusable(gettext_noop("Asked because this tool's mode is unknown."))
-    match mode:
-        case HitlMode.DISABLED:
-            return "mode", Allow(gettext_noop("Not asked because this tool is set to never ask."))
-        case HitlMode.REQUIRED:
-            return "mode", Ask(gettext_noop("This tool always needs approval."))
-        case HitlMode.CONDITIONAL:
-            return "condition", await _condition(tool, arguments, caller, conversation_id, args_from_outside)
-        case _:
-            assert_never(mode)
-
-
-async def _condition(
-    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None, args_from_outside: bool
-) -> Said:
-    condition = tool.condition
-    if not condition.strip():
-        return Abstain()
-    try:
-        held = await _by_its_source(tool, arguments, caller)
-        if held is None:
-            more = {"caller": await _facts(condition, caller, conversation_id), OUTSIDE: args_from_outside}
-            held = await holds(condition, arguments, **more)
-    except NoAnswer as error:
-        return Unusable(f"Asked because this tool's condition {error}")
-    if held:
-        return Ask(f"Asked because the condition “{condition.strip()}” is true.")
-    return Allow(f"Not asked because the condition “{condition.strip()}” is false.")
+    return Judgement(found, spoke, is_sure=not any(isinstance(each, Unusable) for each in [*heard, own]))
 
 
 async def _by_its_source(tool: Tool, arguments: dict[str, Any], caller: Caller) -> bool | None:
@@ -321,19 +444,6 @@ async def _by_its_source(tool: Tool, arguments: dict[str, Any], caller: Caller) 
     if held is not None and not isinstance(held, bool):
         raise NoAnswer("gave neither true nor false.")
     return held
-
-
-async def _facts(condition: str, caller: Caller, conversation_id: UUID | None) -> dict[str, Any]:
-    """Return what a condition may ask of who calls: the database only where it does. NoAnswer."""
-    facts = {"kind": caller.kind, "user": caller.user_name, "conversation": conversation_id and str(conversation_id)}
-    if "caller" not in condition:
-        return facts
-    try:
-        names = Group.objects.filter(user=caller.user_id).values_list("name", flat=True)
-        return {**facts, "groups": await in_db(sorted)(names)}
-    except Exception as error:
-        logger.exception("The groups of person %s could not be read for a condition", caller.user_id)
-        raise NoAnswer("could not be evaluated.") from error
 
 
 def _would_fail(message: str) -> str:

@@ -15,6 +15,7 @@ from django.db.models.functions import Cast, Substr
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from hitlchat.gate.attention import IDLE_SECONDS
 from hitlchat.gate.models import Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.results import NOT_EXECUTED
 from hitlchat.gate.status import STARTED, Status
@@ -27,8 +28,6 @@ PERIODS: Final = {
 }
 USUAL: Final = "4w"
 
-# A yes that took longer was interrupted by something else: no more than this counts as time that asking took.
-IDLE_SECONDS: Final = 120
 # Where the columns of the picture begin, in seconds.
 BINS: Final = (0, 2, 5, 15, 30, 60, 120, 300)
 BIN_NAMES: Final = (

@@ -17,11 +17,12 @@ from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import usage
 from hitlchat.base.moments import about
 from hitlchat.gate import attention
+from hitlchat.gate.attention import IDLE_SECONDS
 from hitlchat.gate.history.finding import UNASKED
 from hitlchat.gate.models import Decision
 from hitlchat.insights import advice, drawing
 from hitlchat.insights.advice import Links
-from hitlchat.insights.figures import IDLE_SECONDS, LATEST_UNASKED, PERIODS, Figures, Period, count
+from hitlchat.insights.figures import LATEST_UNASKED, PERIODS, Figures, Period, count
 from hitlchat.insights.report import report
 from hitlchat.record.proofs import spaced
 

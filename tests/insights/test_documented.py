@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hitlchat.gate import attention
-from hitlchat.insights import advice, figures
+from hitlchat.insights import advice
 
 WORDS = " ".join(Path("docs/insights.md").read_text(encoding="utf-8").split())
 
@@ -22,7 +22,7 @@ def test_every_threshold_is_documented_as_it_is(subtests: pytest.Subtests) -> No
         f"L{advice.RISKY} or above that ran unasked",
         f"{advice.LONE_SHARE:.0%} of at least {advice.LONE_LEAST} answers".replace("%", " %"),
         {60: "an hour spent"}[advice.COST_MINUTES] + ", and half of all questions",
-        f"no answer counts for more than {figures.IDLE_SECONDS // 60} minutes",
+        f"no answer counts for more than {attention.IDLE_SECONDS // 60} minutes",
     ]:
         with subtests.test(said=said):
             assert said in WORDS

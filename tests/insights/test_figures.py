@@ -9,9 +9,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from hitlchat.gate.attention import IDLE_SECONDS
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.insights.figures import IDLE_SECONDS, Figures, Period, count
+from hitlchat.insights.figures import Figures, Period, count
 from tests import clock
 from tests.gate.asking import ask, recording
 from tests.insights.rows import answered, asked, ran

@@ -162,7 +162,7 @@ def meant(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, A
     if found.condition:
         try:
             # For this very call: a condition that fails here would cover none.
-            async_to_sync(policy.holds)(found.condition, arguments)
+            async_to_sync(policy.holds)(found.condition, {policy.ARGUMENTS: arguments})
         except policy.NoAnswer as error:
             raise BadGrant({"condition": f"For this call, the condition {error}"}) from error
     return found
@@ -208,7 +208,7 @@ async def covering(
     found = []
     for grant in await in_db(_in_force)(tool, arguments, caller, conversation_id):
         with suppress(policy.NoAnswer):
-            if not grant.condition or await policy.holds(grant.condition, arguments):
+            if not grant.condition or await policy.holds(grant.condition, {policy.ARGUMENTS: arguments}):
                 found.append(grant)
     return tuple(found)
 

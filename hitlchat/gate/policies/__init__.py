@@ -172,6 +172,8 @@ class Spoke:
 class Judgement:
     verdict: Verdict
     spoke: tuple[Spoke, ...]
+    # Whether each rule that was asked gave an answer.
+    is_sure: bool = True
 
     @property
     def only_the_tool_asks(self) -> bool:

@@ -53,6 +53,7 @@ COMPOSED: Final[dict[str, str]] = {
 }
 NAMES: Final = (*SIMPLE, *COMPOSED)
 MOST_POLICIES: Final = 50
+SETTING: Final = "HITL_POLICIES"
 DEEPEST: Final = 4
 
 _own_threads = OwnThreads("policy", MOST_THREADS)
@@ -182,11 +183,12 @@ def fingerprint() -> Any:
         return str(error)
 
 
-def load(entries: Any) -> tuple[Rule, ...]:
+def load(entries: Any, where: str = SETTING) -> tuple[Rule, ...]:
+    """Return the rules of `entries`, which are to be found at `where`. Unloadable."""
     try:
-        found = _attempt(canonical.dumps(entries))
+        found = _attempt(canonical.dumps(entries), where)
     except canonical.NotJson as error:
-        raise Unloadable(f"HITL_POLICIES is not valid JSON: {error}.") from error
+        raise Unloadable(f"{where} is not valid JSON: {error}.") from error
     if isinstance(found, str):
         raise Unloadable(found)
     return found
@@ -255,9 +257,9 @@ def _metadata(given: Any) -> dict[str, Any]:
 
 # Also of what does not load, which would otherwise be looked for again with every call.
 @lru_cache(maxsize=64)
-def _attempt(text: str) -> tuple[Rule, ...] | str:
+def _attempt(text: str, where: str) -> tuple[Rule, ...] | str:
     try:
-        return tuple(_rules(canonical.loads(text), "HITL_POLICIES", 0))
+        return tuple(_rules(canonical.loads(text), where, 0))
     except Unloadable as error:
         return str(error)
 

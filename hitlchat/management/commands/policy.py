@@ -1,13 +1,16 @@
-"""`manage.py policy list` and `policy simulate`: the rules without a browser."""
+"""`manage.py policy list`, `policy simulate` and `policy replay`: the rules without a browser."""
 
+import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from pydantic.alias_generators import to_camel
 
-from hitlchat.gate import simulation
+from hitlchat.gate import replay, simulation
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.simulation import lines
@@ -15,7 +18,7 @@ from hitlchat.gate.tools import listed
 
 
 class Command(BaseCommand):
-    help = "Show the rules in force, or simulate a call."
+    help = "Show the rules in force, simulate a call, or replay recorded calls under other rules."
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)
 
@@ -32,10 +35,19 @@ class Command(BaseCommand):
         made_up.add_argument("--caller", choices=[*KINDS], default="chat")
         made_up.add_argument("--args-from-outside", action="store_true", help="as if a value came from outside")
         made_up.add_argument("--json", action="store_true")
+        again = actions.add_parser(
+            "replay", help="show how rules would have judged the recorded calls; nothing runs and nothing is recorded"
+        )
+        again.add_argument("--draft", type=Path, metavar="FILE", help="JSON; by default, the rules in force")
+        again.add_argument("--days", type=_days, default=replay.USUAL_DAYS)
+        again.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
         if action == "simulate":
             self._simulate(**options)
+            return
+        if action == "replay":
+            self._replay(**options)
             return
         found = lines(listed().filter(published=True))
         if options["json"]:
@@ -66,6 +78,38 @@ class Command(BaseCommand):
         self.stdout.write(f"{found.verdict}: {_plain(found.reason)}")
         for rule in found.spoke:
             self.stdout.write(f"  {rule.verdict:7} {_plain(rule.reason)} [{rule.policy}, {rule.source}]")
+
+    def _replay(self, *, draft: Path | None, days: int, **options: Any) -> None:
+        try:
+            given = json.loads(draft.read_text(encoding="utf-8")) if draft else {}
+            found = replay.replay(replay.read(given, trusted=True), days)
+        except (replay.BadDraft, replay.TooSlow) as error:
+            raise CommandError(str(error)) from error
+        except (OSError, ValueError) as error:
+            raise CommandError(f"{draft} cannot be read as JSON: {error}") from error
+        if options["json"]:
+            outcome = {to_camel(name): each for name, each in vars(found).items()}
+            self.stdout.write(json.dumps(outcome, indent=2, default=str))
+            return
+        error = _plain(f", the latest: {found.error}") if found.error else ""
+        ids, saved = found.would_have_run_though_declined, found.questions_saved
+        self.stdout.write(
+            f"{found.calls} calls of {days} days: {found.allowed} run, {found.asked} ask, {found.refused} refused\n"
+            f"{found.declined_that_would_have_run} were declined, and would have run{':' if ids else ''}"
+        )
+        self.stdout.write("".join(f"  {call_id}\n" for call_id in ids), ending="")
+        self.stdout.write(
+            f"{saved} of {found.asked_before} questions saved ({found.seconds_saved} seconds), "
+            f"{found.questions_added} added\n"
+            f"{found.errors} calls about which a rule gave no answer{error}\n"
+            f"{found.gone} calls of deleted tools were not judged"
+        )
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= replay.MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"expected a number of days from 1 to {replay.MOST_DAYS}")
+    return int(text)
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,379 @@
+"""Replay: what the gate would have said of recorded calls under a draft of rules. It only reads.
+
+Each call is judged with its arguments as they were before any edit, its caller and its time; tools, groups and the
+strictness of conversations are those of now. Grants play no part: a change of the rules ends them.
+"""
+
+import asyncio
+import copy
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hitlchat.base import canonical
+from hitlchat.base.database import in_db
+from hitlchat.base.problems import Invalid, Problem
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import policy, provenance, stated, strictness
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.attention import IDLE_SECONDS
+from hitlchat.gate.models import Approval, Decision, HitlMode, Tool, ToolCall, delegation
+from hitlchat.gate.policies import Allow, Ask, Judgement, Refuse
+from hitlchat.gate.policies.bundled import SIMPLE
+from hitlchat.gate.policies.loading import COMPOSED, DEEPEST, Rule, Unloadable, load
+from hitlchat.gate.status import Status
+
+USUAL_DAYS: Final = 30
+MOST_DAYS: Final = 3660
+# How many are in memory at a time.
+AT_A_TIME: Final = 500
+# So many of the declined calls are named; the others are only counted.
+MOST_NAMED: Final = 1000
+# A verdict that takes so long is slow, as is one that is ended at a limit, and so many of them are enough.
+SLOW_SECONDS: Final = 1.0
+MOST_SLOW: Final = 10
+DRAFT: Final = "draft"
+POLICIES: Final = "policies"
+NOT_HERE: Final = gettext_noop(
+    "A draft names no code but what HITL_POLICIES has, with the same options; use manage.py policy replay."
+)
+YIELD_AFTER: Final = 50
+
+_COLUMNS: Final = (
+    *("arguments", "caller_kind", "conversation_id", "created_at", "deadline", "status", "token_id", "tool_id"),
+    *("caller__username", "approval__disclosure"),
+)
+
+
+class BadDraft(Invalid):
+    """A draft that cannot be read; `errors` names the field, and so does the sentence."""
+
+    def __init__(self, field: str, words: str) -> None:
+        super().__init__({field: words})
+
+    def __str__(self) -> str:
+        return " ".join(f"{field}: {words}" for field, words in self.errors.items())
+
+
+class TooSlow(Problem):
+    """Going on would take for ever."""
+
+    status = 422
+
+
+class _OfTool(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    hitl_mode: Annotated[Literal["REQUIRED", "CONDITIONAL", "DISABLED"] | None, Field(alias="hitlMode")] = None
+    condition: Annotated[str, Field(max_length=10_000)] | None = None
+
+
+class _Given(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    tools: dict[str, _OfTool] = Field(default_factory=dict)
+    policies: list[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The tools as they would be, by id, and the rules in place of the installation's; None: those stay."""
+
+    tools: Mapping[UUID, Tool] = field(default_factory=dict)
+    rules: tuple[Rule, ...] | None = None
+
+
+PRESENT: Final = Draft()
+
+
+@dataclass
+class Replayed:
+    """The outcome. `errors`: calls about which a rule or condition gave no answer, and `error` what came of the first.
+
+    `gone`: calls that cannot be judged, as their tool was deleted. `left_out`: older ones, for which there was no time.
+    """
+
+    calls: int = 0
+    asked: int = 0
+    refused: int = 0
+    allowed: int = 0
+    declined_that_would_have_run: int = 0
+    would_have_run_though_declined: list[UUID] = field(default_factory=list)
+    asked_before: int = 0
+    questions_saved: int = 0
+    questions_added: int = 0
+    seconds_saved: int = 0
+    errors: int = 0
+    error: str = ""
+    gone: int = 0
+    left_out: int = 0
+
+
+def read(given: Any, *, trusted: bool = False) -> Draft:
+    """Read a draft. `trusted`: of whoever can run commands, and so may name code. Raises: BadDraft"""
+    try:
+        found = _Given.model_validate_json(canonical.dumps(given))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise BadDraft(".".join(map(str, first["loc"])) or DRAFT, f"{first['msg']}.") from error
+    except canonical.NotJson as error:
+        raise BadDraft(DRAFT, f"{error}.") from error
+    tools = {tool.name: tool for tool in Tool.objects.filter(name__in=found.tools)}
+    changed = {}
+    for name, draft in found.tools.items():
+        if (tool := tools.get(name)) is None:
+            raise BadDraft(f"tools.{name}", translatable(f"There is no tool named {name!r}."))
+        if said := policy.misread_condition(draft.condition or "", {}):
+            raise BadDraft(f"tools.{name}.condition", said)
+        changed[tool.pk] = _changed(tool, draft)
+    return Draft(changed, None if found.policies is None else _rules(found.policies, trusted=trusted))
+
+
+def replay(draft: Draft, days: int = USUAL_DAYS, *, most: int | None = None, seconds: float | None = None) -> Replayed:
+    """Judge the calls of the last `days`, the newest first: at most so many, for about so many seconds.
+
+    Raises: TooSlow
+    """
+    return _Run(draft, days, most, None if seconds is None else time.monotonic() + seconds).replayed()
+
+
+class _Run:
+    """One replay, chunk by chunk: what is in memory is no more than a chunk."""
+
+    def __init__(self, draft: Draft, days: int, most: int | None, until: float | None) -> None:
+        every = ToolCall.objects.filter(created_at__gte=timezone.now() - timedelta(days=days))
+        # A rejected call never came before the rules.
+        self.calls = every.exclude(status=Status.REJECTED).order_by("-created_at", "-id")
+        self.draft, self.most, self.until = draft, most, until
+        self.tools: dict[UUID, Tool] = {}
+        # Those that the record does not show as they are: what would run unasked is asked about.
+        self.unstated: set[UUID] = set()
+        self.found, self.slow = Replayed(), 0
+
+    def replayed(self) -> Replayed:
+        self.found.gone = self.calls.filter(tool=None).count()
+        left = self.calls.exclude(tool=None)
+        while chunk := self._next(left):
+            judged = async_to_sync(self._judged)(chunk)
+            self._count(judged)
+            if judged:
+                left = _older(left, judged[-1][0])
+            if len(judged) < len(chunk):
+                break
+        self.found.left_out = left.count()
+        return self.found
+
+    @property
+    def is_over(self) -> bool:
+        return self.until is not None and time.monotonic() > self.until
+
+    def _next(self, left: QuerySet[ToolCall]) -> list[ToolCall]:
+        size = AT_A_TIME if self.most is None else min(AT_A_TIME, self.most - self.found.calls)
+        chunk = list(left.select_related("caller", "approval").only(*_COLUMNS)[:size])
+        new = {call.tool_id for call in chunk if call.tool_id} - self.tools.keys()
+        for tool in Tool.objects.filter(pk__in=new):
+            self.tools[tool.pk] = self.draft.tools.get(tool.pk, tool)
+            # A draft is taken for what the record would show once it is saved.
+            if tool.pk not in self.draft.tools and not stated.is_as_stated(tool):
+                self.unstated.add(tool.pk)
+        return chunk
+
+    async def _judged(self, chunk: list[ToolCall]) -> list[tuple[ToolCall, Judgement]]:
+        """Return calls with their verdicts, up to where the time is over. Raises: TooSlow"""
+        known = await in_db(_known)(chunk)
+        judges = {call.pk: _Recorded(call, known, self.draft.rules) for call in chunk}
+        await self._hold(chunk, judges)
+        judged = []
+        for number, call in enumerate(chunk):
+            if self.is_over:
+                break
+            # The server's loop may be the one that this runs on.
+            if number % YIELD_AFTER == 0:
+                await asyncio.sleep(0)
+            judged.append((call, await self._verdict(call, judges[call.pk])))
+        return judged
+
+    async def _verdict(self, call: ToolCall, judge: "_Recorded") -> Judgement:
+        tool, began = self._tool(call), time.monotonic()
+        outside = judge.args_from_outside
+        said = await judge.judge(tool, judge.arguments, judge.caller, call.conversation_id, args_from_outside=outside)
+        if tool.pk in self.unstated:
+            said = await policy.held_to_record(tool, said)
+        self.slow += judge.was_ended or time.monotonic() - began >= SLOW_SECONDS
+        if self.slow >= MOST_SLOW:
+            raise TooSlow(
+                translatable(
+                    f"Stopped: the rules or the condition took too long {self.slow} times, last for {tool.name}."
+                )
+            )
+        return said
+
+    async def _hold(self, chunk: list[ToolCall], judges: "dict[UUID, _Recorded]") -> None:
+        """Evaluate the conditions of a chunk, those of one tool together."""
+        of_tools = defaultdict(list)
+        for call in chunk:
+            tool = self._tool(call)
+            if tool.hitl_mode == HitlMode.CONDITIONAL and tool.condition.strip():
+                of_tools[tool.condition].append(judges[call.pk])
+        for condition, same in of_tools.items():
+            given = [
+                {
+                    policy.ARGUMENTS: judge.arguments,
+                    "caller": await judge.of_caller(condition, judge.caller, judge.call.conversation_id),
+                    policy.OUTSIDE: judge.args_from_outside,
+                }
+                for judge in same
+            ]
+            for judge, held in zip(same, await policy.hold_together(condition, given), strict=True):
+                judge.held = held
+
+    def _tool(self, call: ToolCall) -> Tool:
+        assert call.tool_id is not None
+        return self.tools[call.tool_id]
+
+    def _count(self, judged: list[tuple[ToolCall, Judgement]]) -> None:
+        found, saved = self.found, []
+        for call, judgement in judged:
+            asks, was_asked = isinstance(judgement.verdict, Ask), call.deadline is not None
+            found.calls += 1
+            found.asked += asks
+            found.refused += isinstance(judgement.verdict, Refuse)
+            found.asked_before += was_asked
+            found.questions_added += asks and not was_asked
+            if isinstance(judgement.verdict, Allow):
+                found.allowed += 1
+                if call.status == Status.DECLINED:
+                    found.declined_that_would_have_run += 1
+                    found.would_have_run_though_declined += [call.pk] * (
+                        found.declined_that_would_have_run <= MOST_NAMED
+                    )
+            if not judgement.is_sure:
+                found.errors += 1
+                found.error = found.error or judgement.verdict.reason
+            if was_asked and not asks:
+                saved.append(call.pk)
+        found.questions_saved += len(saved)
+        answers = Decision.objects.filter(approval__call__in=saved, first_shown_at__isnull=False)
+        for decided_at, shown_at in answers.order_by().values_list("decided_at", "first_shown_at"):
+            assert shown_at is not None
+            found.seconds_saved += min(max(0, int((decided_at - shown_at).total_seconds())), IDLE_SECONDS)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Facts of the calls of a chunk: by person, and by conversation."""
+
+    groups: dict[int, list[str]]
+    roots: dict[UUID, UUID]
+    agents: dict[UUID | None, delegation.Agents]
+    words: dict[UUID, str]
+    every_group: frozenset[str]
+
+
+class _Recorded(policy.Judge):
+    """The gate's judge of one recorded call, with what it knew of the call, and rules that may be others."""
+
+    def __init__(self, call: ToolCall, known: _Known, drafted: tuple[Rule, ...] | None) -> None:
+        # The database has the same words.
+        kind: Any = call.caller_kind
+        self.call, self.known, self.drafted = call, known, drafted
+        self.caller = Caller(kind, call.caller_id, call.caller.get_username(), call.token_id)
+        approval: Approval | None = getattr(call, "approval", None)
+        shown: dict[str, Any] = approval.disclosure if approval else {}
+        # As they were asked about: an edit changes those of the call.
+        self.arguments: dict[str, Any] = shown["arguments"] if shown else call.arguments
+        self.args_from_outside = provenance.is_from_outside(shown.get("provenance"))
+        self.held: bool | None = None
+        # Whether the condition was, at a limit.
+        self.was_ended = False
+
+    def rules(self) -> tuple[Rule, ...]:
+        return super().rules() if self.drafted is None else self.drafted
+
+    async def facts(self, rules: tuple[Rule, ...], caller: Caller, conversation_id: UUID | None) -> policy.Facts:
+        return policy.Facts(
+            groups=frozenset(await self.groups(caller)),
+            known_groups=self.known.every_group & {name for rule in rules for name in rule.groups},
+            conversation_id=conversation_id and self.known.roots[conversation_id],
+            agents=tuple(each["tool"] for each in self.known.agents.get(conversation_id, [])),
+            now=self.call.created_at,
+        )
+
+    async def groups(self, caller: Caller) -> list[str]:
+        return self.known.groups.get(caller.user_id, [])
+
+    async def asks(self, conversation_id: UUID, risk: int) -> Ask | None:
+        return strictness.says(self.known.words[conversation_id], risk)
+
+    def approved_before(self, tool: Tool, arguments: dict[str, Any], user_id: int) -> bool:
+        return policy.approved_before(tool, arguments, user_id, self.call.created_at)
+
+    async def holds(self, condition: str, given: dict[str, Any]) -> bool:
+        if self.held is not None:
+            return self.held
+        try:
+            return await super().holds(condition, given)
+        except policy.TooMuch:
+            self.was_ended = True
+            raise
+
+
+def _known(chunk: list[ToolCall]) -> _Known:
+    groups: dict[int, list[str]] = defaultdict(list)
+    named = Group.objects.filter(user__in={call.caller_id for call in chunk})
+    for person, name in named.order_by("name").values_list("user", "name"):
+        groups[person].append(name)
+    conversations = {call.conversation_id for call in chunk if call.conversation_id}
+    return _Known(
+        groups=groups,
+        roots=delegation.roots(conversations),
+        agents=delegation.agents_of(conversations),
+        words=strictness.words(conversations),
+        every_group=frozenset(Group.objects.values_list("name", flat=True)),
+    )
+
+
+def _older(calls: QuerySet[ToolCall], than: ToolCall) -> QuerySet[ToolCall]:
+    at = than.created_at
+    # The first condition is the one that an index answers.
+    return calls.filter(Q(created_at__lt=at) | Q(id__lt=than.pk), created_at__lte=at)
+
+
+def _changed(tool: Tool, draft: _OfTool) -> Tool:
+    changed = copy.copy(tool)
+    changed.hitl_mode = draft.hitl_mode or tool.hitl_mode
+    changed.condition = tool.condition if draft.condition is None else draft.condition
+    return changed
+
+
+def _rules(entries: list[Any], *, trusted: bool) -> tuple[Rule, ...]:
+    """Load the rules of a draft. To load code is to run it: only an operator says which. Raises: BadDraft"""
+    theirs = [canonical.dumps(each) for each in _own(settings.HITL_POLICIES)]
+    if not trusted and any(canonical.dumps(each) not in theirs for each in _own(entries)):
+        raise BadDraft(POLICIES, NOT_HERE)
+    try:
+        return load(entries, POLICIES)
+    except Unloadable as error:
+        raise BadDraft(POLICIES, str(error)) from error
+
+
+def _own(entries: Any, depth: int = 0) -> Iterator[Any]:
+    """Yield the entries that could be loaded as anything but a rule that ships."""
+    for each in entries if isinstance(entries, list) and depth < DEEPEST else ():
+        word = each.get("policy") if isinstance(each, dict) else None
+        if isinstance(word, str) and word in COMPOSED:
+            yield from _own(each.get("policies"), depth + 1)
+        elif not (isinstance(word, str) and word in SIMPLE):
+            yield each
