@@ -29,7 +29,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import policy, provenance, stated, strictness
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.attention import IDLE_SECONDS
-from hitlchat.gate.models import Approval, Decision, HitlMode, Tool, ToolCall, delegation
+from hitlchat.gate.models import Decision, HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.policies import Allow, Ask, Judgement, Refuse
 from hitlchat.gate.policies.bundled import SIMPLE
 from hitlchat.gate.policies.loading import COMPOSED, DEEPEST, Rule, Unloadable, load
@@ -46,15 +46,20 @@ SLOW_SECONDS: Final = 1.0
 MOST_SLOW: Final = 10
 DRAFT: Final = "draft"
 POLICIES: Final = "policies"
+# Of a request, which somebody waits for.
+MOST_AT_ONCE: Final = 10_000
+MOST_SECONDS: Final = 20.0
 NOT_HERE: Final = gettext_noop(
     "A draft names no code but what HITL_POLICIES has, with the same options; use manage.py policy replay."
 )
 YIELD_AFTER: Final = 50
 
+# Of a recorded call. Whole rows of models would take longer than all the rest.
 _COLUMNS: Final = (
-    *("arguments", "caller_kind", "conversation_id", "created_at", "deadline", "status", "token_id", "tool_id"),
-    *("caller__username", "approval__disclosure"),
+    *("id", "arguments", "caller_id", "caller_kind", "conversation_id", "created_at", "deadline", "status", "token_id"),
+    *("tool_id", "caller__username", "approval__disclosure"),
 )
+Row = Any
 
 
 class BadDraft(Invalid):
@@ -141,21 +146,29 @@ def read(given: Any, *, trusted: bool = False) -> Draft:
     return Draft(changed, None if found.policies is None else _rules(found.policies, trusted=trusted))
 
 
-def replay(draft: Draft, days: int = USUAL_DAYS, *, most: int | None = None, seconds: float | None = None) -> Replayed:
+def replay(
+    draft: Draft,
+    days: int = USUAL_DAYS,
+    *,
+    tool: Tool | None = None,
+    most: int | None = None,
+    seconds: float | None = None,
+) -> Replayed:
     """Judge the calls of the last `days`, the newest first: at most so many, for about so many seconds.
 
-    Raises: TooSlow
+    `tool`: only its calls. Raises: TooSlow
     """
-    return _Run(draft, days, most, None if seconds is None else time.monotonic() + seconds).replayed()
+    every = ToolCall.objects.filter(created_at__gte=timezone.now() - timedelta(days=days))
+    calls = every if tool is None else every.filter(tool=tool)
+    return _Run(draft, calls, most, None if seconds is None else time.monotonic() + seconds).replayed()
 
 
 class _Run:
     """One replay, chunk by chunk: what is in memory is no more than a chunk."""
 
-    def __init__(self, draft: Draft, days: int, most: int | None, until: float | None) -> None:
-        every = ToolCall.objects.filter(created_at__gte=timezone.now() - timedelta(days=days))
+    def __init__(self, draft: Draft, calls: QuerySet[ToolCall], most: int | None, until: float | None) -> None:
         # A rejected call never came before the rules.
-        self.calls = every.exclude(status=Status.REJECTED).order_by("-created_at", "-id")
+        self.calls = calls.exclude(status=Status.REJECTED).order_by("-created_at", "-id")
         self.draft, self.most, self.until = draft, most, until
         self.tools: dict[UUID, Tool] = {}
         # Those that the record does not show as they are: what would run unasked is asked about.
@@ -179,10 +192,10 @@ class _Run:
     def is_over(self) -> bool:
         return self.until is not None and time.monotonic() > self.until
 
-    def _next(self, left: QuerySet[ToolCall]) -> list[ToolCall]:
+    def _next(self, left: QuerySet[ToolCall]) -> list[Row]:
         size = AT_A_TIME if self.most is None else min(AT_A_TIME, self.most - self.found.calls)
-        chunk = list(left.select_related("caller", "approval").only(*_COLUMNS)[:size])
-        new = {call.tool_id for call in chunk if call.tool_id} - self.tools.keys()
+        chunk = list(left.values_list(*_COLUMNS, named=True)[:size])
+        new = {call.tool_id for call in chunk} - self.tools.keys()
         for tool in Tool.objects.filter(pk__in=new):
             self.tools[tool.pk] = self.draft.tools.get(tool.pk, tool)
             # A draft is taken for what the record would show once it is saved.
@@ -190,10 +203,10 @@ class _Run:
                 self.unstated.add(tool.pk)
         return chunk
 
-    async def _judged(self, chunk: list[ToolCall]) -> list[tuple[ToolCall, Judgement]]:
+    async def _judged(self, chunk: list[Row]) -> list[tuple[Row, Judgement]]:
         """Return calls with their verdicts, up to where the time is over. Raises: TooSlow"""
         known = await in_db(_known)(chunk)
-        judges = {call.pk: _Recorded(call, known, self.draft.rules) for call in chunk}
+        judges = {call.id: _Recorded(call, known, self.draft.rules) for call in chunk}
         await self._hold(chunk, judges)
         judged = []
         for number, call in enumerate(chunk):
@@ -202,11 +215,11 @@ class _Run:
             # The server's loop may be the one that this runs on.
             if number % YIELD_AFTER == 0:
                 await asyncio.sleep(0)
-            judged.append((call, await self._verdict(call, judges[call.pk])))
+            judged.append((call, await self._verdict(call, judges[call.id])))
         return judged
 
-    async def _verdict(self, call: ToolCall, judge: "_Recorded") -> Judgement:
-        tool, began = self._tool(call), time.monotonic()
+    async def _verdict(self, call: Row, judge: "_Recorded") -> Judgement:
+        tool, began = self.tools[call.tool_id], time.monotonic()
         outside = judge.args_from_outside
         said = await judge.judge(tool, judge.arguments, judge.caller, call.conversation_id, args_from_outside=outside)
         if tool.pk in self.unstated:
@@ -220,13 +233,13 @@ class _Run:
             )
         return said
 
-    async def _hold(self, chunk: list[ToolCall], judges: "dict[UUID, _Recorded]") -> None:
+    async def _hold(self, chunk: list[Row], judges: "dict[UUID, _Recorded]") -> None:
         """Evaluate the conditions of a chunk, those of one tool together."""
         of_tools = defaultdict(list)
         for call in chunk:
-            tool = self._tool(call)
+            tool = self.tools[call.tool_id]
             if tool.hitl_mode == HitlMode.CONDITIONAL and tool.condition.strip():
-                of_tools[tool.condition].append(judges[call.pk])
+                of_tools[tool.condition].append(judges[call.id])
         for condition, same in of_tools.items():
             given = [
                 {
@@ -239,11 +252,7 @@ class _Run:
             for judge, held in zip(same, await policy.hold_together(condition, given), strict=True):
                 judge.held = held
 
-    def _tool(self, call: ToolCall) -> Tool:
-        assert call.tool_id is not None
-        return self.tools[call.tool_id]
-
-    def _count(self, judged: list[tuple[ToolCall, Judgement]]) -> None:
+    def _count(self, judged: list[tuple[Row, Judgement]]) -> None:
         found, saved = self.found, []
         for call, judgement in judged:
             asks, was_asked = isinstance(judgement.verdict, Ask), call.deadline is not None
@@ -256,14 +265,14 @@ class _Run:
                 found.allowed += 1
                 if call.status == Status.DECLINED:
                     found.declined_that_would_have_run += 1
-                    found.would_have_run_though_declined += [call.pk] * (
+                    found.would_have_run_though_declined += [call.id] * (
                         found.declined_that_would_have_run <= MOST_NAMED
                     )
             if not judgement.is_sure:
                 found.errors += 1
                 found.error = found.error or judgement.verdict.reason
             if was_asked and not asks:
-                saved.append(call.pk)
+                saved.append(call.id)
         found.questions_saved += len(saved)
         answers = Decision.objects.filter(approval__call__in=saved, first_shown_at__isnull=False)
         for decided_at, shown_at in answers.order_by().values_list("decided_at", "first_shown_at"):
@@ -285,13 +294,10 @@ class _Known:
 class _Recorded(policy.Judge):
     """The gate's judge of one recorded call, with what it knew of the call, and rules that may be others."""
 
-    def __init__(self, call: ToolCall, known: _Known, drafted: tuple[Rule, ...] | None) -> None:
-        # The database has the same words.
-        kind: Any = call.caller_kind
+    def __init__(self, call: Row, known: _Known, drafted: tuple[Rule, ...] | None) -> None:
         self.call, self.known, self.drafted = call, known, drafted
-        self.caller = Caller(kind, call.caller_id, call.caller.get_username(), call.token_id)
-        approval: Approval | None = getattr(call, "approval", None)
-        shown: dict[str, Any] = approval.disclosure if approval else {}
+        self.caller = Caller(call.caller_kind, call.caller_id, call.caller__username, call.token_id)
+        shown: dict[str, Any] = call.approval__disclosure or {}
         # As they were asked about: an edit changes those of the call.
         self.arguments: dict[str, Any] = shown["arguments"] if shown else call.arguments
         self.args_from_outside = provenance.is_from_outside(shown.get("provenance"))
@@ -330,7 +336,7 @@ class _Recorded(policy.Judge):
             raise
 
 
-def _known(chunk: list[ToolCall]) -> _Known:
+def _known(chunk: list[Row]) -> _Known:
     groups: dict[int, list[str]] = defaultdict(list)
     named = Group.objects.filter(user__in={call.caller_id for call in chunk})
     for person, name in named.order_by("name").values_list("user", "name"):
@@ -345,10 +351,10 @@ def _known(chunk: list[ToolCall]) -> _Known:
     )
 
 
-def _older(calls: QuerySet[ToolCall], than: ToolCall) -> QuerySet[ToolCall]:
+def _older(calls: QuerySet[ToolCall], than: Row) -> QuerySet[ToolCall]:
     at = than.created_at
     # The first condition is the one that an index answers.
-    return calls.filter(Q(created_at__lt=at) | Q(id__lt=than.pk), created_at__lte=at)
+    return calls.filter(Q(created_at__lt=at) | Q(id__lt=than.id), created_at__lte=at)
 
 
 def _changed(tool: Tool, draft: _OfTool) -> Tool:

@@ -91,7 +91,7 @@ class Command(BaseCommand):
             outcome = {to_camel(name): each for name, each in vars(found).items()}
             self.stdout.write(json.dumps(outcome, indent=2, default=str))
             return
-        error = _plain(f", the latest: {found.error}") if found.error else ""
+        why = _plain(f", the latest: {found.error}") if found.error else ""
         ids, saved = found.would_have_run_though_declined, found.questions_saved
         self.stdout.write(
             f"{found.calls} calls of {days} days: {found.allowed} run, {found.asked} ask, {found.refused} refused\n"
@@ -101,7 +101,7 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{saved} of {found.asked_before} questions saved ({found.seconds_saved} seconds), "
             f"{found.questions_added} added\n"
-            f"{found.errors} calls about which a rule gave no answer{error}\n"
+            f"{found.errors} calls about which a rule gave no answer{why}\n"
             f"{found.gone} calls of deleted tools were not judged"
         )
 
