@@ -6,6 +6,7 @@ from hitlchat.approvals.inbox import views as inbox
 
 urlpatterns = [
     path("policies", policies.page, name="policies"),
+    path("policies/lab", policies.lab, name="policy-lab"),
     path("policies/example", policies.example, name="policy-example"),
     path("policies/simulate", policies.simulate, name="policy-simulate"),
     path("tools/<str:name>/rules", policies.rules, name="tool-rules"),

@@ -12,9 +12,11 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from pytest_django import Settings
 
+from hitlchat.gate import decide
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.policies.loading import load
-from tests.conftest import MakeTool
+from tests.conftest import MakeTool, signed_in
+from tests.gate.asking import approval_of, ask
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -195,3 +197,71 @@ def test_the_command_says_what_it_cannot_simulate(subtests: pytest.Subtests, rul
     ]:
         with subtests.test(words=words), pytest.raises(CommandError, match=told):
             command("simulate", *words)
+
+
+def lab(page: Client, *, headers: dict[str, str] | None = None, **fields: str) -> str:
+    given = {"tool": "echo", "mode": "CONDITIONAL", "condition": 'args["text"] == "big"', "days": "30"} | fields
+    response = page.post("/policies/lab", given, headers=headers or {})
+    assert response.status_code in {200, 422}
+    return str(response.content.decode())
+
+
+@pytest.fixture
+def declined(bob: User, make_tool: MakeTool) -> list[ToolCall]:
+    """Calls that bob declined, each for its text, of a tool that asked every time."""
+    tool = make_tool("echo")
+    calls = [ask(bob, tool, {"text": text}) for text in ("small <b>", "big")]
+    for call in calls:
+        decide.decline(approval_of(call).pk, signed_in(bob))
+    return calls
+
+
+def test_the_lab_is_for_administrators_who_reach_it_from_the_rules(
+    rules: None, alice: User, bob: User, of: Any
+) -> None:
+    assert of(bob).get("/policies/lab").status_code == 403
+    assert "/policies/lab" not in text_of(of(bob))
+    assert '<a class="btn" href="/policies/lab">' in text_of(of(alice))
+
+
+def test_the_lab_shows_first_which_declined_calls_would_have_run(
+    declined: list[ToolCall], alice: User, of: Any
+) -> None:
+    page = of(alice)
+    for headers in ({}, {"HX-Request": "true"}):
+        found = lab(page, headers=headers)
+        assert ("<html" in found) == (not headers)
+        assert "<b>1 declined call would have run.</b>" in found
+        assert found.index(f"/history/{declined[0].pk}") < found.index("Would have asked")
+        assert str(declined[1].pk) not in found
+        assert "1 of 2" in found
+        assert "small &lt;b&gt;" in found
+    assert "<b>2 declined calls would have run.</b>" in lab(page, mode="DISABLED", condition="")
+    assert "No declined call would have run." in lab(page, mode="REQUIRED", condition="")
+    assert AuditEvent.objects.filter(name="tool.changed").count() == 0
+
+
+def test_the_lab_says_what_it_could_not_find_out(
+    declined: list[ToolCall], alice: User, make_tool: MakeTool, of: Any
+) -> None:
+    make_tool("look")
+    page = of(alice)
+    assert "No recorded calls." in lab(page, tool="look")
+    assert "For 2 calls, a rule gave no answer:" in lab(page, condition="1 / 0 == 1")
+    for fields, expected in [
+        ({"condition": "amount >"}, "Not a Python expression"),
+        ({"days": "0"}, "greater than or equal to 1"),
+        ({"tool": "gone"}, "There is no such tool."),
+        ({"mode": "SOMETIMES"}, "Select a valid choice"),
+    ]:
+        assert expected in lab(page, **fields)
+
+
+def test_the_lab_begins_with_what_the_chosen_tool_has(rules: None, alice: User, make_tool: MakeTool, of: Any) -> None:
+    make_tool("zap", hitl_mode="CONDITIONAL", condition='args["text"] == "zap"')
+    assert "zap&quot;</textarea>" in text_of(of(alice), "/policies/lab", tool="zap")
+    assert "zap&quot;</textarea>" not in text_of(of(alice), "/policies/lab", tool="look")
+
+
+def test_an_empty_lab_says_what_it_is_for(alice: User, of: Any) -> None:
+    assert "No tools to try" in text_of(of(alice), "/policies/lab")

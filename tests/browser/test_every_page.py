@@ -36,6 +36,7 @@ OTHERS: Final = (
     "/history/changes",
     "/insights/report",
     "/mcp-access/connect",
+    "/policies/lab",
     "/presets/",
     "/servers/gallery",
     "/servers/history",
