@@ -1,6 +1,7 @@
-"""The rules: what they would say about a call, and who decides about a tool's calls."""
+"""The rules: what they would say about calls, and who decides about a tool's calls."""
 
-from typing import Literal
+from typing import Any, Literal
+from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group, User
@@ -12,7 +13,7 @@ from pydantic import Field
 from hitlchat.accounts.roles import named_groups
 from hitlchat.api.auth import ApiRequest, administrator, author
 from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, read
-from hitlchat.gate import oversight, ruling, simulation, who
+from hitlchat.gate import oversight, replay, ruling, simulation, who
 from hitlchat.gate.models import DecidedBy, Tool
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.schema import BadArguments
@@ -67,6 +68,42 @@ def simulate(request: ApiRequest, body: MadeUpCall) -> simulation.Simulated:
         raise HttpError(404, str(error)) from error
     except BadArguments as error:
         raise HttpError(422, str(error)) from error
+
+
+class Draft(Body):
+    tools: Object = Field(
+        default_factory=dict, description="By name, what they would have instead: `hitlMode`, `condition` or both."
+    )
+    policies: list[Any] | None = Field(None, description="In place of HITL_POLICIES; left out, those in force stay.")
+    days: int = Field(replay.USUAL_DAYS, ge=1, le=replay.MOST_DAYS)
+
+
+class Replay(Shape):
+    calls: int
+    asked: int
+    refused: int
+    allowed: int
+    would_have_run_though_declined: list[UUID] = Field(description="The latest 1,000 of them.")
+    declined_that_would_have_run: int = Field(description="How many there are.")
+    asked_before: int
+    questions_saved: int
+    questions_added: int
+    seconds_saved: int = Field(description="How long people looked at the questions that are saved.")
+    errors: int = Field(description="Calls about which a rule or condition gave no answer.")
+    error: str = Field(description="What came of the latest of these.")
+    gone: int = Field(description="Calls that were not judged, as their tool was deleted.")
+    left_out: int = Field(description="Older calls that were not judged, as it would have taken too long.")
+
+
+@router.post("/replay", response=Replay)
+def replay_calls(request: ApiRequest, body: Draft) -> replay.Replayed:
+    """What would a draft of rules have made of the recorded calls? For administrators; nothing is changed.
+
+    The latest 10,000 calls are judged, or as many as 20 seconds allow.
+    """
+    administrator(request, to="replay recorded calls")
+    draft = replay.read(body.given("days") | ({"policies": body.policies} if body.policies is not None else {}))
+    return replay.replay(draft, body.days, most=replay.MOST_AT_ONCE, seconds=replay.MOST_SECONDS)
 
 
 class ToolRules(Body):

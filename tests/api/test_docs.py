@@ -81,6 +81,7 @@ CONTRACT = {
     "/api/audit": {"get"},
     "/api/audit/seals": {"get"},
     "/api/policies/simulate": {"post"},
+    "/api/policies/replay": {"post"},
 }
 
 

@@ -7,9 +7,12 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.accounts.models import TokenKind
+from hitlchat.gate import decide
 from hitlchat.gate.models import AuditEvent, ToolCall
 from tests.api.conftest import Program, ProgramOf, problem
-from tests.conftest import MakeTool
+from tests.api.described import described
+from tests.conftest import MakeTool, signed_in
+from tests.gate.asking import approval_of, ask
 
 ALL = {"tools": ["*"]}
 
@@ -96,3 +99,31 @@ def test_only_administrators_simulate_for_others(
     alices = program_of(alice)
     assert simulated(alices, user="charlie", callerKind="studio").json()["verdict"] == "ask"
     problem(simulated(alices, user="nobody"), 404)
+
+
+def test_recorded_calls_are_judged_by_a_draft(
+    alice: User, bob: User, bobs: Program, make_tool: MakeTool, program_of: ProgramOf
+) -> None:
+    call = ask(bob, make_tool("echo"), {"text": "no"})
+    decide.decline(approval_of(call).pk, signed_in(bob))
+    draft = {"tools": {"echo": {"hitlMode": "DISABLED"}}}
+    problem(bobs.post("/policies/replay", draft), 403)
+    alices = program_of(alice, TokenKind.API)
+    found = described(alices.post("/policies/replay", draft))
+    assert {"calls": 1, "asked": 0, "refused": 0, "allowed": 1, "leftOut": 0}.items() <= found.items()
+    assert found["wouldHaveRunThoughDeclined"] == [str(call.pk)]
+    refused = alices.post("/policies/replay", draft | {"policies": [{"policy": "deny_list", **ALL, "reason": "No."}]})
+    assert described(refused)["refused"] == 1
+    assert described(alices.post("/policies/replay", {"days": 7}))["asked"] == 1
+
+
+def test_a_bad_draft_is_answered_with_its_field(alice: User, program_of: ProgramOf) -> None:
+    alices = program_of(alice, TokenKind.API)
+    for body, field in [
+        ({"tools": {"gone": {"hitlMode": "DISABLED"}}}, "tools.gone"),
+        ({"tools": {"gone": {"hitlMode": "SOMETIMES"}}}, "tools.gone.hitlMode"),
+        ({"policies": [{"policy": "os.abort"}]}, "policies"),
+        ({"days": 0}, "days"),
+        ({"rules": []}, "rules"),
+    ]:
+        assert [*problem(alices.post("/policies/replay", body), 422)["errors"]] == [field]
