@@ -34,7 +34,7 @@ from hitlchat.gate.tools import listed
 MOST_PEOPLE_SHOWN: Final = 200
 MOST_NAMED: Final = 20
 # Of the declined calls that would have run.
-MOST_DECLINED: Final = 50
+MOST_DECLINED: Final = 20
 GONE: Final = {"invalid_choice": _("There is no such tool.")}
 RULES: Final = ("decided_by", "group", "quorum", "not_the_requester", "escalate_to", "escalate_after_seconds")
 VERDICTS: Final = {

@@ -137,12 +137,12 @@ def read(given: Any, *, trusted: bool = False) -> Draft:
         raise BadDraft(DRAFT, f"{error}.") from error
     tools = {tool.name: tool for tool in Tool.objects.filter(name__in=found.tools)}
     changed = {}
+    for missing in sorted(found.tools.keys() - tools.keys()):
+        raise BadDraft(f"tools.{missing}", translatable(f"There is no tool named {missing!r}."))
     for name, draft in found.tools.items():
-        if (tool := tools.get(name)) is None:
-            raise BadDraft(f"tools.{name}", translatable(f"There is no tool named {name!r}."))
         if said := policy.misread_condition(draft.condition or "", {}):
             raise BadDraft(f"tools.{name}.condition", said)
-        changed[tool.pk] = _changed(tool, draft)
+        changed[tools[name].pk] = _changed(tools[name], draft)
     return Draft(changed, None if found.policies is None else _rules(found.policies, trusted=trusted))
 
 
