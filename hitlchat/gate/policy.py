@@ -50,6 +50,7 @@ LONGEST_FAULT = 200
 # The latest ones: what was approved longer ago is asked about again.
 LOOKED_THROUGH = 1000
 SIGNED_IN = ("session", "token", "console")
+OFF: Final = "Not asked because approvals are switched off for this whole installation (HITL_ENABLED=0)."
 NOT_STATED = gettext_noop("Asked because the record does not show that this tool may run without asking.")
 # What a condition may use, and what of the caller.
 ARGUMENTS: Final = "args"
@@ -181,8 +182,7 @@ class Judge:
         args_from_outside: bool,
     ) -> Judgement:
         if not settings.HITL_ENABLED and not question.is_one(tool):
-            off = "Not asked because approvals are switched off for this whole installation (HITL_ENABLED=0)."
-            return Judgement.alone("HITL_ENABLED", Allow(off), "installation")
+            return Judgement.alone("HITL_ENABLED", Allow(OFF), "installation")
         heard: list[Said] = []
         try:
             if rules := self.rules():
