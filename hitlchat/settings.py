@@ -202,6 +202,8 @@ HITL_MAX_WAITING_PER_CALLER = env.integer("HITL_MAX_WAITING_PER_CALLER", 200, mo
 HITL_TIMEOUT_SECONDS = env.integer("HITL_TIMEOUT_SECONDS", 300, most=30 * 86400)
 # A call of the highest risk is approved only by someone who gave their password within so many minutes.
 HITL_FRESH_SIGN_IN_MINUTES = env.integer("HITL_FRESH_SIGN_IN_MINUTES", 15, most=1440)
+# After so many yeses in a row, each faster than the card can be read, the next card asks for a value; 0: none does.
+HITL_QUICK_YESES = env.integer("HITL_QUICK_YESES", 3, least=0, most=10)
 TOOLS_REQUIRE_JAIL = env.flag("TOOLS_REQUIRE_JAIL", default=False)
 # What one run of a tool may use (hitlchat/sandbox/limits.py), and how many run at the same time in this process.
 TOOL_CPU_SECONDS = env.number("TOOL_CPU_SECONDS", 2, least=0.1, most=60)

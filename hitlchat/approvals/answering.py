@@ -83,7 +83,7 @@ def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
     actor, sent, note = actor_of(request), request.POST, ""
-    looked, grants = Looked(claimed(sent.get("opened"))), sent.getlist("grant")
+    looked, grants = Looked(claimed(sent.get("opened")), typed=sent.get("typed", "")), sent.getlist("grant")
     try:
         # One verdict and one digest: of two, nobody can say which was meant (SR-13).
         match sent.getlist("verdict"), sent.getlist("digest"), sent.getlist("edited"), sent.getlist("shown"):
@@ -99,6 +99,8 @@ def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
                 decide.decline(approval_id, actor, reason=decide.checked_reason(sent.get("reason", "")), looked=looked)
             case _:
                 note = str(NEITHER)
+    except decide.OtherValue as error:
+        return _answered(request, approval_id, problem=str(error))
     except DID_NOT_COUNT as error:
         note = translatable(f"{error} Your answer was not recorded.")
     return _answered(request, approval_id, note)
@@ -293,18 +295,22 @@ def _replied(request: HtmxRequest, found: Approval, note: str = "") -> HttpRespo
     return retarget(reswap(answer, "innerHTML"), "closest [data-card-slot]") if request.htmx else answer
 
 
-def _answered(request: HtmxRequest, approval_id: UUID, note: str) -> HttpResponse:
+def _answered(request: HtmxRequest, approval_id: UUID, note: str = "", *, problem: str = "") -> HttpResponse:
+    """Show the call as it stands now; `problem`: of the value that its card asks for."""
     found = approval_for(request, approval_id)
     if request.htmx:
-        return _fragment(request, found, note)
-    return redirect("approval", approval_id) if not note else _page(request, found, note)
+        return _fragment(request, found, note, problem=problem)
+    return _page(request, found, note or problem) if note or problem else redirect("approval", approval_id)
 
 
-def _fragment(request: HtmxRequest, found: Approval, note: str = "", *, stays: bool = False) -> HttpResponse:
+def _fragment(
+    request: HtmxRequest, found: Approval, note: str = "", *, stays: bool = False, problem: str = ""
+) -> HttpResponse:
     """Return the card, for the Studio's page too, which has a heading of its own. `stays`: the page keeps the card."""
     shown_on = urlsplit(request.htmx.current_url or "").path
     on_its_page = shown_on == reverse("approval", args=[found.pk])
     context = card_context(request, found, note) | {"on_its_page": on_its_page, "whole": on_its_page, "who_anew": stays}
+    context["problem"] = problem
     return render(request, "approvals/_answered.html", context)
 
 

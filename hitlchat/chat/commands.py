@@ -222,6 +222,8 @@ class Decide(Command):
     reason: Annotated[Text, AfterValidator(decide.checked_reason)] = ""
     # Whether folded text was opened, as the page claims.
     opened: Opened = None
+    # The value that a card may ask for.
+    typed: Text = ""
     grant: Annotated[Scope | None, PlainValidator(_grant)] = None
     # JSON text, and the digest of the changed call as it was shown; only sent if something was changed.
     edited: Text = ""
@@ -240,7 +242,7 @@ class Decide(Command):
         return self
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
-        looked = Looked(self.opened)
+        looked = Looked(self.opened, typed=self.typed)
         try:
             if self.verdict == "decline":
                 decide.decline(self.approval, actor, reason=self.reason, looked=looked)
@@ -254,6 +256,8 @@ class Decide(Command):
             return fragments.too_late(conversation.pk, actor, late.call)
         except decide.OtherDigest as error:
             return fragments.asks(conversation.pk, actor) + fragments.flash(str(error))
+        except decide.OtherValue as error:
+            return fragments.asks(conversation.pk, actor) + fragments.matter(self.approval, actor, str(error))
         return ""
 
 
@@ -267,7 +271,7 @@ class DecideAll(Command):
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
         try:
-            said = fragments.outcomes(batch.answer(self.items, self.verdict, actor, opened=self.opened))
+            said = fragments.outcomes(batch.answer(self.items, self.verdict, actor, opened=self.opened, on_page=True))
         except Problem as error:
             said = fragments.flash(str(error))
         return fragments.asks(conversation.pk, actor) + said

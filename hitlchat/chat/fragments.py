@@ -17,7 +17,8 @@ from hitlchat.chat import transcript_view
 from hitlchat.chat.transcript_view import Asked, MessageView
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.batch import Outcome
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate.card import card
+from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status
 
 # Servers let through 1 MiB in a frame, and a page draws one at a time: smaller ones leave it usable in between.
@@ -88,6 +89,13 @@ def asks(conversation_id: UUID, viewer: Actor) -> str:
     moving = [card for card in asked.cards if card.who is not None and (card.who.moves or card.who.ages)]
     anew = "".join(render_to_string("approvals/_who.html", {"card": card, "oob": True}) for card in moving)
     return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>{anew}'
+
+
+def matter(approval_id: UUID, viewer: Actor, problem: str) -> str:
+    """Return the part of a card that asks for a value, with what is wrong about the one that was given."""
+    found = Approval.objects.select_related("call__tool").get(pk=approval_id)
+    context = {"card": card(found, viewer), "problem": problem, "oob": True}
+    return render_to_string("approvals/_matter.html", context)
 
 
 def _large_asks(asked: Asked) -> Iterator[str]:

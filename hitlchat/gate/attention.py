@@ -57,11 +57,13 @@ class Together:
 @dataclass(frozen=True)
 class Looked:
     """Facts on how an answer came about. `opened`: whether folded text was, as the page claims; None:
-    nothing was folded. `since`: first shown then, on the card of an identical call.
+    nothing was folded. `since`: first shown then, on the card of an identical call. `typed`: what a page was given for
+    the value that its card may ask for; None: the answer comes from no page.
     """
 
     opened: bool | None = None
     since: datetime | None = None
+    typed: str | None = None
     together: Together | None = None
 
 

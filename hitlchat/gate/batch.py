@@ -16,7 +16,7 @@ from hitlchat.base import canonical
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import attention, decide, deciders, joining, question, stopping
+from hitlchat.gate import attention, decide, deciders, joining, pace, question, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card, as_shown
@@ -28,6 +28,7 @@ from hitlchat.gate.status import Status
 # From this risk level on each call is looked at and answered by itself.
 TOO_RISKY = 4
 MOST_TOGETHER = 50
+TOO_FAST = gettext_noop("Your last approvals came too fast: answer these calls individually. Nothing was decided.")
 
 Answer = Literal["approve", "decline"]
 
@@ -75,13 +76,23 @@ class Group:
 
 
 def answer(
-    items: Sequence[Item], verdict: Answer, actor: Actor, *, reason: str = "", opened: bool | None = None
+    items: Sequence[Item],
+    verdict: Answer,
+    actor: Actor,
+    *,
+    reason: str = "",
+    opened: bool | None = None,
+    on_page: bool = False,
 ) -> list[Outcome]:
-    """Return each of `items` answered on its own, in order. `opened`: whether folded text was, as the page claims.
+    """Return each of `items` answered on its own, in order. `opened`: whether folded text was, as the page claims;
+    `on_page`: where cards ask whoever is quick for a value.
 
     NotTogether, NoSuchApproval, NotEntitled: none was decided.
     """
     rows = _checked(items, actor)
+    can_ask = on_page and verdict == "approve" and any(deciders.care(row) >= pace.FROM for row in rows.values())
+    if can_ask and pace.is_quick(actor):
+        raise NotTogether(TOO_FAST)
     looked = Looked(opened, together=attention.together(rows.values(), actor))
     return [_one(item, verdict, actor, rows[item.approval].prompt, reason=reason, looked=looked) for item in items]
 
@@ -91,7 +102,8 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     found: dict[str, list[tuple[Approval, Card]]] = {}
     for row, card in zip(rows, cards, strict=True):
         may = card.who is None or card.who.stance == "may"
-        if card.care < TOO_RISKY and may and card.asks is None and not card.alerts and not _asked_again(row):
+        is_alone = card.asks or card.alerts or card.matter or _asked_again(row)
+        if card.care < TOO_RISKY and may and not is_alone:
             found.setdefault(_definition(row), []).append((row, card))
     return [_group(some[:MOST_TOGETHER]) for some in found.values() if len(some) > 1]
 

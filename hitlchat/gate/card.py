@@ -16,11 +16,12 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import canonical, diff
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import disclosure, meant, oversight, question
+from hitlchat.gate import disclosure, meant, oversight, pace, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.contents import spelled
 from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind
+from hitlchat.gate.pace import Matter
 from hitlchat.gate.provenance import Told, told
 from hitlchat.gate.question import Asking, asking_of
 from hitlchat.gate.status import Status
@@ -205,11 +206,14 @@ class Card:
     # What the last approved call had besides, and how many more arguments differ from its.
     missing: tuple[Row, ...] = ()
     more_differ: int = 0
+    # What a yes of the person whom it is shown to has to repeat, if anything.
+    matter: Matter | None = None
 
     @property
     def key(self) -> str:
         """Names this card on a page: asked again, once more, or answered by its person, it is another one."""
         named = key(self.id, self.round) + (f"-{self.times}x" if self.times > 1 else "")
+        named += "-matter" if self.matter else ""
         return named if self.who is None or self.who.stance == "may" else f"{named}-{self.who.stance}"
 
     @property
@@ -316,7 +320,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     facts = tuple(map(see, facts_of(shown)))
     preview, asked = shown.get("preview"), shown.get("again")
     changes = again(asked, preview) if asked and preview else None
-    return Card(
+    made = Card(
         id=str(approval.pk),
         round=approval.call.round,
         call_id=str(approval.call_id),
@@ -349,6 +353,16 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         agents=tuple(see(each["tool"]) for each in shown.get("agents", [])),
         said=see(shown["userPrompt"]) if shown.get("userPrompt") else None,
     )
+    return replace(made, matter=matter(made, shown, viewer)) if made.who and made.who.stance == "may" else made
+
+
+def matter(made: Card, shown: dict[str, Any], viewer: Actor | None) -> Matter | None:
+    """Return what a yes of `viewer` to the card of `shown` has to repeat, as their last answers were; None: nothing.
+
+    Costs a query where the card calls for care or has a warning.
+    """
+    can_ask = made.asks is None and (made.care >= pace.FROM or made.alerts)
+    return pace.matter(shown) if can_ask and viewer and pace.is_quick(viewer) else None
 
 
 def facts_of(shown: dict[str, Any]) -> list[str]:

@@ -38,6 +38,7 @@ from hitlchat.gate import (
 )
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
+from hitlchat.gate.card import Card
 from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answer
 from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import Scope
@@ -103,6 +104,12 @@ class AlreadySettled(Conflict):
 
 class OtherDigest(Conflict, ValueError):
     """The person consented to something else than what is waiting."""
+
+
+class OtherValue(Invalid):
+    """The answer has to repeat a value of the call, and does not."""
+
+    field = "typed"
 
 
 class TooLate(AlreadySettled):
@@ -207,15 +214,18 @@ def approve(
     Where several people have to say yes, the call still waits after all but the last of them.
 
     NoSuchApproval, NotEntitled, AlreadySettled, AlreadyCounted, BadEdit, BadGrant. OtherDigest: `digest` is not the
-    waiting one's, or missing although the call was asked about more than once.
+    waiting one's, or missing although the call was asked about more than once. OtherValue: a page's answer lacks the
+    value that its card asks for.
     """
     approval = _theirs(approval_id, actor)
-    _require_whole(approval)
+    whole = _whole(approval)
     deciders.require(actor, approval)
     decision = _decision(approval, actor, Verdict.APPROVE, looked, reason)
     # Once it was asked about again, an answer that does not say to what it is one may be a late one to the first time.
     if digest != approval.digest and (digest is not None or approval.call.round > 1):
         raise OtherDigest(LOOK_AGAIN)
+    if looked.typed is not None:
+        _require_value(whole, approval, actor, looked.typed)
     only_if = _is_in_time() & still_may_answer(actor, approval.call) & deciders.still(actor, approval)
     columns: dict[str, Any] = {}
     if question.is_one(approval.call):
@@ -327,14 +337,25 @@ def _of_id(approval_id: UUID) -> QuerySet[Approval]:
     return Approval.objects.select_related("call__tool").filter(pk=approval_id)
 
 
-def _require_whole(approval: Approval) -> None:
-    """Withdraw a call whose card cannot be laid out: nobody can say yes to what nobody can see. AlreadySettled."""
+def _whole(approval: Approval) -> Card:
+    """Return the card. A call whose card cannot be laid out is withdrawn: nobody can say yes to what nobody can see.
+    AlreadySettled.
+    """
     try:
-        card.card(approval)
+        return card.card(approval)
     except (LookupError, TypeError, ValueError, AttributeError):
         logger.exception("The card of call %s cannot be laid out", approval.call_id)
         withdraw(approval.call, UNSEEN)
         raise AlreadySettled(ToolCall.objects.get(pk=approval.call_id)) from None
+
+
+def _require_value(whole: Card, approval: Approval, actor: Actor, typed: str) -> None:
+    matter = card.matter(whole, approval.disclosure, actor)
+    if matter is None or matter.is_given(typed):
+        return
+    if not typed.strip():
+        raise OtherValue(gettext_noop("This approval asks for a value of the call, which is missing."))
+    raise OtherValue(gettext_noop("This is not the value on the card. Look at it again."))
 
 
 def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked, reason: str) -> Decision:

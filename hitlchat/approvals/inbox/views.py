@@ -113,7 +113,9 @@ def _answered(request: HttpRequest) -> dict[str, Any]:
         case _:
             return {"note": _(UNCLEAR)}
     try:
-        outcomes = batch.answer(items, verdict, actor_of(request), opened=claimed(request.POST.get("opened")))
+        outcomes = batch.answer(
+            items, verdict, actor_of(request), opened=claimed(request.POST.get("opened")), on_page=True
+        )
     except (batch.NotTogether, decide.NoSuchApproval, deciders.NotEntitled) as error:
         return {"note": str(error)}
     return {"outcomes": outcomes, "all_counted": all(outcome.counted for outcome in outcomes)}

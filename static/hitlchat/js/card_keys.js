@@ -24,7 +24,7 @@ export function approveByKey(card) {
   if (!isHigh && card.querySelector("[data-edit]")?.childElementCount) return;
   const fold = isHigh ? card.querySelector("details[data-fold]:not([data-opened]) > summary") : null;
   const tick = card.querySelector(":scope > .check [data-reviewed]:not(:checked)");
-  const next = fold ?? tick ?? button;
+  const next = fold ?? tick ?? card.querySelector("[data-typed]:invalid") ?? button;
   if (next === button && !isHigh) button.click();
   else if (next instanceof HTMLElement) next.focus();
 }

@@ -37,10 +37,13 @@ function updateButton(card, button) {
   const closed = isHigh ? card.querySelectorAll("details[data-fold]:not([data-opened])").length : 0;
   const box = (button.closest("[data-edit]") ?? card).querySelector("[data-reviewed]");
   const reviewed = !(box instanceof HTMLInputElement) || box.checked;
-  button.disabled = closed > 0 || !reviewed;
+  // Whether it is the right one, the server knows.
+  const given = !card.querySelector("[data-typed]:invalid");
+  button.disabled = closed > 0 || !reviewed || !given;
   if (!why.hasAttribute("data-folded")) why.setAttribute("data-folded", closed ? why.textContent ?? "" : "");
   const folded = why.getAttribute("data-folded") || _("Unfold everything first.");
-  const words = closed ? folded : reviewed ? unseen(missing(button)) || hint(card) : _("Tick the box above first.");
+  const lacks = reviewed ? _("Fill in the value above first.") : _("Tick the box above first.");
+  const words = closed ? folded : reviewed && given ? unseen(missing(button)) || hint(card) : lacks;
   write(why, words);
 }
 
@@ -154,6 +157,12 @@ function comeBack(event) {
   link.href = url.href;
 }
 
+/** To a value that was not the one on the card, once. @param {Element} field */
+function leadTo(field) {
+  field.removeAttribute("data-wrong");
+  if (field instanceof HTMLElement) field.focus();
+}
+
 /** @param {Element} card */
 function greet(card) {
   meet(card);
@@ -177,6 +186,10 @@ document.addEventListener("change", (event) => {
   if (card) updateApprove(card);
 });
 document.addEventListener("input", (event) => {
+  const card = event.target instanceof Element && event.target.matches("[data-typed]") ? event.target.closest(ASKS) : null;
+  if (card) updateApprove(card);
+});
+document.addEventListener("input", (event) => {
   const text = event.target;
   if (!(text instanceof HTMLTextAreaElement) || !text.matches("[data-counted]")) return;
   const count = text.parentElement?.querySelector("[data-count]");
@@ -194,6 +207,7 @@ document.addEventListener("click", (event) => {
 
 new MutationObserver(() => {
   document.querySelectorAll(ASKS).forEach(greet);
+  document.querySelectorAll("[data-wrong]").forEach(leadTo);
   document.querySelectorAll("[data-edit-step]").forEach(meetStep);
   document.querySelectorAll("[data-card-slot]").forEach(tellOutcome);
   tick();

@@ -27,7 +27,7 @@ const FORGET_MS = 400;
 const ROW = 12;
 const PARTS = "h3, .suspect-note, .ask-why, .args > dd, .effect, [data-part]";
 /** What is filled in, in a form of a card; what is ticked to confirm something is none of it. */
-const WRITING = "textarea, select, .asked input";
+const WRITING = "textarea, select, .asked input, [data-typed]";
 const EDIT_PARTS = ".becomes, .change";
 /** Keys that go from place to place and never answer. */
 const GOING = new Set(["Tab", "Shift", "Control", "Alt", "Meta", "Escape", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End"]);
