@@ -342,7 +342,7 @@ def _left(request: HttpRequest, found: Approval, place: str, note: str = "") -> 
 
 
 def _edit_page(request: HtmxRequest, found: Approval, what: dict[str, Any]) -> HttpResponse:
-    context = {"card": card(found), "over": over(request.GET), **what}
+    context = {"card": card(found, actor_of(request)), "over": over(request.GET), **what}
     return render(request, "approvals/_edit.html" if request.htmx else "approvals/edit.html", context)
 
 

@@ -48,7 +48,7 @@ def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the form, or (`part=offer`) its present state in words. Nothing is kept or decided here."""
     found, actor = approval_for(request, approval_id), actor_of(request)
     here = found.call.conversation_id is not None
-    context: dict[str, Any] = {"card": card(found), "over": over(request.GET)}
+    context: dict[str, Any] = {"card": card(found, actor), "over": over(request.GET)}
     if request.GET.get("part") == "offer":
         return render(request, "grants/_offer.html", context | _typed(found, actor, request.GET))
     is_open = found.call.status == Status.WAITING
