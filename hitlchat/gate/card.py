@@ -50,6 +50,7 @@ RISK_LABELS = (
     gettext_noop("High"),
     gettext_noop("Critical"),
 )
+FROM_OUTSIDE = gettext_noop("A value comes from outside.")
 MOST_ROWS = 20
 MOST_FACTS = 3
 
@@ -245,8 +246,10 @@ class Card:
 
     @property
     def alerts(self) -> tuple[str, ...]:
-        """Return all warnings on the card, folded or not, each sentence once."""
+        """Return all warnings on the card, folded or not, each sentence once; also of values from outside."""
         boxes = [warning for row in (*self.rows, *self.more_rows, *self.missing) for warning in row.warnings]
+        if any(each.origin == "outside" for row in (*self.rows, *self.more_rows) for each in row.origins):
+            boxes.append(FROM_OUTSIDE)
         effects = (self.effect, self.again and self.again.before, self.again and self.again.now)
         return tuple(
             dict.fromkeys([*self.warnings, *boxes, *(each for part in effects if part for each in part.alerts)])

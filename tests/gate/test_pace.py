@@ -7,6 +7,7 @@ import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -184,3 +185,13 @@ def test_it_asks_for_the_value_that_matters_most_among_those_that_can_be_typed(
 def test_a_default_that_nobody_gave_is_not_asked_for(bob: User) -> None:
     found = pace.matter({"arguments": {"amount": 1, "text": "x"}, "notGiven": ["amount"], "tool": {"name": "pay"}})
     assert found.text == "x"
+
+
+@pytest.mark.parametrize("origin, ticks", [("outside", 1), ("tool", 0)])
+def test_a_value_from_outside_is_a_warning_to_be_ticked_at_any_level(bob: User, origin: str, ticks: int) -> None:
+    approval = approval_of(risky(bob, level=1))
+    told = [{"path": "/text", "from": origin, "source": {"call": str(approval.call_id), "tool": "fetch"}}]
+    approval.disclosure["provenance"] = told
+    html = render_to_string("approvals/_card.html", {"card": card(approval), "over": "ws"})
+    assert html.count("I read the warning above.") == ticks
+    assert html.count("A value comes from outside.") == ticks
