@@ -140,6 +140,9 @@ class Approval(Shape):
     inherent_risk_level: int = Field(
         description="The level that what a yes needs goes by: above `riskLevel` where asking every time lowered that."
     )
+    risk_unknown: bool = Field(
+        description="Whether the levels are only estimates: nobody here vouched for the tool when this was asked."
+    )
     consent_digest: str = read("digest")
     status: ApprovalStatus
     reason: str = read("disclosure.reason")
@@ -220,6 +223,7 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         provenance=shown.get("provenance", []),
         risk_level=disclosure.shown_risk(row),
         inherent_risk_level=oversight.care(shown),
+        risk_unknown=shown.get("riskUnknown", False),
         facts=facts_of(shown),
         status=QUESTION_ENDS.get(call.status, "approved"),
         preview=shown.get("preview"),

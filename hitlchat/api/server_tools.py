@@ -36,9 +36,11 @@ router.add_decorator(only_administrators)
 COUNT_HEADER = "X-Total-Count"
 MOST_TOOLS = 5000
 MOST_EVENTS = 20
-DECIDED = ("exposed", "alias", "description", *spec.SETTINGS, "digest", "warnings_read")
+VOUCH = ("vouch", "vouch_note")
+DECIDED = ("exposed", "alias", "description", *spec.SETTINGS, *VOUCH, "digest", "warnings_read")
 
 Visible = Annotated[str, BeforeValidator(lambda seen: seen.plain if isinstance(seen, Seen) else seen)]
+VouchName = Literal["", "scan", "L1", "L2", "L3", "L4", "L5"]
 ToolStateName = Literal["new", "hidden", "exposed", "withheld", "gone", "unfit"]
 
 
@@ -72,6 +74,15 @@ class ComposedTool(Shape):
         "risk_inherent", "The risk level before approval lowers it; the highest exposed level applies to this one."
     )
     effective_risk_level: int = read("risk_effective", "The same as `riskLevel`.")
+    risk_unknown: bool = Field(description="Whether the levels are only estimates, since nobody here vouches for it.")
+    vouch: VouchName = read(
+        "standing_vouch",
+        "What an administrator who knows the tool says of the definition of this `digest`: the level"
+        " as estimated (`scan`), or another one. Empty: nobody vouches for it.",
+    )
+    vouch_note: str
+    vouched_by: Username | None
+    vouched_at: datetime | None
     state: ToolStateName
     reason: str
     warnings: list[Warned]
@@ -142,6 +153,12 @@ class ToolChange(Body):
         default=None, description="Seconds to answer; waiting questions keep theirs. null: the installation's default."
     )
     signed_in_only: bool | None = Field(default=None, description="An MCP client's word is not enough.")
+    vouch: VouchName | None = Field(
+        default=None,
+        description="Vouches for the definition as listed now, of `digest` if that is sent: its risk is known, and of "
+        "this level. Empty: takes that back. Only a person's session or a token of kind “approver” may.",
+    )
+    vouch_note: Text | None = Field(default=None, description="Why, for other administrators.")
     digest: Text | None = Field(
         default=None, description="Digest of the definition you reviewed; fails if it has changed."
     )
@@ -207,6 +224,8 @@ def _more(row: models.ComposedTool, alias: str, *, schemas_too: bool) -> dict[st
     return {
         "alias": alias,
         **{name: getattr(tool, name) for name in spec.SETTINGS},
+        "risk_unknown": not row.standing_vouch,
+        **({"vouch_note": "", "vouched_by": None, "vouched_at": None} if not row.standing_vouch else {}),
         "warnings": findings_of(row.warnings),
         "title": record.get("title") or "",
         "upstream_description": record.get("description") or "",
@@ -251,7 +270,9 @@ def list_server_tools(
     if wanted.q:
         rows = rows.filter(Q(name__icontains=wanted.q) | Q(tool__name__icontains=wanted.q))
     response[COUNT_HEADER] = str(rows.count())
-    found = rows.select_related("server", "tool").defer("pinned")[wanted.offset : wanted.offset + wanted.limit]
+    found = rows.select_related("server", "tool", "vouched_by").defer("pinned")[
+        wanted.offset : wanted.offset + wanted.limit
+    ]
     return tools(found, schemas_too=wanted.schemas)
 
 
@@ -314,7 +335,7 @@ def change_server_tool(request: ApiRequest, name: str, tool: str, body: ToolChan
 
 def _tool(server_name: str, tool: str) -> models.ComposedTool:
     """Return the tool of this name, else of this id."""
-    rows = named(server_name).tools.select_related("server", "tool", "accepted_by")
+    rows = named(server_name).tools.select_related("server", "tool", "accepted_by", "vouched_by")
     return rows.filter(name=tool).first() or get_object_or_404(rows, pk=uuid_of(tool))
 
 

@@ -284,7 +284,7 @@ def _question(card: Card) -> Iterator[Fact]:
     yield ours("Asked by", f"{card.asked_by} for {one_line(card.for_whom.plain)}")
     if card.agents:
         yield ours("Through", " → ".join(one_line(each.plain) for each in card.agents))
-    yield ours("Risk", f"L{card.risk} {card.risk_label}")
+    yield ours("Risk", f"L{card.risk} {card.risk_label}" + (", unknown" if card.risk_unknown else ""))
     if card.care_note:
         yield ours("Note", card.care_note)
     yield fact("Why it asks", card.reason)

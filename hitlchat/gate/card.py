@@ -183,6 +183,7 @@ class Card:
     risk: int
     # What a yes needs goes by this level.
     care: int
+    risk_unknown: bool
     reason: Seen
     facts: tuple[Seen, ...]
     more_facts: tuple[Seen, ...]
@@ -336,6 +337,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         for_whom=see(shown["caller"]["name"]),
         risk=disclosure.shown_risk(approval),
         care=oversight.care(shown),
+        risk_unknown=shown.get("riskUnknown", False),
         reason=see(shown["reason"]),
         facts=facts[:MOST_FACTS],
         more_facts=facts[MOST_FACTS:],

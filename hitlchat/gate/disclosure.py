@@ -186,6 +186,7 @@ def _of_tool(tool: Tool) -> dict[str, Any]:
         "fields": _fields(tool.input_schema),
         "risk": tool.risk_level,
         "inherentRisk": tool.care,
+        "riskUnknown": tool.risk_unknown,
         "signedInOnly": tool.signed_in_only,
         "facts": _facts(tool),
     }

@@ -42,6 +42,7 @@ FIELDS: Final = (
     Field("signed_in_only", gettext_noop("A signed-in person must decide"), setting=True, guards=True, inherited=True),
     Field("risk_level", gettext_noop("Risk level"), guards=True),
     Field("risk_inherent", gettext_noop("Inherent risk"), guards=True),
+    Field("risk_unknown", gettext_noop("Risk unknown"), guards=True),
     Field("facts", gettext_noop("What it can reach")),
     Field("published", gettext_noop("Published")),
     Field("definition_hash", gettext_noop("Definition")),

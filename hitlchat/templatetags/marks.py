@@ -92,9 +92,12 @@ def attachments(call: ToolCall, which: str = "") -> dict[str, Any]:
 
 
 @register.simple_tag
-def risk_chip(level: int, extra: str = "") -> SafeString:
+def risk_chip(level: int, extra: str = "", *, unknown: bool = False) -> SafeString:
+    """A level in words. `unknown`: it is only an estimate, which stands beside it."""
     return format_html(
-        '<span class="risk {}" data-level="{}">L{} {}</span>', extra, level, level, gettext(RISK_LABELS[level])
+        '<span class="risk {}" data-level="{}">L{} {}</span>{}',
+        *(extra, level, level, gettext(RISK_LABELS[level])),
+        format_html(' <span class="tag unknown">{}</span>', gettext("Unknown risk")) if unknown else "",
     )
 
 

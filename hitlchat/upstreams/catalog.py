@@ -57,6 +57,13 @@ def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
     return ToolState.EXPOSED, ""
 
 
+def basis_of(row: ComposedTool) -> str:
+    """Return what its level rests on, in one sentence."""
+    if row.standing_vouch:
+        return translatable(f"An administrator vouches for it as it is now: its risk is L{row.risk_inherent}.")
+    return translatable(f"Nobody here vouches for it: L{row.risk_inherent} is an estimate from what its server says.")
+
+
 def known_to(server: UpstreamServer) -> Known:
     tools = Tool.objects.exclude(composed__server=server).filter(published=True)
     servers = UpstreamServer.objects.exclude(pk=server.pk)
@@ -156,7 +163,8 @@ class Update:
             own = assess_tool(Offered.from_json(row.seen), self._facts)
         self._own[row.seen_digest] = own
         poisoned = trips(findings_of(row.warnings))
-        found = compose(assess_server(self._facts), own, gated=is_gated(row), poisoned=poisoned)
+        facts = assess_server(self._facts)
+        found = compose(facts, own, gated=is_gated(row), poisoned=poisoned, stated=row.stated_risk)
         row.risk_inherent, row.risk_effective = found.inherent, found.effective
         row.risk_floor = found.floor.id if found.floor else ""
         row.risk_reasons = list(found.reasons)
@@ -177,6 +185,7 @@ class Update:
             "origin": self.server.origin,
             "risk_level": row.risk_effective,
             "risk_inherent": row.risk_inherent,
+            "risk_unknown": not row.standing_vouch,
             "facts": self._sentences(row),
             # All that an approval is for: the accepted fingerprint, what was put over it, and the connection.
             "definition_hash": canonical.sha256(
@@ -186,6 +195,7 @@ class Update:
                     "fingerprint": [row.pinned_profile, row.pinned_digest],
                     "description": row.description,
                     "connection": self._identity,
+                    **({"vouch": row.standing_vouch} if row.standing_vouch else {}),
                 }
             ),
         }
@@ -197,19 +207,16 @@ class Update:
 
     def _sentences(self, row: ComposedTool) -> list[str]:
         address = endpoint.address_of(self.server)
-        found = [translatable(f"Runs on the upstream server {self.server.name}, at {address}, as “{row.name}”.")]
+        runs = translatable(f"Runs on the upstream server {self.server.name}, at {address}, as “{row.name}”.")
+        found = [basis_of(row), runs]
         if names := self._secret_names:
             # They are added to the arguments (SR-7).
             found.append(translatable(f"The connection carries secrets that are added here: {', '.join(names)}."))
         if alone := unchecked((row.pinned or row.seen).get("inputSchema") or {}):
             found.append(alone)
-        level = translatable(f"Its risk is L{row.risk_inherent}.")
         if row.risk_effective != row.risk_inherent:
-            level = translatable(
-                f"Its risk is L{row.risk_inherent}; because every call needs approval, it counts as L"
-                f"{row.risk_effective}."
-            )
-        return [storable(each) for each in (*found, level, *row.risk_reasons[:MOST_REASONS])]
+            found.append(translatable(f"Because every call needs approval, it counts as L{row.risk_effective}."))
+        return [storable(each) for each in (*found, *row.risk_reasons[:MOST_REASONS])]
 
     def _refresh(self, row: ComposedTool, tool: Tool) -> bool:
         """Bring its row in the gate up to date; return whether that makes it another tool than was approved."""

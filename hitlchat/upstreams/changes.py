@@ -15,22 +15,24 @@ from hitlchat.gate import loosening as gate
 from hitlchat.gate import policy, prompt, spec
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
-from hitlchat.upstreams.models import ComposedTool, ToolEvent
+from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, Vouch
 from hitlchat.upstreams.risk import aliases, limits
 from hitlchat.upstreams.risk.scan import Known, findings_of
 
 # In place of seconds to answer: those of the installation.
 USUAL = 0
 LONGEST = {name: spec.LONGEST[name] for name in ("prompt_template", "condition")}
-LONGEST["description"] = limits.LONGEST_DESCRIPTION
+LONGEST |= {"description": limits.LONGEST_DESCRIPTION, "vouch_note": 500}
+WORDS = {**spec.WORDS, "vouch": gettext_noop("Vouched for"), "vouch_note": gettext_noop("Note on vouching")}
 Settings = dict[str, str | bool | int | None]
 
 
 @dataclass(frozen=True)
 class Change:
     """A change of one tool; None leaves a part as it is. `alias` "" is the default one, `description` "" the
-    upstream's own, `deadline_seconds` USUAL that of the installation. `digest`: of the record that the person saw, and
-    `settled`: that of the settings. `warnings_read`: they saw the scan's findings.
+    upstream's own, `deadline_seconds` USUAL that of the installation, `vouch` "" takes back what was vouched. `digest`:
+    of the record that the person saw, and `settled`: that of the settings. `warnings_read`: they saw the scan's
+    findings.
     """
 
     tool: UUID
@@ -42,6 +44,8 @@ class Change:
     condition: str | None = None
     deadline_seconds: int | None = None
     signed_in_only: bool | None = None
+    vouch: str | None = None
+    vouch_note: str | None = None
     digest: str | None = None
     settled: str | None = None
     warnings_read: bool = False
@@ -53,6 +57,10 @@ class Change:
 
     def exposes(self, row: ComposedTool) -> bool:
         return bool(self.exposed) and not row.exposed
+
+    def offers(self, row: ComposedTool) -> bool:
+        """Return whether the tool may be offered that is not now: exposed, or by another level below the ceiling."""
+        return self.exposes(row) or (self.vouch is not None and row.state == ToolState.WITHHELD)
 
 
 class Objection(NamedTuple):
@@ -116,7 +124,9 @@ def settings_of(row: ComposedTool) -> Settings:
     """Return its settings, for its history; none before it was exposed once."""
     tool = row.tool
     settings: Settings = {"alias": tool.name} | {name: getattr(tool, name) for name in spec.SETTINGS} if tool else {}
-    return settings | {"description": row.description}
+    # Of another definition than it has now nothing was vouched.
+    note = row.vouch_note if row.standing_vouch else ""
+    return settings | {"description": row.description, "vouch": row.standing_vouch, "vouch_note": note}
 
 
 def stamp(row: ComposedTool) -> str:
@@ -140,7 +150,7 @@ def guard_after(row: ComposedTool, change: Change) -> Guard:
 def loosens(row: ComposedTool, change: Change) -> bool:
     """Return whether the tool could run without asking a known person where it could not before."""
     after = guard_after(row, change)
-    return bool(gate.weaker(guard(row), after)) or (after.hitl_mode != HitlMode.REQUIRED and change.exposes(row))
+    return bool(gate.weaker(guard(row), after)) or (after.hitl_mode != HitlMode.REQUIRED and change.offers(row))
 
 
 def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) -> Loosening | None:
@@ -152,7 +162,7 @@ def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) 
     return replace(
         back,
         after=change.hitl_mode or back.before,
-        exposes=change.exposes(row),
+        exposes=change.offers(row),
         rule=condition != back.condition,
         condition=condition,
         trusts=gate.trusts(before, after),
@@ -176,9 +186,16 @@ def rewords(row: ComposedTool, change: Change) -> bool:
     return any(getattr(change, name) not in {None, text} for name, text in texts.items())
 
 
+def vouches(row: ComposedTool, change: Change) -> bool:
+    """Return whether somebody vouches for the tool as it is listed now, takes that back, or says more about it."""
+    now = settings_of(row)
+    return any(getattr(change, name) not in {None, now[name]} for name in ("vouch", "vouch_note"))
+
+
 def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[Objection]:
     """Return the objections to a change of a tool that was assessed; `known`: names of what is not its server's."""
-    checks = (_texts(row, change), _rules(row, change), _exposing(row, change, ceiling), _speaking(row, change, known))
+    checks = [_texts(row, change), _rules(row, change), _exposing(row, change, ceiling), _vouching(row, change)]
+    checks.append(_speaking(row, change, known))
     return [each for objections in checks for each in objections]
 
 
@@ -200,7 +217,7 @@ def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[Objection]:
 
 def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
     for field, most in LONGEST.items():
-        text, words = getattr(change, field) or "", spec.WORDS[field]
+        text, words = getattr(change, field) or "", WORDS[field]
         if len(text) > most:
             yield Objection(field, translatable(f"{words}: at most {most:,} characters, not {len(text):,}."))
         elif storable(text) != text:
@@ -276,6 +293,17 @@ def _exposing(row: ComposedTool, change: Change, ceiling: int) -> Iterator[Objec
         yield Objection("exposed", sentence)
     if not change.warnings_read and (found := suspicion(row)):
         yield found
+
+
+def _vouching(row: ComposedTool, change: Change) -> Iterator[Objection]:
+    if change.vouch not in {None, "", *Vouch.values}:
+        yield Objection("vouch", translatable(f"Vouched for: expected one of {', '.join(Vouch.values)}, or nothing."))
+    elif change.vouch and not (row.exposed if change.exposed is None else change.exposed):
+        yield Objection("vouch", "Nobody can vouch for a tool that is not exposed.")
+    elif change.vouch and change.vouch != row.standing_vouch and change.digest is None:
+        yield Objection("vouch", "Vouched for: send the digest of the definition that you looked at.")
+    elif change.vouch and row.held:
+        yield Objection("vouch", "The tool changed after it was accepted. Review the difference and accept it first.")
 
 
 def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[Objection]:

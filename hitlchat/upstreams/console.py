@@ -200,7 +200,7 @@ def tools(rows: Iterable[ComposedTool]) -> str:
     found: list[Row] = []
     for row in loaded:
         mode = row.tool.hitl_mode if row.tool else "REQUIRED"
-        risk = f"L{row.risk_inherent} → L{row.risk_effective}"
+        risk = f"L{row.risk_inherent} → L{row.risk_effective}" + ("" if row.standing_vouch else ", unknown")
         found.append((row.name, aliases[row.pk], row.state, mode, risk, len(row.warnings) or "", row.reason))
     return _table(("tool", "alias", "state", "HITL", "risk", "warnings", "reason"), found)
 

@@ -33,7 +33,8 @@ ATTEMPTS = 3
 _THREADS = ThreadPoolExecutor(2, thread_name_prefix="upstream-judge")
 WRITTEN = [
     *("seen", "seen_digest", "seen_profile", "seen_at", "problems", "warnings", "listed", "held"),
-    *("pinned", "pinned_digest", "pinned_profile", "state", "reason", *catalog.RISK_COLUMNS),
+    *("pinned", "pinned_digest", "pinned_profile", "state", "reason", "vouched_digest"),
+    *catalog.RISK_COLUMNS,
 ]
 
 logger = logging.getLogger(__name__)
@@ -230,6 +231,7 @@ def _see(row: ComposedTool, judged: Judged, update: catalog.Update) -> None:
     pinned = judged.pinned
     if row.pinned_digest and pinned.profile != row.pinned_profile and not difference(row.pinned, pinned.record):
         # The same by newer rules.
+        row.vouched_digest = pinned.digest if row.vouched_digest == row.pinned_digest else row.vouched_digest
         row.pinned, row.pinned_digest, row.pinned_profile = pinned.record, pinned.digest, pinned.profile
         update.add(row, "tool.pinned_anew", pinned=True)
     # Once held, it is held until someone looked: also if it is changed back.

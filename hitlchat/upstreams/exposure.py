@@ -34,11 +34,13 @@ from hitlchat.upstreams.changes import (
     sending_elsewhere,
     settings_of,
     suspicion,
+    vouches,
 )
 from hitlchat.upstreams.models import ComposedTool, Exposure, ExposureMode, ToolState, UpstreamServer
 from hitlchat.upstreams.risk import aliases as rules
 from hitlchat.upstreams.servers import OnlyPeople, require_administrator, require_person
 
+VOUCHED = ("vouch", "vouched_digest", "vouched_at", "vouched_by", "vouch_note")
 MISSING = Objection("exposed", "The tool no longer exists.")
 Wanted = tuple[ComposedTool, str | None]
 """A tool and the alias that somebody wants for it: None for the one that it has, "" for the default."""
@@ -94,7 +96,8 @@ def apply(
 ) -> list[ComposedTool]:
     """Carry out all of `changes` at once; return the tools in the same order. `confirmed`: the digest of the last
     NotConfirmed; None where the caller asks. `returning`: what comes back besides and asks less. Raises: Refused,
-    NotConfirmed, OnlyAdministrators; OnlyPeople, a program loosens something, or chooses what the approver reads
+    NotConfirmed, OnlyAdministrators; OnlyPeople, a program loosens something, vouches for it, or chooses what the
+    approver reads
     """
     require_administrator(actor)
     wanted = {each.tool: each if actor.is_person else replace(each, warnings_read=False) for each in changes}
@@ -105,7 +108,7 @@ def apply(
                 raise Refused({tool: [MISSING] for tool in missing})
             by_name = _by_name(rows, wanted)
             if not actor.is_person and any(
-                by_name.get(pk) or loosens(rows[pk], change) or rewords(rows[pk], change)
+                by_name.get(pk) or loosens(rows[pk], change) or rewords(rows[pk], change) or vouches(rows[pk], change)
                 for pk, change in wanted.items()
             ):
                 raise OnlyPeople
@@ -215,12 +218,14 @@ def _apply(
         raise Refused(names.problems)
     if question:
         raise question
+    vouched = [rows[pk] for pk, change in wanted.items() if vouches(rows[pk], change)]
     fresh = [rows[pk].pk for pk in wanted if rows[pk].tool is None]
     for pk, change in wanted.items():
         _change(rows[pk], change, names.given[pk], updates[rows[pk].server_id])
     if made := [tool for pk in fresh if (tool := rows[pk].tool)]:
         tools.add_all(made, actor)
     _save(list(rows.values()))
+    ComposedTool.objects.bulk_update(vouched, VOUCHED, batch_size=catalog.AT_A_TIME)
     for update in updates.values():
         update.finish()
 
@@ -247,12 +252,16 @@ def _change(row: ComposedTool, change: Change, alias: str, update: catalog.Updat
         _pin(row, update.actor)
     row.exposed = row.exposed if change.exposed is None else change.exposed
     row.description = row.description if change.description is None else change.description
+    why = ""
+    if vouches(row, change):
+        why = gettext_noop("what is known of its risk was changed")
+        _vouch(row, change, update.actor)
     if row.tool is None:
         # Stored by whoever changes many; under the same id, so that all of them get theirs by one statement.
         row.tool = Tool(id=row.pk, **change.settings, published=False, **update.columns(row, alias))
     else:
         _set(row.tool, {**change.settings, "name": alias}, update.actor)
-    update.follow(row)
+    update.follow(row, changed=why)
     if (after := settings_of(row)) == before:
         return
     if exposing := next((event for event in update.events[events_before:] if event.name == "tool.exposed"), None):
@@ -275,6 +284,13 @@ def _set(tool: Tool, columns: Settings, actor: Actor) -> None:
 def _pin(row: ComposedTool, actor: Actor) -> None:
     row.pinned, row.pinned_digest, row.pinned_profile = row.seen, row.seen_digest, row.seen_profile
     row.accepted_at, row.accepted_by_id, row.held = timezone.now(), actor.user_id, False
+
+
+def _vouch(row: ComposedTool, change: Change, actor: Actor) -> None:
+    if change.vouch is not None:
+        row.vouch, row.vouched_digest = change.vouch, row.seen_digest if change.vouch else ""
+        row.vouched_at, row.vouched_by_id = (timezone.now(), actor.user_id) if change.vouch else (None, None)
+    row.vouch_note = (row.vouch_note if change.vouch_note is None else change.vouch_note) if row.standing_vouch else ""
 
 
 def _save(rows: list[ComposedTool]) -> None:

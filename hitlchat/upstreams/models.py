@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 from django.dispatch import Signal
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.append_only import AppendOnly
 from hitlchat.base.canonical import JSONTextField
@@ -215,6 +216,17 @@ class ToolState(models.TextChoices):
     UNFIT = "unfit", "Cannot be offered"
 
 
+class Vouch(models.TextChoices):
+    """The level of a tool according to an administrator who knows what it does."""
+
+    SCAN = "scan", gettext_noop("Known: the level as estimated")
+    L1 = "L1", gettext_noop("Known: L1")
+    L2 = "L2", gettext_noop("Known: L2")
+    L3 = "L3", gettext_noop("Known: L3")
+    L4 = "L4", gettext_noop("Known: L4")
+    L5 = "L5", gettext_noop("Known: L5")
+
+
 class ComposedTool(models.Model):
     """One tool of an upstream server. Its alias, mode, prompt and condition are in its row in the gate, if any."""
 
@@ -246,6 +258,12 @@ class ComposedTool(models.Model):
     risk_effective = models.PositiveSmallIntegerField(default=5)
     risk_floor = models.CharField(max_length=40, blank=True)
     risk_reasons = JSONTextField(default=list)
+    # Somebody vouched for the definition of this digest, and for no other.
+    vouch = models.CharField(max_length=4, blank=True, choices=Vouch.choices)
+    vouched_digest = models.CharField(max_length=64, blank=True)
+    vouched_at = models.DateTimeField(null=True)
+    vouched_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    vouch_note = models.TextField(blank=True)
 
     class Meta:
         ordering = ["server", "name"]
@@ -256,10 +274,22 @@ class ComposedTool(models.Model):
             models.CheckConstraint(
                 condition=Q(exposed=False) | Q(tool__isnull=False) & ~Q(pinned_digest=""), name="exposed_is_accepted"
             ),
+            models.CheckConstraint(condition=Q(vouch__in=["", *Vouch.values]), name="vouch_known"),
         ]
 
     def __str__(self) -> str:
         return f"{self.server_id}: {self.name}"
+
+    @property
+    def standing_vouch(self) -> str:
+        """Return what somebody vouched of the tool as its server lists it now; empty if nobody did."""
+        return self.vouch if self.vouched_digest == self.seen_digest else ""
+
+    @property
+    def stated_risk(self) -> int | None:
+        """Return the level that somebody stated who vouches for it; None if it is the scan's."""
+        vouch = self.standing_vouch
+        return None if vouch in {"", Vouch.SCAN} else int(vouch.removeprefix("L"))
 
 
 class ToolEvent(AppendOnly):

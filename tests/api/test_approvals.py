@@ -18,7 +18,7 @@ NOWHERE = "01890000-0000-7000-8000-000000000000"
 FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
     *("riskLevel", "consentDigest", "status", "reason", "facts", "decisions", "callStatus", "result", "error"),
-    *("agents", "provenance", "warnings", "inherentRiskLevel"),
+    *("agents", "provenance", "warnings", "inherentRiskLevel", "riskUnknown"),
     *("preview", "askedAgain", "askedTimes", "grantId", "question"),
     *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides"),
 }

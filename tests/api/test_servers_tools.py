@@ -22,6 +22,7 @@ CONTRACT = {
     *("state", "warnings"),
 }
 READ_ONLY = ["riskLevel", "effectiveRiskLevel", "state", "warnings", "id", "title", "inputSchema", "exposedBy"]
+VOUCHED = ["riskUnknown", "vouch", "vouchNote", "vouchedBy", "vouchedAt", "inherentRiskLevel"]
 ECHO = "/servers/shop/tools/echo"
 ODD_NAMES = ["files/read", "100% sure?#1", "a b", "../servers", "Größe", "files/accept", "x/history/accept", "//"]
 
@@ -149,6 +150,21 @@ def test_each_tool_that_is_to_ask_less_often_has_to_be_meant(alices: Program) ->
     assert not Tool.objects.exists()
     never[1]["confirmLowering"] = True
     assert len(described(alices.put("/servers/shop/tools", {"tools": never}))) == 2
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_only_a_person_vouches_for_a_tool_and_only_for_what_they_saw(alices: Program, machine: Program) -> None:
+    before = alices.put(ECHO, {"exposed": True}).json()
+    assert [before[name] for name in VOUCHED] == [True, "", "", None, None, 5]
+    body = {"vouch": "L2", "vouchNote": "Only says it back.", "digest": before["digest"]}
+    problem(machine.put(ECHO, body), 403)
+    assert problem(alices.put(ECHO, {"vouch": "L2"}), 422)["errors"].keys() == {"vouch"}
+    assert problem(alices.put(ECHO, {**body, "digest": "0" * 64}), 409)["errors"].keys() == {"digest"}
+    for answer in (alices.put("/servers/shop/tools", {"tools": [{"tool": "echo", **body}]}), alices.get(ECHO)):
+        (found,) = described(answer) if isinstance(answer.json(), list) else [answer.json()]
+        assert found.pop("vouchedAt")
+        assert [found.get(name) for name in VOUCHED] == [False, "L2", "Only says it back.", "alice", None, 2]
+    assert [alices.put(ECHO, {"vouch": ""}).json()[name] for name in VOUCHED] == [True, "", "", None, None, 5]
 
 
 @pytest.mark.guarantee("gate:only-people")

@@ -60,7 +60,7 @@ def test_an_exposed_tool_is_a_tool_like_any_other_and_asks_every_time(alice: Use
     assert (tool.name, tool.source, tool.origin) == ("shop_echo", "upstream", "shop (MCP server)")
     assert (tool.hitl_mode, tool.published, tool.description) == ("REQUIRED", True, SAYS_IT_BACK)
     assert tool.input_schema["properties"].keys() == {"text"}
-    assert tool.facts[0] == "Runs on the upstream server shop, at https://shop.example/mcp, as “echo”."
+    assert tool.facts[1] == "Runs on the upstream server shop, at https://shop.example/mcp, as “echo”."
 
 
 @pytest.mark.guarantee("SR-7")
@@ -68,7 +68,7 @@ def test_the_card_names_what_is_added_to_the_arguments(alice: User) -> None:
     made = somewhere(alice, headers=(Value("Authorization", "Bearer sk-very-secret-0815"),))
     take_in(made, listing(echo=SAYS_IT_BACK))
     facts = expose(alice, made).facts
-    assert facts[1] == "The connection carries secrets that are added here: Authorization."
+    assert facts[2] == "The connection carries secrets that are added here: Authorization."
     assert "sk-very" not in str(facts)
 
 
@@ -239,7 +239,8 @@ def test_what_a_tool_does_is_at_stake_however_often_it_asks(alice: User, server:
     tool = expose(alice, server, "delete_all")
     found = row(server, "delete_all")
     assert (found.risk_inherent, found.risk_effective, tool.risk_level) == (5, 5, 5)
-    assert "Its risk is L5." in tool.facts
+    assert tool.facts[0] == "Nobody here vouches for it: L5 is an estimate from what its server says."
+    assert not [each for each in tool.facts if "counts as" in each]
 
 
 def test_a_lower_ceiling_withholds_at_once_and_a_higher_one_brings_back(

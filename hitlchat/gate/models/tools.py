@@ -43,6 +43,9 @@ class Tool(models.Model):
     risk_inherent = models.PositiveSmallIntegerField(
         default=0, help_text="The level without what asking every time takes off; risk_level, if that is higher."
     )
+    risk_unknown = models.BooleanField(
+        default=False, help_text="The level rests on what the tool's own source says, and nobody here vouches for it."
+    )
     facts = JSONTextField(default=list, help_text="What the tool can reach, one plain sentence each.")
     published = models.BooleanField(default=False)
     definition_hash = models.CharField(max_length=64)

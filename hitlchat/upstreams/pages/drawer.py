@@ -225,7 +225,7 @@ def lines(request: HtmxRequest, name: str) -> HttpResponse:
 @require_safe
 def details(request: HttpRequest, tool_id: UUID) -> HttpResponse:
     """Show what most people need not see of one tool: all of its texts, its schema, and what is seldom changed."""
-    row = get_object_or_404(ComposedTool.objects.select_related("server", "tool"), pk=tool_id)
+    row = get_object_or_404(ComposedTool.objects.select_related("server", "tool", "vouched_by"), pk=tool_id)
     return render(request, "servers/drawer/_details.html", {"line": lines_of([row])[0], **_words()})
 
 

@@ -20,8 +20,9 @@ from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.stopping import NOT_STARTED
 from hitlchat.upstreams import endpoint, exposure
-from hitlchat.upstreams.changes import stamp
-from hitlchat.upstreams.models import AWAY, ComposedTool, Exposure, ToolState, UpstreamServer
+from hitlchat.upstreams.catalog import basis_of
+from hitlchat.upstreams.changes import settings_of, stamp
+from hitlchat.upstreams.models import AWAY, ComposedTool, Exposure, ToolState, UpstreamServer, Vouch
 from hitlchat.upstreams.pages.summary import risk_reason
 from hitlchat.upstreams.risk.limits import unchecked
 from hitlchat.upstreams.risk.rubric import CREDIT, Assessment, assess_server, effective
@@ -30,7 +31,7 @@ from hitlchat.upstreams.risk.scan import Finding, blocks, findings_of, trips
 SHORT = 160
 MOST_ARGUMENTS = 30
 # The fields of a line that are loaded with its details.
-DETAILS = ("description", "prompt_template", "deadline_seconds")
+DETAILS = ("description", "prompt_template", "deadline_seconds", "vouch", "vouch_note")
 MOST_CHIPS = 60
 _EXPOSED = Q(state=ToolState.EXPOSED)
 _CHANGED = Q(held=True) | ~Q(seen_digest=F("pinned_digest")) | ~Q(seen_profile=F("pinned_profile"))
@@ -101,9 +102,9 @@ class Line:
         tool = self.row.tool or Tool()
         return {
             "exposed": self.row.exposed,
-            "alias": tool.name or self.default,
-            "description": self.row.description,
+            **settings_of(self.row),
             **{name: getattr(tool, name) for name in spec.SETTINGS},
+            "alias": tool.name or self.default,
             "deadline_seconds": str(tool.deadline_seconds or ""),
             "warnings_read": False,
         }
@@ -135,7 +136,11 @@ class Line:
 
     @property
     def reasons(self) -> list[str]:
-        return [risk_reason(each) for each in self.row.risk_reasons if each != CREDIT]
+        return [risk_reason(each) for each in (basis_of(self.row), *self.row.risk_reasons) if each != CREDIT]
+
+    @property
+    def vouches(self) -> list[tuple[str, str]]:
+        return [("", _("Unknown: nobody vouches for it")), *((each.value, _(each.label)) for each in Vouch)]
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -21,8 +21,9 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import HitlMode, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import catalog, endpoint, exposure
+from hitlchat.upstreams.changes import WORDS as WORDS_OF_FIELDS
 from hitlchat.upstreams.changes import Change, Refused
-from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState
+from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, Vouch
 from hitlchat.upstreams.pages import summary
 from hitlchat.upstreams.pages.summary import administrator_only
 from hitlchat.upstreams.risk.fingerprint import FIELDS, Offered, difference
@@ -50,7 +51,7 @@ WORDS = {
 }
 SETTINGS = {
     "alias": gettext_noop("Alias"),
-    **{name: spec.WORDS[name] for name in (*spec.SETTINGS, "description")},
+    **{name: WORDS_OF_FIELDS[name] for name in (*spec.SETTINGS, "description", "vouch", "vouch_note")},
 }
 _MEANS = {
     "session": gettext_noop("in the browser"),
@@ -105,6 +106,8 @@ def _settings_changed(event: ToolEvent) -> list[dict[str, str]]:
 def _in_words(name: str, value: str) -> str:
     if name == "hitl_mode" and value in HitlMode.values:
         return _(HitlMode(value).label)
+    if name == "vouch" and value in Vouch.values:
+        return _(Vouch(value).label)
     if name == "deadline_seconds" and value == "None":
         return ""
     if name == "signed_in_only":
@@ -255,7 +258,7 @@ def stop(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
 
 
 def _row(name: str, tool_id: UUID) -> ComposedTool:
-    rows = ComposedTool.objects.select_related("server", "tool", "accepted_by")
+    rows = ComposedTool.objects.select_related("server", "tool", "accepted_by", "vouched_by")
     return get_object_or_404(rows, pk=tool_id, server__name=name)
 
 
@@ -271,7 +274,8 @@ def _shown(request: HttpRequest, row: ComposedTool, problems: Sequence[str] = ()
     context = {
         "section": "servers", "row": row, "server": row.server, "tool": row.tool, "look": look, "look_icon": icon,
         "problems": problems, "acceptance": acceptance, "accepted": accepted is not None, "fields": fields(record),
-        "reasons": list(dict.fromkeys(map(summary.risk_reason, row.risk_reasons))),
+        "reasons": list(dict.fromkeys(map(summary.risk_reason, [catalog.basis_of(row), *row.risk_reasons]))),
+        "unknown": not row.standing_vouch,
         "intact": accepted is None or canonical.sha256(accepted) == row.pinned_digest,
         "unchecked": "" if row.problems else unchecked(record.get("inputSchema") or {}),
         "listed_fields": fields(row.seen) if has_changed else (),

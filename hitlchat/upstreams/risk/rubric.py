@@ -336,12 +336,21 @@ class Composed:
     reasons: tuple[str, ...]
 
 
-def compose(server: Assessment, tool: Assessment, *, gated: bool, poisoned: bool) -> Composed:
-    """Return the risk of a tool on its server. `gated`: every call is asked about. `poisoned`: the scan trips."""
+def compose(
+    server: Assessment, tool: Assessment, *, gated: bool, poisoned: bool, stated: int | None = None
+) -> Composed:
+    """Return the risk of a tool on its server. `gated`: every call is asked about. `poisoned`: the scan trips.
+    `stated`: the level according to somebody who knows the tool, whatever the rules say.
+    """
     floor = server.floor or tool.floor
     inherent = max(server.level, tool.level, bucket(server.score + tool.score))
-    level = effective(inherent, floored=floor is not None, gated=gated, poisoned=poisoned)
     reasons = [f"{whose}{reason}" for whose, each in ((OF_SERVER, server), (OF_TOOL, tool)) for reason in each.reasons]
+    if stated is not None:
+        reasons.insert(
+            0, translatable(f"An administrator states this level; estimated from what follows it is L{inherent}.")
+        )
+        floor, inherent = None, stated
+    level = effective(inherent, floored=floor is not None, gated=gated, poisoned=poisoned)
     if level < inherent:
         reasons.append(CREDIT)
     elif gated and poisoned:
