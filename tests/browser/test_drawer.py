@@ -273,6 +273,34 @@ def test_a_ceiling_takes_tools_out_and_gives_them_back(page: Page, house: Shopfu
 
 
 @pytest.mark.slow("another story of the drawer")
+def test_an_administrator_vouches_for_a_tool_and_then_for_all_of_a_server(page: Page, house: Shopful) -> None:
+    drawer = open_at(page, house, "vouched")
+    for name in ("echo", "add"):
+        tick(drawer, name).check()
+    apply(drawer, "vouched")
+    told(drawer, "vouched", "2 changes applied.")
+    unknown = drawer.get_by_text("Unknown risk", exact=True)
+    expect(line(drawer, "echo").get_by_text("Unknown risk", exact=True)).to_be_visible()
+    many = unknown.count()
+    line(drawer, "echo").get_by_text("Details").click()
+    line(drawer, "echo").get_by_label("Is its risk known?").select_option("Known: L2")
+    line(drawer, "echo").get_by_label("Note on vouching").fill("Only says it back.")
+    looking.check(page)
+    apply(drawer, "vouched")
+    told(drawer, "vouched", "1 change applied.")
+    expect(unknown).to_have_count(many - 1)
+    expect(line(drawer, "echo").locator(".why .risk").first).to_have_text("L2")
+    drawer.get_by_role("button", name="Apply, and vouch for 1 tool").click()
+    told(drawer, "vouched", "1 change applied.")
+    expect(unknown).to_have_count(many - 2)
+    expect(drawer.get_by_role("button", name="and vouch for")).to_have_count(0)
+    assert {name: house.catalog[name] for name in ("vouched_echo", "vouched_add")} == {
+        "vouched_echo": "REQUIRED",
+        "vouched_add": "REQUIRED",
+    }
+
+
+@pytest.mark.slow("another story of the drawer")
 def test_a_tool_that_changed_under_the_page_is_shown_as_it_is_now_and_chosen_again(page: Page, house: Shopful) -> None:
     drawer = open_at(page, house, "shop")
     # The look at the plan that follows a choice must not be the one that finds the change.

@@ -1,5 +1,6 @@
 """Applying what was changed in the drawer: all of it or nothing, and nothing that nobody has seen or said yes to."""
 
+import re
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ComposedTool, Exposure, ToolState, UpstreamServer
 from hitlchat.upstreams.pages.drawer_list import Wanted, rest_of
 from tests.conftest import MakeTool, signed_in
-from tests.upstreams.drawers import DRAWER, POISONED, applied, confirms, of, offer, post, send, take_in, wish
+from tests.upstreams.drawers import DRAWER, POISONED, applied, confirms, of, offer, post, seen, send, take_in, wish
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -263,6 +264,45 @@ def test_the_rest_is_selected_and_deselected_as_far_as_it_is_what_was_seen(alice
     out = rest | {"rest": "deselect", "rest_stamp": rest_stamp(shop)}
     assert applied(send(alice, **out)) == 2
     assert set(ComposedTool.objects.filter(exposed=True).values_list("name", flat=True)) == {"echo"}
+
+
+def test_somebody_vouches_for_a_tool_and_takes_it_back(alice: User, shop: UpstreamServer) -> None:
+    expose(alice, shop)
+    assert "Unknown risk" in seen(alice, FORM)
+    assert applied(send(alice, wish(row(shop), vouch="L2", vouch_note="Only says it back."))) == 1
+    assert (row(shop).standing_vouch, row(shop).risk_inherent, row(shop).vouched_by) == ("L2", 2, alice)
+    details = seen(alice, f"{DRAWER}/details/{row(shop).pk}")
+    assert '<option value="L2" selected>Known: L2</option>' in details
+    assert "Vouched for by alice" in details
+    record = of(alice).get(f"/servers/s/shop/tools/{row(shop).pk}").content.decode()
+    assert "<q>Only says it back.</q>" in record
+    assert "Known: L2" in record
+    assert "Vouched for" in refused(alice, wish(row(shop), vouch="L7"))
+    assert applied(send(alice, wish(row(shop), vouch=""))) == 1
+    assert (row(shop).standing_vouch, row(shop).risk_inherent) == ("", 5)
+
+
+def test_somebody_vouches_for_all_exposed_tools_of_a_server_as_they_are_now(alice: User, shop: UpstreamServer) -> None:
+    take_in(shop, listing(echo=SAYS_IT_BACK, other="Say something else.", third="Say a third thing.", last="Say it."))
+    for name in ("echo", "other", "third"):
+        expose(alice, shop, name)
+    stamp_seen = vouch_all(alice)
+    out, own = wish(row(shop, "other"), exposed=False), wish(row(shop, "third"), vouch="L1")
+    assert applied(send(alice, out, own, vouch_all=stamp_seen)) == 3
+    said = {each.name: each.standing_vouch for each in ComposedTool.objects.all()}
+    assert said == {"echo": "scan", "other": "", "third": "L1", "last": ""}
+    assert "vouch_all" not in seen(alice, FORM)
+    assert "have changed since you looked" in refused(alice, vouch_all=stamp_seen)
+    expose(alice, shop, "last")
+    now = vouch_all(alice)
+    take_in(shop, listing(echo=SAYS_IT_BACK, other="Say something else.", third="Say a third thing.", last="Shout."))
+    assert "have changed since you looked" in refused(alice, vouch_all=now)
+
+
+def vouch_all(person: User) -> str:
+    found = re.search(r'name="vouch_all" value="([0-9a-f]{64})"', seen(person, FORM))
+    assert found
+    return found[1]
 
 
 def rest_stamp(shop: UpstreamServer) -> str:

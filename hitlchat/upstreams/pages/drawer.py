@@ -24,10 +24,20 @@ from hitlchat.gate.models import HitlMode
 from hitlchat.upstreams import exposure
 from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Objection, Refused
 from hitlchat.upstreams.exposure import BadExposure
-from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
+from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer, Vouch
 from hitlchat.upstreams.pages import drawer_list
 from hitlchat.upstreams.pages import server as page
-from hitlchat.upstreams.pages.drawer_list import DETAILS, Line, Rest, Wanted, lines_of, number, rest_of
+from hitlchat.upstreams.pages.drawer_list import (
+    DETAILS,
+    Line,
+    Rest,
+    Unknown,
+    Wanted,
+    lines_of,
+    number,
+    rest_of,
+    unknown_of,
+)
 from hitlchat.upstreams.pages.summary import administrator_only, server_named
 
 _LINE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([a-z_]+)")
@@ -47,7 +57,9 @@ _CHANGED = gettext_noop("The tools that are not shown have changed since you loo
 
 @dataclass(frozen=True)
 class Sent:
-    """The form of one server as it came. `rest_seen`: the stamp of the tools after those that were shown."""
+    """The form of one server as it came. `rest_seen`: the stamp of the tools after those that were shown.
+    `unknown_seen`: that of the tools to vouch for, if it is all of them.
+    """
 
     lines: dict[UUID, Line]
     stamps: dict[UUID, str]
@@ -56,6 +68,8 @@ class Sent:
     rest: str = ""
     rest_now: Rest | None = None
     rest_seen: str = ""
+    unknown_now: Unknown | None = None
+    unknown_seen: str = ""
 
     def changes(self) -> list[Change]:
         """Return the changes to make; other settings of a tool that is and stays hidden are nobody's wish."""
@@ -64,11 +78,15 @@ class Sent:
             for pk, line in self.lines.items()
             if line.typed.keys() - {"warnings_read"} and (line.row.exposed or line.now["exposed"])
         ]
-        if not self.rest or self.rest_now is None:
-            return found
-        others = self.rest_now.free if self.rest == "select" else self.rest_now.exposed
-        wished = {each.tool for each in found}
-        return [*found, *(Change(pk, exposed=self.rest == "select") for pk in others if pk not in wished)]
+        wished = {each.tool: each for each in found}
+        if self.rest and self.rest_now is not None:
+            others = self.rest_now.free if self.rest == "select" else self.rest_now.exposed
+            wished = {pk: Change(pk, exposed=self.rest == "select") for pk in others} | wished
+        for pk, digest in self.unknown_now.tools.items() if self.unknown_now else ():
+            wish = wished.get(pk, Change(pk, digest=digest))
+            if wish.vouch is None and wish.exposed is not False:
+                wished[pk] = replace(wish, vouch=Vouch.SCAN.value)
+        return list(wished.values())
 
 
 def read_form(data: Mapping[str, str], server: UpstreamServer) -> Sent:
@@ -81,6 +99,8 @@ def read_form(data: Mapping[str, str], server: UpstreamServer) -> Sent:
     stamps = {pk: each["stamp"] for pk, each in fields.items()}
     missing = [pk for pk in fields if pk not in lines]
     sent = Sent(lines, stamps, missing, data.get("confirmed", ""))
+    if unknown := data.get("vouch_all", ""):
+        sent = replace(sent, unknown_now=unknown_of(server), unknown_seen=unknown)
     if not (rest := data.get("rest", "")):
         return sent
     if rest not in REST:
@@ -155,6 +175,8 @@ def carry_out(sent: Sent, actor: Actor) -> Outcome:
     """Apply what was sent. Raises: OnlyAdministrators"""
     if sent.rest_now and sent.rest_now.stamp != sent.rest_seen:
         return Outcome(conflict=_(_CHANGED))
+    if sent.unknown_now and sent.unknown_now.stamp != sent.unknown_seen:
+        return Outcome(conflict=_("The tools have changed since you looked. Review them again."))
     if sent.missing:
         return Outcome(unmentioned=len(sent.missing))
     try:

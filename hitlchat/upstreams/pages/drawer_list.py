@@ -268,14 +268,28 @@ class Rest:
 
 
 @dataclass(frozen=True)
+class Unknown:
+    """Exposed tools that nobody vouches for, with the digests of their definitions."""
+
+    tools: dict[UUID, str]
+
+    @property
+    def stamp(self) -> str:
+        return canonical.sha256(sorted([str(pk), digest] for pk, digest in self.tools.items()))
+
+
+@dataclass(frozen=True)
 class Piece:
-    """Some lines of one server, from `start` on, and the rest after them; `others`: further lines of a form."""
+    """Some lines of one server, from `start` on, and the rest after them; `others`: further lines of a form; `unknown`:
+    all that is exposed of it without anybody who vouches for it.
+    """
 
     server: UpstreamServer
     lines: list[Line]
     start: int
     rest: Rest
     others: Sequence[Line]
+    unknown: Unknown
 
     @property
     def next(self) -> int:
@@ -351,7 +365,12 @@ def piece_of(
         row.server = server
     others = dict(filled or {})
     lines = [others.pop(line.row.pk, line) for line in lines_of(rows)]
-    return Piece(server, lines, shown.start, rest, list(others.values()))
+    return Piece(server, lines, shown.start, rest, list(others.values()), unknown_of(server))
+
+
+def unknown_of(server: UpstreamServer) -> Unknown:
+    tools = server.tools.filter(_EXPOSED).filter(Q(vouch="") | ~Q(vouched_digest=F("seen_digest")))
+    return Unknown(dict(tools.values_list("pk", "seen_digest")))
 
 
 def rest_of(server: UpstreamServer, wanted: Wanted, start: int, ceiling: int) -> Rest:
