@@ -214,8 +214,6 @@ class Update:
             found.append(translatable(f"The connection carries secrets that are added here: {', '.join(names)}."))
         if alone := unchecked((row.pinned or row.seen).get("inputSchema") or {}):
             found.append(alone)
-        if row.risk_effective != row.risk_inherent:
-            found.append(translatable(f"Because every call needs approval, it counts as L{row.risk_effective}."))
         return [storable(each) for each in (*found, *row.risk_reasons[:MOST_REASONS])]
 
     def _refresh(self, row: ComposedTool, tool: Tool) -> bool:

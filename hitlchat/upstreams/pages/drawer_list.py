@@ -136,7 +136,8 @@ class Line:
 
     @property
     def reasons(self) -> list[str]:
-        return [risk_reason(each) for each in (basis_of(self.row), *self.row.risk_reasons) if each != CREDIT]
+        basis = [basis_of(self.row)] if self.row.stated_risk is None else []
+        return [risk_reason(each) for each in (*basis, *self.row.risk_reasons) if each != CREDIT]
 
     @property
     def vouches(self) -> list[tuple[str, str]]:

@@ -274,8 +274,8 @@ def _shown(request: HttpRequest, row: ComposedTool, problems: Sequence[str] = ()
     context = {
         "section": "servers", "row": row, "server": row.server, "tool": row.tool, "look": look, "look_icon": icon,
         "problems": problems, "acceptance": acceptance, "accepted": accepted is not None, "fields": fields(record),
-        "reasons": list(dict.fromkeys(map(summary.risk_reason, [catalog.basis_of(row), *row.risk_reasons]))),
-        "unknown": not row.standing_vouch,
+        "reasons": list(dict.fromkeys(map(summary.risk_reason, row.risk_reasons))),
+        "basis": "" if row.standing_vouch else catalog.basis_of(row),
         "intact": accepted is None or canonical.sha256(accepted) == row.pinned_digest,
         "unchecked": "" if row.problems else unchecked(record.get("inputSchema") or {}),
         "listed_fields": fields(row.seen) if has_changed else (),
