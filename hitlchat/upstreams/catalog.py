@@ -164,7 +164,7 @@ class Update:
         self._own[row.seen_digest] = own
         poisoned = trips(findings_of(row.warnings))
         facts = assess_server(self._facts)
-        found = compose(facts, own, gated=is_gated(row), poisoned=poisoned, stated=row.stated_risk)
+        found = compose(facts, own, gated=is_gated(row), poisoned=poisoned, stated=row.stated_risk(row.seen_digest))
         row.risk_inherent, row.risk_effective = found.inherent, found.effective
         row.risk_floor = found.floor.id if found.floor else ""
         row.risk_reasons = list(found.reasons)

@@ -285,11 +285,10 @@ class ComposedTool(models.Model):
         """Return what somebody vouched of the tool as its server lists it now; empty if nobody did."""
         return self.vouch if self.vouched_digest == self.seen_digest else ""
 
-    @property
-    def stated_risk(self) -> int | None:
-        """Return the level that somebody stated who vouches for it; None if it is the scan's."""
-        vouch = self.standing_vouch
-        return None if vouch in {"", Vouch.SCAN} else int(vouch.removeprefix("L"))
+    def stated_risk(self, digest: str) -> int | None:
+        """Return the level that somebody stated who vouches for the definition of this digest; None if nobody did."""
+        stands = self.vouched_digest == digest and self.vouch not in {"", Vouch.SCAN}
+        return int(self.vouch.removeprefix("L")) if stands else None
 
 
 class ToolEvent(AppendOnly):

@@ -17,6 +17,7 @@ from hitlchat.gate.status import Status
 from hitlchat.upstreams import exposure
 from hitlchat.upstreams.changes import Change, NotConfirmed, Refused
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
+from hitlchat.upstreams.pages.ledger import acceptance_of
 from hitlchat.upstreams.servers import OnlyPeople
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, say_yes, status
@@ -105,6 +106,8 @@ def test_another_definition_is_unknown_again(alice: User, server: UpstreamServer
     vouch(alice, server, "L1", vouch_note="Harmless.")
     take_in(server, listing(echo="Say the text back, twice."))
     assert (row(server).standing_vouch, row(server).risk_inherent, Tool.objects.get().risk_unknown) == ("", 5, True)
+    acceptance = acceptance_of(row(server))
+    assert (acceptance["before"].inherent, acceptance["after"].inherent, acceptance["riskier"]) == (1, 5, True)
     with pytest.raises(Refused, match="Review the difference"):
         vouch(alice, server, "L2")
     exposure.accept(row(server).pk, row(server).seen_digest, signed_in(alice))

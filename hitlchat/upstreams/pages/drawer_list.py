@@ -136,7 +136,7 @@ class Line:
 
     @property
     def reasons(self) -> list[str]:
-        basis = [basis_of(self.row)] if self.row.stated_risk is None else []
+        basis = [basis_of(self.row)] if self.row.stated_risk(self.row.seen_digest) is None else []
         return [risk_reason(each) for each in (*basis, *self.row.risk_reasons) if each != CREDIT]
 
     @property

@@ -163,7 +163,8 @@ def acceptance_of(row: ComposedTool) -> dict[str, Any]:
     old, new = scan(pinned, catalog.known_to(row.server)), findings_of(row.warnings)
     accepted = {(each.id, each.where, each.excerpt) for each in old}
     gated = catalog.is_gated(row)
-    before = compose(assess_server(then), assess_tool(pinned, then), gated=gated, poisoned=trips(old))
+    stated = row.stated_risk(row.pinned_digest)
+    before = compose(assess_server(then), assess_tool(pinned, then), gated=gated, poisoned=trips(old), stated=stated)
     after = compose(assess_server(facts), assess_tool(seen, facts), gated=True, poisoned=trips(new))
     withdrawn = 0
     if row.tool and (changed := ToolEvent.objects.filter(tool=row, name="tool.changed").last()):
