@@ -9,8 +9,8 @@ from uuid import UUID
 from hitlchat.agent.models import Conversation, Message, Role
 from hitlchat.base import canonical
 from hitlchat.base.visible import escaped
-from hitlchat.gate import contents, disclosure, question
-from hitlchat.gate.models import ToolCall, Verdict
+from hitlchat.gate import contents, disclosure, question, who
+from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
 AT_A_TIME: Final = 200
@@ -59,6 +59,8 @@ def _call(call: ToolCall) -> str:
     shown = [("Arguments", canonical.pretty(call.arguments, indent=2))]
     if call.status == Status.SUCCEEDED:
         shown.append(("Result", contents.text(call)))
+    elif call.status == Status.ANSWERED:
+        shown.append(("Answer of a person, not of the tool, which was not executed", str(call.result)))
     elif call.error:
         shown.append(("Error", str(call.error.get("message", ""))))
     blocks = "".join(f"\n{name}:\n\n{_fenced(text)}\n" for name, text in shown)
@@ -68,11 +70,11 @@ def _call(call: ToolCall) -> str:
 
 def _answers(call: ToolCall) -> Iterator[str]:
     for each in call.approval.decisions.all() if hasattr(call, "approval") else ():
-        word = "Approved" if each.verdict == Verdict.APPROVE else "Declined"
+        word = who.DONE[each.verdict]
         if word == "Approved" and question.is_one(call):
             word = "Answered"
         changed = ", with changed arguments" if word == "Approved" and each.edited_arguments is not None else ""
-        reason = f" {'Reason' if word == 'Declined' else 'Note'}: {_line(each.reason)}" if each.reason else ""
+        reason = f" {who.REASONS[each.verdict]}: {_line(each.reason)}" if each.reason else ""
         yield f"{word}{changed} by {each.person.get_username()}, {_time(each.decided_at)}.{reason}"
 
 

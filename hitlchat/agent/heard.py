@@ -13,6 +13,7 @@ from hitlchat.base.statements import compiled
 from hitlchat.gate import question, sources
 from hitlchat.gate.models import ToolCall, delegation
 from hitlchat.gate.provenance import From, Heard, Text, in_one_text, leaves
+from hitlchat.gate.status import Status
 
 # So many messages of the person, and so many calls of each conversation: the last ones.
 LOOKED_THROUGH: Final = 30
@@ -64,7 +65,7 @@ def _given(conversation_id: UUID) -> QuerySet[ToolCall, Any]:
     """What calls gave, the last first, each with every decision about it."""
     shown = Message.objects.filter(pk=OuterRef("turn_id"), run__shown=True)
     rows = ToolCall.objects.filter(Exists(shown), conversation_id=conversation_id, settled_at__isnull=False)
-    columns = ("pk", "tool_name", "source", "tool_id", "arguments", "result", "error")
+    columns = ("status", "pk", "tool_name", "source", "tool_id", "arguments", "result", "error")
     said = ("approval__decisions__reason", "approval__decisions__edited_arguments")
     asked = Case(When(approval__decisions__edited_arguments__isnull=False, then="approval__disclosure"))
     return rows.order_by("-created_at").values_list(*columns, *said, asked)[:LOOKED_THROUGH]
@@ -73,12 +74,15 @@ def _given(conversation_id: UUID) -> QuerySet[ToolCall, Any]:
 def _texts(rows: list[Any]) -> list[Text]:
     """Return what calls gave, and what people said with their decisions."""
     found: list[Text] = []
-    outside = sources.outside({row[2:4] for row in rows})
-    for pk, name, source, tool, arguments, result, error, reason, edited, asked in rows:
+    outside = sources.outside({row[3:5] for row in rows})
+    for status, pk, name, source, tool, arguments, result, error, reason, edited, asked in rows:
         if reason:
             found.append(Text(reason))
         if source == question.SOURCE:
             found.append(Text(in_one_text(result and result["answer"])))
+            continue
+        if status == Status.ANSWERED:
+            found.append(Text(str(result)))
             continue
         if edited:
             # What the editor left as it was is not theirs.

@@ -35,7 +35,7 @@ from hitlchat.gate.status import SETTLED, Status
 SWEEP_SECONDS = 2.0
 # A call bears the time of its move, and shows only when that is committed.
 LATE_COMMIT = timedelta(minutes=2)
-ANSWERED = frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
+ANSWERED = frozenset({Status.APPROVED, Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN})
 ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
 # Messages that wait in one conversation.
 MOST: Final = 20

@@ -15,6 +15,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import perform
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall, delegation
+from hitlchat.gate.results import NOT_EXECUTED
 from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import STARTED, Status
 from hitlchat.gate.tools import AGENT
@@ -25,8 +26,6 @@ INSTRUCTIONS: Final = (
     "Say in it what was done and what was not. These are your instructions:\n{said}"
 )
 MOST_NAMED: Final = 20
-# Calls that did not come to pass begin no agent.
-NEVER: Final = (Status.REJECTED, Status.REFUSED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN)
 
 
 def caller_of(conversation: Conversation) -> Caller:
@@ -54,7 +53,8 @@ def why_not(run: Run, tool: Tool) -> str:
             f"Agents may be nested {settings.AGENT_DEPTH} deep here, and this one is already at that depth."
         )
     turns = Message.objects.filter(run_id=run.pk, role=Role.ASSISTANT).values("pk")
-    begun = ToolCall.objects.filter(turn_id__in=turns, source=AGENT).exclude(status__in=NEVER).count()
+    # Calls that did not come to pass begin no agent.
+    begun = ToolCall.objects.filter(turn_id__in=turns, source=AGENT).exclude(status__in=NOT_EXECUTED).count()
     if begun >= settings.AGENT_FAN_OUT:
         return translatable(f"One run may start {settings.AGENT_FAN_OUT} agents here, and this run already has.")
     return ""

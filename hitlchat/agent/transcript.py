@@ -22,7 +22,7 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.statements import compiled
 from hitlchat.gate import decide, question, results
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate.models import ToolCall, Verdict
 from hitlchat.gate.status import Status
 
 SUMMARISED: Final = (
@@ -298,6 +298,7 @@ def _text(call: ToolCall) -> str:
         call,
         feedback=decide.given(decisions),
         edited=edited,
+        suggested=any(each.verdict == Verdict.SUGGEST for each in decisions),
         templates=results.of(call, edited=edited),
     )
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
-from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, model_validator
 
 from hitlchat.api import calls, grants
 from hitlchat.api.auth import ApiRequest, decider
@@ -23,13 +23,14 @@ from hitlchat.gate.status import Status
 
 router = Router(tags=["approvals"], by_alias=True)
 
-ApprovalStatus = Literal["pending", "approved", "declined", "expired", "withdrawn"]
+ApprovalStatus = Literal["pending", "approved", "declined", "answered", "expired", "withdrawn"]
 Reason = Annotated[str, StringConstraints(max_length=500), STORABLE]
 
 # What became of the question; everything else comes after a yes.
 QUESTION_ENDS: dict[str, ApprovalStatus] = {
     Status.WAITING: "pending",
     Status.DECLINED: "declined",
+    Status.ANSWERED: "answered",
     Status.EXPIRED: "expired",
     Status.WITHDRAWN: "withdrawn",
 }
@@ -44,6 +45,21 @@ class Approve(Body):
 
 class Reject(Body):
     reason: Reason = ""
+    instead: Annotated[
+        Reason, Field(description="What the model is to do instead; it may then call the tool again. Without a reason.")
+    ] = ""
+    answer: Annotated[
+        str,
+        StringConstraints(max_length=decide.LONGEST_ANSWER),
+        STORABLE,
+        Field(description="An answer in the tool's place, as a person's: it does not run. Without the others."),
+    ] = ""
+
+    @model_validator(mode="after")
+    def is_one(self) -> Self:
+        if sum(map(bool, (self.reason, self.instead, self.answer))) > 1:
+            raise ValueError("Expected one of reason, instead and answer.")
+        return self
 
 
 class RejectQuery(BaseModel):
@@ -289,9 +305,14 @@ def approve(request: ApiRequest, approval_id: UUID, body: Approve = NOTHING_MORE
 @router.post("/{uuid:approval_id}/reject", response=Approval)
 def reject(request: ApiRequest, approval_id: UUID, given: Query[RejectQuery], body: Reject = NO_REASON) -> Approval:
     """Say no. The model is told the reason, which may stand in the body or in the address; that of the body comes
-    first.
+    first. With `instead` it is told what to do instead, with `answer` what a person answers in the tool's place: then
+    the status is `answered`. Nothing runs in either case.
     """
-    decide.decline(approval_id, decider(request), reason=body.reason or given.reason)
+    if body.answer:
+        decide.answer(approval_id, decider(request), body.answer)
+    else:
+        why = body.instead or body.reason or given.reason
+        decide.decline(approval_id, decider(request), reason=why, suggests=bool(body.instead))
     return _current(request, approval_id)
 
 

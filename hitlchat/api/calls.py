@@ -30,7 +30,9 @@ runs_router = Router(tags=["runs"], by_alias=True)
 
 class Decision(Shape):
     person: Username
-    verdict: Literal["approve", "decline"]
+    verdict: Literal["approve", "decline", "suggest", "answer"] = Field(
+        description="suggest: declined, and the reason is what to do instead; answer: answered in the tool's place."
+    )
     reason: str
     means: str = Field(
         description="How the person was authenticated: session (signed in), token, console, or elicitation (an MCP "

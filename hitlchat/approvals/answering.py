@@ -51,7 +51,7 @@ OTHERS: Final = _("This call waits for others")
 # Where a page shows the time: on a card, on the line of a call in a transcript, in the list.
 PLACES: Final = ("card", "line", "list")
 # Whoever answered reads why it did not count.
-DID_NOT_COUNT: Final = (Conflict, Forbidden, Invalid, decide.BadReason)
+DID_NOT_COUNT: Final = (Conflict, Forbidden, Invalid)
 UNFIT: Final = _("You can change these arguments only as JSON text.")
 
 Schema = dict[str, Any]
@@ -97,6 +97,11 @@ def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
                 editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown, looked=looked)
             case ["decline"], _, _, _:
                 decide.decline(approval_id, actor, reason=decide.checked_reason(sent.get("reason", "")), looked=looked)
+            case ["suggest"], _, _, _:
+                said = decide.checked_reason(sent.get("reason", ""))
+                decide.decline(approval_id, actor, reason=said, suggests=True, looked=looked)
+            case ["answer"], _, _, _:
+                decide.answer(approval_id, actor, sent.get("answer", ""), looked=looked)
             case _:
                 note = str(NEITHER)
     except decide.OtherValue as error:
@@ -320,7 +325,9 @@ def _page(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse
 
 
 def _decided(decision: Decision, found: Approval) -> str:
-    if decision.verdict != Verdict.APPROVE:
+    if decision.verdict == Verdict.ANSWER:
+        sentence = gettext("Answered in the tool's place by {name}, {how}.")
+    elif decision.verdict != Verdict.APPROVE:
         sentence = gettext("Declined by {name}, {how}.")
     elif question.is_one(found.call):
         sentence = gettext("Answered by {name}, {how}.")

@@ -25,7 +25,7 @@ from hitlchat.gate.card import RISK_LABELS, Card, Effect, Part, Row, Table, Titl
 from hitlchat.gate.decide import NoSuchApproval
 from hitlchat.gate.editing import Review
 from hitlchat.gate.meant import Meaning
-from hitlchat.gate.models import Approval, CallerKind, Verdict
+from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.status import Status
 
 PREVIEW: Final = "Preview of the effect (by the tool's own preview code, not checked by hitlchat)"
@@ -47,6 +47,7 @@ STYLES: Final = {"Warning": "bold yellow", "Question": "bold", "Hidden": "italic
 ENDS: Final = {
     Status.WAITING: "pending",
     Status.DECLINED: "declined",
+    Status.ANSWERED: "answered",
     Status.EXPIRED: "expired",
     Status.WITHDRAWN: "withdrawn",
 }
@@ -448,13 +449,15 @@ def _outcome(found: Approval) -> Iterator[Fact]:
     answers = list(found.decisions.select_related("person"))
     yield ours("Outcome", f"{Status(call.status).label}.")
     for each in answers:
-        word = "Approved" if each.verdict == Verdict.APPROVE else "Declined"
-        reason = f" {'Reason' if word == 'Declined' else 'Note'}: {one_line(each.reason)}" if each.reason else ""
+        reason = f" {who.REASONS[each.verdict]}: {one_line(each.reason)}" if each.reason else ""
         by = f"{one_line(each.person.get_username())}, {one_line(who.how(each))}"
-        yield ours("Decision", f"{word} by {by}.{reason}")
+        yield ours("Decision", f"{who.DONE[each.verdict]} by {by}.{reason}")
     edited = [each.edited_arguments for each in answers if each.edited_arguments is not None]
     if edited:
         yield fact("Ran with", see(canonical.pretty(edited[-1], indent=2)), is_value=True)
+    if call.status == Status.ANSWERED:
+        yield ours("Not run", "A person answered in its place.")
+        yield fact("Answer", see(call.result), is_value=True)
     if call.status == Status.WITHDRAWN and call.reason:
         yield fact("Why", see(call.reason))
     if call.error:

@@ -216,10 +216,11 @@ class Decide(Command):
     """An answer to one call. Only these exact words: what is not "approve" to the letter is not a yes (SR-13)."""
 
     type: Literal["decide"]
-    verdict: Verdict
+    verdict: Verdict | Literal["suggest", "answer"]
     approval: UUID
     digest: Text
     reason: Annotated[Text, AfterValidator(decide.checked_reason)] = ""
+    answer: Text = ""
     # Whether folded text was opened, as the page claims.
     opened: Opened = None
     # The value that a card may ask for.
@@ -244,8 +245,11 @@ class Decide(Command):
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
         looked = Looked(self.opened, typed=self.typed)
         try:
-            if self.verdict == "decline":
-                decide.decline(self.approval, actor, reason=self.reason, looked=looked)
+            if self.verdict == "answer":
+                decide.answer(self.approval, actor, self.answer, looked=looked)
+            elif self.verdict != "approve":
+                suggests = self.verdict == "suggest"
+                decide.decline(self.approval, actor, reason=self.reason, suggests=suggests, looked=looked)
             elif not self.is_edited:
                 said, grant = self.reason, self.grant
                 decide.approve(self.approval, actor, digest=self.digest, grant=grant, reason=said, looked=looked)

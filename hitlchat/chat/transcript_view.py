@@ -491,6 +491,10 @@ def _verdict(last: Decision, row: ToolCall) -> str:
         if question.is_one(row):
             return _("Answered by {name}: “{answer}”").format(name=name, answer=question.in_words(row.arguments))
         return "" if last.edited_arguments is None else _("Approved with changes by {name}").format(name=name)
+    if last.verdict == Verdict.ANSWER:
+        return _("Answered in the tool's place by {name}").format(name=name)
+    if last.verdict == Verdict.SUGGEST:
+        return _("Declined by {name}, to do instead: “{reason}”").format(name=name, reason=last.reason)
     if not last.reason:
         return _("Declined by {name}").format(name=name)
     return _("Declined by {name}: “{reason}”").format(name=name, reason=decide.shown_reason(last.reason))
@@ -501,11 +505,15 @@ def _answer(decision: Decision, row: ToolCall) -> str:
     said = _("Approved by {name}, {how}, after {span}.") if yes else _("Declined by {name}, {how}, after {span}.")
     if yes and question.is_one(row):
         said = _("Answered by {name}, {how}, after {span}.")
+    if decision.verdict == Verdict.ANSWER:
+        said = _("Answered in the tool's place by {name}, {how}, after {span}.")
     said = said.format(name=decision.person.get_username(), how=translated(who.how(decision)), span=about(seconds))
     if decision.edited_arguments is not None and not question.is_one(row):
         said += " " + _("The arguments were changed first.")
     if decision.reason:
         why = _("Note: “{reason}”") if yes else _("Reason: “{reason}”")
+        if decision.verdict == Verdict.SUGGEST:
+            why = _("To do instead: “{reason}”")
         said += " " + why.format(reason=decide.shown_reason(decision.reason))
     if decision.round < row.round:
         said += " " + _("This call was asked about again because its preview had changed.")
@@ -516,9 +524,13 @@ def _ending(row: ToolCall) -> str:
     match Status(row.status):
         case Status.DECLINED | Status.EXPIRED if question.is_one(row):
             return _("The model was told that there was no answer.")
-        case Status.DECLINED | Status.EXPIRED:
-            expired = _("Nobody answered in time, and the call did not run.")
-            return expired if row.status == Status.EXPIRED else _("It was not executed.")
+        case Status.DECLINED | Status.EXPIRED | Status.ANSWERED:
+            words = {
+                Status.DECLINED: _("It was not executed."),
+                Status.EXPIRED: _("Nobody answered in time, and the call did not run."),
+                Status.ANSWERED: _("The tool did not run. The model reads that a person answered."),
+            }
+            return words[Status(row.status)]
         case Status.WITHDRAWN | Status.REFUSED | Status.REJECTED:
             return translated(row.reason)
         case Status.UNKNOWN:

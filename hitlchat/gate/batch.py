@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
@@ -109,14 +109,14 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
 
 
 def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
-    if status not in (Status.APPROVED, Status.DECLINED):
+    if status not in (Status.APPROVED, Status.DECLINED, Status.ANSWERED):
         return
     approval = _joined(call_id).one()
     if approval is None or not (others := joining.twins(approval)):
         return
     # By its verdict: when people answer at once, times alone do not tell which answer brought it to this status.
-    verdict = Verdict.APPROVE if status == Status.APPROVED else Verdict.DECLINE
-    decision = approval.decisions.filter(verdict=verdict).order_by("decided_at").last()
+    yes = Q(verdict=Verdict.APPROVE)
+    decision = approval.decisions.filter(yes if status == Status.APPROVED else ~yes).order_by("decided_at").last()
     if decision is not None:
         for other in others:
             _answer(other, approval, decision)
@@ -204,4 +204,8 @@ def _answer(other: Approval, approval: Approval, decision: Decision) -> None:
     # Answered otherwise in the same moment, which stands; or not theirs, or not yet, who came in after some time.
     with suppress(decide.AlreadySettled, decide.OtherDigest, decide.NoSuchApproval, NotEntitled):
         looked = Looked(decision.opened, decision.first_shown_at)
-        decide.decline(other.pk, actor, reason=decision.reason, looked=looked)
+        if decision.verdict == Verdict.ANSWER:
+            decide.answer(other.pk, actor, approval.call.result, looked=looked)
+            return
+        suggests = decision.verdict == Verdict.SUGGEST
+        decide.decline(other.pk, actor, reason=decision.reason, suggests=suggests, looked=looked)

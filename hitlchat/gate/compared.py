@@ -141,6 +141,7 @@ def _became(settled: list[Status]) -> str:
         Status.FAILED: part(f"{count[Status.FAILED]} failed"),
         Status.UNKNOWN: part(f"{count[Status.UNKNOWN]} with an unknown outcome"),
         Status.DECLINED: part(f"{count[Status.DECLINED]} declined"),
+        Status.ANSWERED: part(f"{count[Status.ANSWERED]} answered by a person"),
         Status.EXPIRED: part(f"{count[Status.EXPIRED]} expired"),
         Status.WITHDRAWN: part(f"{count[Status.WITHDRAWN]} withdrawn"),
         Status.REFUSED: part(f"{count[Status.REFUSED]} refused"),

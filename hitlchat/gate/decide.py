@@ -57,6 +57,10 @@ PRESETS: Final = (
 )
 
 LONGEST_REASON = 500
+LONGEST_ANSWER: Final = 4000
+NO_SUGGESTION: Final = gettext_noop("Say what the model should do instead.")
+NO_ANSWER: Final = gettext_noop("Write the answer that the model should read.")
+ASKS_YOU: Final = gettext_noop("This call asks a question: its own form takes the answer.")
 UNSEEN = gettext_noop("it could not be fully inspected")
 NOT_YOURS = gettext_noop("There is no approval with this id for you to decide.")
 LOOK_AGAIN = gettext_noop("The waiting call is not the one you were shown. Reload and review it again.")
@@ -65,8 +69,10 @@ UNANSWERED = "nobody answered in time"
 TAKEN_BACK = gettext_noop("the approval was taken back before the call started")
 
 
-class BadReason(ValueError):
-    """The reason cannot reach the model as it was written; the message says why."""
+class BadReason(Invalid):
+    """The reason, or other words, cannot reach the model as they were written; the message says why."""
+
+    field = "reason"
 
 
 class BadEdit(Invalid):
@@ -137,8 +143,9 @@ def given(decisions: Iterable[Decision]) -> str:
 
     Not by the time of each: others may have said yes with clocks that are ahead.
     """
-    said = {each.verdict: each.reason for each in decisions if each.reason or each.verdict == Verdict.DECLINE}
-    return said.get(Verdict.DECLINE, said.get(Verdict.APPROVE, ""))
+    yes = Verdict.APPROVE
+    said = {each.verdict == yes: each.reason for each in decisions if each.reason or each.verdict != yes}
+    return said.get(False, said.get(True, ""))
 
 
 def shown_reason(reason: str) -> str:
@@ -155,6 +162,18 @@ def checked_reason(reason: str) -> str:
     if reason != storable(reason):
         raise BadReason(gettext_noop("The reason has a character that cannot be stored, such as U+0000."))
     return reason
+
+
+def checked_answer(text: str) -> str:
+    """The answer in a tool's place as it is kept. BadReason: it is missing, or does not fit."""
+    text = text.replace("\r\n", "\n").strip()
+    if not text:
+        raise BadReason({"answer": NO_ANSWER})
+    if len(text) > LONGEST_ANSWER:
+        raise BadReason({"answer": f"The answer has {len(text):,} characters; at most {LONGEST_ANSWER:,} are allowed."})
+    if text != storable(text):
+        raise BadReason({"answer": gettext_noop("The answer has a character that cannot be stored, such as U+0000.")})
+    return text
 
 
 def is_same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
@@ -243,14 +262,34 @@ def approve(
     return _decide(decision, Status.APPROVED, actor, only_if, columns, given=given)
 
 
-def decline(approval_id: UUID, actor: Actor, *, reason: str = "", looked: Looked = NOTHING_KNOWN) -> Approval:
-    """Say no; one is enough, whoever said yes. `reason` reaches the model as data.
+def decline(
+    approval_id: UUID, actor: Actor, *, reason: str = "", suggests: bool = False, looked: Looked = NOTHING_KNOWN
+) -> Approval:
+    """Say no; one is enough, whoever said yes. `reason` reaches the model as data; one that `suggests` as what to do
+    instead, and then the model may call the tool again.
 
-    NoSuchApproval, NotEntitled, AlreadySettled; OtherDigest: asked again just now.
+    NoSuchApproval, NotEntitled, AlreadySettled, BadReason; OtherDigest: asked again just now.
     """
+    if suggests and not reason.strip():
+        raise BadReason({"instead": NO_SUGGESTION})
     approval = _theirs(approval_id, actor)
-    decision = _decision(approval, actor, Verdict.DECLINE, looked, reason)
+    decision = _decision(approval, actor, Verdict.SUGGEST if suggests else Verdict.DECLINE, looked, reason)
     return _decide(decision, Status.DECLINED, actor, _is_in_time() & still_may_answer(actor, approval.call), {})
+
+
+def answer(approval_id: UUID, actor: Actor, text: str, *, looked: Looked = NOTHING_KNOWN) -> Approval:
+    """Say no, and answer in the tool's place: it does not run, and the model reads `text` as a person's.
+
+    As of a no, one is enough. NoSuchApproval, NotEntitled, AlreadySettled, OtherDigest as for `decline`; BadReason,
+    also for a call that asks a question, which has an answer of its own.
+    """
+    text = checked_answer(text)
+    approval = _theirs(approval_id, actor)
+    if question.is_one(approval.call):
+        raise BadReason({"answer": ASKS_YOU})
+    decision = _decision(approval, actor, Verdict.ANSWER, looked, "")
+    only_if = _is_in_time() & still_may_answer(actor, approval.call)
+    return _decide(decision, Status.ANSWERED, actor, only_if, {"result": text})
 
 
 def require(actor: Actor, approval: Approval) -> None:
@@ -380,6 +419,7 @@ def _decide(
 ) -> Approval:
     approval, call = decision.approval, decision.approval.call
     data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
+    data |= {"answer": columns["result"]} if to == Status.ANSWERED else {}
     data |= attention.facts(decision) | transition.decision_facts(decision)
     if decision.edited_arguments is not None:
         data |= {"edited": decision.edited_arguments, "prompt": approval.prompt}
@@ -397,10 +437,10 @@ def _decide(
                 approval.save(update_fields=["prompt"])
             if given is not None:
                 giving.give(given, actor)
-            if to == Status.DECLINED:
-                giving.declined(call, actor)
-            else:
+            if to == Status.APPROVED:
                 claim_now(call.pk)
+            else:
+                giving.declined(call, actor)
     except StaleCall:
         _too_late(approval, actor)
     return approval

@@ -61,6 +61,7 @@ STILL_RUNNING = "It was still executing when the run ended; its outcome is not k
 
 MESSAGES = {
     Status.DECLINED: "The user declined this call. It was not executed. Do not call it again for this request.",
+    Status.ANSWERED: "The tool was not executed. A person answered in its place, with answer_given_by_a_person.",
     Status.EXPIRED: "Nobody answered the approval in time. It was not executed.",
     Status.WITHDRAWN: "The call was withdrawn before it started. It was not executed.",
     Status.REFUSED: "A policy refused this call. It was not executed.",
@@ -69,11 +70,17 @@ MESSAGES = {
     Status.UNKNOWN: "The outcome is unknown: it may or may not have happened. Do not repeat it.",
     Status.EXECUTING: STILL_RUNNING,
 }
+SUGGESTED = (
+    "The user declined this call and says what to do instead. It was not executed. Do what they say; if that "
+    "takes this tool, call it again."
+)
 EDITED = "The user changed the arguments before approving."
 TOLD = "The user approved this call, and said something to you with it."
-NOT_EXECUTED = (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED, Status.REJECTED)
-# What people say with a yes.
+NOT_EXECUTED = (*(Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED, Status.REJECTED),)
+# What people say with a yes, to be done instead of a call, and in place of a result.
 SAID: Final = "said_by_the_user"
+INSTEAD: Final = "instruction_given_by_the_user"
+ANSWER: Final = "answer_given_by_a_person"
 _FEEDBACK_OF: Final = {
     Status.DECLINED: "reason_given_by_the_user",
     **dict.fromkeys((Status.EXECUTING, Status.FAILED, Status.UNKNOWN), SAID),
@@ -255,12 +262,19 @@ def sentence(error: dict[str, Any]) -> str:
 
 
 def for_model(
-    call: Subject, *, feedback: str = "", edited: bool = False, templates: Texts = OURS, bound: Bound = IN_CHAT
+    call: Subject,
+    *,
+    feedback: str = "",
+    edited: bool = False,
+    suggested: bool = False,
+    templates: Texts = OURS,
+    bound: Bound = IN_CHAT,
 ) -> str:
     """Return the text of the tool message: the result itself, or a JSON object with `status` and `message`.
 
     Where the message is an operator's template, the facts that it must not change stand beside it, as `executed` and
-    `fact`. `feedback`: the person's words with a no or a yes. What is beyond `bound` is cut off, and the text says so.
+    `fact`. `feedback`: the person's words with a no or a yes; `suggested`: what they want instead.
+    What is beyond `bound` is cut off, and the text says so.
     """
     status = Status(call.status)
     if status == Status.SUCCEEDED:
@@ -268,8 +282,7 @@ def for_model(
     facts: dict[str, object] = {"status": status.value, "message": MESSAGES.get(status, "It was not executed.")}
     if status in NOT_EXECUTED:
         facts["executed"] = False
-    if feedback and status in _FEEDBACK_OF:
-        facts[_FEEDBACK_OF[status]] = feedback
+    facts |= _said(call, feedback, suggested=suggested)
     if status in (Status.REFUSED, Status.REJECTED, Status.WITHDRAWN):
         facts["reason"] = call.reason
     if call.reason in queue.REASONS:
@@ -314,6 +327,16 @@ def example(outcome: Outcome, tool: Tool | None, templates: Texts) -> str:
     )
     feedback = "Wrong arguments" if outcome == Outcome.FEEDBACK else ""
     return for_model(call, feedback=feedback, edited=outcome == Outcome.EDITED, templates=templates)
+
+
+def _said(call: Subject, feedback: str, *, suggested: bool) -> dict[str, object]:
+    """Return a person's words about what did not succeed."""
+    if call.status == Status.ANSWERED:
+        return {ANSWER: call.result}
+    if suggested:
+        return {"message": SUGGESTED, INSTEAD: feedback}
+    name = _FEEDBACK_OF.get(Status(call.status))
+    return {name: feedback} if name and feedback else {}
 
 
 def _success(call: Subject, edited: bool, feedback: str, templates: Texts) -> str:

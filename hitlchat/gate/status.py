@@ -11,6 +11,8 @@ class Status(TextChoices):
     WAITING = "waiting", gettext_noop("Waiting")
     APPROVED = "approved", gettext_noop("Approved")
     DECLINED = "declined", gettext_noop("Declined")
+    # Not by the tool, which did not run.
+    ANSWERED = "answered", gettext_noop("Answered by a person")
     EXPIRED = "expired", gettext_noop("Expired")
     WITHDRAWN = "withdrawn", gettext_noop("Withdrawn")
     EXECUTING = "executing", gettext_noop("Executing")
@@ -28,10 +30,11 @@ MOVES: dict[Status, frozenset[Status]] = {
     # Withdrawn from allowed or approved: what would run is no longer what was shown, or the run was stopped first.
     # Waiting after all: its conversation was made to ask about more before it started.
     Status.ALLOWED: frozenset({Status.EXECUTING, Status.WITHDRAWN, Status.WAITING}),
-    Status.WAITING: frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN}),
+    Status.WAITING: frozenset({Status.APPROVED, Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN}),
     # Waiting again: what it would do is no longer what the person was shown.
     Status.APPROVED: frozenset({Status.EXECUTING, Status.WITHDRAWN, Status.WAITING}),
     Status.DECLINED: frozenset(),
+    Status.ANSWERED: frozenset(),
     Status.EXPIRED: frozenset(),
     Status.WITHDRAWN: frozenset(),
     Status.EXECUTING: frozenset({Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN}),

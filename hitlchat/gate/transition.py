@@ -34,6 +34,7 @@ NAMES: Final = {
     "call.waiting": "hitl.requested",
     "call.approved": "hitl.approved",
     "call.declined": "hitl.declined",
+    "call.answered": "hitl.answered",
     "call.expired": "hitl.expired",
     "call.refused": "hitl.refused",
     "call.withdrawn": "hitl.refused",

@@ -1,7 +1,7 @@
 """Deciders in words: who decides a call and how they were known, for the card, and for whoever asks and may not."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from django.utils.translation import gettext_noop
 
@@ -11,13 +11,26 @@ from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import Approval, DecidedBy, Decision
+from hitlchat.gate.models import Approval, DecidedBy, Decision, Verdict
 
 LONGEST_CLAIM = 100
 
 # For whom a call is, where rules are spoken of and no call.
 REQUESTER = gettext_noop("the person it is called for")
 NEVER = gettext_noop("Never the person it is called for.")
+# What a person did, and what their words with it are.
+DONE: Final[dict[str, str]] = {
+    Verdict.APPROVE: "Approved",
+    Verdict.DECLINE: "Declined",
+    Verdict.SUGGEST: "Declined",
+    Verdict.ANSWER: "Answered in the tool's place",
+}
+REASONS: Final[dict[str, str]] = {
+    Verdict.APPROVE: "Note",
+    Verdict.DECLINE: "Reason",
+    Verdict.SUGGEST: "To do instead",
+    Verdict.ANSWER: "Reason",
+}
 
 Stance = Literal["may", "said", "others"]
 

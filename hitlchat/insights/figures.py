@@ -311,7 +311,7 @@ def _people(decisions: QuerySet[Decision]) -> tuple[dict[int, OfPerson], Answers
         person = people.setdefault(pk, OfPerson(""))
         if verdict == Verdict.APPROVE:
             person.approved += number
-        else:
+        elif verdict != Verdict.ANSWER:
             person.declined += number
         if took is None:
             unseen += number

@@ -15,7 +15,7 @@ from hitlchat.base import canonical
 from hitlchat.base.database import in_db
 from hitlchat.base.schemas import subschemas
 from hitlchat.gate import contents, decide, results, schema
-from hitlchat.gate.models import Decision, Tool, ToolCall
+from hitlchat.gate.models import Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.status import Status
 
 _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
@@ -168,15 +168,25 @@ def _is_edited(call: ToolCall) -> bool:
 def _result(call: ToolCall, templates: results.Texts, data: dict[str, bytes]) -> types.CallToolResult:
     decisions = _decisions(call)
     reason, edited = decide.given(decisions), _is_edited(call)
-    text = results.for_model(call, feedback=reason, edited=edited, templates=templates, bound=most_text())
+    text = results.for_model(
+        call,
+        feedback=reason,
+        edited=edited,
+        suggested=any(each.verdict == Verdict.SUGGEST for each in decisions),
+        templates=templates,
+        bound=most_text(),
+    )
     if call.status == Status.REFUSED and call.reason in NOT_HERE:
         # No policy did, which is what it says elsewhere.
         facts = {"status": call.status, "message": NOT_HERE[call.reason], "executed": False, "reason": call.reason}
         text = canonical.pretty(facts)
+    declared = output_schema(call.tool) if call.tool is not None else None
+    if call.status == Status.ANSWERED and declared is None:
+        return types.CallToolResult(content=[_text(text)], _meta=_meta(call))
+    # What a person says in the tool's place does not fit its schema, which clients check of all that is no error.
     if call.status != Status.SUCCEEDED:
         return _error(text, call)
     value = structured(call)
-    declared = output_schema(call.tool) if call.tool is not None else None
     if declared is not None and not _fits(declared, value):
         return _error(MISFIT + text, call)
     if declared is None and not _fits({}, value):

@@ -24,7 +24,8 @@ NOTED_EVERY: Final = timedelta(minutes=1)
 AT_ONCE: Final = 100
 ASKED: Final = "call.waiting"
 OUTCOMES: Final = frozenset(
-    f"call.{each.value}" for each in (Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN)
+    f"call.{each.value}"
+    for each in (Status.APPROVED, Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN)
 )
 # So many wait for a receiver that does not answer; what comes meanwhile is told in one when it does, or they are given
 # up.

@@ -216,7 +216,7 @@ def _and_more(count: int) -> str:
 
 def _outcome(item: Item, notice: Notice | None) -> dict[str, Any]:
     """Return the outcome of a call that `notice` told of, as JSON."""
-    by = line(item.by.get_username()) if item.by and item.outcome in ("approved", "declined") else ""
+    by = line(item.by.get_username()) if item.by and item.outcome in ("approved", "declined", "answered") else ""
     return {
         "id": str(item.approval_id),
         "notice": notice.message_id if notice else "",
@@ -230,7 +230,11 @@ def _outcome(item: Item, notice: Notice | None) -> dict[str, Any]:
 
 def _ended(outcome: Mapping[str, Any], shown: Callable[[str], str]) -> str:
     """Return one line about an outcome; `shown`: how names are written."""
-    ends = {"expired": "expired unanswered, not run", "withdrawn": "withdrawn, not run"}
+    ends = {
+        "expired": "expired unanswered, not run",
+        "withdrawn": "withdrawn, not run",
+        "answered": "not run, answered",
+    }
     by = f" by {shown(outcome['by'])}" if outcome["by"] else ""
     return f"{shown(outcome['tool'])}: {ends.get(outcome['outcome'], outcome['outcome'])}{by}"
 

@@ -19,7 +19,9 @@ from hitlchat.record.report import Finding, Report
 
 AT_ONCE: Final = 200
 ATTEMPTS: Final = 5
-ASKED, APPROVED, DECLINED = "call.waiting", "call.approved", "call.declined"
+ASKED, APPROVED = "call.waiting", "call.approved"
+# Any other event of an answer is of a yes.
+VERDICTS: Final = {"call.declined": ("decline", "suggest"), "call.answered": ("answer",)}
 STATUSES: Final = {f"call.{status.value}": status for status in Status}
 # These happen to an open question alone.
 WHILE_WAITING: Final = frozenset({"call.counted", "call.yes_taken_back", "call.extended"})
@@ -311,11 +313,11 @@ def _answers(story: Story) -> Iterator[Finding]:
     there = {(row["person_id"], row["round"]): row for row in story.decisions}
     for key, event in events.items():
         row, data = there.get(key), event["data"]
-        verdict = "decline" if event["name"] == DECLINED else "approve"
         digest = data.get("decision")
         is_same = (
             row is not None
-            and (row["verdict"], row["digest"], row["means"]) == (verdict, data.get("digest"), event["means"])
+            and row["verdict"] in VERDICTS.get(event["name"], ("approve",))
+            and (row["digest"], row["means"]) == (data.get("digest"), event["means"])
             and (digest is None or transition.are_same_facts(digest, transition.DECISION_COLUMNS, row))
         )
         if not is_same:
@@ -338,7 +340,7 @@ def _answer_events(story: Story) -> dict[tuple[int, int], Row]:
         match event["name"]:
             case "call.waiting":
                 number += 1
-            case "call.counted" | "call.declined":
+            case "call.counted" | "call.declined" | "call.answered":
                 found[key] = event
             case "call.approved":
                 # The yes of a person who had counted before is the earlier one.

@@ -21,7 +21,7 @@ OLDER: Final = ("hitlchat record 1",)
 ASKED: Final = "call.waiting"
 # Put before one person for the first time.
 SEEN: Final = "call.shown"
-DECIDED: Final = frozenset({"call.approved", "call.declined", "call.counted"})
+DECIDED: Final = frozenset({"call.approved", "call.declined", "call.answered", "call.counted"})
 ANSWERED: Final = DECIDED | {"call.yes_taken_back"}
 STARTED: Final = "call.executing"
 # As gate.status has them, which needs settings.
@@ -29,7 +29,7 @@ STATUSES: Final = frozenset(
     f"call.{status}"
     for status in (
         *("rejected", "refused", "allowed", "waiting", "approved", "declined", "expired", "withdrawn", "executing"),
-        *("succeeded", "failed", "unknown"),
+        *("succeeded", "failed", "unknown", "answered"),
     )
 )
 # Fields of the data of events that go into receipts.

@@ -66,10 +66,15 @@ FAILED: Final = f"call.{Status.FAILED}"
 # A question ends in one of these; a call that a rule refuses is decided without a question.
 OUTCOMES: Final = {
     f"call.{status}": status.value
-    for status in (Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED)
+    for status in (Status.APPROVED, Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED)
 }
 # Answers of people; where several have to say yes, `counted` is each yes but the last.
-VERDICTS: Final = {"call.approved": "approve", COUNTED: "approve", "call.declined": "decline"}
+VERDICTS: Final = {
+    "call.approved": "approve",
+    COUNTED: "approve",
+    "call.declined": "decline",
+    "call.answered": "answer",
+}
 ENDS: Final = {f"call.{status}": status.value for status in SETTLED}
 BLOCKED: Final = frozenset({"limit", "denied", "crash"})
 # The chat and the Studio, where people are at work; all other callers are programs.
@@ -143,7 +148,7 @@ class Numbers(Collector):
         words = "Time from the question to the answer."
         histogram = HistogramMetricFamily(SECONDS, words, labels=["outcome"])
         bounds = [*map(str, map(float, BOUNDS)), "+Inf"]
-        for outcome in ("approved", "declined"):
+        for outcome in ("approved", "declined", "answered"):
             counts = accumulate(totals[SECONDS, f"{outcome} {number}"] for number in range(len(bounds)))
             histogram.add_metric([outcome], list(zip(bounds, counts, strict=True)), totals[SUM, outcome])
         yield histogram
@@ -185,7 +190,7 @@ def _add(totals: Totals, events: QuerySet[AuditEvent]) -> None:
 
 
 def _add_times_and_blocks(totals: Totals, events: QuerySet[AuditEvent], asked: QuerySet[AuditEvent]) -> None:
-    rows = events.filter(name__in=("call.approved", "call.declined", FAILED)).order_by()
+    rows = events.filter(name__in=("call.approved", "call.declined", "call.answered", FAILED)).order_by()
     # Each in the same statement, but looked for only where it is needed.
     asked_at = Case(When(~Q(name=FAILED), then=Subquery(asked.values("at")[:1])))
     error = Case(When(name=FAILED, then="call__error"))

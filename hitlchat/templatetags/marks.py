@@ -33,6 +33,7 @@ STATUS_ICONS = {
     Status.SUCCEEDED: "check",
     Status.FAILED: "failed",
     Status.DECLINED: "ban",
+    Status.ANSWERED: "chat",
     Status.WITHDRAWN: "ban",
     Status.EXPIRED: "expired",
     Status.REFUSED: "alert",
@@ -124,8 +125,8 @@ def told_at(sentence: str, moment: datetime | None) -> SafeString:
 
 @register.simple_tag
 def decline_reasons() -> dict[str, Any]:
-    """Reasons to decline that are ready to be picked, and how long one's own may be."""
-    return {"presets": decide.PRESETS, "longest": decide.LONGEST_REASON}
+    """Reasons to decline that are ready to be picked, and how long one's own, or an answer instead, may be."""
+    return {"presets": decide.PRESETS, "longest": decide.LONGEST_REASON, "longest_answer": decide.LONGEST_ANSWER}
 
 
 @register.filter

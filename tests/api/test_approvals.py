@@ -132,6 +132,25 @@ def test_after_a_no_the_call_never_runs_and_the_reason_is_kept(bob: User, bobs: 
     assert performed(approval.call_id).status == Status.DECLINED
 
 
+@pytest.mark.guarantee("gate:truth")
+def test_an_answer_in_the_tools_place_has_a_status_of_its_own(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    problem(bobs.post(f"/approvals/{approval.pk}/reject", {"answer": "Customer 12", "reason": "no"}), 422)
+    problem(bobs.post(f"/approvals/{approval.pk}/reject", {"answer": "x" * 4001}), 422)
+    told = bobs.post(f"/approvals/{approval.pk}/reject", {"answer": "Customer 12"}).json()
+    assert (told["status"], told["callStatus"], told["result"]) == ("answered", "answered", "Customer 12")
+    assert [(each["verdict"], each["reason"]) for each in told["decisions"]] == [("answer", "")]
+    assert performed(approval.call_id).started_at is None
+    assert [each["id"] for each in bobs.get("/approvals", status="answered").json()] == [str(approval.pk)]
+
+
+def test_what_to_do_instead_is_a_decline_whose_verdict_says_so(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    told = bobs.post(f"/approvals/{approval.pk}/reject", {"instead": "Use customer 12"}).json()
+    assert told["status"] == "declined"
+    assert [(each["verdict"], each["reason"]) for each in told["decisions"]] == [("suggest", "Use customer 12")]
+
+
 @pytest.mark.guarantee("gate:one-outcome")
 def test_an_answer_needs_no_body_and_a_second_one_is_told_the_standing_outcome(
     bob: User, bobs: Program, ask: Ask

@@ -70,6 +70,28 @@ def test_a_page_that_looks_whether_its_call_is_settled_hears_nothing_before(page
     assert b"Declined by bob" in page.get(look).content
 
 
+@pytest.mark.guarantee("gate:truth")
+def test_an_answer_in_the_tools_place_is_shown_as_a_persons_and_as_text(
+    page: Client, approval: Approval, subtests: pytest.Subtests
+) -> None:
+    assert b"did not run" not in answer(page, approval, verdict="answer", answer=" ").content
+    assert answer(page, approval, verdict="answer", answer="<b>12</b>").status_code == 302
+    assert ToolCall.objects.get().status == Status.ANSWERED
+    for path in (f"/approvals/{approval.pk}", f"/history/{approval.call_id}"):
+        with subtests.test(path):
+            shown = page.get(path).content.decode()
+            assert "answer. The tool did not run." in shown
+            assert "&lt;b&gt;12&lt;/b&gt;" in shown
+            assert "Declined" not in re.sub(r"<option.*?</option>", "", shown)
+
+
+def test_what_to_do_instead_needs_words(page: Client, approval: Approval) -> None:
+    assert answer(page, approval, verdict="suggest", reason=" ").status_code == 409
+    assert not Decision.objects.exists()
+    assert answer(page, approval, verdict="suggest", reason="Use customer 12").status_code == 302
+    assert "To do instead: <q>Use customer 12</q>" in page.get(f"/history/{approval.call_id}").content.decode()
+
+
 def test_an_answer_leads_back_to_the_page_and_a_second_one_is_told_that_it_did_not_count(
     page: Client, approval: Approval
 ) -> None:

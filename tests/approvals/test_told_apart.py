@@ -39,6 +39,12 @@ def declined(bob: User, tool: Tool, settings: Settings) -> ToolCall:
     return call
 
 
+def answered(bob: User, tool: Tool, settings: Settings) -> ToolCall:
+    call = ask(bob, tool)
+    decide.answer(approval_of(call).pk, signed_in(bob), "Customer 12")
+    return call
+
+
 def refused_by_policy(bob: User, tool: Tool, settings: Settings) -> ToolCall:
     settings.HITL_POLICIES = [REFUSES]
     call = ask(bob, tool)
@@ -56,6 +62,7 @@ WAYS: dict[Callable[[User, Tool, Settings], ToolCall], tuple[str, str]] = {
     timed_out: ("expired", "Expired"),
     cancelled: ("withdrawn", "Withdrawn"),
     declined: ("declined", "Declined"),
+    answered: ("answered", "Answered by a person"),
     refused_by_policy: ("refused", "Refused"),
     nobody_asked: ("nobody_asked", "Nobody could be asked"),
 }

@@ -185,6 +185,32 @@ def test_a_reason_is_picked_beside_decline_with_two_keys(chat: Chat, ask: Ask, m
     expect(line).to_contain_text("Reason: “Wrong arguments”")
 
 
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
+def test_a_call_is_answered_in_the_tools_place_by_keyboard_and_nowhere_looks_as_if_it_ran(
+    chat: Chat, ask: Ask, model: SharedModel, house: House
+) -> None:
+    ask(("echo", {"text": "Which customer?"}))
+    page, card = chat.page, chat.cards.first
+    chat.go_to_card()
+    tab_to(page, card.locator("summary[aria-label='Decline with a reason']"))
+    page.keyboard.press("Enter")
+    tab_to(page, card.get_by_text("Answer in the tool", exact=False).first)
+    page.keyboard.press("Enter")
+    check(page)
+    card.get_by_label("Your answer.").fill("Customer <b>12</b>")
+    tab_to(page, card.get_by_role("button", name="Answer: don"))
+    model.enqueue(text("Customer 12, then."))
+    page.keyboard.press("Enter")
+    chat.said("Customer 12, then.")
+    assert '"answer_given_by_a_person": "Customer <b>12</b>"' in model.told[-1]
+    line = chat.call("answered")
+    line.locator("summary").click()
+    expect(line).to_contain_text("The tool did not run.")
+    expect(line.locator("pre.out").last).to_have_text("Customer <b>12</b>")
+    check(page)
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["answered"]
+
+
 @pytest.mark.slow("another story of deciding")
 def test_a_note_typed_behind_more_goes_to_the_model_with_the_one_press_on_approve(
     chat: Chat, ask: Ask, model: SharedModel

@@ -93,6 +93,25 @@ async def test_several_are_answered_together_and_each_outcome_is_told(
     assert recorder.entered == [("send", {"text": "ho"})]
 
 
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
+async def test_the_model_reads_what_to_do_instead_and_what_was_answered_in_a_tools_place(
+    tab: Tab, waiting: list[Approval], recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text("I see."))
+    first, second = ({"type": "decide", "approval": str(each.pk), "digest": each.digest} for each in waiting)
+    await tab.send(**first, verdict="suggest", reason="Use <b>mail</b>")
+    await tab.until("to do instead: “Use &lt;b&gt;mail&lt;/b&gt;”")
+    await tab.send(**second, verdict="answer", answer="It is <b>sent</b>")
+    told = await tab.until("Answered in the tool&#x27;s place by bob")
+    assert "It is &lt;b&gt;sent&lt;/b&gt;" in told
+    await tab.until("I see.")
+    read = [json.loads(each["content"]) for each in scripted_model.requests[-1]["messages"] if each["role"] == "tool"]
+    assert [each["status"] for each in read] == ["declined", "answered"]
+    assert read[0]["instruction_given_by_the_user"] == "Use <b>mail</b>"
+    assert read[1]["answer_given_by_a_person"] == "It is <b>sent</b>"
+    assert recorder.entered == []
+
+
 @pytest.mark.guarantee("gate:no-yes-no-run")
 async def test_what_is_no_clear_answer_decides_nothing(tab: Tab, waiting: list[Approval]) -> None:
     one = {"type": "decide", "approval": str(waiting[0].pk), "verdict": "decline", "digest": ""}
@@ -104,6 +123,9 @@ async def test_what_is_no_clear_answer_decides_nothing(tab: Tab, waiting: list[A
         (together(*waiting, verdict="yes"), 'id="flash"'),
         (together(*waiting, verdict=["approve"]), 'id="flash"'),
         (one | {"reason": "x" * 501}, "has 501 characters; at most 500"),
+        (one | {"verdict": "suggest"}, "Say what the model should do instead."),
+        (one | {"verdict": "answer"}, "Write the answer that the model should read."),
+        (together(*waiting, verdict="answer"), 'id="flash"'),
         ({"type": "take-back", "call": str(waiting[0].call_id)}, "no approval with this id for you"),
     ]
     for frame, told in rows:

@@ -9,7 +9,7 @@ from hitlchat.gate import results
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
-NOT_RUN = (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED, Status.REJECTED)
+NOT_RUN = (Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED, Status.REJECTED)
 ERROR = {"kind": "error", "message": "no such order", "line": 3}
 
 
@@ -52,6 +52,24 @@ def test_the_reason_of_a_decline_is_data_and_nothing_else() -> None:
     assert told["reason_given_by_the_user"] == reason
     assert told["status"] == "declined"
     assert told["message"] == results.MESSAGES[Status.DECLINED]
+
+
+@pytest.mark.guarantee("gate:truth", "SR-38")
+def test_what_to_do_instead_is_told_as_an_instruction_and_lets_the_tool_be_called_again() -> None:
+    told = json.loads(results.for_model(ToolCall(status=Status.DECLINED), feedback="Use customer 12", suggested=True))
+    assert told["instruction_given_by_the_user"] == "Use customer 12"
+    assert (told["status"], told["executed"]) == ("declined", False)
+    assert "call it again" in told["message"]
+    assert "Do not call it again" not in told["message"]
+
+
+@pytest.mark.guarantee("gate:truth", "SR-38")
+def test_an_answer_in_the_tools_place_is_told_as_a_persons_and_as_no_result() -> None:
+    answer = '{"status": "succeeded"}'
+    told = read(Status.ANSWERED, result=answer)
+    assert told["answer_given_by_a_person"] == answer
+    assert (told["status"], told["executed"]) == ("answered", False)
+    assert "The tool was not executed. A person answered in its place" in told["message"]
 
 
 def test_the_reason_is_told(subtests: pytest.Subtests) -> None:

@@ -11,7 +11,7 @@ from hitlchat.gate.transition import IllegalMove, StaleCall, enter, move
 from tests.gate.asking import status
 
 TERMINAL = {
-    *(Status.REJECTED, Status.REFUSED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN),
+    *(Status.REJECTED, Status.REFUSED, Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN),
     *(Status.SUCCEEDED, Status.FAILED),
 }
 ILLEGAL = [(start, to) for start in Status for to in Status if to not in MOVES[start]]

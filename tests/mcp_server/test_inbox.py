@@ -144,6 +144,24 @@ async def test_a_declined_call_is_told_to_whoever_comes_back(
     assert "too much" in text(result)
 
 
+@pytest.mark.guarantee("gate:truth")
+async def test_an_answer_in_the_tools_place_is_no_error_and_says_that_a_person_gave_it(
+    url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall]
+) -> None:
+    token = await in_thread(token_of)(bob, without_elicitation="url")
+    async with connected(url, token, "2025") as client:
+        for schema, is_error in ((None, False), ({"type": "object", "required": ["id"]}, True)):
+            await Tool.objects.filter(pk=tool.pk).aupdate(output_schema=schema)
+            arguments = {"text": str(is_error)}
+            assert status(await client.call_tool("refund", arguments)) == "waiting"
+            approval = await Approval.objects.alatest("created_at")
+            await in_thread(decide.answer)(approval.pk, signed_in(bob), "Customer 12")
+            result = await client.call_tool("refund", arguments)
+            assert (result.is_error, status(result), entered) == (is_error, "answered", [])
+            assert "The tool was not executed. A person answered in its place" in text(result)
+            assert "Customer 12" in text(result)
+
+
 async def test_a_client_that_opens_addresses_is_sent_to_the_page_and_its_yes_is_none_to_the_call(
     url: str, token_of: TokenOf, bob: User, db: None, entered: list[ToolCall], settings: Settings
 ) -> None:

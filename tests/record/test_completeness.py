@@ -59,6 +59,18 @@ def declined(bob: User) -> ToolCall:
     return call
 
 
+def declined_with_what_to_do_instead(bob: User) -> ToolCall:
+    call = waiting(bob)
+    decide.decline(approval_of(call).pk, signed_in(bob), reason="Use customer 12.", suggests=True)
+    return call
+
+
+def answered(bob: User) -> ToolCall:
+    call = waiting(bob)
+    decide.answer(approval_of(call).pk, signed_in(bob), "Customer 12")
+    return call
+
+
 def expired(bob: User) -> ToolCall:
     call = waiting(bob)
     ToolCall.objects.filter(pk=call.pk).update(deadline=timezone.now() - timedelta(hours=1))
@@ -114,6 +126,8 @@ STORIES: dict[Callable[[User], ToolCall], tuple[Status, set[str]]] = {
     waiting: (Status.WAITING, {"reason", "spoke", "approval", "digest"}),
     approved_with_an_edit: (Status.APPROVED, {"approval", "digest", "edited"}),
     declined: (Status.DECLINED, {"approval", "digest", "reason"}),
+    declined_with_what_to_do_instead: (Status.DECLINED, {"approval", "digest", "reason"}),
+    answered: (Status.ANSWERED, {"approval", "digest", "answer"}),
     expired: (Status.EXPIRED, {"reason", "deadline"}),
     withdrawn: (Status.WITHDRAWN, {"reason"}),
     abandoned: (Status.WITHDRAWN, {"reason"}),

@@ -51,6 +51,7 @@ MOST_ROWS, MOST_COLUMNS = 20, 8
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&!#$])|(?<=\w)(:)(?=//)|(?<=\bwww)(\.)|(@)")
 _SENTENCES = {
     "declined": "You declined {name}, so it was not run.",
+    "answered": "{name} was not run: you answered in its place.",
     "expired": "Nobody answered in time whether {name} may run, so it was not run.",
     "withdrawn": "{name} was withdrawn before it started, so it was not run.",
     "refused": "A policy refused {name}, so it was not run.",
@@ -63,7 +64,13 @@ _SENTENCES = {
 # Of what failed, whether it had run by then, where that is known.
 _FAILED = {True: "{name} was run and failed.", False: "{name} was not run."}
 _EMPTY: dict[type, str] = {list: "an empty list", dict: "an empty object"}
-_WHY = ("reason_given_by_the_user", "reason", "error")
+_LEADS = {
+    "reason_given_by_the_user": "Your reason",
+    "instruction_given_by_the_user": "Instead",
+    "answer_given_by_a_person": "Your answer",
+    "reason": "Reason",
+    "error": "Reason",
+}
 
 
 def reply(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> str | list[Call]:
@@ -310,14 +317,15 @@ def _facts(content: str) -> dict[str, Any]:
 
 
 def _why(facts: dict[str, Any]) -> str:
-    why = next((facts[key] for key in _WHY if facts.get(key)), None)
-    if why is None:
+    key = next((key for key in _LEADS if facts.get(key)), None)
+    if key is None:
         return ""
+    why = facts[key]
     if isinstance(why, str):
         why = why.removeprefix("Not run: ").removeprefix("It was not run: ")
     line = f" (line {facts['line']})" if isinstance(facts.get("line"), int) else ""
     is_of_tool = facts["status"] == "failed" and facts.get("executed") is not False
-    lead = "Your reason" if facts["status"] == "declined" else "It says" if is_of_tool else "Reason"
+    lead = "It says" if is_of_tool else _LEADS[key]
     return f" {lead}: {text(why)}{line}"
 
 

@@ -21,7 +21,7 @@ Part = dict[str, Any]
 
 YES: Final = frozenset({Status.ALLOWED, Status.APPROVED, *STARTED})
 # With an approval the protocol calls it denied.
-NOT_RUN: Final = frozenset({Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
+NOT_RUN: Final = frozenset({Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN})
 # What of an approval in a part is the answer; and what the others are called in a chunk.
 ANSWER: Final = ("approved", "reason")
 PROTOCOL: Final = {"id": "approvalId", "requestReason": "reason", "descriptor": "approvalDescriptor"}
@@ -275,6 +275,8 @@ def _answer(call: ToolCall) -> tuple[bool, str] | None:
 
 
 def _why_not(call: ToolCall) -> str:
+    if call.status == Status.ANSWERED:
+        return results.for_model(call)
     said = results.MESSAGES[Status(call.status)]
     return f"{said} {call.reason}" if call.status == Status.WITHDRAWN and call.reason else said
 

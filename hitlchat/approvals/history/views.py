@@ -51,6 +51,7 @@ WORDS: Final = {
     "call.rejected": gettext_noop("Rejected, and nobody was asked"),
     "call.approved": gettext_noop("Approved."),
     "call.declined": gettext_noop("Declined"),
+    "call.answered": gettext_noop("Answered by a person in the tool's place."),
     "call.shown": gettext_noop("First shown."),
     "call.expired": gettext_noop("Expired: nobody answered in time."),
     "call.withdrawn": gettext_noop("Withdrawn"),

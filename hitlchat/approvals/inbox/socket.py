@@ -27,7 +27,9 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
 # A call is in the inbox while it waits; these are the moves into it and out of it.
-MOVES: Final = frozenset({Status.WAITING, Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
+MOVES: Final = frozenset(
+    {Status.WAITING, Status.APPROVED, Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN}
+)
 # What happens within this is told together.
 COLLECT_SECONDS: Final = 0.1
 MOST_IDS: Final = 50

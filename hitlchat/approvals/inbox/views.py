@@ -133,9 +133,9 @@ def _lately(user_id: int) -> dict[str, object]:
     found: list[dict[str, Any]] = []
     for row in approvals.prefetch_related("decisions__person"):
         answers = list(row.decisions.all())
-        if row.call.status in (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN):
+        if row.call.status in (Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN):
             # Who had said yes before somebody declined did not decide it.
-            answers = [each for each in answers if each.verdict == Verdict.DECLINE]
+            answers = [each for each in answers if each.verdict != Verdict.APPROVE]
         at = answers[-1].decided_at if answers else row.call.settled_at
         # The time from the question to the answer, in words.
         took = span((at - row.created_at).total_seconds()) if at else ""

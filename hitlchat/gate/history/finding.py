@@ -78,7 +78,7 @@ COLUMNS: Final[dict[str, str]] = {
     "startedAt": "when execution started",
     "settledAt": "when the call ended",
     "durationMs": "execution time",
-    "result": "the tool's result",
+    "result": "the tool's result; of the outcome “answered” what a person said in its place",
     "error": "the error: kind, message, line",
     "output": "the tool's printed output",
     "conversationId": "of the chat that the call comes from",

@@ -200,6 +200,9 @@ class Approval(models.Model):
 class Verdict(models.TextChoices):
     APPROVE = "approve", gettext_noop("Approve")
     DECLINE = "decline", gettext_noop("Decline")
+    # A no as well: with what the model is to do instead, or with an answer in place of the result.
+    SUGGEST = "suggest", gettext_noop("Decline and say what to do instead")
+    ANSWER = "answer", gettext_noop("Answer in the tool's place")
 
 
 class Decision(models.Model):

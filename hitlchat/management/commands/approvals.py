@@ -55,7 +55,7 @@ TOO_SOON_SECONDS: Final = 0.4
 LOOK_AGAIN_SECONDS: Final = 1.0
 LONGEST_LINE: Final = 4096
 LOOK_EVERY_SECONDS: Final = 1.5
-REFUSALS: Final = (Problem, decide.BadReason, console.NobodyNamed)
+REFUSALS: Final = (Problem, console.NobodyNamed)
 
 Write = Callable[[str], None]
 # An approval, and the round in which it is asked.

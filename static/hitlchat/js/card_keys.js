@@ -46,6 +46,7 @@ export function declineByKey(card) {
   const because = isReady(card) ? card.querySelector("details.because") : null;
   const text = because?.querySelector("textarea");
   if (!because || !text) return;
+  because.querySelector("details[open]")?.removeAttribute("open");
   because.setAttribute("open", "");
   text.focus();
 }
