@@ -28,7 +28,8 @@ from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.base.statements import compiled
 from hitlchat.gate import queue, stopping
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate.compared import Suggested
+from hitlchat.gate.models import Decision, ToolCall, Verdict
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit
 
@@ -121,6 +122,9 @@ def next_of(claim: Claim) -> list[CallRequest]:
 def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[int, ModelCall]]) -> list[CallRequest]:
     """Return the requests for calls of the turn, each with its position there."""
     caller, (prompt, said) = subagents.caller_of(conversation), heard(conversation)
+    suggested: dict[str, list[Suggested]] = {}
+    for name, arguments, instead in _suggested(turn_id):
+        suggested.setdefault(name, []).append(Suggested(arguments, instead))
     return [
         CallRequest(
             tool_name=call.name,
@@ -132,9 +136,18 @@ def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[in
             model_call_id=call.id,
             user_prompt=prompt,
             heard=said,
+            suggested=suggested.get(call.name, ()),
         )
         for position, call in calls
     ]
+
+
+@compiled
+def _suggested(turn_id: UUID) -> QuerySet[Decision, Any]:
+    """Return what was said to do instead of calls of the turn's run, with their tools and arguments."""
+    turns = Message.objects.filter(run__messages=turn_id, role=Role.ASSISTANT).values("pk")
+    rows = Decision.objects.filter(verdict=Verdict.SUGGEST, approval__call__turn_id__in=turns).order_by("decided_at")
+    return rows.values_list("approval__call__tool_name", "approval__call__arguments", "reason")
 
 
 def start(

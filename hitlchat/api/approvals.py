@@ -171,6 +171,10 @@ class Approval(Shape):
         description="The effect of the call, according to the tool's own preview code: {text, table, error, cut}."
     )
     warnings: list[Warned] = Field(description="What may deceive a reader: look-alike letters, hidden characters.")
+    attempt: int = Field(
+        description="1, and one more for each call of the tool that was declined in this run with what to do instead."
+    )
+    instead: str | None = Field(description="What was to be done instead of the attempt before.")
     asked_times: int = Field(
         description="How many identical calls wait. Approving runs one and withdraws the rest; declining declines all."
     )
@@ -236,6 +240,8 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         row,
         deadline=call.deadline or shown["deadline"],
         agents=shown.get("agents", []),
+        attempt=shown.get("attempt", {}).get("number", 1),
+        instead=shown.get("attempt", {}).get("instead"),
         provenance=shown.get("provenance", []),
         risk_level=disclosure.shown_risk(row),
         inherent_risk_level=oversight.care(shown),

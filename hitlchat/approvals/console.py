@@ -290,6 +290,9 @@ def _question(card: Card) -> Iterator[Fact]:
         yield ours("Note", card.care_note)
     yield fact("Why it asks", card.reason)
     yield from (fact("About the tool", each) for each in (*card.facts, *card.more_facts))
+    if card.instead:
+        yield ours("Attempt", f"{card.attempt}. The one before was declined, with what to do instead.")
+        yield fact("Said", card.instead, is_value=True)
     if card.times > 1:
         times = f"{card.times} times, the same each time"
         yield ours("Asked", f"{times}. Approve runs it once; Decline answers all of them.")
@@ -317,7 +320,9 @@ def _arguments(card: Card, *, full: bool) -> Iterator[Fact]:
         yield from _value(row, f"Argument {_named(row.name)}{word}", full=full)
         yield from _meant(row.name, row.meanings)
     for row in card.missing:
-        yield from _value(row, f"Only in the last approved call: {_named(row.name)}", full=full)
+        yield from _value(
+            row, f"Only in the {'declined' if card.instead else 'last approved'} call: {_named(row.name)}", full=full
+        )
         yield from _meant(row.name, row.meanings)
     if card.more_differ:
         yield ours("Arguments", f"{card.more_differ:,} more differ from the last approved call.")

@@ -39,7 +39,7 @@ MOST_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 120
 
 # What a card shows without a click, besides the arguments, of a stored disclosure.
-_SHOWN: Final = ("prompt", "reason", "preview", "again")
+_SHOWN: Final = ("prompt", "reason", "preview", "again", "attempt")
 
 SHOWN: Final = "call.shown"
 # Whether folded text was opened, as a page says it of its own person. Anything else says nothing.

@@ -102,7 +102,7 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     found: dict[str, list[tuple[Approval, Card]]] = {}
     for row, card in zip(rows, cards, strict=True):
         may = card.who is None or card.who.stance == "may"
-        is_alone = card.asks or card.alerts or card.matter or _asked_again(row)
+        is_alone = card.asks or card.alerts or card.matter or card.attempt > 1 or _asked_again(row)
         if card.care < TOO_RISKY and may and not is_alone:
             found.setdefault(_definition(row), []).append((row, card))
     return [_group(some[:MOST_TOGETHER]) for some in found.values() if len(some) > 1]
@@ -163,6 +163,8 @@ def _why_alone(row: Approval) -> str | None:
         return gettext_noop("Each question needs its own answer. Nothing was decided.")
     if _asked_again(row):
         return gettext_noop("A call that asks again is answered individually. Nothing was decided.")
+    if row.disclosure.get("attempt"):
+        return gettext_noop("A further attempt is answered individually. Nothing was decided.")
     if (shown := as_shown(row)) is None or shown.alerts:
         return gettext_noop("A call with a warning is answered individually. Nothing was decided.")
     return None

@@ -33,6 +33,11 @@ SHOWN_OF_FOLDED = 400
 SHOWN_LINES_OF_FOLDED = 8
 
 ROWS_SHOWN = 8
+# What an argument is compared with: the declined call of an attempt after it, or the last approved call.
+COMPARED = {
+    True: (gettext_noop("In the declined call:"), gettext_noop("Not in the declined call.")),
+    False: (gettext_noop("In the last approved call:"), gettext_noop("Not in the last approved call.")),
+}
 
 # Around what is different.
 CONTEXT = 160
@@ -205,7 +210,10 @@ class Card:
     agents: tuple[Seen, ...] = ()
     # What the person said last.
     said: Seen | None = None
-    # What the last approved call had besides, and how many more arguments differ from its.
+    # Which attempt it is after declined calls, and what was to be done instead of the last one.
+    attempt: int = 1
+    instead: Seen | None = None
+    # What the last approved call, or the declined one, had besides, and how many more arguments differ from its.
     missing: tuple[Row, ...] = ()
     more_differ: int = 0
     # What a yes of the person whom it is shown to has to repeat, if anything.
@@ -242,7 +250,7 @@ class Card:
     def warnings(self) -> tuple[str, ...]:
         """Return the warnings about everything but the arguments, each sentence once."""
         shown = (*(piece.text for piece in self.title), self.tool_name, self.origin, self.for_whom, self.reason)
-        shown += (*self.facts, *self.more_facts, *self.agents)
+        shown += (*self.facts, *self.more_facts, *self.agents, *([self.instead] if self.instead else []))
         return tuple(dict.fromkeys(warning for seen in shown for warning in seen.warnings))
 
     @property
@@ -343,6 +351,8 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         more_facts=facts[MOST_FACTS:],
         rows=_rows(shown, names),
         more_rows=_rows(shown, more),
+        attempt=shown.get("attempt", {}).get("number", 1),
+        instead=see(shown["attempt"]["instead"]) if "attempt" in shown else None,
         missing=_missing(shown),
         more_differ=shown.get("lastTime", {}).get("more", 0),
         raw=see(canonical.pretty(shown["arguments"], indent=2)),
@@ -395,7 +405,7 @@ def in_order(shown: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 def lines(shown: dict[str, Any], name: str) -> tuple[Meaning, ...]:
     """Return what the card says of an argument beside its value: what it means, if nobody gave it, and what it was in
-    the last call that was approved.
+    the call that it is compared with.
     """
     last = shown.get("lastTime", {})
     found = [*meant.meanings(shown["arguments"][name], name, shown.get("currencies", {}).get(name, ""))]
@@ -403,9 +413,9 @@ def lines(shown: dict[str, Any], name: str) -> tuple[Meaning, ...]:
         found.append(Meaning(gettext_noop("The default: the call does not give this value.")))
     if name in (changed := last.get("changed", {})):
         text, cut = changed[name]
-        found.append(Meaning(gettext_noop("In the last approved call:"), see(text), cut))
+        found.append(Meaning(COMPARED["attempt" in shown][0], see(text), cut))
     elif name in last.get("added", []):
-        found.append(Meaning(gettext_noop("Not in the last approved call.")))
+        found.append(Meaning(COMPARED["attempt" in shown][1]))
     return tuple(found)
 
 
@@ -509,7 +519,7 @@ def _rows(shown: dict[str, Any], names: Iterable[str]) -> tuple[Row, ...]:
 
 
 def _missing(shown: dict[str, Any]) -> tuple[Row, ...]:
-    """Return what the last approved call had and this one has not."""
+    """Return what the call that it is compared with had and this one has not."""
     found = shown.get("lastTime", {}).get("missing", {})
     begins = gettext_noop("Only its beginning.")
     return tuple(

@@ -6,7 +6,7 @@ Each part is optional: a disclosure without it says nothing about that.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -35,6 +35,13 @@ CURRENCIES: Final = (
 _CODE: Final = re.compile(rf"(?<![A-Za-z])(?:{CURRENCIES.replace(' ', '|')})(?![A-Za-z])")
 _CODE_OF_NAME: Final = re.compile(rf"(?:_|-)({CURRENCIES.replace(' ', '|')})\Z", re.IGNORECASE)
 _GIVEN_CODE: Final = re.compile(r"[A-Z]{3}\Z")
+
+
+class Suggested(NamedTuple):
+    """A declined call, and what its person said to do instead."""
+
+    arguments: Arguments
+    instead: str
 
 
 class Past(NamedTuple):
@@ -97,6 +104,15 @@ def last_time(before: Arguments, now: Arguments) -> dict[str, Any]:
         "more": more,
     }
     return {name: part for name, part in parts.items() if part}
+
+
+def attempt(suggested: Sequence[Suggested], now: Arguments) -> dict[str, Any]:
+    """Return the parts of a disclosure about an attempt after others, which is compared with the last of them alone."""
+    if not suggested:
+        return {}
+    last = suggested[-1]
+    said = {"number": len(suggested) + 1, "instead": last.instead}
+    return {"attempt": said, "lastTime": last_time(last.arguments, now)}
 
 
 def last_calls(calls: Collection[Past], definition: str, since: datetime, *, are_all: bool) -> tuple[str, bool]:

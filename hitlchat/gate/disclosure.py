@@ -118,6 +118,8 @@ def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str
     # Marking a client as attended later lets its word count for no question that was asked before.
     attended = shown["attended"] and before["attended"]
     again = {"round": call.round + 1, "why": why, "before": before["preview"]}
+    if "attempt" in before:
+        shown |= {"attempt": before["attempt"], "lastTime": before.get("lastTime", {})}
     return {**shown, "attended": attended, "again": again}
 
 

@@ -2,9 +2,9 @@
 
 import asyncio
 import reprlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
@@ -30,10 +30,11 @@ from hitlchat.gate import (
     transition,
 )
 from hitlchat.gate.actor import SYSTEM, Caller
+from hitlchat.gate.compared import Suggested
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import may_be_granted
 from hitlchat.gate.models import Approval, Grant, Tool, ToolCall, new_id
-from hitlchat.gate.policies import Allow, Ask, Refuse, Spoke
+from hitlchat.gate.policies import Allow, Ask, Spoke
 from hitlchat.gate.provenance import Heard, Origin
 from hitlchat.gate.sources import Shown
 from hitlchat.gate.status import Status
@@ -42,13 +43,20 @@ from hitlchat.gate.transition import enter
 OF_ONE_CALL = ("call", "deadline", "whoDecides")
 
 AT_A_TIME = 4
+# After so many, a person is not asked about another attempt in the same run.
+MOST_SUGGESTED: Final = 3
+SUGGESTED_ENOUGH: Final = translatable(
+    f"Nobody was asked: in this run a person declined {MOST_SUGGESTED} calls of this tool, and said each time what to "
+    "do instead. Do not call it again. Tell the user what you could not do."
+)
 
 
 @dataclass(frozen=True)
 class CallRequest:
     """`arguments` is the JSON text a model wrote, or an object. `among` narrows the catalog; None means all of it.
     `patience`: seconds after which the caller gives up, whatever the tool's own deadline. `heard`: the texts of its
-    conversation, among which the values of the arguments are looked for.
+    conversation, among which the values of the arguments are looked for. `suggested`: what people said to do instead of
+    calls of the tool that they declined in the same run, the last one at the end.
     """
 
     tool_name: str
@@ -62,6 +70,7 @@ class CallRequest:
     user_prompt: str = ""
     patience: int | None = None
     heard: Heard | None = None
+    suggested: Sequence[Suggested] = ()
 
 
 @dataclass(frozen=True)
@@ -114,10 +123,11 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
     )
     judgement = await policy.held_to_record(tool, judgement)
     verdict, spoke = judgement.verdict, judgement.spoke
-    if isinstance(verdict, Allow):
-        return Prepared(request, Status.ALLOWED, verdict.reason, tool, arguments, spoke=spoke)
-    if isinstance(verdict, Refuse):
-        return Prepared(request, Status.REFUSED, verdict.reason, tool, arguments, spoke=spoke)
+    if not isinstance(verdict, Ask):
+        status = Status.ALLOWED if isinstance(verdict, Allow) else Status.REFUSED
+        return Prepared(request, status, verdict.reason, tool, arguments, spoke=spoke)
+    if len(request.suggested) >= MOST_SUGGESTED:
+        return Prepared(request, Status.REJECTED, SUGGESTED_ENOUGH, tool, arguments, spoke=spoke)
     # Also for what a grant may cover: another call may take its last use first.
     shown = await sources.preview_of(tool, arguments, request.caller)
     asked = Prepared(request, Status.WAITING, verdict.reason, tool, arguments, shown, spoke, origins)
@@ -238,6 +248,7 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
         decides=decides,
         not_given=compared.not_given(tool.input_schema, request.arguments),
     )
+    shown |= compared.attempt(request.suggested, call.arguments)
     approval = _approval(call, tool, shown)
     data = _reasons(prepared) | _question_facts(approval, request.caller)
     enter(call, Status.WAITING, actor=request.caller.actor, data=data)

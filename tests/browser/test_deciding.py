@@ -186,12 +186,24 @@ def test_a_reason_is_picked_beside_decline_with_two_keys(chat: Chat, ask: Ask, m
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
-def test_a_call_is_answered_in_the_tools_place_by_keyboard_and_nowhere_looks_as_if_it_ran(
+def test_a_call_is_declined_with_what_to_do_instead_and_the_next_attempt_answered_in_the_tools_place_by_keyboard(
     chat: Chat, ask: Ask, model: SharedModel, house: House
 ) -> None:
     ask(("echo", {"text": "Which customer?"}))
     page, card = chat.page, chat.cards.first
     chat.go_to_card()
+    tab_to(page, card.locator("summary[aria-label='Decline with a reason']"))
+    page.keyboard.press("Enter")
+    tab_to(page, card.get_by_text("Decline and say what to do instead"))
+    page.keyboard.press("Enter")
+    card.get_by_label("What the model should do instead").fill("Ask for the number")
+    tab_to(page, card.get_by_role("button", name="Decline: do this instead"))
+    model.enqueue(calls(("echo", {"text": "Which number?"})))
+    page.keyboard.press("Enter")
+    expect(card).to_contain_text("Attempt 2. The one before was declined, to do instead: “Ask for the number”")
+    expect(card.locator(".args")).to_contain_text("In the declined call: Which customer?")
+    assert '"instruction_given_by_the_user": "Ask for the number"' in model.told[-1]
+    chat.asked()
     tab_to(page, card.locator("summary[aria-label='Decline with a reason']"))
     page.keyboard.press("Enter")
     tab_to(page, card.get_by_text("Answer in the tool", exact=False).first)
@@ -208,7 +220,7 @@ def test_a_call_is_answered_in_the_tools_place_by_keyboard_and_nowhere_looks_as_
     expect(line).to_contain_text("The tool did not run.")
     expect(line.locator("pre.out").last).to_have_text("Customer <b>12</b>")
     check(page)
-    assert [call["status"] for call in house.calls(chat.conversation)] == ["answered"]
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["declined", "answered"]
 
 
 @pytest.mark.slow("another story of deciding")

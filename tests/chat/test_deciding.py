@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from hitlchat.agent.models import Conversation
 from hitlchat.chat import fragments
 from hitlchat.gate import decide, editing
-from hitlchat.gate.models import Approval, Decision, Tool
+from hitlchat.gate.models import Approval, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.agent.talk import Talk, in_database
@@ -17,6 +17,7 @@ from tests.chat.tab import Tab
 from tests.conftest import caller, signed_in
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
+from tests.waiting import stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -109,6 +110,45 @@ async def test_the_model_reads_what_to_do_instead_and_what_was_answered_in_a_too
     assert [each["status"] for each in read] == ["declined", "answered"]
     assert read[0]["instruction_given_by_the_user"] == "Use <b>mail</b>"
     assert read[1]["answer_given_by_a_person"] == "It is <b>sent</b>"
+    assert recorder.entered == []
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_each_call_after_a_suggestion_in_the_same_run_is_another_attempt_and_the_fourth_is_not_asked(
+    tab: Tab, talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("send")
+    await in_database(recorded_tool)("other")
+
+    async def asked(count: int) -> Approval:
+        """The latest of so many questions."""
+        found: list[Approval] = await stored(
+            lambda: list(Approval.objects.order_by("pk")[count - 1 : count]), "it is asked"
+        )
+        return found[0]
+
+    scripted_model.enqueue(calls(("send", {"text": "1"})))
+    await tab.send(type="say", content="Send it")
+    for number in (1, 2, 3):
+        approval = await asked(number)
+        told = await tab.until(f"ask-{approval.pk}")
+        assert approval.disclosure.get("attempt", {}).get("number", 1) == number
+        assert (f"Attempt {number}." in told) == (number > 1)
+        more = [("other", {"text": "hi"})] if number == 3 else []
+        scripted_model.enqueue(calls(("send", {"text": f"{number + 1}"}), *more))
+        frame = {"type": "decide", "verdict": "suggest", "approval": str(approval.pk), "digest": approval.digest}
+        await tab.send(**frame, reason="Another one")
+    # Another tool is none of it.
+    other = await asked(4)
+    assert "attempt" not in other.disclosure
+    last = await ToolCall.objects.aget(tool_name="send", status=Status.REJECTED)
+    assert "said each time what to do instead" in last.reason
+    # A run of its own begins anew.
+    scripted_model.enqueue(text("I stop."), calls(("send", {"text": "5"})))
+    await talk.decline(other)
+    await tab.until("I stop.")
+    await tab.send(type="say", content="Once more")
+    assert "attempt" not in (await asked(5)).disclosure
     assert recorder.entered == []
 
 

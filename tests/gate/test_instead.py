@@ -3,13 +3,15 @@
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.gate import decide
+from hitlchat.gate import decide, submit
+from hitlchat.gate.card import card
+from hitlchat.gate.compared import Suggested
 from hitlchat.gate.decide import AlreadySettled, BadReason, NoSuchApproval
 from hitlchat.gate.models import AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.question import INPUT_SCHEMA, SOURCE
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
-from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
+from tests.gate.asking import approval_of, approved, ask, fresh, recording, run, say_yes, status
 from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
@@ -73,3 +75,27 @@ def test_what_to_do_instead_is_a_decline_of_its_own_kind(bob: User, tool: Tool, 
     assert (status(call), decision.verdict, decision.reason) == (Status.DECLINED, "suggest", "Use customer 12")
     assert decide.given([decision]) == "Use customer 12"
     assert entered == []
+
+
+def test_an_attempt_after_a_declined_call_freezes_which_it_is_and_what_differs_from_that_call(
+    bob: User, tool: Tool
+) -> None:
+    # With what was approved last an attempt is not compared.
+    run(approved(bob, tool, {"text": "approved", "amount": 1}))
+    before = [Suggested({"text": "one"}, "Shorter"), Suggested({"text": "two", "amount": 5}, "Use <b>three</b>")]
+    call = ask(bob, tool, {"text": "three"}, suggested=before)
+    shown = card(approval_of(call))
+    assert (shown.attempt, shown.instead and shown.instead.plain) == (3, "Use <b>three</b>")
+    (text,) = (row for row in shown.rows if row.name.plain == "text")
+    told = [(each.words, each.value and each.value.plain) for each in text.meanings]
+    assert ("In the declined call:", "two") in told
+    assert not [words for words, _ in told if "approved" in words]
+    assert "attempt" in approval_of(call).disclosure
+    assert card(approval_of(ask(bob, tool))).attempt == 1
+
+
+def test_after_three_suggestions_nobody_is_asked_again_and_the_model_reads_why(bob: User, tool: Tool) -> None:
+    before = [Suggested({"text": "one"}, "Use two")] * submit.MOST_SUGGESTED
+    call = ask(bob, tool, suggested=before)
+    assert (call.status, call.reason) == (Status.REJECTED, submit.SUGGESTED_ENOUGH)
+    assert ask(bob, tool, suggested=before[1:]).status == Status.WAITING
