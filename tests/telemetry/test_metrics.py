@@ -112,7 +112,7 @@ def test_the_time_to_a_decision_is_from_the_question_to_the_answer(bob: User, to
     assert found["hitlchat_decision_seconds_bucket"]["60.0 declined"] == 1
     assert found["hitlchat_decision_seconds_bucket"]["+Inf declined"] == 1
     assert found["hitlchat_decision_seconds_sum"]["declined"] == pytest.approx(45, abs=5)
-    assert found["hitlchat_decision_seconds_count"] == {"approved": 0, "declined": 1}
+    assert found["hitlchat_decision_seconds_count"] == {"approved": 0, "declined": 1, "answered": 0}
 
 
 @pytest.mark.servers("PostgreSQL computes times and sums in its own way")
