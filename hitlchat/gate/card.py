@@ -19,10 +19,11 @@ from hitlchat.base.visible import Seen, see
 from hitlchat.gate import disclosure, meant, oversight, pace, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.contents import spelled
+from hitlchat.gate.history import finding
 from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.pace import Matter
-from hitlchat.gate.provenance import Told, told
+from hitlchat.gate.provenance import Origin, Told, told
 from hitlchat.gate.question import Asking, asking_of
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import Standing, stance_of, unusual_rules
@@ -330,6 +331,8 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     shown: dict[str, Any] = approval.disclosure
     (names, more), until = in_order(shown), datetime.fromisoformat(shown["deadline"])
     facts = tuple(map(see, facts_of(shown)))
+    provenance = shown.get("provenance") or []
+    origins = told(provenance, _openable(provenance, approval, viewer))
     preview, asked = shown.get("preview"), shown.get("again")
     changes = again(asked, preview) if asked and preview else None
     made = Card(
@@ -349,8 +352,8 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         reason=see(shown["reason"]),
         facts=facts[:MOST_FACTS],
         more_facts=facts[MOST_FACTS:],
-        rows=_rows(shown, names),
-        more_rows=_rows(shown, more),
+        rows=_rows(shown, names, origins),
+        more_rows=_rows(shown, more, origins),
         attempt=shown.get("attempt", {}).get("number", 1),
         instead=see(shown["attempt"]["instead"]) if "attempt" in shown else None,
         missing=_missing(shown),
@@ -511,9 +514,17 @@ def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: 
     return Effect(table=folded(table["columns"], marked), notes=(note,) if left else ())
 
 
-def _rows(shown: dict[str, Any], names: Iterable[str]) -> tuple[Row, ...]:
+def _openable(provenance: list[Origin], approval: Approval, viewer: Actor | None) -> set[str]:
+    """Return the calls that values come from and that `viewer` may look at."""
+    calls = {each["source"]["call"] for each in provenance if each["source"]}
+    # Those that a model has read are calls of one person.
+    if not calls or viewer is None or viewer.user_id == approval.call.caller_id:
+        return calls if viewer else set()
+    return {str(each) for each in finding.among(person, calls)} if (person := viewer.person) else set()
+
+
+def _rows(shown: dict[str, Any], names: Iterable[str], origins: dict[str, tuple[Told, ...]]) -> tuple[Row, ...]:
     types, arguments = dict(shown["fields"]), shown["arguments"]
-    origins = told(shown.get("provenance") or [])
     rows = ((name, box(spelled(arguments[name]), name, types.get(name, ""))) for name in names)
     return tuple(replace(row, meanings=lines(shown, name), origins=origins.get(name, ())) for name, row in rows)
 

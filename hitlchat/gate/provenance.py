@@ -7,7 +7,7 @@ but letter by letter, so that look-alikes differ. Each text is read once, and a 
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -105,7 +105,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Told:
-    """Where values of one argument come from, for its row on a card; `parts`: which, if they are not all of it."""
+    """Where values of one argument come from, for its row on a card; `parts`: which, if they are not all of it; `call`:
+    only if it may be looked at.
+    """
 
     origin: From
     call: str = ""
@@ -168,10 +170,10 @@ def kept(origins: list[Origin] | None, before: dict[str, Any], now: dict[str, An
     return [each for each in origins if not each["path"] or old.get(each["path"]) == new.get(each["path"], ...)]
 
 
-def told(origins: list[Origin]) -> dict[str, tuple[Told, ...]]:
+def told(origins: list[Origin], openable: Collection[str]) -> dict[str, tuple[Told, ...]]:
     """Return what is said of each argument, by its name: of values that the person did not type, together by source.
 
-    What comes from outside is said first.
+    What comes from outside is said first. `openable`: the calls that the reader may look at.
     """
     found: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     for each in sorted(origins, key=lambda each: [*LOUDEST, "model"].index(each["from"])):
@@ -183,7 +185,14 @@ def told(origins: list[Origin]) -> dict[str, tuple[Told, ...]]:
         found.setdefault(name, {}).setdefault(key, []).append(".".join(inner))
     return {
         name: tuple(
-            Told(origin, call, see(tool) if tool else None, partly, unsure, see(_listed(parts)) if any(parts) else None)
+            Told(
+                origin,
+                call if call in openable else "",
+                see(tool) if tool else None,
+                partly,
+                unsure,
+                see(_listed(parts)) if any(parts) else None,
+            )
             for (origin, call, tool, partly, unsure), parts in by_source.items()
         )
         for name, by_source in found.items()

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from django import template
 from django.conf import settings
+from django.urls import reverse
 from django.utils.formats import date_format, number_format
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
@@ -18,6 +19,7 @@ from hitlchat.gate import contents, decide, placing, question
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.grants.scope import clock
 from hitlchat.gate.models import ToolCall
+from hitlchat.gate.provenance import Told
 from hitlchat.gate.status import Status
 
 register = template.Library()
@@ -99,6 +101,15 @@ def risk_chip(level: int, extra: str = "", *, unknown: bool = False) -> SafeStri
         '<span class="risk {}" data-level="{}">L{} {}</span>{}',
         *(extra, level, level, gettext(RISK_LABELS[level])),
         format_html(' <span class="tag unknown">{}</span>', gettext("Unknown risk")) if unknown else "",
+    )
+
+
+@register.simple_tag
+def source_of(origin: Told) -> SafeString:
+    """Return the name of the tool that a value comes from, as a link to its call for who may open that."""
+    name = format_html("<code>{}</code>", seen(origin.tool)) if origin.tool else SafeString()
+    return (
+        format_html('<a href="{}">{}</a>', reverse("history-call", args=[origin.call]), name) if origin.call else name
     )
 
 

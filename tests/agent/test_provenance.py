@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 from pytest_django import Settings
 
@@ -16,6 +17,7 @@ from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import Status
 from tests import attaching
 from tests.agent.talk import Talk, in_database
+from tests.conftest import signed_in
 from tests.recorder import Recorder, RecorderSource, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
 
@@ -75,6 +77,18 @@ async def test_a_value_from_a_result_and_one_from_a_web_page_name_their_calls(
     assert (
         f'Nobody typed this. It comes from outside, through <a href="/history/{fetch}"><code>fetch</code></a>.' in html
     )
+
+
+async def test_the_call_that_a_value_comes_from_is_a_link_for_those_only_who_may_open_it(
+    talk: Talk, scripted_model: ScriptedModel, alice: User, charlie: User
+) -> None:
+    before = (("look", {"n": 1}), ("fetch", {"n": 2}))
+    approval = await asked_about(talk, scripted_model, "Send it", *before, n=4711, text="eve@evil.example")
+    html = await in_database(page_of)(approval, charlie)
+    assert "/history/" not in html
+    assert "It is from the result of <code>look</code>." in html
+    assert "It comes from outside, through <code>fetch</code>." in html
+    assert (await in_database(page_of)(approval, alice)).count('<a href="/history/') == 2
 
 
 async def test_a_condition_can_ask_about_what_comes_from_outside_alone(
@@ -162,5 +176,6 @@ async def test_what_branches_that_are_not_shown_have_said_is_no_source(
     assert told(approval) == {"/n": "model"}
 
 
-def page_of(approval: Approval) -> str:
-    return render_to_string("approvals/_card.html", {"card": card.card(approval), "over": "ws"})
+def page_of(approval: Approval, viewer: User | None = None) -> str:
+    shown = card.card(approval, signed_in(viewer or approval.call.caller))
+    return render_to_string("approvals/_card.html", {"card": shown, "over": "ws"})
