@@ -33,7 +33,7 @@ from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.compared import Suggested
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import may_be_granted
-from hitlchat.gate.models import Approval, Grant, Tool, ToolCall, new_id
+from hitlchat.gate.models import Approval, AuditEvent, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.policies import Allow, Ask, Spoke
 from hitlchat.gate.provenance import Heard, Origin
 from hitlchat.gate.sources import Shown
@@ -125,7 +125,7 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
     verdict, spoke = judgement.verdict, judgement.spoke
     if not isinstance(verdict, Ask):
         status = Status.ALLOWED if isinstance(verdict, Allow) else Status.REFUSED
-        return Prepared(request, status, verdict.reason, tool, arguments, spoke=spoke)
+        return Prepared(request, status, verdict.reason, tool, arguments, spoke=spoke, provenance=origins)
     if len(request.suggested) >= MOST_SUGGESTED:
         return Prepared(request, Status.REJECTED, SUGGESTED_ENOUGH, tool, arguments, spoke=spoke)
     # Also for what a grant may cover: another call may take its last use first.
@@ -163,7 +163,7 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
             if (grant := giving.take(grants, call)) is not None:
                 call.grant, call.reason = grant, storable(scope.reason(grant))
                 data = {**_reasons(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
-                data |= transition.undisclosed_facts(call, prepared.request.caller)
+                data |= _undisclosed_facts(call, prepared)
                 enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=data)
                 giving.record(grant, call)
                 return call
@@ -174,7 +174,7 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
                 prepared = replace(prepared, status=Status.REFUSED, reason=full, preview=None)
             call = _call(prepared)
         if prepared.status != Status.WAITING:
-            data = _reasons(prepared) | transition.undisclosed_facts(call, prepared.request.caller)
+            data = _reasons(prepared) | _undisclosed_facts(call, prepared)
             return enter(call, prepared.status, actor=prepared.request.caller.actor, data=data)
         return _ask(call, prepared)
 
@@ -195,7 +195,9 @@ def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
     assert tool is not None
     call.reason, call.deadline, call.grantable, call.grant_id = said.reason, disclosure.deadline_of(tool), False, None
     decides = oversight.freeze(call, tool)
-    asked = disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides)
+    allowed = AuditEvent.objects.filter(call=call, name="call.allowed").first()
+    known = allowed.data.get("values", {}) if allowed else {}
+    asked = disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides, **known)
     approval = _approval(call, tool, asked)
     spoke = [Spoke.of("conversation", said, "conversation").as_json]
     data = {"spoke": spoke, "isAutomatic": False, **_question_facts(approval, caller)}
@@ -205,6 +207,20 @@ def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
         approval.save(force_insert=True)
         if grant_id is not None:
             giving.give_back(grant_id, call)
+
+
+def _of_values(prepared: Prepared) -> dict[str, Any]:
+    """Return, for `disclose`, what is known of the values only as long as the request is at hand."""
+    assert prepared.tool is not None
+    absent = compared.not_given(prepared.tool.input_schema, prepared.request.arguments)
+    return {"provenance": prepared.provenance, "not_given": absent}
+
+
+def _undisclosed_facts(call: ToolCall, prepared: Prepared) -> dict[str, Any]:
+    """Return the facts of a call that nobody is asked about; of one that may be after all, what its card would say."""
+    facts = transition.undisclosed_facts(call, prepared.request.caller)
+    may_be_asked = call.conversation_id is not None and prepared.status in (Status.ALLOWED, Status.WAITING)
+    return facts | ({"values": _of_values(prepared)} if may_be_asked else {})
 
 
 def _reasons(prepared: Prepared) -> dict[str, Any]:
@@ -244,9 +260,8 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
         request.caller,
         user_prompt=request.user_prompt,
         preview=prepared.preview,
-        provenance=prepared.provenance,
         decides=decides,
-        not_given=compared.not_given(tool.input_schema, request.arguments),
+        **_of_values(prepared),
     )
     shown |= compared.attempt(request.suggested, call.arguments)
     approval = _approval(call, tool, shown)

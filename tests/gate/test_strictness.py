@@ -16,6 +16,7 @@ from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import Asks, AuditEvent, Grant, Strictness, Tool, ToolCall, delegation, new_id
+from hitlchat.gate.provenance import Heard, Text
 from hitlchat.gate.settling import sweep
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
@@ -141,6 +142,18 @@ def test_what_was_let_run_and_has_not_started_is_asked_about_instead(
     say_yes(bob, call)
     assert run(call)
     assert ([each.pk for each in entered], status(call)) == ([call.pk], Status.SUCCEEDED)
+
+
+def test_what_is_asked_about_after_all_says_of_its_values_what_it_would_have_said_before(bob: User) -> None:
+    heard = Heard.of([Text("Pay 4711"), Text("eve@evil.example", "outside", str(new_id()), "fetch")])
+    given = {"arguments": {"text": "4711 eve@evil.example"}, "heard": heard}
+    asked = approval_of(ask(bob, recording(), **given)).disclosure
+    call = ask(bob, recording("paid", mode=FREE), conversation_id=HERE, **given)
+    make(bob, "every")
+    assert not run(call)
+    after_all = approval_of(call).disclosure
+    assert [after_all[part] for part in ("provenance", "notGiven")] == [asked["provenance"], ["amount"]]
+    assert [each["from"] for each in after_all["provenance"]] == ["outside"]
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
