@@ -15,10 +15,10 @@ from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.calls import Decision
 from hitlchat.api.contract import STORABLE, Body, Object, Page, Shape, Username, read
 from hitlchat.api.grants import Grant, NewGrant
-from hitlchat.base import visible
+from hitlchat.base import schemas, visible
 from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, joining, oversight, question, who
 from hitlchat.gate import models as gate
-from hitlchat.gate.card import facts_of
+from hitlchat.gate.card import facts_of, lines
 from hitlchat.gate.status import Status
 
 router = Router(tags=["approvals"], by_alias=True)
@@ -138,6 +138,11 @@ class Warned(Shape):
     text: str = Field(description="The sentence on the card, for people.")
 
 
+class Meaning(Shape):
+    path: str = Field(description="The JSON Pointer of the argument.")
+    text: str = Field(description="The sentence beside its value on the card, with what was read out of the value.")
+
+
 class Approval(Shape):
     id: UUID
     call_id: UUID
@@ -175,6 +180,9 @@ class Approval(Shape):
         description="1, and one more for each call of the tool that was declined in this run with what to do instead."
     )
     instead: str | None = Field(description="What was to be done instead of the attempt before.")
+    meanings: list[Meaning] = Field(
+        description="What values mean: hosts of addresses, decoded codes, defaults, values of the last such call."
+    )
     asked_times: int = Field(
         description="How many identical calls wait. Approving runs one and withdraws the rest; declining declines all."
     )
@@ -250,6 +258,7 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         status=QUESTION_ENDS.get(call.status, "approved"),
         preview=shown.get("preview"),
         warnings=list(_warned(shown)),
+        meanings=list(_meanings(shown)),
         asked_times=times,
         asked_again=shown.get("again"),
         question=question.as_json(shown["arguments"]) if question.is_one(call) else None,
@@ -269,6 +278,13 @@ def _warned(shown: dict[str, Any]) -> Iterator[Warned]:
     said = [(path, each) for path, parts in texts.items() for _, each in visible.warned(parts)]
     for path, each in dict.fromkeys([*said, *visible.warned(shown["arguments"])]):
         yield Warned(path=path, kind=each.kind, text=each)
+
+
+def _meanings(shown: dict[str, Any]) -> Iterator[Meaning]:
+    for name in shown["arguments"]:
+        for each in lines(shown, name):
+            text = " ".join(filter(None, [each.words, each.value.plain if each.value else "", each.rest]))
+            yield Meaning(path=schemas.step("", name), text=text)
 
 
 @router.get("", response=list[Approval])

@@ -18,7 +18,7 @@ NOWHERE = "01890000-0000-7000-8000-000000000000"
 FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
     *("riskLevel", "consentDigest", "status", "reason", "facts", "decisions", "callStatus", "result", "error"),
-    *("agents", "provenance", "warnings", "inherentRiskLevel", "riskUnknown"),
+    *("agents", "provenance", "warnings", "meanings", "inherentRiskLevel", "riskUnknown"),
     *("preview", "askedAgain", "askedTimes", "grantId", "question"),
     *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides"),
 }
@@ -69,6 +69,17 @@ def test_what_may_deceive_a_reader_is_named_with_its_place_and_kind(
         ("prompt", "look_alike"),
     }
     assert any("look like “ACME”" in each["text"] for each in found)
+
+
+def test_what_values_mean_is_told_with_the_place_of_each(bob: User, bobs: Program, make_tool: MakeTool) -> None:
+    make_tool("send", code='def run(url: str, text: str = "a") -> None:\n    pass\n')
+    called(bob, "send", {"url": "https://shop.example@%65vil.example"})
+    assert bobs.get("/approvals").json()[0]["meanings"] == [
+        {"path": "/url", "text": "Goes to host evil.example"},
+        {"path": "/url", "text": "Before the @ is a user name, not the host: shop.example"},
+        {"path": "/url", "text": "In the value, that host is written as %65vil.example"},
+        {"path": "/text", "text": "The default: the call does not give this value."},
+    ]
 
 
 def test_an_approval_of_a_conversation_says_which_and_what_the_user_said(
