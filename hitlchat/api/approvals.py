@@ -127,6 +127,7 @@ class Origin(Shape):
     unsure: bool = Field(
         default=False, description="Whether images, or earlier messages and results, were not looked through."
     )
+    near: str = Field(default="", description="Of `model`: a word of the conversation that one of the value resembles.")
 
 
 class Warned(Shape):

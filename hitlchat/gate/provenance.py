@@ -10,15 +10,18 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final, Literal
 
 from hitlchat.base import schemas
 from hitlchat.base.visible import Seen, see
 
 From = Literal["person", "tool", "outside", "model"]
-# As it is frozen in a disclosure: {path, from, source, partly?, unsure?}; `source` is {call, tool}, or null. It is
-# `unsure` if the person is not known to have typed the value and not all of the conversation was looked through.
+# As it is frozen in a disclosure: {path, from, source, partly?, unsure?, near?}; `source` is {call, tool}, or null.
+# It is `unsure` if the person is not known to have typed the value and not all of the conversation was looked through.
+# `near` is a word of the conversation that a word of the model's own resembles.
 Origin = dict[str, Any]
 
 # Of all texts of a conversation together, the latest first.
@@ -30,6 +33,13 @@ STRETCH: Final = 5
 # What the person typed is theirs, whoever said it too; what came from outside stays so if a tool repeats it.
 ORDER: Final[tuple[From, ...]] = ("person", "outside", "tool")
 LOUDEST: Final[tuple[From, ...]] = ("outside", "tool", "person")
+
+# From here on two names, addresses or numbers are mistaken for each other; so many of a conversation are compared with
+# so many of a call.
+CLOSE: Final = 0.72
+MOST_HEARD: Final = 400
+MOST_COMPARED: Final = 20
+LONGEST_COMPARED: Final = 64
 
 # Parts of one argument that come from the same place.
 MOST_NAMED: Final = 8
@@ -115,6 +125,7 @@ class Told:
     partly: bool = False
     unsure: bool = False
     parts: Seen | None = None
+    near: Seen | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +152,12 @@ class Heard:
         """Every word of the person."""
         return frozenset().union(*(each.known for each in self.texts if each.origin == "person"))
 
+    @cached_property
+    def named(self) -> dict[str, None]:
+        """Names, addresses and numbers, as they are spelled, the person's first."""
+        words = (word for each in self.texts for word, _ in each.read if _is_comparable(word))
+        return dict.fromkeys(islice(words, MOST_HEARD))
+
 
 def of(arguments: dict[str, Any], heard: Heard | None, schema: dict[str, Any]) -> list[Origin] | None:
     """Return where the values of `arguments` come from, each with its path as a JSON pointer; None: nobody can say.
@@ -151,13 +168,19 @@ def of(arguments: dict[str, Any], heard: Heard | None, schema: dict[str, Any]) -
     if heard is None:
         return None
     found: list[Origin] = []
+    compared = 0
     for path, value in _values(arguments, schema, schema):
         if len(found) >= MOST_VALUES:
             found.append({"path": "", "from": "outside", "source": None})
             break
         origin = _origin(value, heard)
         unsure = {} if heard.is_whole or origin["from"] == "person" else {"unsure": True}
-        found.append({"path": path, **origin, **unsure})
+        near = ""
+        if origin["from"] == "model":
+            words = [word for word in _words(str(value)) if _is_comparable(word)][: MOST_COMPARED - compared]
+            compared += len(words)
+            near = next(filter(None, (_near(word, heard) for word in words)), "")
+        found.append({"path": path, **origin, **unsure, **({"near": near} if near else {})})
     # However the arguments are ordered: identical calls are identical here, too.
     return sorted(found, key=lambda each: str(each["path"]))
 
@@ -181,7 +204,8 @@ def told(origins: list[Origin], openable: Collection[str]) -> dict[str, tuple[To
             continue
         name, *inner = schemas.keys(each["path"])
         source = each["source"] or {"call": "", "tool": ""}
-        key = (each["from"], source["call"], source["tool"], each.get("partly", False), each.get("unsure", False))
+        how = (each.get("partly", False), each.get("unsure", False), each.get("near", ""))
+        key = (each["from"], source["call"], source["tool"], *how)
         found.setdefault(name, {}).setdefault(key, []).append(".".join(inner))
     return {
         name: tuple(
@@ -192,8 +216,9 @@ def told(origins: list[Origin], openable: Collection[str]) -> dict[str, tuple[To
                 partly,
                 unsure,
                 see(_listed(parts)) if any(parts) else None,
+                see(near) if near else None,
             )
-            for (origin, call, tool, partly, unsure), parts in by_source.items()
+            for (origin, call, tool, partly, unsure, near), parts in by_source.items()
         )
         for name, by_source in found.items()
     }
@@ -261,6 +286,15 @@ def _listed(parts: list[str]) -> str:
 def _names(word: str) -> bool:
     """Return whether a word names something: a number, an address, a host."""
     return len(word) > 2 and any(char.isdigit() or char in "@/._" for char in word)
+
+
+def _is_comparable(word: str) -> bool:
+    return (_names(word) or "-" in word) and len(word) <= LONGEST_COMPARED
+
+
+def _near(word: str, heard: Heard) -> str:
+    """Return what the word may have been mistaken for; empty if it is there itself, or nothing like it."""
+    return "" if word in heard.named else next(iter(get_close_matches(word, heard.named, 1, CLOSE)), "")
 
 
 def _words(text: str) -> list[str]:

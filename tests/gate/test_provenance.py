@@ -52,21 +52,24 @@ def test_what_the_person_typed_is_theirs_however_it_is_spelled(said: str, value:
 
 
 @pytest.mark.parametrize(
-    "said, value",
+    "said, value, near",
     {
-        "transposed digits": ("Refund order 4711", 4171),
-        "another sign": ("Book 5000", -5000),
-        "no sign": ("Book -5000", 5000),
-        "a look-alike": ("Write to george@example.org", "\u0261eorge@example.org"),
-        "another host": ("Write to george@example.org", "george@example.org.evil.example"),
-        "a part of a number": ("Refund order 4711", 71),
-        "a part of a date": ("On 2026-03-04", 26),
-        "thousands for a fraction": ("Pay 1000", "1.000"),
-        "other words": ("Tell George", "Bell George"),
+        "transposed digits": ("Refund order 4711", 4171, "4711"),
+        "another sign": ("Book 5000", -5000, "5000"),
+        "no sign": ("Book -5000", 5000, "-5000"),
+        "a look-alike": ("Write to george@example.org", "\u0261eorge@example.org", "george@example.org"),
+        "another host": ("Write to george@example.org", "george@example.org.evil.example", "george@example.org"),
+        "a part of a number": ("Refund order 4711", 71, ""),
+        "a part of a date": ("On 2026-03-04", 26, ""),
+        "thousands for a fraction": ("Pay 1000", "1.000", "1000"),
+        "other words": ("Tell George", "Bell George", ""),
+        "one part of several": ("To DE89 3704 0044 0130", "DE89 3704 0044 0310", "0130"),
+        "letters alike": ("Install acme-modern", "acrne-modem", "acme-modern"),
     }.values(),
 )
-def test_what_nobody_said_is_the_models_own(said: str, value: Any) -> None:
-    assert origin(value, Text(said)) == {"path": "/value", "from": "model", "source": None}
+def test_what_nobody_said_is_the_models_own_and_named_with_what_it_resembles(said: str, value: Any, near: str) -> None:
+    own = {"path": "/value", "from": "model", "source": None}
+    assert origin(value, Text(said)) == own | ({"near": near} if near else {})
 
 
 @pytest.mark.parametrize("value", [4711, "George Bell", "DE02 1203 0000", "A-77/x"])
