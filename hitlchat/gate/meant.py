@@ -53,6 +53,15 @@ _NUMERIC_HOST: Final = re.compile(r"(?:0[xX][0-9A-Fa-f]+|[0-9]+)(?:\.(?:0[xX][0-
 _CODE: Final = re.compile(rf"[A-Za-z0-9+/_-]{{{SHORTEST_CODE},}}={{0,2}}")
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|U([0-9A-Fa-f]{8}))")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+# What destroys in a shell and in SQL, wherever it stands in a value.
+_COMMAND: Final = re.compile(
+    r"(?:^|(?<=[\s;&|(`]))(?:rm\s+-\w|find\s[^\n;&|]{0,100}\s-delete\b|mkfs|shred\s)[^\n;&|]{0,100}"
+    r"|\b(?:(?i:DROP\s+(?:TABLE|DATABASE|SCHEMA)|TRUNCATE\s+TABLE)|DELETE\s+FROM)\b[^\n;]{0,100}"
+)
+# So many empty lines, or spaces, push what is behind them out of sight.
+_GAP: Final = re.compile(r"(?<!\s)\s{7,}+(?=\S)")
+_GAP_LINES: Final = 6
+_GAP_SPACES: Final = 60
 _DATE: Final = re.compile(r"(?<![\w/-])(\d{1,2})([/-])(\d{1,2})\2(?:\d{4}|\d{2})(?![\w/-])")
 _ZONE: Final = re.compile(r"\bEtc/GMT([+-])(\d{1,2})\b")
 _THOUSANDS: Final = re.compile(r"([+-]?)(\d{1,3})[.,](\d{3})\Z")
@@ -167,6 +176,7 @@ def _of_text(text: str) -> Iterator[Meaning]:
     for match in _URL.finditer(text):
         yield from _of_url(match[0].rstrip(".,;:!?')"))
     yield from _decoded(text)
+    yield from _looked_past(text)
     for zone in _ZONE.finditer(text):
         said = f"UTC{'-' if zone[1] == '+' else '+'}{int(zone[2])}"
         yield Meaning(gettext_noop("The sign of such a zone is the other way round. It is"), see(said))
@@ -178,6 +188,17 @@ def _of_text(text: str) -> Iterator[Meaning]:
             month, month2 = calendar.month_name[other], calendar.month_name[one]
             said = translatable(f"Either {one} {month}, with the day first, or {month2} {other}, with the month first:")
             yield Meaning(said, see(match[0]))
+
+
+def _looked_past(text: str) -> Iterator[Meaning]:
+    """Yield what a reader may look past: commands that delete, and what stands far below the rest."""
+    for command in _COMMAND.finditer(text):
+        yield Meaning(gettext_noop("A command that deletes:"), _seen(" ".join(command[0].split())))
+    for gap in _GAP.finditer(text):
+        if len(gap[0]) >= _GAP_SPACES or gap[0].count("\n") > _GAP_LINES:
+            yield Meaning(
+                gettext_noop("Behind much empty space:"), _seen(" ".join(text[gap.end() :][:LONGEST].split()))
+            )
 
 
 def _of_digits(text: str) -> Iterator[Meaning]:

@@ -69,6 +69,24 @@ def test_of_an_address_the_host_is_picked_out(value: Any, lines: list[str]) -> N
 @each_row(
     "value, lines",
     [
+        ("df -h && find /srv/archive -mtime +1 -delete && date", ["find /srv/archive -mtime +1 -delete"]),
+        ("set -e\nrm  -rf /srv/backup\nls", ["rm -rf /srv/backup"]),
+        ("SELECT 1; drop table orders; DELETE FROM carts", ["drop table orders", "DELETE FROM carts"]),
+        ("Please delete from the list whom we drop. Confirm - find him.", []),
+    ],
+)
+def test_a_command_that_deletes_is_picked_out(value: Any, lines: list[str]) -> None:
+    assert said(value) == [f"A command that deletes: {line}" for line in lines]
+
+
+@each_row("gap, is_told", [("\n" * 7, True), ("\n" * 3, False), (" " * 60, True), ("\n" + " " * 20, False)])
+def test_what_stands_behind_much_empty_space_is_shown(gap: str, is_told: bool) -> None:
+    assert said(f"seen{gap}unseen\nhere{gap}") == (["Behind much empty space: unseen here"] if is_told else [])
+
+
+@each_row(
+    "value, lines",
+    [
         (CODE, ["Base64, decoded: rm -rf / --no-preserve-root"]),
         (f"run this: {CODE}", ["Base64, decoded: rm -rf / --no-preserve-root"]),
         (CODE.replace("/", "_").replace("+", "-").rstrip("="), ["Base64, decoded: rm -rf / --no-preserve-root"]),
@@ -178,7 +196,22 @@ def steps(work: Callable[[], object]) -> int:
 
 @each_row(
     "part",
-    ["a", CODE, "1/2/2026 ", "https://a.example ", "\\u0041", "xn--", "Etc/GMT+2 ", "[", "@", "%41", "http://%41@"],
+    [
+        "a",
+        CODE,
+        "1/2/2026 ",
+        "https://a.example ",
+        "\\u0041",
+        "xn--",
+        "Etc/GMT+2 ",
+        "[",
+        "@",
+        "%41",
+        "http://%41@",
+        "find ",
+        "rm -rf ",
+        "a" + "\n" * 9,
+    ],
 )
 def test_a_megabyte_takes_no_more_steps_than_a_hundredth_of_it(part: str) -> None:
     small, large = (part * (size // len(part)) for size in (16_000, 1_000_000))
