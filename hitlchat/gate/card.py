@@ -16,14 +16,13 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import canonical, diff
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import disclosure, meant, oversight, pace, question
+from hitlchat.gate import deciders, disclosure, meant, oversight, pace, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.contents import spelled
-from hitlchat.gate.history import finding
 from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.pace import Matter
-from hitlchat.gate.provenance import Origin, Told, told
+from hitlchat.gate.provenance import Told, told
 from hitlchat.gate.question import Asking, asking_of
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import Standing, stance_of, unusual_rules
@@ -331,8 +330,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     shown: dict[str, Any] = approval.disclosure
     (names, more), until = in_order(shown), datetime.fromisoformat(shown["deadline"])
     facts = tuple(map(see, facts_of(shown)))
-    provenance = shown.get("provenance") or []
-    origins = told(provenance, _openable(provenance, approval, viewer))
+    origins = _origins(approval, viewer)
     preview, asked = shown.get("preview"), shown.get("again")
     changes = again(asked, preview) if asked and preview else None
     made = Card(
@@ -514,13 +512,14 @@ def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: 
     return Effect(table=folded(table["columns"], marked), notes=(note,) if left else ())
 
 
-def _openable(provenance: list[Origin], approval: Approval, viewer: Actor | None) -> set[str]:
-    """Return the calls that values come from and that `viewer` may look at."""
+def _origins(approval: Approval, viewer: Actor | None) -> dict[str, tuple[Told, ...]]:
+    """Return what is said of where values come from, with the calls that `viewer` may look at."""
+    provenance = approval.disclosure.get("provenance") or []
     calls = {each["source"]["call"] for each in provenance if each["source"]}
     # Those that a model has read are calls of one person.
-    if not calls or viewer is None or viewer.user_id == approval.call.caller_id:
-        return calls if viewer else set()
-    return {str(each) for each in finding.among(person, calls)} if (person := viewer.person) else set()
+    if calls and (viewer is None or viewer.user_id != approval.call.caller_id):
+        calls = deciders.looked_at(viewer.person, calls) if viewer else set()
+    return told(provenance, calls)
 
 
 def _rows(shown: dict[str, Any], names: Iterable[str], origins: dict[str, tuple[Told, ...]]) -> tuple[Row, ...]:

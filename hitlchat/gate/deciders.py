@@ -165,6 +165,16 @@ def still_may_answer(actor: Actor, call: ToolCall) -> Where:
     return _is_of(user_id) if _is_plain(call) else _is_entitled(user_id)
 
 
+def looked_at(person: User | None, call_ids: Collection[str]) -> set[str]:
+    """Return which of these calls a person may look at, as somebody who decides or administers."""
+    if person is None:
+        return set()
+    every = [Q()] if roles.may_administer(person) else seeing(person.pk)
+    return {
+        str(each) for each in ToolCall.objects.filter(reduce(or_, every), pk__in=call_ids).values_list("pk", flat=True)
+    }
+
+
 def seen_by(user_id: int, among: Collection[UUID] | None = None) -> QuerySet[Approval]:
     """The approvals this person may look at, waiting or settled: their own, and what they may decide or could have.
 

@@ -6,8 +6,6 @@ A call is a row for other programs, with what became of it in one word, and with
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import reduce
-from operator import or_
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -171,12 +169,6 @@ def one(user: User, call_id: UUID) -> QuerySet[ToolCall]:
     every = (Q(),) if may_administer(user) else (*deciders.seeing(user.pk), is_decided(person=user))
     first, *rest = (ToolCall.objects.filter(way, pk=call_id).order_by().values("pk") for way in every)
     return ToolCall.objects.filter(pk__in=first.union(*rest) if rest else first)
-
-
-def among(user: User, call_ids: Iterable[str]) -> set[UUID]:
-    """Return which of these calls `user` may look at."""
-    rows = ToolCall.objects.filter(reduce(or_, ways(user)), pk__in=call_ids)
-    return set(rows.order_by().values_list("pk", flat=True))
 
 
 def page(
