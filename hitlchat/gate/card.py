@@ -324,14 +324,12 @@ def key(approval_id: object, round: int) -> str:  # noqa: A002
 
 
 def card(approval: Approval, viewer: Actor | None = None) -> Card:
-    """The card of `approval`, whose call is loaded; for one that is open, as its `viewer` may answer it. KeyError when
-    the stored disclosure lacks a part.
-    """
+    """The card of `approval` with its call; an open one as its `viewer` may answer it. KeyError: a part is lacking."""
     shown: dict[str, Any] = approval.disclosure
     (names, more), until = in_order(shown), datetime.fromisoformat(shown["deadline"])
     facts = tuple(map(see, facts_of(shown)))
     origins = _origins(approval, viewer)
-    preview, asked = shown.get("preview"), shown.get("again")
+    preview, asked, attempt = shown.get("preview"), shown.get("again"), shown.get("attempt")
     changes = again(asked, preview) if asked and preview else None
     made = Card(
         id=str(approval.pk),
@@ -352,8 +350,8 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         more_facts=facts[MOST_FACTS:],
         rows=_rows(shown, names, origins),
         more_rows=_rows(shown, more, origins),
-        attempt=shown.get("attempt", {}).get("number", 1),
-        instead=see(shown["attempt"]["instead"]) if "attempt" in shown else None,
+        attempt=attempt["number"] if attempt else 1,
+        instead=see(attempt["instead"]) if attempt else None,
         missing=_missing(shown),
         more_differ=shown.get("lastTime", {}).get("more", 0),
         raw=see(canonical.pretty(shown["arguments"], indent=2)),
