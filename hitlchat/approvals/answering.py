@@ -95,11 +95,9 @@ def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
                 decide.approve(approval_id, actor, digest=digest, grant=grant, reason=said, looked=looked)
             case ["approve"], [str(digest)], [str(edited)], [str(shown)] if not grants:
                 editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown, looked=looked)
-            case ["decline"], _, _, _:
-                decide.decline(approval_id, actor, reason=decide.checked_reason(sent.get("reason", "")), looked=looked)
-            case ["suggest"], _, _, _:
+            case ["decline" | "suggest" as word], _, _, _:
                 said = decide.checked_reason(sent.get("reason", ""))
-                decide.decline(approval_id, actor, reason=said, suggests=True, looked=looked)
+                decide.decline(approval_id, actor, reason=said, suggests=word == "suggest", looked=looked)
             case ["answer"], _, _, _:
                 decide.answer(approval_id, actor, sent.get("answer", ""), looked=looked)
             case _:

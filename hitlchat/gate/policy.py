@@ -81,7 +81,7 @@ class NoAnswer(ValueError):
     """A condition says neither yes nor no; the message says why, as the end of a sentence about it."""
 
 
-class TooMuch(NoAnswer):
+class AtALimit(NoAnswer):
     """A condition was ended at a limit."""
 
 
@@ -287,11 +287,11 @@ async def holds(condition: str, given: Mapping[str, Any]) -> bool:
             report = await sandbox.run(condition_source(condition, ", ".join(given)), given)
     except Exception as error:
         logger.exception("The condition %r could not be evaluated", condition)
-        raise (TooMuch if isinstance(error, TimeoutError) else NoAnswer)("could not be evaluated.") from error
+        raise (AtALimit if isinstance(error, TimeoutError) else NoAnswer)("could not be evaluated.") from error
     if report.fault is not None:
         # The message may quote an argument: not so much of it that it could pose as the card's own words.
         said = f"failed: {report.fault.message[:LONGEST_FAULT]}"
-        raise TooMuch(said) if report.fault.kind == "limit" else NoAnswer(said)
+        raise AtALimit(said) if report.fault.kind == "limit" else NoAnswer(said)
     if not isinstance(report.result, bool):
         raise NoAnswer("gave neither true nor false.")
     return report.result

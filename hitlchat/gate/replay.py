@@ -331,7 +331,7 @@ class _Recorded(policy.Judge):
             return self.held
         try:
             return await super().holds(condition, given)
-        except policy.TooMuch:
+        except policy.AtALimit:
             self.was_ended = True
             raise
 

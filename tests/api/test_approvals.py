@@ -19,7 +19,7 @@ FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
     *("riskLevel", "consentDigest", "status", "reason", "facts", "decisions", "callStatus", "result", "error"),
     *("agents", "provenance", "warnings", "meanings", "inherentRiskLevel", "riskUnknown"),
-    *("preview", "askedAgain", "askedTimes", "grantId", "question"),
+    *("preview", "askedAgain", "askedTimes", "attempt", "instead", "grantId", "question"),
     *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides"),
 }
 

@@ -25,6 +25,7 @@ learn({
   "Copied": "Kopiert",
   "Copy": "Kopieren",
   "Copy code": "Code kopieren",
+  "Fill in the value above first.": "Zuerst oben den Wert angeben.",
   "Hide password": "Passwort verbergen",
   "Messages you send now are queued until this run finishes.": "Nachrichten, die Sie jetzt senden, warten, bis dieser Lauf fertig ist.",
   "Move the pointer away from the button and back, then press.": "Den Zeiger von der Schaltfläche weg und wieder zurück bewegen, dann drücken.",
