@@ -329,7 +329,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     (names, more), until = in_order(shown), datetime.fromisoformat(shown["deadline"])
     facts = tuple(map(see, facts_of(shown)))
     origins = _origins(approval, viewer)
-    preview, asked, attempt = shown.get("preview"), shown.get("again"), shown.get("attempt")
+    preview, asked = shown.get("preview"), shown.get("again")
     changes = again(asked, preview) if asked and preview else None
     made = Card(
         id=str(approval.pk),
@@ -340,8 +340,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         title=tuple(TitlePiece(see(text), is_value) for text, is_value in shown["promptPieces"]),
         tool_name=see(shown["tool"]["name"]),
         origin=see(shown["tool"]["origin"]),
-        asked_by=CallerKind(shown["caller"]["kind"]).label,
-        for_whom=see(shown["caller"]["name"]),
+        **_who_asks(shown),
         risk=disclosure.shown_risk(approval),
         care=oversight.care(shown),
         risk_unknown=shown.get("riskUnknown", False),
@@ -350,8 +349,6 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         more_facts=facts[MOST_FACTS:],
         rows=_rows(shown, names, origins),
         more_rows=_rows(shown, more, origins),
-        attempt=attempt["number"] if attempt else 1,
-        instead=see(attempt["instead"]) if attempt else None,
         missing=_missing(shown),
         more_differ=shown.get("lastTime", {}).get("more", 0),
         raw=see(canonical.pretty(shown["arguments"], indent=2)),
@@ -364,8 +361,6 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         decides=unusual_rules(approval),
         who=stance_of(approval, viewer) if viewer else None,
         asks=asking_of(shown["arguments"]) if shown["tool"]["source"] == question.SOURCE else None,
-        agents=tuple(see(each["tool"]) for each in shown.get("agents", [])),
-        said=see(shown["userPrompt"]) if shown.get("userPrompt") else None,
     )
     return replace(made, matter=matter(made, shown, viewer)) if made.who and made.who.stance == "may" else made
 
@@ -508,6 +503,19 @@ def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: 
     left = len(table["rows"]) - len(rows)
     note = gettext_noop("1 row is the same.") if left == 1 else translatable(f"{left:,} rows are the same.")
     return Effect(table=folded(table["columns"], marked), notes=(note,) if left else ())
+
+
+def _who_asks(shown: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a card that say who asks for whom, upon which words, and for which time."""
+    attempt = shown.get("attempt")
+    return {
+        "asked_by": CallerKind(shown["caller"]["kind"]).label,
+        "for_whom": see(shown["caller"]["name"]),
+        "agents": tuple(see(each["tool"]) for each in shown.get("agents", [])),
+        "said": see(shown["userPrompt"]) if shown.get("userPrompt") else None,
+        "attempt": attempt["number"] if attempt else 1,
+        "instead": see(attempt["instead"]) if attempt else None,
+    }
 
 
 def _origins(approval: Approval, viewer: Actor | None) -> dict[str, tuple[Told, ...]]:

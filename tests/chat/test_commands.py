@@ -210,7 +210,7 @@ async def test_nobody_decides_about_the_calls_of_another(
     own = await Conversation.objects.acreate(owner=charlie)
     theirs = await Tab(own.pk, await in_database(sign_in)(charlie)).open()
     for verdict in Verdict.values:
-        await theirs.send(**decision(waiting, verdict=verdict))
+        await theirs.send(**decision(waiting, verdict=verdict, reason="Ask Ann.", answer="42"))
         await theirs.until("There is no approval with this id for you to decide.")
     await still_waits(waiting, recorder)
     await theirs.close()
