@@ -22,7 +22,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx2
 import psycopg
@@ -121,7 +121,7 @@ class Installation:
             with psycopg.connect(self.database, connect_timeout=5) as there:
                 return [str(run) for (run,) in there.execute(wanted).fetchall()]
         with closing(sqlite3.connect(self.folder / "hitlchat.sqlite3", timeout=START_SECONDS)) as here:
-            return [run for (run,) in here.execute(wanted).fetchall()]
+            return [str(UUID(run)) for (run,) in here.execute(wanted).fetchall()]
 
 
 class Person:

@@ -109,13 +109,18 @@ class SharedModel(ScriptedModel):
 
 
 def _end_runs(server: Server, people: tuple[Person, ...]) -> None:
-    """Stop the runs that wait for somebody, once none works any more; one that goes on is stopped, too, and said."""
+    """Stop the runs that wait for somebody, once none works any more; one that goes on is stopped, too, and said.
+
+    One that stayed would ask the model in the middle of another test, as soon as a rule of its tool changes.
+    """
     try:
         until(lambda: not server.home.runs("running"), "no run works")
     finally:
         for run in server.home.runs("running") + server.home.runs("waiting"):
             for person in people:
                 person.post(f"/api/runs/{run}/stop")
+        left = server.home.runs("running") + server.home.runs("waiting")
+    assert left == [], "runs go on that this test left behind"
 
 
 @dataclass(frozen=True)

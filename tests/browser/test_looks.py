@@ -86,7 +86,7 @@ def test_the_modal(chat: Chat, model: SharedModel) -> None:
     check(chat.page, THOROUGHLY)
     card.locator("[data-fold] > summary").first.click()
     card.locator("details.menu.end > summary").click()
-    card.locator("details.raw > summary").click()
+    card.locator("details.menu.end details.raw > summary").click()
     check(chat.page, THOROUGHLY)
     chat.page.set_viewport_size(NARROW)
     box = chat.modal.bounding_box()
