@@ -234,7 +234,7 @@ def test_filters_say_what_they_hide_and_hold_while_calls_come(inbox: Inbox, ask:
     ask(("echo", {"text": "one"}), ("note", {"note": "two"}))
     inbox.open()
     page.get_by_text("Filter", exact=True).click()
-    page.get_by_label("Tool").select_option("note")
+    page.get_by_label("Tool", exact=True).select_option("note")
     page.get_by_role("button", name="Apply filter").click()
     expect(inbox.lines).to_have_count(1)
     expect(page.get_by_text("2 waiting for you, the filter hides 1")).to_be_visible()
