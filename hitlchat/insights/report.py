@@ -63,7 +63,7 @@ class Report:
             "since": figures.period.since.isoformat(),
             "questions": {
                 **{name: getattr(total, name) for name in ("asked", "approved", "declined", "expired")},
-                "waitingOrWithdrawn": total.others,
+                "others": total.others,
             },
             "answers": {
                 "count": figures.answered,

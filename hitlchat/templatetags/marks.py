@@ -114,16 +114,19 @@ def source_of(origin: Told) -> SafeString:
 
 
 @register.filter
-def when(moment: datetime, precision: Literal["minutes", "seconds"] = "minutes") -> SafeString:
-    """A moment in UTC, which static/hitlchat/js/times.js rewrites in the reader's zone: the only time on a page."""
+def when(moment: datetime, precision: Literal["minutes", "seconds", "whole"] = "minutes") -> SafeString:
+    """A moment in UTC, which static/hitlchat/js/times.js rewrites in the reader's zone: the only time on a page.
+
+    `whole`: with its day and zone, also today, for what is printed.
+    """
     utc = moment.astimezone(UTC)
     words = {name: f"{date_format(utc, f'j M Y, {time}')} UTC" for name, time in CLOCKS.items()}
     return format_html(
         '<time datetime="{}"{} title="{}">{}</time>',
         f"{utc:%Y-%m-%dT%H:%M:%SZ}",
-        SafeString(" data-seconds" if precision == "seconds" else ""),
+        SafeString("" if precision == "minutes" else f" data-{precision}"),
         words["seconds"],
-        words[precision],
+        words["minutes" if precision == "minutes" else "seconds"],
     )
 
 

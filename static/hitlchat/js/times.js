@@ -14,8 +14,9 @@ function localTimes() {
   for (const element of document.querySelectorAll("time[datetime]:not([data-local])")) {
     const moment = new Date(element.getAttribute("datetime") ?? "");
     element.setAttribute("data-local", "");
-    element.setAttribute("title", moment.toLocaleString([], { dateStyle: "long", timeStyle: "long" }));
-    element.textContent = inWords(moment, element.hasAttribute("data-seconds"));
+    const whole = moment.toLocaleString([], { dateStyle: "long", timeStyle: "long" });
+    element.setAttribute("title", whole);
+    element.textContent = element.hasAttribute("data-whole") ? whole : inWords(moment, element.hasAttribute("data-seconds"));
   }
 }
 
