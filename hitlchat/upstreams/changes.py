@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
@@ -148,9 +149,26 @@ def guard_after(row: ComposedTool, change: Change) -> Guard:
 
 
 def loosens(row: ComposedTool, change: Change) -> bool:
-    """Return whether the tool could run without asking a known person where it could not before."""
+    """Return whether the tool could run without asking a known person where it could not before, or a yes to it needs
+    less care.
+    """
     after = guard_after(row, change)
-    return bool(gate.weaker(guard(row), after)) or (after.hitl_mode != HitlMode.REQUIRED and change.offers(row))
+    says_less = gate.weaker(guard(row), after) or less_care(row, change)
+    return bool(says_less) or (after.hitl_mode != HitlMode.REQUIRED and change.offers(row))
+
+
+def less_care(row: ComposedTool, change: Change) -> tuple[str, ...]:
+    """Say in plain words that somebody states a lower level than counts now; empty if nobody does."""
+    states = change.vouch in Vouch.values and change.vouch != Vouch.SCAN
+    level = int(str(change.vouch).removeprefix("L")) if states else row.risk_inherent
+    if level >= row.risk_inherent:
+        return ()
+    most = settings.HITL_ELICITATION_MAX_RISK
+    said = translatable(
+        f"Its risk counts as L{level} instead of L{row.risk_inherent}: a yes needs less care, and up to L{most} the "
+        "word of a trusted MCP client can be enough."
+    )
+    return (said,)
 
 
 def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) -> Loosening | None:
@@ -166,7 +184,7 @@ def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) 
         rule=condition != back.condition,
         condition=condition,
         trusts=gate.trusts(before, after),
-        words=gate.told_otherwise(before, after) + by_name,
+        words=gate.told_otherwise(before, after) + less_care(row, change) + by_name,
     )
 
 

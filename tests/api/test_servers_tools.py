@@ -160,6 +160,8 @@ def test_only_a_person_vouches_for_a_tool_and_only_for_what_they_saw(alices: Pro
     problem(machine.put(ECHO, body), 403)
     assert problem(alices.put(ECHO, {"vouch": "L2"}), 422)["errors"].keys() == {"vouch"}
     assert problem(alices.put(ECHO, {**body, "digest": "0" * 64}), 409)["errors"].keys() == {"digest"}
+    assert problem(alices.put(ECHO, body), 409)["errors"].keys() == {"confirmLowering"}
+    body["confirmLowering"] = True
     for answer in (alices.put("/servers/shop/tools", {"tools": [{"tool": "echo", **body}]}), alices.get(ECHO)):
         (found,) = described(answer) if isinstance(answer.json(), list) else [answer.json()]
         assert found.pop("vouchedAt")

@@ -269,7 +269,10 @@ def test_the_rest_is_selected_and_deselected_as_far_as_it_is_what_was_seen(alice
 def test_somebody_vouches_for_a_tool_and_takes_it_back(alice: User, shop: UpstreamServer) -> None:
     expose(alice, shop)
     assert "Unknown risk" in seen(alice, FORM)
-    assert applied(send(alice, wish(row(shop), vouch="L2", vouch_note="Only says it back."))) == 1
+    known = wish(row(shop), vouch="L2", vouch_note="Only says it back.")
+    question = asked(alice, known)
+    assert "Its risk counts as L2 instead of L5: a yes needs less care" in question
+    assert applied(send(alice, known, confirmed=confirms(question))) == 1
     assert (row(shop).standing_vouch, row(shop).risk_inherent, row(shop).vouched_by) == ("L2", 2, alice)
     details = seen(alice, f"{DRAWER}/details/{row(shop).pk}")
     assert '<option value="L2" selected>Known: L2</option>' in details
@@ -288,7 +291,8 @@ def test_somebody_vouches_for_all_exposed_tools_of_a_server_as_they_are_now(alic
         expose(alice, shop, name)
     stamp_seen = vouch_all(alice)
     out, own = wish(row(shop, "other"), exposed=False), wish(row(shop, "third"), vouch="L1")
-    assert applied(send(alice, out, own, vouch_all=stamp_seen)) == 3
+    yes = confirms(asked(alice, out, own, vouch_all=stamp_seen))
+    assert applied(send(alice, out, own, vouch_all=stamp_seen, confirmed=yes)) == 3
     said = {each.name: each.standing_vouch for each in ComposedTool.objects.all()}
     assert said == {"echo": "scan", "other": "", "third": "L1", "last": ""}
     assert "vouch_all" not in seen(alice, FORM)

@@ -89,6 +89,23 @@ def test_vouching_makes_the_risk_known_and_states_its_level(alice: User, bob: Us
     assert (on_record["before"]["risk_unknown"], on_record["after"]["risk_unknown"]) == (True, False)
 
 
+@pytest.mark.guarantee("gate:only-people")
+def test_a_lower_level_counts_only_once_it_is_confirmed_and_a_higher_one_at_once(
+    alice: User, server: UpstreamServer
+) -> None:
+    with pytest.raises(NotConfirmed) as question:
+        vouch(alice, server, "L2", confirmed="")
+    assert row(server).vouch == ""
+    (less,) = question.value.loosenings
+    assert less.words[0].startswith("Its risk counts as L2 instead of L5: a yes needs less care")
+    assert vouch(alice, server, "L2", confirmed=question.value.digest).risk_inherent == 2
+    with pytest.raises(NotConfirmed):
+        vouch(alice, server, "L1", confirmed=question.value.digest)
+    for said in ("L2", "L3", "scan"):
+        vouch(alice, server, said, confirmed="")
+    assert row(server).risk_inherent == 5
+
+
 def test_vouching_without_a_level_keeps_the_estimated_one(alice: User, bob: User, server: UpstreamServer) -> None:
     vouch(alice, server, "scan")
     shown = asked(bob, server)
