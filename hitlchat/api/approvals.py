@@ -128,6 +128,11 @@ class Origin(Shape):
         default=False, description="Whether images, or earlier messages and results, were not looked through."
     )
     near: str = Field(default="", description="Of `model`: a word of the conversation that one of the value resembles.")
+    wrote: str = Field(
+        default="",
+        description="Words of the person's last message that speak against the value; with an empty `path`, against "
+        "the tool.",
+    )
 
 
 class Warned(Shape):

@@ -99,6 +99,7 @@ class Tool(Shape):
     input_schema: Object
     output_schema: Object | None
     risk_level: int
+    risk_unknown: bool = Field(description="Whether the level is only an estimate: nobody here vouches for the tool.")
     published: bool
     group: str | None
     category: str | None

@@ -26,11 +26,14 @@ from hitlchat.gate.decide import NoSuchApproval
 from hitlchat.gate.editing import Review
 from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind
+from hitlchat.gate.provenance import Told
 from hitlchat.gate.status import Status
 
 PREVIEW: Final = "Preview of the effect (by the tool's own preview code, not checked by hitlchat)"
 ESCAPED: Final = "bold reverse"
 UNFOLD: Final = "--full shows them"
+OF_THE_MODEL: Final = "Nobody typed this, and no result has it: the model's own."
+NOT_SEARCHED: Final = "In none of the last messages and results. Earlier ones, and images, were not searched."
 # U+007F too, which no escape of JSON covers.
 _ACTS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
@@ -283,6 +286,13 @@ def _question(card: Card) -> Iterator[Fact]:
     yield Fact("Tool", _written(card.tool_name, _flat))
     yield fact("Source", card.origin)
     yield ours("Asked by", f"{card.asked_by} for {one_line(card.for_whom.plain)}")
+    if card.said:
+        yield fact("Message", card.said, is_value=True)
+    if card.elsewhere:
+        against = Text.assemble(
+            "The message says ", _quoted(card.elsewhere), ", and the tool seems to be of another place."
+        )
+        yield Fact("Warning", against)
     if card.agents:
         yield ours("Through", " → ".join(one_line(each.plain) for each in card.agents))
     yield ours("Risk", f"L{card.risk} {card.risk_label}" + (", unknown" if card.risk_unknown else ""))
@@ -319,6 +329,7 @@ def _arguments(card: Card, *, full: bool) -> Iterator[Fact]:
         word = f" ({one_line(row.type)})" if row.type else ""
         yield from _value(row, f"Argument {_named(row.name)}{word}", full=full)
         yield from _meant(row.name, row.meanings)
+        yield from _sources(row.name, row.origins)
     for row in card.missing:
         yield from _value(
             row, f"Only in the {'declined' if card.instead else 'last approved'} call: {_named(row.name)}", full=full
@@ -336,6 +347,22 @@ def _meant(name: Seen, meanings: Iterable[Meaning]) -> Iterator[Fact]:
     for line in meanings:
         read = Text.assemble(" ", _quoted(line.value)) if line.value else Text()
         yield Fact(f"About {_named(name)}", Text.assemble(line.words, read, f" {line.rest}" if line.rest else ""))
+
+
+def _sources(name: Seen, origins: Iterable[Told]) -> Iterator[Fact]:
+    """Yield where a value comes from that nobody typed, and what the message says against it."""
+    for each in origins:
+        words = Text()
+        if each.origin == "model" and not each.wrote:
+            words = Text(NOT_SEARCHED if each.unsure else OF_THE_MODEL)
+        elif each.origin in ("tool", "outside"):
+            partly = "Partly from " if each.partly else "Comes from "
+            through = "outside, through " if each.origin == "outside" else "the result of "
+            words = Text.assemble(partly, through, _quoted(each.tool) if each.tool else "an attached file")
+        whose = Text.assemble(_quoted(each.parts), ": ") if each.parts else Text()
+        near = Text.assemble("The conversation has nearly the same: ", _quoted(each.near)) if each.near else Text()
+        wrote = Text.assemble("But the message says ", _quoted(each.wrote)) if each.wrote else Text()
+        yield Fact(f"About {_named(name)}", Text.assemble(whose, Text(" ").join(filter(None, (words, near, wrote)))))
 
 
 def _effect(shown: Effect, label: str, *, full: bool) -> Iterator[Fact]:

@@ -39,6 +39,9 @@ COMPARED = {
     False: (gettext_noop("In the last approved call:"), gettext_noop("Not in the last approved call.")),
 }
 
+DEFAULT = gettext_noop("The default: the call does not give this value.")
+ON_BY_DEFAULT = gettext_noop("It is on by default: the call does not turn it on.")
+
 # Around what is different.
 CONTEXT = 160
 MOST_OF_DIFFERENCE = 600
@@ -56,6 +59,8 @@ RISK_LABELS = (
     gettext_noop("Critical"),
 )
 FROM_OUTSIDE = gettext_noop("A value comes from outside.")
+NEARLY_THE_SAME = gettext_noop("A value is nearly the same as another one in the conversation.")
+NOT_AS_WRITTEN = gettext_noop("The call has something otherwise than the message.")
 MOST_ROWS = 20
 MOST_FACTS = 3
 
@@ -216,6 +221,8 @@ class Card:
     # What the last approved call, or the declined one, had besides, and how many more arguments differ from its.
     missing: tuple[Row, ...] = ()
     more_differ: int = 0
+    # What the message has to say against the tool itself, such as “test” against one of production.
+    elsewhere: Seen | None = None
     # What a yes of the person whom it is shown to has to repeat, if anything.
     matter: Matter | None = None
 
@@ -257,8 +264,13 @@ class Card:
     def alerts(self) -> tuple[str, ...]:
         """Return all warnings on the card, folded or not, each sentence once; also of values from outside."""
         boxes = [warning for row in (*self.rows, *self.more_rows, *self.missing) for warning in row.warnings]
-        if any(each.origin == "outside" for row in (*self.rows, *self.more_rows) for each in row.origins):
+        origins = [each for row in (*self.rows, *self.more_rows) for each in row.origins]
+        if any(each.origin == "outside" for each in origins):
             boxes.append(FROM_OUTSIDE)
+        if any(each.near for each in origins):
+            boxes.append(NEARLY_THE_SAME)
+        if self.elsewhere or any(each.wrote for each in origins):
+            boxes.append(NOT_AS_WRITTEN)
         effects = (self.effect, self.again and self.again.before, self.again and self.again.now)
         return tuple(
             dict.fromkeys([*self.warnings, *boxes, *(each for part in effects if part for each in part.alerts)])
@@ -404,7 +416,8 @@ def lines(shown: dict[str, Any], name: str) -> tuple[Meaning, ...]:
     last = shown.get("lastTime", {})
     found = [*meant.meanings(shown["arguments"][name], name, shown.get("currencies", {}).get(name, ""))]
     if name in shown.get("notGiven", []):
-        found.append(Meaning(gettext_noop("The default: the call does not give this value.")))
+        is_on = shown["arguments"][name] is True
+        found.append(Meaning(ON_BY_DEFAULT if is_on else DEFAULT))
     if name in (changed := last.get("changed", {})):
         text, cut = changed[name]
         found.append(Meaning(COMPARED["attempt" in shown][0], see(text), cut))
@@ -508,7 +521,9 @@ def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: 
 def _who_asks(shown: dict[str, Any]) -> dict[str, Any]:
     """Return the parts of a card that say who asks for whom, upon which words, and for which time."""
     attempt = shown.get("attempt")
+    elsewhere = [each["wrote"] for each in shown.get("provenance", []) if not each["path"] and "wrote" in each]
     return {
+        "elsewhere": see(elsewhere[0]) if elsewhere else None,
         "asked_by": CallerKind(shown["caller"]["kind"]).label,
         "for_whom": see(shown["caller"]["name"]),
         "agents": tuple(see(each["tool"]) for each in shown.get("agents", [])),

@@ -58,6 +58,13 @@ _COMMAND: Final = re.compile(
     r"(?:^|(?<=[\s;&|(`]))(?:rm\s+-\w|find\s[^\n;&|]{0,100}\s-delete\b|mkfs|shred\s)[^\n;&|]{0,100}"
     r"|\b(?:(?i:DROP\s+(?:TABLE|DATABASE|SCHEMA)|TRUNCATE\s+TABLE)|DELETE\s+FROM)\b[^\n;]{0,100}"
 )
+# A value, or a line of one, that speaks as the card does.
+_LIKE_A_CARD: Final = re.compile(
+    r"^\W*(?:(?:approved|checked|confirmed|reviewed|verified)\s+by\b|risk\W+L?[0-5]\b|.{0,40}\bhitlchat\b).{0,100}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MOST_WORDS: Final = 2
+_OPEN: Final = {"anonymous", "anybody", "anyone", "everybody", "everyone", "internet", "public", "world"}
 # So many empty lines, or spaces, push what is behind them out of sight.
 _GAP: Final = re.compile(r"(?<!\s)\s{7,}+(?=\S)")
 _GAP_LINES: Final = 6
@@ -177,6 +184,7 @@ def _of_text(text: str) -> Iterator[Meaning]:
         yield from _of_url(match[0].rstrip(".,;:!?')"))
     yield from _decoded(text)
     yield from _looked_past(text)
+    yield from _of_choice(text)
     for zone in _ZONE.finditer(text):
         said = f"UTC{'-' if zone[1] == '+' else '+'}{int(zone[2])}"
         yield Meaning(gettext_noop("The sign of such a zone is the other way round. It is"), see(said))
@@ -190,8 +198,21 @@ def _of_text(text: str) -> Iterator[Meaning]:
             yield Meaning(said, see(match[0]))
 
 
+def _of_choice(text: str) -> Iterator[Meaning]:
+    """Yield what a word or two choose, where that is a loss, or open to everybody."""
+    words = _words(text).split() if len(text) <= _LONGEST_WORD else []
+    if 0 < len(words) <= _MOST_WORDS and _ACT.search(" ".join(words)):
+        yield Meaning(gettext_noop("By this word something is deleted, replaced or forced."))
+    if len(words) == 1 and words[0] in _OPEN:
+        yield Meaning(gettext_noop("By this word it is open to everybody."))
+
+
 def _looked_past(text: str) -> Iterator[Meaning]:
-    """Yield what a reader may look past: commands that delete, and what stands far below the rest."""
+    """Yield what a reader may look past, or take for ours: commands that delete, what stands far below the rest, and
+    lines that read like a card's own.
+    """
+    if line := _LIKE_A_CARD.search(text):
+        yield Meaning(gettext_noop("hitlchat has not written this:"), _seen(" ".join(line[0].split())))
     for command in _COMMAND.finditer(text):
         yield Meaning(gettext_noop("A command that deletes:"), _seen(" ".join(command[0].split())))
     for gap in _GAP.finditer(text):

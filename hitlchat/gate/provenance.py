@@ -17,11 +17,13 @@ from typing import Any, Final, Literal
 
 from hitlchat.base import schemas
 from hitlchat.base.visible import Seen, see
+from hitlchat.gate import against
 
 From = Literal["person", "tool", "outside", "model"]
-# As it is frozen in a disclosure: {path, from, source, partly?, unsure?, near?}; `source` is {call, tool}, or null.
-# It is `unsure` if the person is not known to have typed the value and not all of the conversation was looked through.
-# `near` is a word of the conversation that a word of the model's own resembles.
+# As it is frozen in a disclosure: {path, from, source, partly?, unsure?, near?, wrote?}; `source` is {call, tool}, or
+# null. It is `unsure` if the person is not known to have typed the value and not all of the conversation was looked
+# through. `near` is a word of the conversation that a word of the model's own resembles. `wrote` are words of the
+# person's last message that speak against the value, or, with an empty path, against the tool.
 Origin = dict[str, Any]
 
 # Of all texts of a conversation together, the latest first.
@@ -126,6 +128,7 @@ class Told:
     unsure: bool = False
     parts: Seen | None = None
     near: Seen | None = None
+    wrote: Seen | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,11 @@ class Heard:
                 break
         return cls(tuple(sorted(found, key=lambda each: ORDER.index(each.origin))), is_whole and left > 0)
 
+    @property
+    def message(self) -> str:
+        """The person's last one."""
+        return next((each.text for each in self.texts if each.origin == "person"), "")
+
     @cached_property
     def typed(self) -> frozenset[str]:
         """Every word of the person."""
@@ -159,15 +167,17 @@ class Heard:
         return dict.fromkeys(islice(words, MOST_HEARD))
 
 
-def of(arguments: dict[str, Any], heard: Heard | None, schema: dict[str, Any]) -> list[Origin] | None:
+def of(arguments: dict[str, Any], heard: Heard | None, schema: dict[str, Any], place: str = "") -> list[Origin] | None:
     """Return where the values of `arguments` come from, each with its path as a JSON pointer; None: nobody can say.
 
-    Not of booleans, of choices that the schema offers, of its defaults, and of empty texts. Those that the person
-    typed are told too.
+    Not of booleans, of choices that the schema offers, of its defaults, and of empty texts, unless the person's last
+    message speaks against them. Those that the person typed are told too. `place`: the names of the tool and of what
+    it belongs to, against which that message may speak.
     """
     if heard is None:
         return None
     found: list[Origin] = []
+    wrote = against.written(arguments, heard.message, schema, place)
     compared = 0
     for path, value in _values(arguments, schema, schema):
         if len(found) >= MOST_VALUES:
@@ -180,7 +190,9 @@ def of(arguments: dict[str, Any], heard: Heard | None, schema: dict[str, Any]) -
             words = [word for word in _words(str(value)) if _is_comparable(word)][: MOST_COMPARED - compared]
             compared += len(words)
             near = next(filter(None, (_near(word, heard) for word in words)), "")
-        found.append({"path": path, **origin, **unsure, **({"near": near} if near else {})})
+        more = {"near": near, "wrote": wrote.pop(path, "")}
+        found.append({"path": path, **origin, **unsure, **{key: said for key, said in more.items() if said}})
+    found += [{"path": path, "from": "model", "source": None, "wrote": said} for path, said in wrote.items()]
     # However the arguments are ordered: identical calls are identical here, too.
     return sorted(found, key=lambda each: str(each["path"]))
 
@@ -200,11 +212,12 @@ def told(origins: list[Origin], openable: Collection[str]) -> dict[str, tuple[To
     """
     found: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     for each in sorted(origins, key=lambda each: [*LOUDEST, "model"].index(each["from"])):
-        if each["from"] == "person" or not each["path"]:
+        wrote = each.get("wrote", "")
+        if (each["from"] == "person" and not wrote) or not each["path"]:
             continue
         name, *inner = schemas.keys(each["path"])
         source = each["source"] or {"call": "", "tool": ""}
-        how = (each.get("partly", False), each.get("unsure", False), each.get("near", ""))
+        how = (each.get("partly", False), each.get("unsure", False), each.get("near", ""), wrote)
         key = (each["from"], source["call"], source["tool"], *how)
         found.setdefault(name, {}).setdefault(key, []).append(".".join(inner))
     return {
@@ -217,8 +230,9 @@ def told(origins: list[Origin], openable: Collection[str]) -> dict[str, tuple[To
                 unsure,
                 see(_listed(parts)) if any(parts) else None,
                 see(near) if near else None,
+                see(wrote) if wrote else None,
             )
-            for (origin, call, tool, partly, unsure, near), parts in by_source.items()
+            for (origin, call, tool, partly, unsure, near, wrote), parts in by_source.items()
         )
         for name, by_source in found.items()
     }

@@ -113,7 +113,8 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
             question.check(arguments)
     except (schema.BadArguments, question.BadQuestion) as error:
         return Prepared(request, Status.REJECTED, str(error), tool)
-    origins = await asyncio.to_thread(provenance.of, arguments, request.heard, tool.input_schema)
+    place = f"{tool.name} {tool.origin}"
+    origins = await asyncio.to_thread(provenance.of, arguments, request.heard, tool.input_schema, place)
     judgement = await policy.judge(
         tool,
         arguments,

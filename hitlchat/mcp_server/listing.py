@@ -40,7 +40,7 @@ CHECK_SECONDS = 1.0
 IN_COMMON = 0
 COLUMNS = (
     *("name", "title", "description", "definition_hash", "risk_level", "risk_inherent", "hitl_mode"),
-    *("signed_in_only", "source"),
+    *("signed_in_only", "source", "risk_unknown"),
 )
 
 Listener = Callable[[Any], None]
@@ -82,6 +82,7 @@ def described(tool: Tool, *, trusted: bool = False) -> types.Tool:
         _meta={
             "hitlchat/riskLevel": tool.risk_level,
             "hitlchat/risk": RISK_LABELS[tool.risk_level],
+            "hitlchat/riskUnknown": tool.risk_unknown,
             "hitlchat/approval": APPROVAL[HitlMode(tool.hitl_mode)],
             "hitlchat/signedInOnly": not (trusted and deciders.will_do(tool)),
         },

@@ -91,7 +91,7 @@ def test_an_approval_of_a_conversation_says_which_and_what_the_user_said(
     (found,) = bobs.get("/approvals").json()
     assert (found["callId"], found["sessionId"], found["userPrompt"]) == (str(call.pk), NOWHERE, "Echo it")
     origin = {"path": "/text", "from": "outside", "source": {"call": NOWHERE, "tool": "fetch"}}
-    assert found["provenance"] == [{**origin, "partly": False, "unsure": False, "near": ""}]
+    assert found["provenance"] == [{**origin, "partly": False, "unsure": False, "near": "", "wrote": ""}]
 
 
 @pytest.mark.guarantee("gate:fail-closed")

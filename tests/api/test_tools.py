@@ -16,11 +16,11 @@ from tests.conftest import ECHO, MakeTool, signed_in
 FIELDS = {
     *("name", "title", "description", "code", "capabilities", "hitlMode", "promptTemplate", "condition", "example"),
     *("source", "inputSchema", "outputSchema", "riskLevel", "published", "group", "deadlineSeconds", "version"),
-    *("signedInOnly", "category", "tags", "variables", "tested", "missingVariables", "revoked"),
+    *("signedInOnly", "category", "tags", "variables", "tested", "missingVariables", "revoked", "riskUnknown"),
 }
 READ_ONLY = [
     *("source", "inputSchema", "outputSchema", "riskLevel", "published", "version", "definitionHash", "id"),
-    *("tested", "missingVariables", "revoked"),
+    *("tested", "missingVariables", "revoked", "riskUnknown"),
 ]
 
 

@@ -21,6 +21,7 @@ from hitlchat.api.approvals import Approval as Shape
 from hitlchat.approvals import console
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.provenance import Heard, Text
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording
@@ -277,6 +278,33 @@ def test_the_console_says_what_a_value_means_and_what_it_was_before(run: Run, bo
     shown = run("show", approval(ask(bob, waits.tool, {"text": 'https://a"\nAbout.example'})).pk, "--plain")
     assert 'About text: Goes to host "a"' in shown
     assert 'About text: In the last approved call: "hello"' in shown
+
+
+def test_the_console_says_where_values_come_from_and_what_the_message_says(run: Run, bob: User) -> None:
+    tool = recording(
+        "orders_prod", input_schema={"type": "object", "properties": {"from": {}, "role": {"enum": ["a b", "cde"]}}}
+    )
+    results = [
+        Text("ann@evil.example", "outside", "c1", "fetch\n"),
+        Text("x-2", "tool", "c2", "look"),
+        Text("y9", "outside"),
+    ]
+    message = "Test: move it to s-01, as cde for lee17"
+    arguments = {"from": "s-01", "role": "a b", "who": "ann@evil.example", "what": ["x-2", "lee71"], "and": "y9"}
+    call = ask(bob, tool, arguments, user_prompt=message, heard=Heard.of([Text(message), *results]))
+    shown = run("show", approval(call).pk, "--plain").splitlines()
+    assert [
+        line for line in shown if line.startswith(("About and", "About from", "About role", "About what", "About who"))
+    ] == [
+        'About from: But the message says "to s-01"',
+        'About role: But the message says "cde"',
+        'About who: Comes from outside, through "fetch\\n"',
+        'About what: "0": Comes from the result of "look"',
+        f'About what: "1": {console.OF_THE_MODEL} The conversation has nearly the same: "lee17"',
+        "About and: Comes from outside, through an attached file",
+    ]
+    assert f"Message: {message}" in shown
+    assert 'Warning: The message says "test", and the tool seems to be of another place.' in shown
 
 
 def test_every_refusal_is_said_in_plain_words(run: Run, bob: User, charlie: User, waits: ToolCall) -> None:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from hitlchat.base import canonical
 from hitlchat.gate import card, decide, disclosure, editing
 from hitlchat.gate.models import Approval, Tool, ToolCall
+from hitlchat.gate.provenance import Heard, Text
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes
@@ -168,6 +169,28 @@ def test_what_a_value_means_is_beside_it_and_of_what_was_decoded_there_are_warni
 
 
 @pytest.mark.guarantee("SR-5")
+def test_what_the_message_says_against_a_call_is_on_its_card_and_a_yes_takes_a_tick(bob: User) -> None:
+    properties = {"role": {"enum": ["member", "admin"]}, "who": {"type": "string"}}
+    tool = recording("team_prod_add", input_schema={"type": "object", "properties": properties})
+    message = "Add lee17 as a member on test"
+
+    def asked(**arguments: Any) -> tuple[str, tuple[str, ...]]:
+        call = ask(bob, tool, arguments, user_prompt=message, heard=Heard.of([Text(message)]))
+        return " ".join(rendered(call).text.split()), card.card(approval_of(call)).alerts
+
+    text, alerts = asked(role="admin", who="lee71")
+    assert "But the message says member." in text
+    assert "But the message says test, and this tool seems to be of another place." in text
+    assert "The conversation has lee17, which is nearly the same." in text
+    assert alerts == (card.NEARLY_THE_SAME, card.NOT_AS_WRITTEN)
+    assert "I read the 2 warnings above." in text
+    Tool.objects.update(name="team_add")
+    tool.refresh_from_db()
+    text, alerts = asked(role="member", who="lee17")
+    assert "But the message" not in text
+    assert alerts == ()
+
+
 def test_of_a_thousand_arguments_each_is_there_and_the_folding_adds_up(bob: User, free: Tool) -> None:
     arguments = {f"key{number}": "\u200b" + "x" * (number // 3 if number > 9 else 700) for number in range(1000)}
     shown = card.card(approval_of(ask(bob, free, arguments)))

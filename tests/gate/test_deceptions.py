@@ -22,17 +22,14 @@ WIDTHS: Final = (1280, 390)
 HEIGHT: Final = 800
 
 
-def test_every_call_that_deceives_has_a_mark_that_no_honest_one_has_save_those_that_are_listed(
-    bob: User, alice: User
-) -> None:
+def test_every_call_that_deceives_has_a_mark_that_no_honest_one_has(bob: User, alice: User) -> None:
     assert (len(DECEPTIVE), len(HONEST)) == (40, 40)
     usual = {mark for case in HONEST for mark in marks(case, shown(case, bob, alice))}
     found = {case.trick: {*marks(case, shown(case, bob, alice))} for case in DECEPTIVE}
     for trick, all_marks in found.items():
         own = [" ".join(mark) for mark in sorted(all_marks - usual)]
         print(f"{trick}: {', '.join(own) or f'nothing but what honest ones have: {sorted(all_marks)}'}")  # noqa: T201
-    unmarked = [trick for trick, all_marks in found.items() if all_marks <= usual]
-    assert unmarked == [case.trick for case in DECEPTIVE if case.plain]
+    assert [trick for trick, all_marks in found.items() if all_marks <= usual] == []
 
 
 @pytest.mark.browser

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hitlchat.gate.provenance import LONGEST, MOST_VALUES, Heard, Origin, Text, is_from_outside, kept, of
+from hitlchat.gate.provenance import LONGEST, MOST_VALUES, Heard, Origin, Text, is_from_outside, kept, of, told
 
 
 def origins(arguments: dict[str, Any], *texts: Text, schema: dict[str, Any] | None = None) -> list[Origin]:
@@ -120,6 +120,25 @@ def test_choices_and_defaults_of_the_schema_and_booleans_and_empty_texts_have_no
     }
     arguments = {"unit": "EUR", "limit": 10, "more": 11, "dry": True, "note": " ", "none": None}
     assert [each["path"] for each in origins(arguments, Text("Hello"), schema=schema)] == ["/more"]
+
+
+def test_words_of_the_last_message_that_speak_against_a_value_or_the_tool_are_told_with_it() -> None:
+    schema = {"properties": {"role": {"enum": ["member", "admin"]}}}
+    heard = Heard.of([Text("As a member on test, move it from a1 to b2"), Text("As an admin, from b2 to a1")])
+    found = of({"role": "admin", "to": "a1", "from": "a1"}, heard, schema, "team_prod_add")
+    own = {"from": "model", "source": None}
+    assert found == [
+        {"path": "", **own, "wrote": "test"},
+        {"path": "/from", "from": "person", "source": None},
+        {"path": "/role", **own, "wrote": "member"},
+        {"path": "/to", "from": "person", "source": None, "wrote": "from a1"},
+    ]
+    told_of = told(found, ())
+    assert {name: each.wrote.plain for name, (each,) in told_of.items() if each.wrote} == {
+        "role": "member",
+        "to": "from a1",
+    }
+    assert not is_from_outside(found)
 
 
 def test_without_a_transcript_nothing_is_said() -> None:
