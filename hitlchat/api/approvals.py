@@ -147,6 +147,7 @@ class Warned(Shape):
 class Meaning(Shape):
     path: str = Field(description="The JSON Pointer of the argument.")
     text: str = Field(description="The sentence beside its value on the card, with what was read out of the value.")
+    caution: bool = Field(description="Whether it is easily overlooked: then a yes on the card takes a tick.")
 
 
 class Approval(Shape):
@@ -290,7 +291,7 @@ def _meanings(shown: dict[str, Any]) -> Iterator[Meaning]:
     for name in shown["arguments"]:
         for each in lines(shown, name):
             text = " ".join(filter(None, [each.words, each.value.plain if each.value else "", each.rest]))
-            yield Meaning(path=schemas.step("", name), text=text)
+            yield Meaning(path=schemas.step("", name), text=text, caution=each.caution)
 
 
 @router.get("", response=list[Approval])

@@ -26,13 +26,13 @@ from hitlchat.gate.decide import NoSuchApproval
 from hitlchat.gate.editing import Review
 from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind
-from hitlchat.gate.provenance import Told
+from hitlchat.gate.provenance import Stretches, Told
 from hitlchat.gate.status import Status
 
 PREVIEW: Final = "Preview of the effect (by the tool's own preview code, not checked by hitlchat)"
 ESCAPED: Final = "bold reverse"
 UNFOLD: Final = "--full shows them"
-OF_THE_MODEL: Final = "Nobody typed this, and no result has it: the model's own."
+OF_THE_MODEL: Final = "The model's own: nobody typed it, and no result has it."
 NOT_SEARCHED: Final = "In none of the last messages and results. Earlier ones, and images, were not searched."
 # U+007F too, which no escape of JSON covers.
 _ACTS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -360,7 +360,11 @@ def _sources(name: Seen, origins: Iterable[Told]) -> Iterator[Fact]:
             through = "outside, through " if each.origin == "outside" else "the result of "
             words = Text.assemble(partly, through, _quoted(each.tool) if each.tool else "an attached file")
         whose = Text.assemble(_quoted(each.parts), ": ") if each.parts else Text()
-        near = Text.assemble("The conversation has nearly the same: ", _quoted(each.near)) if each.near else Text()
+        near = Text()
+        if each.near:
+            near = Text.assemble(
+                _word(each.near.here), " is nearly ", _word(each.near.there), ", which the conversation has."
+            )
         wrote = Text.assemble("But the message says ", _quoted(each.wrote)) if each.wrote else Text()
         yield Fact(f"About {_named(name)}", Text.assemble(whose, Text(" ").join(filter(None, (words, near, wrote)))))
 
@@ -443,6 +447,11 @@ def _written(seen: Seen, write: Callable[[str], str]) -> Text:
 def _quoted(seen: Seen) -> Text:
     """Return a text on one line, in quotes that it cannot end."""
     return Text.assemble('"', _written(seen, _inside), '"')
+
+
+def _word(stretches: Stretches) -> Text:
+    """Return a word in quotes, whose parts were told apart."""
+    return Text.assemble('"', *(_written(part, _inside) for part, _ in stretches), '"')
 
 
 def _named(seen: Seen) -> str:

@@ -98,6 +98,17 @@ class Row:
         decoded = (warning for meaning in self.meanings if meaning.value for warning in meaning.value.warnings)
         return tuple(dict.fromkeys((*self.name.warnings, *self.value_warnings, *decoded)))
 
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """Return all that a yes takes a tick for."""
+        cautions = (meaning.words for meaning in self.meanings if meaning.caution)
+        origins = (
+            *([FROM_OUTSIDE] if any(each.origin == "outside" for each in self.origins) else []),
+            *([NEARLY_THE_SAME] if any(each.near for each in self.origins) else []),
+            *([NOT_AS_WRITTEN] if any(each.wrote for each in self.origins) else []),
+        )
+        return (*self.warnings, *cautions, *origins)
+
 
 @dataclass(frozen=True)
 class Part:
@@ -258,18 +269,15 @@ class Card:
         """Return the warnings about everything but the arguments, each sentence once."""
         shown = (*(piece.text for piece in self.title), self.tool_name, self.origin, self.for_whom, self.reason)
         shown += (*self.facts, *self.more_facts, *self.agents, *([self.instead] if self.instead else []))
-        return tuple(dict.fromkeys(warning for seen in shown for warning in seen.warnings))
+        # What stands in the title, too, is warned of beside its value.
+        below = {warning for row in (*self.rows, *self.more_rows) for warning in row.warnings}
+        return tuple(dict.fromkeys(each for seen in shown for each in seen.warnings if each not in below))
 
     @property
     def alerts(self) -> tuple[str, ...]:
-        """Return all warnings on the card, folded or not, each sentence once; also of values from outside."""
-        boxes = [warning for row in (*self.rows, *self.more_rows, *self.missing) for warning in row.warnings]
-        origins = [each for row in (*self.rows, *self.more_rows) for each in row.origins]
-        if any(each.origin == "outside" for each in origins):
-            boxes.append(FROM_OUTSIDE)
-        if any(each.near for each in origins):
-            boxes.append(NEARLY_THE_SAME)
-        if self.elsewhere or any(each.wrote for each in origins):
+        """Return all that a yes takes a tick for, folded or not, each sentence once."""
+        boxes = [alert for row in (*self.rows, *self.more_rows, *self.missing) for alert in row.alerts]
+        if self.elsewhere:
             boxes.append(NOT_AS_WRITTEN)
         effects = (self.effect, self.again and self.again.before, self.again and self.again.now)
         return tuple(
@@ -417,7 +425,7 @@ def lines(shown: dict[str, Any], name: str) -> tuple[Meaning, ...]:
     found = [*meant.meanings(shown["arguments"][name], name, shown.get("currencies", {}).get(name, ""))]
     if name in shown.get("notGiven", []):
         is_on = shown["arguments"][name] is True
-        found.append(Meaning(ON_BY_DEFAULT if is_on else DEFAULT))
+        found.append(Meaning(ON_BY_DEFAULT, caution=True) if is_on else Meaning(DEFAULT))
     if name in (changed := last.get("changed", {})):
         text, cut = changed[name]
         found.append(Meaning(COMPARED["attempt" in shown][0], see(text), cut))
@@ -540,7 +548,7 @@ def _origins(approval: Approval, viewer: Actor | None) -> dict[str, tuple[Told, 
     # Those that a model has read are calls of one person.
     if calls and (viewer is None or viewer.user_id != approval.call.caller_id):
         calls = deciders.looked_at(viewer.person, calls) if viewer else set()
-    return told(provenance, calls)
+    return told(provenance, approval.disclosure["arguments"], calls)
 
 
 def _rows(shown: dict[str, Any], names: Iterable[str], origins: dict[str, tuple[Told, ...]]) -> tuple[Row, ...]:

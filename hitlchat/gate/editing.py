@@ -64,6 +64,11 @@ class Change:
     warnings: tuple[str, ...]
     meanings: tuple[Meaning, ...]
 
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """Return all that a yes takes a tick for."""
+        return (*self.warnings, *(each.words for each in self.meanings if each.caution))
+
 
 @dataclass(frozen=True)
 class Review:
@@ -81,7 +86,7 @@ class Review:
     def alerts(self) -> tuple[str, ...]:
         """Return all warnings about what would run, each sentence once."""
         title = [warning for piece in self.title for warning in piece.text.warnings]
-        return tuple(dict.fromkeys([*title, *(warning for change in self.changes for warning in change.warnings)]))
+        return tuple(dict.fromkeys([*title, *(alert for change in self.changes for alert in change.alerts)]))
 
     @property
     def hidden(self) -> int:

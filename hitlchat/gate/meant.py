@@ -97,11 +97,15 @@ _RECIPIENT: Final = re.compile(
 
 @dataclass(frozen=True)
 class Meaning:
-    """A line: our words, and behind them what was read, if it is not among them, without its last `cut` characters."""
+    """A line: our words, and behind them what was read, if it is not among them, without its last `cut` characters.
+
+    `caution`: what it says is easily overlooked, and a yes to it easily regretted.
+    """
 
     words: str
     value: Seen | None = None
     cut: int = 0
+    caution: bool = False
 
     @property
     def rest(self) -> str:
@@ -176,7 +180,7 @@ def _of_number(number: float, name: str, currency: str) -> Iterator[Meaning]:
     elif abs(number) >= LARGE:
         yield _line(gettext_noop("With its digits grouped:"), grouped(number), 0)
     if number < 0 and (currency or weight(name, number) == AMOUNT):
-        yield Meaning(gettext_noop("A negative amount, below zero."))
+        yield _caution(gettext_noop("A negative amount, below zero."))
 
 
 def _of_text(text: str) -> Iterator[Meaning]:
@@ -187,7 +191,7 @@ def _of_text(text: str) -> Iterator[Meaning]:
     yield from _of_choice(text)
     for zone in _ZONE.finditer(text):
         said = f"UTC{'-' if zone[1] == '+' else '+'}{int(zone[2])}"
-        yield Meaning(gettext_noop("The sign of such a zone is the other way round. It is"), see(said))
+        yield _caution(gettext_noop("The sign of such a zone is the other way round. It is"), said)
     if len(text) <= _LONGEST_NUMBER:
         yield from _of_digits(text.strip())
     for match in _DATE.finditer(text):
@@ -195,16 +199,16 @@ def _of_text(text: str) -> Iterator[Meaning]:
         if one != other and 1 <= one <= 12 and 1 <= other <= 12:
             month, month2 = calendar.month_name[other], calendar.month_name[one]
             said = translatable(f"Either {one} {month}, with the day first, or {month2} {other}, with the month first:")
-            yield Meaning(said, see(match[0]))
+            yield _caution(said, match[0])
 
 
 def _of_choice(text: str) -> Iterator[Meaning]:
     """Yield what a word or two choose, where that is a loss, or open to everybody."""
     words = _words(text).split() if len(text) <= _LONGEST_WORD else []
     if 0 < len(words) <= _MOST_WORDS and _ACT.search(" ".join(words)):
-        yield Meaning(gettext_noop("By this word something is deleted, replaced or forced."))
+        yield _caution(gettext_noop("By this word something is deleted, replaced or forced."))
     if len(words) == 1 and words[0] in _OPEN:
-        yield Meaning(gettext_noop("By this word it is open to everybody."))
+        yield _caution(gettext_noop("By this word it is open to everybody."))
 
 
 def _looked_past(text: str) -> Iterator[Meaning]:
@@ -212,14 +216,12 @@ def _looked_past(text: str) -> Iterator[Meaning]:
     lines that read like a card's own.
     """
     if line := _LIKE_A_CARD.search(text):
-        yield Meaning(gettext_noop("hitlchat has not written this:"), _seen(" ".join(line[0].split())))
+        yield _caution(gettext_noop("hitlchat has not written this:"), line[0])
     for command in _COMMAND.finditer(text):
-        yield Meaning(gettext_noop("A command that deletes:"), _seen(" ".join(command[0].split())))
+        yield _caution(gettext_noop("A command that deletes:"), command[0])
     for gap in _GAP.finditer(text):
         if len(gap[0]) >= _GAP_SPACES or gap[0].count("\n") > _GAP_LINES:
-            yield Meaning(
-                gettext_noop("Behind much empty space:"), _seen(" ".join(text[gap.end() :][:LONGEST].split()))
-            )
+            yield _caution(gettext_noop("Behind much empty space:"), text[gap.end() :][:LONGEST])
 
 
 def _of_digits(text: str) -> Iterator[Meaning]:
@@ -229,9 +231,9 @@ def _of_digits(text: str) -> Iterator[Meaning]:
     elif match := _THOUSANDS.match(text):
         sign, whole, rest = match.groups()
         number, number2 = f"{sign}{whole}.{rest}".rstrip("0").rstrip("."), f"{sign}{grouped(int(whole + rest))}"
-        yield Meaning(translatable(f"Either {number}, with decimals, or {number2}, with thousands set off."))
+        yield _caution(translatable(f"Either {number}, with decimals, or {number2}, with thousands set off."))
     elif _EXPONENT.match(text):
-        yield Meaning(gettext_noop("Written out:"), see(grouped(float(text))))
+        yield _caution(gettext_noop("Written out:"), grouped(float(text)))
     elif _DIGITS.match(text):
         yield Meaning(gettext_noop("With its digits grouped:"), see(grouped(int(text))))
 
@@ -241,22 +243,26 @@ def _of_url(url: str) -> Iterator[Meaning]:
     authority = _BEHIND_HOST.split(behind, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
     host = _host(host)
-    yield Meaning(gettext_noop("Goes to host"), _seen(plain := _plain(host)))
+    plain = _plain(host)
     # Browsers take a backslash for a slash, others for a part of what is before the host.
     if "\\" in authority:
         said = gettext_noop("In a browser, which takes the backslash for a slash, it goes to host")
-        yield Meaning(said, _seen(_plain(_host(authority.partition("\\")[0].rpartition("@")[2]))))
-    elif at:
-        yield Meaning(gettext_noop("Before the @ is a user name, not the host:"), _seen(_unescaped(user)))
+        yield _caution(said, _plain(_host(authority.partition("\\")[0].rpartition("@")[2])))
+        yield _caution(gettext_noop("Elsewhere it goes to host"), plain)
+    else:
+        yield Meaning(gettext_noop("Goes to host"), _seen(plain))
+    if at and "\\" not in authority:
+        yield _caution(gettext_noop("Before the @ is a user name, not the host:"), _unescaped(user))
     if plain != host:
-        yield Meaning(gettext_noop("In the value, that host is written as"), _seen(host))
+        yield _caution(gettext_noop("In the value, that host is written as"), host)
     if (letters := ".".join(map(_label, plain.split(".")))) != plain:
-        yield Meaning(gettext_noop("In letters, that host is"), _seen(letters))
+        yield _caution(gettext_noop("In letters, that host is"), letters)
     if (address := _address(plain)) not in (None, plain):
-        yield Meaning(gettext_noop("That number is the address"), see(str(address)))
+        yield _caution(gettext_noop("That number is the address"), str(address))
     path = behind[len(authority) :]
     if (spelled := _unescaped(path)) != path:
-        yield _line(gettext_noop("Behind the host, with percent escapes decoded:"), spelled, 0)
+        leads_up = ".." in spelled and ".." not in path
+        yield _line(gettext_noop("Behind the host, with percent escapes decoded:"), spelled, 0, caution=leads_up)
 
 
 def _host(authority: str) -> str:
@@ -294,21 +300,26 @@ def _unescaped(text: str) -> str:
 def _decoded(text: str) -> Iterator[Meaning]:
     """Yield what is written in codes in a text: as JSON, in escapes, in base64."""
     if (shown := _json(text)) is not None:
-        yield _line(gettext_noop("JSON, decoded:"), shown, 0)
+        yield _line(gettext_noop("JSON, decoded:"), shown, 0, caution=True)
     elif first := _ESCAPE.search(text):
         # A line shows the first of them.
         at = first.start()
         part = text[0 if at < LONGEST // 2 else at :][:READ]
-        yield _line(gettext_noop("With its escapes decoded:"), _without_escapes(part), 0)
+        yield _line(gettext_noop("With its escapes decoded:"), _without_escapes(part), 0, caution=True)
     for match in _CODE.finditer(text):
         if (shown := _from_base64(match[0])) is not None:
             inner = _from_base64(shown.strip()) if _CODE.fullmatch(shown.strip()) else None
-            yield _line(gettext_noop("Base64, decoded:"), inner or shown, max(0, len(match[0]) - READ) * 3 // 4)
+            unread = max(0, len(match[0]) - READ) * 3 // 4
+            yield _line(gettext_noop("Base64, decoded:"), inner or shown, unread, caution=True)
 
 
-def _line(words: str, shown: str, unread: int) -> Meaning:
+def _caution(words: str, read: str = "") -> Meaning:
+    return Meaning(words, _seen(" ".join(read.split())) if read else None, caution=True)
+
+
+def _line(words: str, shown: str, unread: int, *, caution: bool = False) -> Meaning:
     line = " ".join(shown.split())
-    return Meaning(words, _seen(line), max(0, len(line) - LONGEST) + unread)
+    return Meaning(words, _seen(line), max(0, len(line) - LONGEST) + unread, caution)
 
 
 def _seen(text: str) -> Seen:

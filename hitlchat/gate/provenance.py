@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Literal
@@ -115,10 +115,22 @@ class Text:
         return wanted.phrase in self.phrase and not (self._before and wanted.phrase in self._before.phrase)
 
 
+Stretches = tuple[tuple[Seen, bool], ...]
+"""A word in parts, each with whether the other word has something else there."""
+
+
+@dataclass(frozen=True)
+class Near:
+    """A word of a value, and that of the conversation which it nearly is."""
+
+    here: Stretches
+    there: Stretches
+
+
 @dataclass(frozen=True)
 class Told:
-    """Where values of one argument come from, for its row on a card; `parts`: which, if they are not all of it; `call`:
-    only if it may be looked at.
+    """Where values of one argument come from, for its row on a card; `parts`: which, if they are not all of it, with
+    what they are where that needs a look; `call`: only if it may be looked at.
     """
 
     origin: From
@@ -127,7 +139,7 @@ class Told:
     partly: bool = False
     unsure: bool = False
     parts: Seen | None = None
-    near: Seen | None = None
+    near: Near | None = None
     wrote: Seen | None = None
 
 
@@ -205,21 +217,20 @@ def kept(origins: list[Origin] | None, before: dict[str, Any], now: dict[str, An
     return [each for each in origins if not each["path"] or old.get(each["path"]) == new.get(each["path"], ...)]
 
 
-def told(origins: list[Origin], openable: Collection[str]) -> dict[str, tuple[Told, ...]]:
+def told(origins: list[Origin], arguments: dict[str, Any], openable: Collection[str]) -> dict[str, tuple[Told, ...]]:
     """Return what is said of each argument, by its name: of values that the person did not type, together by source.
 
     What comes from outside is said first. `openable`: the calls that the reader may look at.
     """
+    values = dict(leaves(arguments)) if origins else {}
     found: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     for each in sorted(origins, key=lambda each: [*LOUDEST, "model"].index(each["from"])):
-        wrote = each.get("wrote", "")
-        if (each["from"] == "person" and not wrote) or not each["path"]:
+        path, near, wrote = each["path"], each.get("near", ""), each.get("wrote", "")
+        if (each["from"] == "person" and not wrote) or not path:
             continue
-        name, *inner = schemas.keys(each["path"])
         source = each["source"] or {"call": "", "tool": ""}
-        how = (each.get("partly", False), each.get("unsure", False), each.get("near", ""), wrote)
-        key = (each["from"], source["call"], source["tool"], *how)
-        found.setdefault(name, {}).setdefault(key, []).append(".".join(inner))
+        key = (each["from"], source["call"], source["tool"], each.get("partly", False), each.get("unsure", False))
+        found.setdefault(schemas.keys(path)[0], {}).setdefault((*key, near, wrote), []).append(path)
     return {
         name: tuple(
             Told(
@@ -228,11 +239,11 @@ def told(origins: list[Origin], openable: Collection[str]) -> dict[str, tuple[To
                 see(tool) if tool else None,
                 partly,
                 unsure,
-                see(_listed(parts)) if any(parts) else None,
-                see(near) if near else None,
+                _listed(paths, values if origin == "outside" or near or wrote else {}),
+                _nearly(str(values.get(paths[0], "")), near),
                 see(wrote) if wrote else None,
             )
-            for (origin, call, tool, partly, unsure, near, wrote), parts in by_source.items()
+            for (origin, call, tool, partly, unsure, near, wrote), paths in by_source.items()
         )
         for name, by_source in found.items()
     }
@@ -292,9 +303,27 @@ def _origin(value: str | float, heard: Heard) -> Origin:
     return {"from": source.origin if source else "model", "source": source.source if source else None}
 
 
-def _listed(parts: list[str]) -> str:
+def _listed(paths: list[str], values: dict[str, Any]) -> Seen | None:
+    """Return which parts of an argument these are, with their `values`; None: all of it."""
+    parts = {".".join(schemas.keys(path)[1:]): str(values.get(path, ""))[:LONGEST_COMPARED] for path in paths}
+    if not any(parts):
+        return None
     more = len(parts) - MOST_NAMED
-    return ", ".join([*parts[:MOST_NAMED], *([f"… (+{more})"] if more > 0 else [])])
+    shown = [f"{part} = {value}" if value else part for part, value in islice(parts.items(), MOST_NAMED)]
+    return see(", ".join([*shown, *([f"… (+{more})"] if more > 0 else [])]))
+
+
+def _nearly(value: str, near: str) -> Near | None:
+    """Return the word of `value` that is like `near`, with what differs in both; None without one."""
+    words = [word for word in _words(value) if _is_comparable(word)][:MOST_COMPARED]
+    here = next(iter(get_close_matches(near, words, 1, 0)), "") if near else ""
+    if not here:
+        return None
+    stretches = SequenceMatcher(None, here, near, autojunk=False).get_opcodes()
+    return Near(
+        tuple((see(here[start:end]), tag != "equal") for tag, start, end, _, _ in stretches if start < end),
+        tuple((see(near[start:end]), tag != "equal") for tag, _, _, start, end in stretches if start < end),
+    )
 
 
 def _names(word: str) -> bool:

@@ -9,7 +9,7 @@ from django import template
 from django.conf import settings
 from django.urls import reverse
 from django.utils.formats import date_format, number_format
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
 
@@ -19,7 +19,7 @@ from hitlchat.gate import contents, decide, placing, question
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.grants.scope import clock
 from hitlchat.gate.models import ToolCall
-from hitlchat.gate.provenance import Told
+from hitlchat.gate.provenance import Stretches, Told
 from hitlchat.gate.status import Status
 
 register = template.Library()
@@ -110,6 +110,14 @@ def source_of(origin: Told) -> SafeString:
     name = format_html("<code>{}</code>", seen(origin.tool)) if origin.tool else SafeString()
     return (
         format_html('<a href="{}">{}</a>', reverse("history-call", args=[origin.call]), name) if origin.call else name
+    )
+
+
+@register.filter
+def differing(stretches: Stretches) -> SafeString:
+    """A word with what another one has not marked."""
+    return format_html_join(
+        "", "{}", ((format_html("<mark>{}</mark>" if is_other else "{}", seen(text)),) for text, is_other in stretches)
     )
 
 

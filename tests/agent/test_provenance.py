@@ -58,7 +58,7 @@ async def test_a_transposed_order_number_is_the_models_own_and_the_one_asked_for
     assert told(approval) == {"/n": "model", "/text": "person"}
     assert approval.digest == disclosure.digest(approval.disclosure)
     html = await in_database(page_of)(approval)
-    assert html.count("Nobody typed this, and no result has it: the model\u2019s own.") == 1
+    assert html.count("The model\u2019s own: nobody typed it, and no result has it.") == 1
     assert "wrote:" in html
 
 
@@ -73,10 +73,8 @@ async def test_a_value_from_a_result_and_one_from_a_web_page_name_their_calls(
         {"path": "/text", "from": "outside", "source": {"call": fetch, "tool": "fetch"}},
     ]
     html = await in_database(page_of)(approval)
-    assert f'Nobody typed this. It is from the result of <a href="/history/{look}"><code>look</code></a>.' in html
-    assert (
-        f'Nobody typed this. It comes from outside, through <a href="/history/{fetch}"><code>fetch</code></a>.' in html
-    )
+    assert f'From the result of <a href="/history/{look}"><code>look</code></a>. Nobody typed it.' in html
+    assert f'From outside, through <a href="/history/{fetch}"><code>fetch</code></a>. Nobody typed it.' in html
 
 
 async def test_the_call_that_a_value_comes_from_is_a_link_for_those_only_who_may_open_it(
@@ -86,8 +84,8 @@ async def test_the_call_that_a_value_comes_from_is_a_link_for_those_only_who_may
     approval = await asked_about(talk, scripted_model, "Send it", *before, n=4711, text="eve@evil.example")
     html = await in_database(page_of)(approval, charlie)
     assert "/history/" not in html
-    assert "It is from the result of <code>look</code>." in html
-    assert "It comes from outside, through <code>fetch</code>." in html
+    assert "From the result of <code>look</code>." in html
+    assert "From outside, through <code>fetch</code>." in html
     assert (await in_database(page_of)(approval, alice)).count('<a href="/history/') == 2
 
 
@@ -119,8 +117,8 @@ async def test_a_page_that_many_later_calls_have_pushed_out_of_sight_still_has_t
     assert told_of == [("/n", "tool", True), ("/text", "model", True)]
     html = await in_database(page_of)(approval)
     assert "Earlier ones, and images, were not searched." in html
-    assert "It is from the result of" in html
-    assert "Nobody typed this" not in html
+    assert "From the result of" in html
+    assert "Nobody typed it" not in html
     assert not [name for name, _ in recorder.entered if name == "mail"]
 
 

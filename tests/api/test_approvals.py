@@ -75,10 +75,10 @@ def test_what_values_mean_is_told_with_the_place_of_each(bob: User, bobs: Progra
     make_tool("send", code='def run(url: str, text: str = "a") -> None:\n    pass\n')
     called(bob, "send", {"url": "https://shop.example@%65vil.example"})
     assert bobs.get("/approvals").json()[0]["meanings"] == [
-        {"path": "/url", "text": "Goes to host evil.example"},
-        {"path": "/url", "text": "Before the @ is a user name, not the host: shop.example"},
-        {"path": "/url", "text": "In the value, that host is written as %65vil.example"},
-        {"path": "/text", "text": "The default: the call does not give this value."},
+        {"path": "/url", "text": "Goes to host evil.example", "caution": False},
+        {"path": "/url", "text": "Before the @ is a user name, not the host: shop.example", "caution": True},
+        {"path": "/url", "text": "In the value, that host is written as %65vil.example", "caution": True},
+        {"path": "/text", "text": "The default: the call does not give this value.", "caution": False},
     ]
 
 

@@ -300,7 +300,7 @@ def test_the_console_says_where_values_come_from_and_what_the_message_says(run: 
         'About role: But the message says "cde"',
         'About who: Comes from outside, through "fetch\\n"',
         'About what: "0": Comes from the result of "look"',
-        f'About what: "1": {console.OF_THE_MODEL} The conversation has nearly the same: "lee17"',
+        f'About what: "1 = lee71": {console.OF_THE_MODEL} "lee71" is nearly "lee17", which the conversation has.',
         "About and: Comes from outside, through an attached file",
     ]
     assert f"Message: {message}" in shown

@@ -56,7 +56,7 @@ def test_what_values_mean_is_below_each_and_fits_in_every_look(alone: Alone) -> 
                 "-12500000",
                 ["By the tool's schema, an amount of -12 500 000 EUR", "A negative amount, below zero."],
             ),
-            ("true", ["The default: the call does not give this value."]),
+            ("true", ["It is on by default: the call does not turn it on."]),
             ("as agreed", ["Not in the last approved call."]),
         ]
     ):

@@ -110,7 +110,7 @@ def test_a_word_in_foreign_letters_is_pointed_out_wherever_a_card_shows_it(bob: 
     call = ask(bob, recording(prompt_template="Pay {args.to}?", input_schema={"type": "object"}), {"to": word})
     shown = card.card(approval_of(call))
     (row,) = shown.rows
-    for warnings in (shown.warnings, row.warnings, shown.raw.warnings):
+    for warnings in (shown.alerts, row.warnings, shown.raw.warnings):
         assert any(about in each for each in warnings)
     (change,) = editing.changes({"to": "ACME"}, {"to": word}, [("to", "text")])
     assert any(about in each for each in change.warnings)
@@ -181,8 +181,8 @@ def test_what_the_message_says_against_a_call_is_on_its_card_and_a_yes_takes_a_t
     text, alerts = asked(role="admin", who="lee71")
     assert "But the message says member." in text
     assert "But the message says test, and this tool seems to be of another place." in text
-    assert "The conversation has lee17, which is nearly the same." in text
-    assert alerts == (card.NEARLY_THE_SAME, card.NOT_AS_WRITTEN)
+    assert "lee71 is nearly lee17, which the conversation has." in text
+    assert alerts == (card.NOT_AS_WRITTEN, card.NEARLY_THE_SAME)
     assert "I read the 2 warnings above." in text
     Tool.objects.update(name="team_add")
     tool.refresh_from_db()

@@ -20,6 +20,8 @@ FOLDER: Final = os.environ.get("CARDS")
 SEED: Final = 40
 WIDTHS: Final = (1280, 390)
 HEIGHT: Final = 800
+# Those with a value from outside, as their person asked for.
+MOST_HONEST: Final = 4
 
 
 def test_every_call_that_deceives_has_a_mark_that_no_honest_one_has(bob: User, alice: User) -> None:
@@ -30,6 +32,12 @@ def test_every_call_that_deceives_has_a_mark_that_no_honest_one_has(bob: User, a
         own = [" ".join(mark) for mark in sorted(all_marks - usual)]
         print(f"{trick}: {', '.join(own) or f'nothing but what honest ones have: {sorted(all_marks)}'}")  # noqa: T201
     assert [trick for trick, all_marks in found.items() if all_marks <= usual] == []
+
+
+def test_every_call_that_deceives_takes_a_tick_and_few_honest_ones_do(bob: User, alice: User) -> None:
+    assert [case.trick for case in DECEPTIVE if not shown(case, bob, alice).alerts] == []
+    alerts = {case.said: shown(case, bob, alice).alerts for case in HONEST}
+    assert len([said for said, found in alerts.items() if found]) <= MOST_HONEST, alerts
 
 
 @pytest.mark.browser

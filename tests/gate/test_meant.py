@@ -36,8 +36,8 @@ def said(value: Any, name: str = "", currency: str = "") -> list[str]:
         (
             "https://evil.example\\@shop.example/",
             [
-                "Goes to host shop.example",
                 "In a browser, which takes the backslash for a slash, it goes to host evil.example",
+                "Elsewhere it goes to host shop.example",
             ],
         ),
         (

@@ -133,7 +133,7 @@ def test_words_of_the_last_message_that_speak_against_a_value_or_the_tool_are_to
         {"path": "/role", **own, "wrote": "member"},
         {"path": "/to", "from": "person", "source": None, "wrote": "from a1"},
     ]
-    told_of = told(found, ())
+    told_of = told(found, {"role": "admin", "to": "a1", "from": "a1"}, ())
     assert {name: each.wrote.plain for name, (each,) in told_of.items() if each.wrote} == {
         "role": "member",
         "to": "from a1",
