@@ -54,11 +54,8 @@ def migration_fault() -> tuple[str, str]:
     Raises: DatabaseError
     """
     applied = {*MigrationRecorder(connection).applied_migrations()}
-    if newer := _newer(applied):
-        return AHEAD, (
-            f"The database was migrated by a newer version of hitlchat ({'.'.join(newer[0])} is unknown "
-            "here). Start that version, or restore a backup from before the migration."
-        )
+    if sentence := too_new(applied):
+        return AHEAD, sentence
     if sentence := unfinished(applied):
         return OLDER, sentence
     if any(name not in applied and not (replaced and replaced <= applied) for name, replaced in of_code().items()):
@@ -66,6 +63,26 @@ def migration_fault() -> tuple[str, str]:
             "The database is not migrated. Run `manage.py migrate` first (`make run` does so automatically)."
         )
     return "", ""
+
+
+def unknown(applied: set[Name]) -> list[Name]:
+    """List applied migrations that are unknown, of apps that are here: an operator's app may have been removed.
+
+    Versions before 0.1.0 squashed their migrations once before.
+    """
+    apps = {app for app, _ in of_code()}
+    unknown = applied.difference(of_code(), *of_code().values())
+    return sorted((app, name) for app, name in unknown if app in apps and "_squashed_" not in name)
+
+
+def too_new(applied: set[Name]) -> str:
+    """Return advice for a database with migrations that only a newer version has; empty for others."""
+    if not (newer := unknown(applied)):
+        return ""
+    return (
+        f"The database was migrated by a newer version of hitlchat ({'.'.join(newer[0])} is unknown "
+        "here). Start that version, or restore a backup from before the migration."
+    )
 
 
 def unfinished(applied: set[Name]) -> str:
@@ -165,13 +182,3 @@ def _find() -> Found:
             # A row as it is: that takes the lock and the log of a decision, and nobody hears of it.
             cursor.execute(AS_IT_IS)
     return Found(unsealed=sealing.unsealed_seconds())
-
-
-def _newer(applied: set[Name]) -> list[Name]:
-    """List applied migrations that are unknown, of apps that are here: an operator's app may have been removed.
-
-    Versions before 0.1.0 squashed their migrations once before.
-    """
-    apps = {app for app, _ in of_code()}
-    unknown = applied.difference(of_code(), *of_code().values())
-    return sorted((app, name) for app, name in unknown if app in apps and "_squashed_" not in name)

@@ -157,6 +157,8 @@ def test_readiness_and_migrate_tell_newer_from_older_from_right(newer: Migration
     fault, sentence = migrations.migration_fault()
     assert fault == "migrated by a newer version"
     assert "by a newer version of hitlchat (gate.9999_newer is unknown" in sentence
+    with pytest.raises(CommandError, match=f"{re.escape(sentence)}$"):
+        call_command("migrate")
     newer.record_unapplied("gate", "9999_newer")
     assert migrations.migration_fault()[0] == ""
     for name in ("0002_squashed", "0025_last_statement"):
