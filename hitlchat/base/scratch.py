@@ -32,12 +32,14 @@ class Scratch:
             os.close(self._lock)
 
 
-def make(kind: str) -> Scratch:
+def make(kind: str, inside: Path | None = None) -> Scratch:
     """Make an empty folder, private to this user. One that cannot be locked keeps a name that is never swept.
+
+    `inside`: a folder for it, else the system's for temporary files.
 
     Raises: PermissionError if it is not this user's alone.
     """
-    made = Path(tempfile.mkdtemp(prefix=f"hitlchat-{kind}-new-"))
+    made = Path(tempfile.mkdtemp(prefix=f"hitlchat-{kind}-new-", dir=inside))
     try:
         lock = _locked(made)
     except PermissionError:
@@ -47,9 +49,9 @@ def make(kind: str) -> Scratch:
     return Scratch(made.rename(made.with_name(f"hitlchat-{kind}-locked-{secrets.token_hex(8)}")), lock)
 
 
-def sweep() -> list[Path]:
+def sweep(inside: Path | None = None) -> list[Path]:
     """Remove this user's folders whose owner is dead, and return them."""
-    with os.scandir(tempfile.gettempdir()) as entries:
+    with os.scandir(inside or tempfile.gettempdir()) as entries:
         found = [Path(entry.path) for entry in entries if NAMED.fullmatch(entry.name)]
     for path in found:
         with suppress(OSError):
