@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -172,6 +173,8 @@ def _copy(content: "_Hashed", to: BinaryIO | None) -> None:
         if to is not None:
             to.write(data)
     if to is not None:
+        to.flush()
+        os.fsync(to.fileno())
         to.close()
 
 

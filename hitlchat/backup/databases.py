@@ -17,7 +17,6 @@ from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
-from django.db.models import Model
 
 from hitlchat.backup.archive import Manifest, Sequence, Writer
 from hitlchat.backup.faults import Damaged, Unfit
@@ -90,11 +89,9 @@ def counts(tables: Iterable[str]) -> dict[str, int]:
 def tables_of(migrations: set[Name]) -> list[str]:
     """List the tables that there are once these migrations are applied."""
     loader = MigrationLoader(None, ignore_no_migrations=True)
-    models: list[type[Model]] = loader.project_state(_last(loader, migrations)).apps.get_models(
-        include_auto_created=True
-    )
-    every = [model._meta for model in (*models, MigrationRecorder.Migration)]  # noqa: SLF001 - Django documents it
-    return sorted({meta.db_table for meta in every if meta.managed and not meta.proxy})
+    models = loader.project_state(_last(loader, migrations)).apps.get_models(include_auto_created=True)
+    found = {model._meta.db_table for model in models if model._meta.managed}  # noqa: SLF001 - Django documents it
+    return sorted({*found, "django_migrations"})
 
 
 def sink(folder: Path, name: str) -> BinaryIO:

@@ -59,7 +59,7 @@ def make(to: Path, passphrase: str | None, *, overwrite: bool = False) -> Made:
             size = file.tell()
     finally:
         folder.remove()
-    _sync(to.parent)
+    sync(to.parent)
     return replace(made, size=size)
 
 
@@ -68,6 +68,15 @@ def version() -> str:
     """Return the version of this program."""
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))
     return str(project["project"]["version"])
+
+
+def sync(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _gather(folder: Path, archive: Writer) -> Made:
@@ -106,11 +115,3 @@ def _write(archive: Writer, snapshot: Snapshot, data: Path) -> Made:
             archive.add(f"{keeping.FOLDER}/{path.relative_to(data)}", file, path.stat().st_size)
     snapshot.write(archive)
     return Made(manifest, len(files), snapshot.others)
-
-
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -21,7 +21,7 @@ from hitlchat import health
 from hitlchat.backup import archive, databases, keeping
 from hitlchat.backup.archive import BROKEN, Manifest
 from hitlchat.backup.faults import Damaged, NotEmpty, NotWhole, Unfit
-from hitlchat.backup.making import PURPOSE, version
+from hitlchat.backup.making import PURPOSE, sync, version
 from hitlchat.base import scratch
 from hitlchat.gate.actor import CONSOLE
 from hitlchat.gate.models import ToolCall
@@ -71,15 +71,14 @@ def restore(file: Path, passphrase: str | None, *, accept_findings: bool = False
         data = folder.path / keeping.FOLDER
         data.mkdir(mode=0o700)
         manifest = archive.read(file, passphrase, _require_fit, lambda name: _sink(folder.path, name))
-        with _standing_in(data), databases.loaded(folder.path, manifest):
-            _require_counts(manifest)
-            restored = _settle(manifest, accept_findings=accept_findings)
-            # Before any of it is where a server would find it.
-            os.sync()
+        with databases.loaded(folder.path, manifest):
+            with _standing_in(data):
+                _require_counts(manifest)
+                restored = _settle(manifest, accept_findings=accept_findings)
             undo.callback(keeping.remove_all)
             keeping.place(data)
         undo.pop_all()
-    os.sync()
+    sync(settings.DATA_DIR)
     return restored
 
 

@@ -1,0 +1,118 @@
+"""What a backup restores is what was there, and nothing in it runs on a yes from before."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from hitlchat.agent.attachments import files
+from hitlchat.agent.models import Attachment, Conversation
+from hitlchat.backup.faults import NotEmpty, NotWhole
+from hitlchat.backup.making import make
+from hitlchat.backup.restoring import check, restore
+from hitlchat.gate import decide
+from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.record.sealing import seal_all
+from hitlchat.secrets import sealing
+from tests.backup.conftest import Ask, Elsewhere
+from tests.conftest import signed_in
+
+pytestmark = pytest.mark.embedded
+
+PHRASE = "correct horse battery staple"
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def without_database(folder: Path) -> dict[str, bytes]:
+    return {name: data for name, data in listing(folder).items() if "sqlite3" not in name and name != ".lock"}
+
+
+@pytest.mark.parametrize("phrase", [pytest.param(None, id="plain"), pytest.param(PHRASE, id="encrypted")])
+def test_what_is_restored_is_what_was_there(
+    data: Path, ask: Ask, elsewhere: Elsewhere, tmp_path: Path, phrase: str | None, bob: User
+) -> None:
+    waits, file = ask("wait"), tmp_path / "one.backup"
+    token = sealing.seal("a secret", "test")
+    with files.storing():
+        digest = files.write(b"attached")
+    conversation = Conversation.objects.create(owner=bob)
+    Attachment.objects.create(conversation=conversation, name="a.txt", media_type="text/plain", size=8, digest=digest)
+    seal_all()
+    made = make(file, phrase)
+    assert (made.missing, made.left_out, made.others) == (0, 0, [])
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert check(file, phrase) == made.manifest
+    events = list(AuditEvent.objects.values())
+    with elsewhere() as folder:
+        restored = restore(file, phrase)
+        assert (restored.findings, restored.withdrawn, restored.warnings) == ([], 0, [])
+        settings.SECRET_KEY = (folder / "secret_key").read_text()
+        assert sealing.unseal(token, "test") == "a secret"
+        assert files.read(digest) == b"attached"
+        assert without_database(folder) == without_database(data)
+        assert ToolCall.objects.get(pk=waits.pk).status == Status.WAITING
+        assert list(AuditEvent.objects.values())[:-1] == events
+        assert AuditEvent.objects.order_by("-pk")[0].name == "settings.restored"
+        assert [path for path in folder.rglob("*") if path.stat().st_mode & 0o077] == []
+
+
+@pytest.mark.guarantee("gate:at-most-once")
+def test_a_call_that_was_approved_is_withdrawn_since_it_may_have_run_meanwhile(
+    data: Path, ask: Ask, elsewhere: Elsewhere, tmp_path: Path, bob: User
+) -> None:
+    call = ask("approved")
+    decide.approve(call.approval.pk, signed_in(bob))
+    make(tmp_path / "one.backup", None)
+    with elsewhere():
+        assert restore(tmp_path / "one.backup", None).withdrawn == 1
+        found = ToolCall.objects.get(pk=call.pk)
+        assert found.status == Status.WITHDRAWN
+        assert "may have run" in found.reason
+    assert ToolCall.objects.get(pk=call.pk).status == Status.APPROVED
+
+
+def test_a_record_with_findings_is_restored_only_on_request(
+    data: Path, ask: Ask, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    call = ask("one thing")
+    ToolCall.objects.filter(pk=call.pk).update(arguments={"text": "another"})
+    make(tmp_path / "one.backup", None)
+    with elsewhere() as folder:
+        before = listing(folder)
+        with pytest.raises(NotWhole, match="--with-findings"):
+            restore(tmp_path / "one.backup", None)
+        assert without_database(folder) == without_database_of(before)
+        assert restore(tmp_path / "one.backup", None, accept_findings=True).findings
+
+
+def test_nothing_is_restored_over_what_is_there(data: Path, ask: Ask, elsewhere: Elsewhere, tmp_path: Path) -> None:
+    make(tmp_path / "one.backup", None)
+    with pytest.raises(NotEmpty, match="The database is not empty"):
+        restore(tmp_path / "one.backup", None)
+    with elsewhere() as folder:
+        (folder / "files").mkdir()
+        (folder / "files" / "mine").write_text("mine")
+        with pytest.raises(NotEmpty, match="files exists"):
+            restore(tmp_path / "one.backup", None)
+        assert without_database(folder).keys() == {"secret_key", "files/mine"}
+
+
+def test_an_existing_file_stays_unless_told_otherwise(data: Path, ask: Ask, tmp_path: Path) -> None:
+    file = tmp_path / "one.backup"
+    file.write_text("precious")
+    with pytest.raises(NotEmpty, match="already exists"):
+        make(file, None)
+    assert file.read_text() == "precious"
+    make(file, None, overwrite=True)
+    assert check(file, None)
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "one.backup"}
+
+
+def without_database_of(found: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: data for name, data in found.items() if "sqlite3" not in name}
