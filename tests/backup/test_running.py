@@ -116,13 +116,16 @@ def test_a_call_that_was_executing_is_unknown_where_the_backup_was_restored(
     scripted_model.enqueue(calls(ORDER), text("It is not known."))
     conversation = bob.begin("Order a lamp")
     bob.wait_for_call(conversation, "executing")
+    until(lambda: outside.orders, "the tool is at it")
     servers.home.manage("backup", str(tmp_path / "one.backup"))
     server.kill()
     outside.gate.open()
     elsewhere.manage("restore", str(tmp_path / "one.backup"), "--with-findings")
     others = Servers(elsewhere)
     try:
-        others.start(**scripted_model.environment).sign_in("bob").wait_for_call(conversation, "unknown")
+        bob = others.start(**scripted_model.environment).sign_in("bob")
+        bob.wait_for_call(conversation, "unknown")
+        bob.wait_for_answer(conversation, "It is not known.")
         assert len(outside.orders) == 1
     finally:
         others.close()
