@@ -3,7 +3,7 @@
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -23,8 +23,8 @@ def is_kept(name: str) -> bool:
 
 
 def there() -> list[Path]:
-    """List what is kept in the data folder, save for what a program makes there as it starts."""
-    return [path for path in _kept() if path.name != SECRET_KEY and not (path.is_dir() and not any(path.iterdir()))]
+    """List what is kept in the data folder, save for what each program makes there as it starts."""
+    return [path for path in kept() if path.name != SECRET_KEY and not (path.is_dir() and not any(path.iterdir()))]
 
 
 def link(to: Path) -> int:
@@ -33,8 +33,8 @@ def link(to: Path) -> int:
     All of them are replaced, never written to: so a hard link stays as it is. Those that `to` has stay, too.
     """
     folder, left_out = Path(settings.DATA_DIR), 0
-    for kept in _kept():
-        for path in _files(kept):
+    for top in kept():
+        for path in _files(top):
             # Else it is gone meanwhile.
             with suppress(FileNotFoundError):
                 if stat.S_ISREG(path.lstat().st_mode):
@@ -44,9 +44,14 @@ def link(to: Path) -> int:
     return left_out
 
 
-def remove_all() -> None:
-    """Remove it from the data folder, after a restore that ended early."""
-    for path in _kept():
+def kept() -> list[Path]:
+    """List what is kept in the data folder."""
+    return [path for path in sorted(Path(settings.DATA_DIR).iterdir()) if is_kept(path.name)]
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove what a restore that ended early has put there."""
+    for path in paths:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
@@ -54,10 +59,6 @@ def place(from_folder: Path) -> None:
     """Move it into the data folder, in which it is not."""
     for path in sorted(from_folder.iterdir()):
         path.replace(Path(settings.DATA_DIR) / path.name)
-
-
-def _kept() -> list[Path]:
-    return [path for path in sorted(Path(settings.DATA_DIR).iterdir()) if is_kept(path.name)]
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -16,7 +16,10 @@ def read(file: Path | None, *, is_new: bool) -> str | None:
     Raises: BadPassphrase; OSError
     """
     if file is not None:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise BadPassphrase(f"{file} is no text. A passphrase is the first line of a text.") from error
         found = lines[0] if lines else ""
     elif sys.stdin.isatty():
         found = getpass.getpass("Passphrase of the backup: ")

@@ -75,7 +75,7 @@ def restore(file: Path, passphrase: str | None, *, accept_findings: bool = False
             with _standing_in(data):
                 _require_counts(manifest)
                 restored = _settle(manifest, accept_findings=accept_findings)
-            undo.callback(keeping.remove_all)
+            undo.callback(lambda: keeping.remove(keeping.kept()))
             keeping.place(data)
         undo.pop_all()
     sync(settings.DATA_DIR)
@@ -91,7 +91,7 @@ def _require_empty() -> None:
     databases.clear()
     if left:
         # Of a restore that was killed: the database, which comes last, is not there.
-        keeping.remove_all()
+        keeping.remove(keeping.there())
     if there := keeping.there():
         raise NotEmpty(f"{there[0]} exists. A backup is restored into an empty data folder only.")
 

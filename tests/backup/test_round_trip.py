@@ -22,6 +22,7 @@ from tests.conftest import signed_in
 
 pytestmark = pytest.mark.embedded
 
+DATABASE = ("hitlchat.sqlite3", "hitlchat.sqlite3-wal", "hitlchat.sqlite3-shm")
 PHRASE = "correct horse battery staple"
 
 
@@ -101,6 +102,35 @@ def test_nothing_is_restored_over_what_is_there(data: Path, ask: Ask, elsewhere:
         with pytest.raises(NotEmpty, match="files exists"):
             restore(tmp_path / "one.backup", None)
         assert without_database(folder).keys() == {"secret_key", "files/mine"}
+
+
+def test_what_a_killed_restore_has_left_does_not_keep_another_from_being_made(
+    data: Path, ask: Ask, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    make(tmp_path / "one.backup", None)
+    with elsewhere() as folder:
+        # Killed after its files were in place, and before the database was.
+        (folder / f"hitlchat-restore-locked-{'0' * 16}").mkdir(mode=0o700)
+        (folder / "hitlchat.sqlite3.restoring").write_bytes(b"half of it")
+        (folder / "record_key").write_bytes((data / "record_key").read_bytes())
+        (folder / "files").mkdir()
+        (folder / "files" / "half").write_text("half")
+        assert restore(tmp_path / "one.backup", None).warnings == []
+        assert without_database(folder) == without_database(data)
+        assert {path.name for path in folder.iterdir()} <= {*(path.name for path in data.iterdir()), *DATABASE}
+
+
+def test_a_key_that_is_not_in_the_backup_is_asked_for(
+    data: Path, ask: Ask, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    seal_all()
+    (data / "secret_key").unlink()
+    (data / "record_key").rename(tmp_path / "record_key")
+    make(tmp_path / "one.backup", None)
+    with elsewhere():
+        secret, record = restore(tmp_path / "one.backup", None).warnings
+        assert "set it as it was" in secret
+        assert "set HITL_RECORD_KEY as it was" in record
 
 
 def test_an_existing_file_stays_unless_told_otherwise(data: Path, ask: Ask, tmp_path: Path) -> None:

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.outside import Outside, outside
 from tests.processes import ROOT, Installation, Servers
 from tests.scripted_model import Gate, ScriptedModel, calls, scripted_model, text
+from tests.upgrades.loading import RELEASES, unpack
+from tests.upgrades.test_upgrades import COPY, OF_RELEASE
 from tests.waiting import until
 
 __all__ = ["outside", "scripted_model"]
@@ -166,6 +169,37 @@ def test_a_restore_that_is_killed_leaves_nothing_that_keeps_it_from_being_made_a
     elsewhere.manage("restore", file, "--with-findings")
     elsewhere.manage("migrate", "--check")
     assert not any(elsewhere.folder.glob("hitlchat-*-*"))
+
+
+@pytest.mark.embedded
+def test_a_backup_of_an_older_version_is_migrated(tmp_path: Path) -> None:
+    old = Installation(tmp_path / "old", environment=OF_RELEASE)
+    old.folder.mkdir()
+    unpack(RELEASES[-1], old.folder)
+    old.manage("backup", str(tmp_path / "one.backup"))
+    new = Installation(tmp_path / "new", environment=OF_RELEASE)
+    new.manage("restore", str(tmp_path / "one.backup"))
+    new.manage("migrate", "--check")
+    assert verified(new)
+
+
+@pytest.mark.postgres
+def test_a_backup_of_an_older_version_is_migrated_on_postgresql(unmigrated: Installation, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    database = unpack(RELEASES[-1], tmp_path / "old")
+    for kept in ("record_key", "record_mark"):
+        if (tmp_path / "old" / kept).exists():
+            (tmp_path / "old" / kept).rename(unmigrated.folder / kept)
+    old = Installation(unmigrated.folder, unmigrated.database, OF_RELEASE)
+    old.manage("shell", "-v", "0", "-c", COPY.format(str(database)))
+    old.manage("backup", str(tmp_path / "one.backup"))
+    new = Installation(tmp_path / "new", processes._new_database(like=""), OF_RELEASE)
+    try:
+        new.manage("restore", str(tmp_path / "one.backup"))
+        new.manage("migrate", "--check")
+        assert verified(new)
+    finally:
+        processes._drop_database(new.database)
 
 
 @pytest.mark.postgres
