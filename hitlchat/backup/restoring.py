@@ -60,7 +60,7 @@ def check(file: Path, passphrase: str | None) -> Manifest:
 def restore(file: Path, passphrase: str | None, *, accept_findings: bool = False) -> Restored:
     """Restore into the configured database and data folder, which are empty, or change nothing.
 
-    Raises: NotEmpty, Damaged, BadPassphrase, Unfit, NotWhole; OSError, DatabaseError
+    Raises: NotEmpty, Damaged, BadPassphrase, Unfit, NotWhole; BadKey, BadMark; OSError, DatabaseError
     """
     _require_empty()
     folder = scratch.make(KIND, settings.DATA_DIR)

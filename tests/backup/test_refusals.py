@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def test_a_backup_that_this_version_cannot_restore_says_so(tmp_path: Path, other
 @pytest.mark.parametrize("phrase", [pytest.param(None, id="plain"), pytest.param(PHRASE, id="encrypted")])
 def test_a_backup_that_was_cut_or_changed_anywhere_is_refused(tmp_path: Path, phrase: str | None, cheap: None) -> None:
     whole = write(tmp_path / "file", phrase).read_bytes()
-    assert check(tmp_path / "file", phrase)
+    assert check(tmp_path / "file", phrase).database == "sqlite"
     for at in range(1, len(whole), max(1, len(whole) // 60)):
         changed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
         # The time and the system in gzip's own header mean nothing.
@@ -136,3 +137,21 @@ def test_a_passphrase_is_the_first_line_of_its_file_and_not_too_short(tmp_path: 
     with pytest.raises(BadPassphrase, match="at least 12"):
         passphrase.read(file, is_new=True)
     assert passphrase.read(file, is_new=False) == "short"
+
+
+def test_the_commands_say_what_they_found_and_what_is_wrong(
+    tmp_path: Path, cheap: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, phrase = write(tmp_path / "file", PHRASE), tmp_path / "phrase"
+    phrase.write_text(PHRASE)
+    call_command("restore", str(file), "--check", "--passphrase-file", str(phrase))
+    assert "The backup is whole, and this version can restore it: 0 rows" in capsys.readouterr().out
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(CommandError, match="altered"):
+        call_command("restore", str(file), "--check", "--passphrase-file", str(phrase))
+    with pytest.raises(CommandError, match="nowhere: No such file or directory"):
+        call_command("restore", str(tmp_path / "nowhere"), "--check")
+    phrase.write_bytes(b"\xff\n")
+    with pytest.raises(CommandError, match="is no text"):
+        call_command("backup", str(tmp_path / "other"), "--passphrase-file", str(phrase))
+    assert not (tmp_path / "other").exists()

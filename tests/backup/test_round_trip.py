@@ -140,7 +140,7 @@ def test_an_existing_file_stays_unless_told_otherwise(data: Path, ask: Ask, tmp_
         make(file, None)
     assert file.read_text() == "precious"
     make(file, None, overwrite=True)
-    assert check(file, None)
+    assert check(file, None).counts
     assert {path.name for path in tmp_path.iterdir()} == {"data", "one.backup"}
 
 

@@ -8,7 +8,9 @@ from hitlchat.backup import archive, passphrase
 from hitlchat.backup.archive import Manifest
 from hitlchat.backup.faults import BackupFault
 from hitlchat.backup.restoring import check, restore
+from hitlchat.record.keys import BadKey
 from hitlchat.record.report import plural
+from hitlchat.record.sealing import BadMark
 
 
 class Command(BaseCommand):
@@ -35,7 +37,7 @@ class Command(BaseCommand):
             if options["check"]:
                 return f"The backup is whole, and this version can restore it: {_about(check(file, phrase))}"
             done = restore(file, phrase, accept_findings=options["with_findings"])
-        except BackupFault as error:
+        except (BackupFault, BadKey, BadMark) as error:
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{error.filename or file}: {error.strerror or error}. Nothing was restored.") from error
