@@ -1,4 +1,4 @@
-"""All settings, from the environment. README has the table of variables."""
+"""All settings, from the environment and the file of settings. README has the table of variables."""
 
 import math
 import os
@@ -9,9 +9,12 @@ from typing import Any
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
+from hitlchat.base import configuration
 from hitlchat.base import environment as env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+# Before any other setting is read: it puts what the file has into the environment.
+CONFIGURATION = configuration.load(BASE_DIR / "var")
 DATA_DIR = env.data_dir(BASE_DIR / "var")
 
 DEBUG = env.flag("DEBUG", default=False)
@@ -21,10 +24,13 @@ SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", [])
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
 HTTPS = env.flag("HTTPS", default=False)
+# Where the server listens, unless its command line says otherwise.
+HOST = env.text("HOST", "127.0.0.1")
+PORT = env.integer("PORT", 8000, most=65535)
 
 ROOT_URLCONF = "hitlchat.urls"
 ASGI_APPLICATION = "hitlchat.asgi.application"
-INSTALLED_APPS = [
+OWN_APPS = [
     "daphne",
     # Before Django's own, whose `createsuperuser` it puts on record.
     "hitlchat",
@@ -52,9 +58,9 @@ INSTALLED_APPS = [
     "hitlchat.people",
     "hitlchat.notices",
     "hitlchat.telemetry",
-    # The operator's own: functions of their `tools.py` with @tool can be called.
-    *env.words("PROJECT_APPS", []),
 ]
+# Those of the operator: functions of their `tools.py` with @tool can be called.
+INSTALLED_APPS = [*OWN_APPS, *env.words("PROJECT_APPS", [])]
 MIDDLEWARE = [
     # First, since those after it refuse what comes by another name than ALLOWED_HOSTS has.
     "hitlchat.health.answer_probes",
@@ -106,6 +112,7 @@ SQLITE_OPTIONS: dict[str, Any] = {
         "PRAGMA fullfsync=ON"
     ),
 }
+DATABASE_POOL_SIZE = env.integer("DATABASE_POOL_SIZE", 20)
 DATABASES: dict[str, dict[str, Any]]
 if DATABASE_URL:
     DATABASES = {"default": dict(dj_database_url.parse(DATABASE_URL))}
@@ -121,7 +128,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "TEST": {"NAME": str(DATA_DIR / "test.sqlite3")},
     }
 else:
-    pool = {"min_size": 2, "max_size": env.integer("DATABASE_POOL_SIZE", 20), "timeout": 10}
+    pool = {"min_size": 2, "max_size": DATABASE_POOL_SIZE, "timeout": 10}
     DATABASES["default"] |= {"CONN_MAX_AGE": 0, "OPTIONS": {"pool": pool}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -307,7 +314,8 @@ EMAIL_PORT = env.integer("EMAIL_PORT", 587 if EMAIL_USE_TLS else 465 if EMAIL_US
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
 EMAIL_TIMEOUT = env.integer("EMAIL_TIMEOUT", 10, most=60)
-DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL") or env.text("EMAIL_FROM") or f"hitlchat@{EMAIL_HOST or 'localhost'}"
+EMAIL_FROM = env.text("EMAIL_FROM")
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL") or EMAIL_FROM or f"hitlchat@{EMAIL_HOST or 'localhost'}"
 
 # -- The model --------------------------------------------------------------------------------------------------------
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
@@ -344,9 +352,7 @@ MODEL_TOOLS = env.integer("MODEL_TOOLS", 40, least=2, most=10_000)
 # What the model reads first in conversations that have no instructions of their own.
 MODEL_INSTRUCTIONS = env.text("MODEL_INSTRUCTIONS")
 # What conversations that choose nothing else send as the temperature; None: nothing.
-MODEL_TEMPERATURE: float | None = (
-    env.number("MODEL_TEMPERATURE", 1, least=0, most=2) if env.text("MODEL_TEMPERATURE") else None
-)
+MODEL_TEMPERATURE: float | None = env.number("MODEL_TEMPERATURE", None, least=0, most=2)
 # How many tokens one answer may have, where a conversation says nothing else; 0: as the model server has it.
 MODEL_MAX_TOKENS = env.integer("MODEL_MAX_TOKENS", 0, least=0, most=1_000_000)
 # After how many turns a run is stopped, where a conversation says nothing else.
@@ -404,3 +410,6 @@ LOGGING = {
     "loggers": {name: {"level": "WARNING"} for name in QUIET}
     | {name: {"level": "INFO" if LOG_LEVEL == "DEBUG" else LOG_LEVEL} for name in TALKATIVE},
 }
+
+# All are read by now: a line of the file that names another one has a slip in it.
+CONFIGURATION.refuse_unknown()

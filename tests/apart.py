@@ -32,6 +32,9 @@ if _folder is not None:
     if address := os.environ.get("REDIS_URL"):
         os.environ["REDIS_URL"] = redis_database(address, WORKER)
 
+# Not the one in the folder of whoever develops.
+os.environ["HITLCHAT_ENV"] = os.devnull
+
 gc.disable()
 
 

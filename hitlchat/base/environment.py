@@ -17,8 +17,10 @@ YES = {"1", "true", "yes", "on"}
 NO = {"0", "false", "no", "off"}
 # The rights of everyone but the user who runs this.
 OTHERS = 0o077
-# Every variable that was read here: hitlchat's own, some of them secret, which no tool may refer to.
-ASKED: set[str] = set()
+# Every variable that was read here, with its default: hitlchat's own, some secret, which no tool may refer to.
+ASKED: dict[str, str] = {}
+# Where the variables that came from the file of settings are in it, for messages.
+PLACES: dict[str, str] = {}
 
 Default = TypeVar("Default", float, None)
 
@@ -26,35 +28,35 @@ logger = logging.getLogger(__name__)
 
 
 def text(name: str, default: str = "") -> str:
-    ASKED.add(name)
+    ASKED[name] = default
     return os.environ.get(name, default).strip()
 
 
 def flag(name: str, *, default: bool) -> bool:
-    value = text(name).lower()
+    value = text(name, "1" if default else "0").lower()
     if not value:
         return default
     if value not in YES | NO:
-        raise ImproperlyConfigured(f"{name} is {value!r}; expected 1 or 0")
+        raise ImproperlyConfigured(f"{_placed(name)} is {value!r}; expected 1 or 0")
     return value in YES
 
 
 def integer(name: str, default: int, *, least: int = 1, most: int = 10**9) -> int:
-    value = text(name)
+    value = text(name, str(default))
     if not value:
         return default
     if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
-        raise ImproperlyConfigured(f"{name} is {value!r}; expected a whole number from {least} to {most}")
+        raise ImproperlyConfigured(f"{_placed(name)} is {value!r}; expected a whole number from {least} to {most}")
     return int(value)
 
 
 def number(name: str, default: Default, *, least: float, most: float) -> float | Default:
     """Return a number that may have a fraction, as `integer` does."""
-    value = text(name)
+    value = text(name, "" if default is None else f"{default:g}")
     if not value:
         return default
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) or not least <= float(value) <= most:
-        raise ImproperlyConfigured(f"{name} is {value!r}; expected a number from {least:g} to {most:g}")
+        raise ImproperlyConfigured(f"{_placed(name)} is {value!r}; expected a number from {least:g} to {most:g}")
     return float(value)
 
 
@@ -63,10 +65,10 @@ def entries(name: str) -> list[Any]:
     try:
         found = json.loads(text(name) or "[]", object_pairs_hook=_unique)
     except ValueError as error:
-        raise ImproperlyConfigured(f"{name} is not valid JSON: {error}") from error
+        raise ImproperlyConfigured(f"{_placed(name)} is not valid JSON: {error}") from error
     if not isinstance(found, list):
         example = '[{"policy": "always_ask", "tools": ["*"]}]'
-        raise ImproperlyConfigured(f"{name} must be a JSON list, such as {example}")
+        raise ImproperlyConfigured(f"{_placed(name)} must be a JSON list, such as {example}")
     return found
 
 
@@ -74,12 +76,14 @@ def address(name: str) -> str:
     """Return the address of a server without a slash at its end; empty if there is none."""
     value = text(name).rstrip("/")
     if value and not re.fullmatch(r"https?://[^\s/?#@\\]+(/[^\s?#\\]*)?", value):
-        raise ImproperlyConfigured(f"{name} is {value!r}; expected an address such as https://hitl.example.com")
+        raise ImproperlyConfigured(
+            f"{_placed(name)} is {value!r}; expected an address such as https://hitl.example.com"
+        )
     return value
 
 
 def words(name: str, default: list[str]) -> list[str]:
-    value = text(name)
+    value = text(name, ",".join(default))
     return [word.strip() for word in value.split(",") if word.strip()] if value else default
 
 
@@ -121,19 +125,33 @@ def secret_key(folder: Path) -> str:
     if value := text("SECRET_KEY"):
         return value
     file = folder / "secret_key"
-    with suppress(FileExistsError):
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as handle:
-            handle.write(secrets.token_urlsafe(48))
-    key = file.read_text(encoding="ascii").strip()
+    key = random_text(file)
     if len(key) < 32:
         raise ImproperlyConfigured(f"{file} contains no usable key. Delete it to create a new one, or set SECRET_KEY")
     return key
 
 
+def random_text(file: Path) -> str:
+    """Return the text in `file`, made at random for this user alone if the file is missing."""
+    write_once(file, secrets.token_urlsafe(48))
+    return file.read_text(encoding="ascii").strip()
+
+
+def write_once(file: Path, text: str) -> None:
+    """Write a new file for this user alone; one that is there stays as it is."""
+    with suppress(FileExistsError):
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            handle.write(text)
+
+
 def channel_prefix(redis_url: str) -> str:
     """Return the prefix of the channels of an installation, which holds the number of its Redis database."""
     return f"hitlchat{urlsplit(redis_url).path.strip('/') or '0'}"
+
+
+def _placed(name: str) -> str:
+    return f"{name} ({PLACES[name]})" if name in PLACES else name
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

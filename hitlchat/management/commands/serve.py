@@ -23,12 +23,14 @@ from hitlchat import health
 from hitlchat.accounts import sign_in
 from hitlchat.agent.model_client import own_address
 from hitlchat.asgi import LARGEST_BODY, TOO_LARGE, application, household
-from hitlchat.base import environment as env
+from hitlchat.base import configuration, environment
 from hitlchat.gate import tools
 from hitlchat.gate.loosening import record_settings
 from hitlchat.project_tools.source import keep_in_step
 from tools_studio.library.install import install
 
+# They explain every setting.
+TABLES = (settings.BASE_DIR / "README.md", settings.BASE_DIR / "docs" / "operating.md")
 CLOSE_RESTARTING = 1012
 CLOSE_TOO_BIG = 1009
 LARGEST_MESSAGE = 2**20
@@ -201,6 +203,25 @@ class GracefulServer(Server):  # type: ignore[misc]
                 protocol.sendCloseFrame(code=CLOSE_RESTARTING)
 
 
+def _prepare() -> None:
+    """Do what must be done before the event loop runs, since it uses the synchronous database."""
+    if sentence := health.migration_fault()[1]:
+        raise CommandError(sentence)
+    _write_settings()
+    install()
+    keep_in_step()
+    record_settings()
+    tools.begin_record()
+
+
+def _write_settings() -> None:
+    """Write the file of settings, with all of them commented out, unless there is one. Packages may lack the pages."""
+    file = settings.CONFIGURATION.file
+    if not file.exists():
+        pages = [page.read_text(encoding="utf-8") for page in TABLES if page.exists()]
+        environment.write_once(file, configuration.template(pages))
+
+
 def _begun_apart(work: Coroutine[Any, Any, None]) -> Any:
     """Begin `work` in an empty context: the reactor is told to stop in that of whatever it did last."""
     return twisted_loop.create_task(work, context=Context())
@@ -212,18 +233,12 @@ class Command(BaseCommand):
     help = "Serve hitlchat: pages, websockets, REST and the work behind them, in one process."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default=env.text("HOST", "127.0.0.1"))
-        parser.add_argument("--port", type=int, default=env.integer("PORT", 8000, most=65535))
+        parser.add_argument("--host", default=settings.HOST)
+        parser.add_argument("--port", type=int, default=settings.PORT)
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
-        # Before the event loop runs, since all of them use the synchronous database.
-        if sentence := health.migration_fault()[1]:
-            raise CommandError(sentence)
-        install()
-        keep_in_step()
-        record_settings()
-        tools.begin_record()
+        _prepare()
         self._link = sign_in.make_link() if sign_in.needed() else None
         own_address.learn(host, port)
         endpoint = f"tcp:{port}:interface={host.replace(':', chr(92) + ':')}"
@@ -260,6 +275,7 @@ class Command(BaseCommand):
         self._is_up = True
         shown = f"http://{host if ':' not in host else f'[{host}]'}:{port}"
         self.stdout.write(f"hitlchat is running as process {os.getpid()}. Ctrl+C stops it.")
+        self.stdout.write(f"Its settings are in {settings.CONFIGURATION.file}")
         # The one address to open comes last, so that nobody picks another.
         if self._link is not None:
             self.stdout.write(f"Open this link to become the first administrator:\n\n  {shown}/welcome/{self._link}\n")
