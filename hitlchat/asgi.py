@@ -10,6 +10,7 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator, WebsocketDenier
 from django.conf import settings
+from django.db import DatabaseError
 from django.urls import re_path
 from django.utils.module_loading import import_string
 
@@ -18,7 +19,7 @@ from hitlchat import handler
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hitlchat.settings")
 django_application = handler.get_application()
 
-from hitlchat import sandbox  # noqa: E402
+from hitlchat import running, sandbox  # noqa: E402
 from hitlchat.agent import conversations, runner  # noqa: E402
 from hitlchat.agent.attachments import keeping as attachments  # noqa: E402
 from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
@@ -67,7 +68,7 @@ class Household:
             if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
                 self._traces = import_string("hitlchat.telemetry.traces.Traces")()
             own = (runner.heartbeat(), runner.sweeper(), conversations.cleaner(), attachments.sweeper())
-            workers = (*own, submissions.lease_worker())
+            workers = (*own, submissions.lease_worker(), running.worker())
             work = (*(each.work for each in workers), connections.serve, notices.deliver, record.work)
             self._tasks = [loop.create_task(begin()) for begin in work]
             # Folders that killed servers left.
@@ -88,6 +89,9 @@ class Household:
         await connections.end()
         await handler.threads.close()
         await record.seal_rest()
+        # Without a database the lease lapses by itself.
+        with suppress(DatabaseError):
+            await in_db(running.end)()
         await sandbox.close()
         if self._traces is not None:
             await asyncio.to_thread(self._traces.end)
@@ -180,6 +184,7 @@ async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:
         event = await receive()
         if event["type"] == "lifespan.startup":
             household.start()
+            await in_db(running.renew)()
             await in_db(record_settings)()
             await in_db(tools.begin_record)()
             await send({"type": "lifespan.startup.complete"})

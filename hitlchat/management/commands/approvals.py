@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db.models import QuerySet
 
 from hitlchat.api import approvals as rest
@@ -26,6 +26,7 @@ from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.status import Status
+from hitlchat.management.console import ConsoleCommand
 
 MOST: Final = 1000
 WATCHING: Final = "Waiting for calls. Press Ctrl+C to stop."
@@ -199,7 +200,7 @@ class Watch:
         return self.rows().values_list("pk", "call__round").iterator()
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = "Answer waiting calls at the console. On failure, prints the reason and exits with code 1."
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)

@@ -11,10 +11,11 @@ from typing import Any, Literal
 from uuid import UUID
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from hitlchat.base import moments
 from hitlchat.gate.actor import CONSOLE
+from hitlchat.management.console import ConsoleCommand
 from hitlchat.record import exporting, keys, report, sealing
 from hitlchat.record.checking import check, checked_words
 from hitlchat.record.proofs import spaced, unspaced
@@ -25,7 +26,7 @@ from hitlchat.record.verifying import verify
 Style = Literal["rich", "plain", "json"]
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = "Verify, export and check the record. Exits with code 1 if the record was changed."
     # Checking a file needs none of what they look at.
     requires_system_checks = ()
@@ -63,6 +64,10 @@ class Command(BaseCommand):
             style = each.add_mutually_exclusive_group()
             style.add_argument("--plain", dest="style", action="store_const", const="plain", default="rich")
             style.add_argument("--json", dest="style", action="store_const", const="json")
+
+    def concerns_servers(self, **options: Any) -> bool:
+        # A file is checked without the database.
+        return bool(options["what"] != "check")
 
     def handle(self, *args: Any, what: str, **options: Any) -> str:
         try:

@@ -6,13 +6,14 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from hitlchat.accounts.models import TokenKind
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
+from hitlchat.management.console import ConsoleCommand
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.models import WithoutElicitation
 from hitlchat.mcp_server.tokens import OwnToken
@@ -22,7 +23,7 @@ LONGEST_DAYS = 3650
 LIMITS = {"tools": "--tool", "ceiling": "--ceiling", "without_elicitation": "--without-elicitation"}
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = "Create a personal token and print it, once; or list, trust or revoke a user's tokens."
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)

@@ -1,14 +1,15 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from hitlchat.gate.models import Tool
+from hitlchat.management.console import ConsoleCommand
 from tools_studio import exchange
 from tools_studio.exchange import TooMuch
 from tools_studio.spec import SOURCE
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = "Print authored tools as a file for import_tools: with their code, rules and tests, without secrets."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -4,15 +4,16 @@ import json
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import CONSOLE
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.models import Grant
+from hitlchat.management.console import ConsoleCommand
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = "List everyone's grants, or revoke one. On failure, prints the reason and exits with code 1."
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)

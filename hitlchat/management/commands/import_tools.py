@@ -3,12 +3,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from hitlchat.accounts.roles import may_author
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import NotConfirmed
+from hitlchat.management.console import ConsoleCommand
 from tools_studio import exchange, importing
 from tools_studio.exchange import BadFile
 from tools_studio.importing import Conflict, Step
@@ -16,7 +17,7 @@ from tools_studio.importing import Conflict, Step
 DONE = {"new": "new", "rename": "new, as", "replace": "replaced", "same": "the same as here", "leave": "left alone"}
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = "Import a file of tools, all or nothing. It publishes no tool and never makes one ask less often."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -8,9 +8,10 @@ from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 
 from hitlchat.health import too_new, unfinished
+from hitlchat.management.console import ConsoleCommand
 
 
-class Command(migrate.Command):
+class Command(ConsoleCommand, migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         applied = {*MigrationRecorder(connections[options["database"]]).applied_migrations()}
         if sentence := too_new(applied) or unfinished(applied):

@@ -3,18 +3,19 @@
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from hitlchat.accounts.models import Role
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import CONSOLE
+from hitlchat.management.console import ConsoleCommand
 from hitlchat.people import membership
 from hitlchat.people.membership import Refused
 
 Options = dict[str, Any]
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = (
         "List, invite and deactivate people, and change their roles. On failure, prints the reason and exits "
         "with code 1."

@@ -7,7 +7,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from pydantic.alias_generators import to_camel
 
 from hitlchat.gate import replay, simulation
@@ -15,9 +15,10 @@ from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.simulation import lines
 from hitlchat.gate.tools import listed
+from hitlchat.management.console import ConsoleCommand
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = "Show the rules in force, simulate a call, or replay recorded calls under other rules."
     # The other checks import every page.
     requires_system_checks = ("hitlchat",)

@@ -4,6 +4,7 @@ Whoever sends waits for such a client, and not for ever: Daphne alone keeps in m
 """
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Coroutine
@@ -19,7 +20,7 @@ from twisted.internet import defer
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer  # type: ignore[import-untyped]
 
-from hitlchat import health
+from hitlchat import health, running
 from hitlchat.accounts import sign_in
 from hitlchat.agent.model_client import own_address
 from hitlchat.asgi import LARGEST_BODY, TOO_LARGE, application, household
@@ -41,6 +42,8 @@ REFUSAL = (
 )
 # Also ends what was sent whole and is never read. Not every system has it.
 USER_TIMEOUT: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
+
+logger = logging.getLogger(__name__)
 
 
 @implementer(IPushProducer)
@@ -208,6 +211,9 @@ def _prepare() -> None:
     if sentence := health.migration_fault()[1]:
         raise CommandError(sentence)
     _write_settings()
+    for words in running.differences():
+        logger.warning("A server runs here already, and this one differs. %s", words)
+    running.renew()
     install()
     keep_in_step()
     record_settings()

@@ -2,11 +2,12 @@ import sys
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db.models import Count, Q, QuerySet
 
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
+from hitlchat.management.console import ConsoleCommand
 from hitlchat.upstreams import connections, console, exposure, servers
 from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.changes import NotConfirmed as LessOversight
@@ -17,7 +18,7 @@ from hitlchat.upstreams.servers import NotConfirmed, OnlyAdministrators
 Options = dict[str, Any]
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = (
         "List, add and change upstream servers, and choose which of their tools to offer. On failure, prints "
         "the reason and exits with code 1."
