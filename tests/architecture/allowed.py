@@ -8,6 +8,7 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/chat/consumers.py": "the outermost frame of a websocket: the page is told, and the socket stays open",
     "hitlchat/chat/mathml.py": "around a library without a kind of error of its own: the source is shown instead",
     "hitlchat/base/background.py": "the outermost frame of a task that nobody awaits, of a worker, or of a step",
+    "hitlchat/doctor.py": "around each check: what fails is what the operator wants to know, and the others go on",
     "hitlchat/gate/perform.py": "around a tool: whatever a source raises, the call ends as failed",
     "hitlchat/gate/sources.py": "around the code of sources: the unchecked is refused, a failed preview says so",
     "hitlchat/gate/policy.py": "around a tool's condition and what rules are told: what cannot be read means ask",
