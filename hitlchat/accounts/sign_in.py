@@ -97,6 +97,7 @@ class FirstAdministratorForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: HttpRequest, secret: str) -> HttpResponse:
     """Make the first administrator and sign them in; the link is used up by the POST, never by looking at it."""
     if not is_open(secret):

@@ -14,6 +14,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import URLPattern, URLResolver, re_path, reverse
+from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.openapi.docs import DocsBase
@@ -77,7 +78,8 @@ class RestApi(NinjaAPI):
         patterns = [*super()._get_urls(), re_path("", _nothing)]
         for pattern in patterns:
             assert isinstance(pattern, URLPattern)
-            pattern.callback = _framed(pattern.callback)
+            is_page = pattern.name in ("openapi-json", "openapi-view")
+            pattern.callback = _framed(require_safe(pattern.callback) if is_page else pattern.callback)
         return patterns
 
 
