@@ -37,7 +37,7 @@ def each_row(names: str, rows: Iterable[Any], ids: Any = None) -> Callable[[Test
         def every(subtests: pytest.Subtests, **fixtures: Any) -> None:
             more = {"subtests": subtests} if is_nested else {}
             for word, row in arguments():
-                with subtests.test(msg=word), _rolled_back():
+                with subtests.test(msg=word), rolled_back():
                     test(**fixtures, **row, **more)
 
         @functools.wraps(test)
@@ -55,7 +55,7 @@ def each_row(names: str, rows: Iterable[Any], ids: Any = None) -> Callable[[Test
 
 
 @contextmanager
-def _rolled_back() -> Iterator[None]:
+def rolled_back() -> Iterator[None]:
     if not connection.in_atomic_block:
         yield
         return

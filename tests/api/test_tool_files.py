@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from django.contrib.auth.models import User
-
 from hitlchat.gate.models import Tool
-from tests.api.conftest import Program, ProgramOf, problem
+from tests.api.conftest import Program, problem
 from tests.conftest import ECHO, MakeTool
 
 
@@ -65,11 +63,3 @@ def test_a_body_that_is_none_is_refused(alices: Program) -> None:
     ]:
         problem(alices.post("/tools-import", body), 422)
         assert not Tool.objects.exists()
-
-
-def test_only_authors_move_tools(bob: User, program_of: ProgramOf, make_tool: MakeTool) -> None:
-    make_tool("a")
-    program = program_of(bob)
-    problem(program.get("/tools-export"), 403)
-    problem(program.post("/tools-import", {"document": document({"name": "b"})}), 403)
-    assert Tool.objects.count() == 1

@@ -24,11 +24,6 @@ def text_of(user: User, query: str = "") -> str:
     return html.unescape(response.content.decode())
 
 
-def test_a_stranger_is_asked_to_sign_in(client: Client, db: None) -> None:
-    assert client.get("/insights/")["Location"].startswith("/sign-in")
-    assert client.post("/insights/").status_code in (302, 405)
-
-
 def test_administrators_see_everybody_s_and_others_their_own_only(alice: User, bob: User, charlie: User) -> None:
     answered(bob, "refund")
     ran(charlie, "secret_tool", reason="A reason of charlie's.")

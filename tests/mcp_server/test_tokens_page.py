@@ -137,12 +137,3 @@ def test_a_name_is_shown_as_text(page: Client, bob: User) -> None:
     shown = page.get(URL).content.decode()
     assert "&lt;b&gt;x" in shown
     assert "\u202e" not in shown
-
-
-def test_strangers_have_to_sign_in_and_other_sites_cannot_make_tokens(client: Client, bob: User) -> None:
-    assert client.get(URL)["Location"].startswith("/sign-in")
-    assert client.post(URL, FORM | MCP)["Location"].startswith("/sign-in")
-    foreign = Client(enforce_csrf_checks=True)
-    foreign.force_login(bob)
-    assert foreign.post(URL, FORM | MCP).status_code == 403
-    assert not Token.objects.exists()

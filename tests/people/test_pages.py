@@ -31,12 +31,7 @@ def text(answer: Any) -> str:
 
 def test_they_are_for_administrators(client: Client, bob: User, alice: User) -> None:
     roles.give(bob, Role.AUTHOR)
-    group = Group.objects.create(name="finance")
-    paths = ["", "invite", str(bob.pk), f"{bob.pk}/role?role=administrator", f"{bob.pk}/deactivate"]
-    paths += [f"groups/{group.pk}", f"groups/{group.pk}/delete"]
-    assert all(client.get(f"/people/{path}").status_code == 302 for path in paths)
     client.force_login(bob)
-    assert all(client.get(f"/people/{path}").status_code == 403 for path in paths)
     assert client.post(f"/people/{bob.pk}/role", {"role": "administrator", "seen": "author, active"}).status_code == 403
     assert client.post("/people/invite", {"role": "administrator"}).status_code == 403
     assert client.post("/people/groups", {"name": "mine"}).status_code == 403

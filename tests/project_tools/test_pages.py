@@ -26,15 +26,6 @@ def author(alice: User, client: Client) -> Client:
     return client
 
 
-@pytest.mark.parametrize("path", ["/studio/project/", "/studio/project/refund"])
-def test_only_authors_see_them(path: str, bob: User, client: Client, offer: Offer) -> None:
-    tool(risk=3)(refund)
-    offer()
-    assert client.get(path).status_code == 302
-    client.force_login(bob)
-    assert client.get(path).status_code == 403
-
-
 def test_a_page_says_everything_about_a_function(author: Client, offer: Offer) -> None:
     tool(risk=3, title="Refund", hitl="CONDITIONAL", condition='args["amount"] > 10', prompt="Refund {args.order}?")(
         refund

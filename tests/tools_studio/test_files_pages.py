@@ -154,13 +154,6 @@ def test_a_file_of_the_largest_size_passes_the_page_that_asks(author: Client) ->
     assert (done.status_code, Tool.objects.count()) == (200, 30)
 
 
-@pytest.mark.parametrize("path", [IMPORT, EXPORT, "/studio/python", "/studio/sandbox"])
-def test_only_authors_open_these_pages(bob: User, client: Client, path: str) -> None:
-    assert client.get(path).status_code == 302
-    client.force_login(bob)
-    assert client.get(path).status_code == 403
-
-
 def test_a_document_is_shown_with_its_sections_and_no_markup_of_its_own() -> None:
     made = reference.render_document(
         "# Tool *Python*\n\nText <script>x</script>\n\n## What works\n\n| a | b |\n|---|---|\n| `1` | 2 |\n\n"

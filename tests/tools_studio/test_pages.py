@@ -44,14 +44,6 @@ def save(client: Client, **fields: Any) -> Any:
     return client.post("/studio/tools/echo", FORM | fields)
 
 
-@each_row("path", ["/studio/", "/studio/new", "/studio/tools/echo", "/studio/tools/echo/delete"])
-def test_only_authors_see_the_studio(echo: Tool, bob: User, path: str) -> None:
-    client = Client()
-    assert client.get(path).status_code == 302
-    client.force_login(bob)
-    assert client.get(path).status_code == 403
-
-
 def test_administrators_are_led_on_to_who_decides_and_to_the_texts_for_models(
     author: Client, writer: Client, make_tool: MakeTool
 ) -> None:

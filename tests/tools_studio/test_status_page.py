@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
@@ -21,14 +21,6 @@ def text(client: Client) -> str:
 def admin(alice: User, client: Client) -> Client:
     client.force_login(alice)
     return client
-
-
-def test_only_administrators_see_it(bob: User, client: Client) -> None:
-    assert client.get("/studio/sandbox").status_code == 302
-    bob.user_permissions.add(Permission.objects.get(codename="change_script"))
-    client.force_login(bob)
-    assert client.get("/studio/").status_code == 200
-    assert client.get("/studio/sandbox").status_code == 403
 
 
 def test_every_wall_is_named_and_whether_it_is_up(admin: Client) -> None:

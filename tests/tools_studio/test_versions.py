@@ -168,14 +168,6 @@ def test_long_lists_come_in_pages(make_tool: MakeTool, author: Client) -> None:
     assert "Older versions" not in older
 
 
-@each_row("path", [PAGE, f"{PAGE}/1..2", f"{PAGE}/1/restore", "/studio/tools/echo/cases"])
-def test_only_authors_see_a_tools_history(saved: Tool, bob: User, path: str) -> None:
-    client = Client()
-    assert client.get(path).status_code == 302
-    client.force_login(bob)
-    assert client.post(path).status_code == 403
-
-
 def test_a_version_that_is_not_there_is_a_404(saved: Tool, author: Client) -> None:
     assert author.get(f"{PAGE}/1..9").status_code == 404
     assert author.post(f"{PAGE}/9/restore").status_code == 404

@@ -71,15 +71,6 @@ def accept(client: Client, server: UpstreamServer, digest: str | None = None, **
     return client.post(address(found, "/accept"), {"digest": digest or found.seen_digest, **form})
 
 
-def test_only_administrators_see_the_ledger_and_its_history(client: Client, bob: User, server: UpstreamServer) -> None:
-    found = row(server)
-    pages = (address(found), "/servers/history", "/servers/history/1", "/servers/tools/by-alias/x")
-    assert {client.get(page).status_code for page in pages} == {302}
-    client.force_login(bob)
-    assert {client.get(page).status_code for page in pages} == {403}
-    assert {client.post(address(found, act)).status_code for act in ("/accept", "/stop")} == {403}
-
-
 def test_a_tool_nobody_exposed_is_shown_as_its_server_lists_it(admin: Client, server: UpstreamServer) -> None:
     page = read(admin, server)
     assert "Not accepted yet" in page

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from hitlchat.gate.models import HitlMode
 from hitlchat.secrets.values import Value
@@ -306,9 +305,3 @@ def test_saving_says_that_another_address_takes_the_tools_out_of_the_catalog(ali
     page = of(alice).post("/servers/s/shop", HTTP | {"url": "https://other.example/mcp", "enabled": "on"}, follow=True)
     assert b"The address is different now, so the tools have left the catalog." in page.content
     assert ComposedTool.objects.get(tool=tool).state == ToolState.GONE
-
-
-def test_forms_are_refused_without_their_token(alice: User) -> None:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(alice)
-    assert client.post("/servers/new", HTTP).status_code == 403
