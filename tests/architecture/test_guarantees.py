@@ -2,14 +2,25 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 
-from tests.architecture.source import ROOT
+from tests.architecture.source import ROOT, read
 from tests.guarantees import GUARANTEES
 
 
-def guarantees(module: ast.Module) -> Iterator[tuple[str, bool]]:
-    """Yield each guarantee that a test or the module names, and whether that test is slow."""
+@dataclass(frozen=True)
+class Held:
+    """A guarantee that a test holds; `path`: of its file, from the root of the repository."""
+
+    identity: str
+    is_slow: bool
+    test: str
+    path: str
+
+
+def guarantees(module: ast.Module, path: str) -> Iterator[Held]:
+    """Yield each guarantee that a test or the module names."""
     of_all = [mark for node in module.body if isinstance(node, ast.Assign) for mark in marks([node.value])]
     for node in module.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
@@ -17,7 +28,7 @@ def guarantees(module: ast.Module) -> Iterator[tuple[str, bool]]:
             is_slow = any(name == "slow" for name, _ in found)
             for name, arguments in found:
                 if name == "guarantee":
-                    yield from ((identity, is_slow) for identity in arguments)
+                    yield from (Held(identity, is_slow, node.name, path) for identity in arguments)
 
 
 def marks(nodes: Iterable[ast.expr]) -> Iterator[tuple[str, list[str]]]:
@@ -31,17 +42,18 @@ def marks(nodes: Iterable[ast.expr]) -> Iterator[tuple[str, list[str]]]:
 
 
 @cache
-def in_all_files() -> list[tuple[str, bool]]:
-    codes = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    return [each for code in codes if "mark.guarantee(" in code for each in guarantees(ast.parse(code))]
+def in_all_files() -> list[Held]:
+    paths = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
+    codes = ((path, read(path)) for path in paths)
+    return [each for path, code in codes if "mark.guarantee(" in code for each in guarantees(ast.parse(code), path)]
 
 
 def test_each_guarantee_has_a_test_that_is_not_slow() -> None:
-    assert sorted(GUARANTEES.keys() - {identity for identity, is_slow in in_all_files() if not is_slow}) == []
+    assert sorted(GUARANTEES.keys() - {each.identity for each in in_all_files() if not each.is_slow}) == []
 
 
 def test_each_named_guarantee_is_one() -> None:
-    assert {identity for identity, _ in in_all_files()} - GUARANTEES.keys() == set()
+    assert {each.identity for each in in_all_files()} - GUARANTEES.keys() == set()
 
 
 def test_marks_of_tests_and_modules_are_seen() -> None:
@@ -53,4 +65,4 @@ def test_slow(): pass
 def test_fast(): pass
 """
     expected = {("a", True), ("b", True), ("c", True), ("a", False), ("b", False)}
-    assert set(guarantees(ast.parse(module))) == expected
+    assert {(each.identity, each.is_slow) for each in guarantees(ast.parse(module), "")} == expected
