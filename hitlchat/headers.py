@@ -8,7 +8,8 @@ from django.middleware.gzip import GZipMiddleware
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; font-src 'self'; "
-    "manifest-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "manifest-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "report-uri /csp-report"
 )
 
 Handler = Callable[[HttpRequest], HttpResponseBase]

@@ -1,6 +1,6 @@
 from django.urls import include, path
 
-from hitlchat import health
+from hitlchat import health, violations
 from hitlchat.api.root import api
 from hitlchat.chat.administering import EndpointPages, PresetPages, ToolSetPages
 from hitlchat.chat.agents import AgentPages
@@ -11,6 +11,7 @@ handler500 = "hitlchat.health.server_error"
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("csp-report", violations.report),
     path("metrics", metrics.page, name="metrics"),
     path("api/", api.urls),
     path("", include("hitlchat.accounts.sign_in")),
