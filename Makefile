@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages texts bench cards lock clean
+.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages texts bench cards lock sbom clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +74,9 @@ lock: setup-dev  ## write the lock files from pyproject.toml (UPGRADE=1 for the 
 	$(LOCK) --group dev --output-file requirements-dev.lock
 	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
 	@$(BARE) requirements.lock requirements-dev.lock && rm -f requirements.lock.orig requirements-dev.lock.orig
+
+sbom: setup  ## print a software bill of materials (CycloneDX) of requirements.lock
+	@$(BIN)/python tools/sbom.py
 
 clean:  ## remove the environment and what tools left behind (./var stays)
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
