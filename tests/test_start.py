@@ -7,10 +7,11 @@ from typing import Final
 
 import pytest
 
+from hitlchat.agent.model_client import OwnAddress
 from tests import forks
-from tests.processes import ROOT, TRULY_SERVE, Installation, Servers, installation, migrated, servers
+from tests.processes import ROOT, TRULY_SERVE, Installation, Servers, installation, migrated, servers, without_people
 
-__all__ = ["installation", "migrated", "servers"]
+__all__ = ["installation", "migrated", "servers", "without_people"]
 
 # The client of model servers, that of MCP and its server, traces, Redis, Markdown, and the tables for odd characters.
 LARGE: Final = ("openai", "mcp", "mcp_types", "opentelemetry", "redis", "markdown_it", "pygments", "prometheus_client")
@@ -124,3 +125,19 @@ def test_the_bench_begins_before_django_is_set_up() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "chat" in done.stdout
+
+
+@pytest.mark.embedded
+def test_the_first_link_is_of_the_address_that_people_know_the_server_by(without_people: Installation) -> None:
+    servers = Servers(without_people)
+    try:
+        server = servers.start(HITL_PUBLIC_URL="https://hitl.example.com")
+        assert "\n  https://hitl.example.com/welcome/" in server.log
+    finally:
+        servers.close()
+
+
+def test_a_server_that_listens_everywhere_shows_an_address_that_it_answers_to() -> None:
+    address = OwnAddress()
+    address.learn("0.0.0.0", 8000)
+    assert address.url == "http://127.0.0.1:8000"

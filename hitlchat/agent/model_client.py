@@ -182,13 +182,13 @@ class OwnAddress:
     """The address where this process listens, learnt from the server that runs it; the demo model is asked there."""
 
     def __init__(self) -> None:
-        self.base_url = ""
+        self.url = ""
 
     def learn(self, host: str, port: int) -> None:
-        if not self.base_url:
+        if not self.url:
             reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104
             name = f"[{reachable}]" if ":" in reachable and not reachable.startswith("[") else reachable
-            self.base_url = f"http://{name}:{port}{DEMO_PATH}"
+            self.url = f"http://{name}:{port}"
 
 
 own_address = OwnAddress()
@@ -206,7 +206,7 @@ def demo_key() -> str:
 def endpoint(model: str = "") -> Endpoint:
     """Return where to ask. `model` overrides OPENAI_MODEL; the demo model has but one."""
     if uses_demo():
-        return Endpoint(own_address.base_url, demo_key(), "demo", is_demo=True)
+        return Endpoint(f"{own_address.url}{DEMO_PATH}", demo_key(), "demo", is_demo=True)
     key = settings.OPENAI_API_KEY or NO_KEY
     model = model or settings.OPENAI_MODEL or "gpt-4.1-mini"
     return Endpoint(settings.OPENAI_BASE_URL, key, model, api=settings.OPENAI_API)

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent.model_client import DEMO_PATH, own_address
+from hitlchat.agent.model_client import own_address
 from hitlchat.base import canonical
 from hitlchat.base.visible import see, warned
 from hitlchat.gate import disclosure
@@ -48,7 +48,7 @@ def own() -> str:
     if settings.HITL_PUBLIC_URL:
         return str(settings.HITL_PUBLIC_URL)
     if set(settings.ALLOWED_HOSTS) <= LOOPBACK:
-        return own_address.base_url.removesuffix(DEMO_PATH)
+        return own_address.url
     return ""
 
 

@@ -50,6 +50,10 @@ SHARE_SECONDS = 5.0
 TAKE_SECONDS = 60.0
 RETRY_SECONDS = 2.0
 NO_START = "the sandbox could not start; see the log"
+NO_PROGRAMS = (
+    "{} lets no program be started, as with the mount option noexec. Mount the folder for temporary files with exec, "
+    "or set TMPDIR to another one"
+)
 NOT_IN_TIME = f"no worker of the sandbox started within {TAKE_SECONDS:g} s"
 CLOSED = "the sandbox was closed just now"
 # The share that the work of this context may use.
@@ -203,6 +207,8 @@ class Keeper:
 
 def start(launcher: Path) -> Keeper:
     """A new keeper with its worker, ready for a run. KeeperFailed, OSError: it could not start."""
+    if not os.access(launcher, os.X_OK):
+        raise KeeperFailed(NO_PROGRAMS.format(launcher.parent))
     ours, its = socket.socketpair()
     mark = f"_{secrets.token_hex(16)}"
     places = [str(ROOT), *(str(Path(place).resolve()) for place in sys.path)]

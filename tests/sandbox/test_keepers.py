@@ -16,6 +16,7 @@ import pytest
 from pytest_django import Settings
 
 from hitlchat.sandbox import Fault, Limits, close, run
+from hitlchat.sandbox.pool import KeeperFailed, start
 from hitlchat.sandbox.wire import Channel, Closed
 from tests.sandbox.test_limits import children, keepers, state, stopped, workers
 from tests.waiting import soon, until
@@ -47,6 +48,13 @@ async def test_a_killed_keeper_is_a_crash_and_the_next_run_is_fine() -> None:
     assert report.fault.kind == "crash"
     assert "ended unexpectedly" in report.fault.message
     assert (await run(TRIVIAL, {})).result == 1
+
+
+def test_a_folder_that_runs_no_programs_is_named_as_the_reason_why_no_tool_runs(tmp_path: Path) -> None:
+    """As a file system that is mounted with noexec, which the temporary one of a container is unless told otherwise."""
+    (launcher := tmp_path / "worker").write_text("#!/bin/sh\n", encoding="utf-8")
+    with pytest.raises(KeeperFailed, match=f"^{tmp_path} lets no program be started.* noexec"):
+        start(launcher)
 
 
 async def test_keepers_that_died_while_nobody_looked_are_replaced() -> None:

@@ -259,7 +259,7 @@ class Command(BaseCommand):
             websocket_max_message_size=LARGEST_MESSAGE,
             websocket_max_frame_size=LARGEST_MESSAGE,
             server_name="hitlchat",
-            ready_callable=lambda: self._welcome(host, port),
+            ready_callable=self._welcome,
         )
 
         async def drain() -> None:
@@ -277,9 +277,9 @@ class Command(BaseCommand):
                 f"hitlchat cannot listen on {host}:{port}. If the port is taken, set PORT to another one."
             )
 
-    def _welcome(self, host: str, port: int) -> None:
+    def _welcome(self) -> None:
         self._is_up = True
-        shown = f"http://{host if ':' not in host else f'[{host}]'}:{port}"
+        shown = settings.HITL_PUBLIC_URL or own_address.url
         self.stdout.write(f"hitlchat is running as process {os.getpid()}. Ctrl+C stops it.")
         self.stdout.write(f"Its settings are in {settings.CONFIGURATION.file}")
         # The one address to open comes last, so that nobody picks another.
