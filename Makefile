@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages texts bench cards lock sbom clean
+.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages texts bench chaos cards lock sbom clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +60,9 @@ messages: setup-dev  ## collect the texts of pages into locale/ and compile thei
 
 bench: setup-dev  ## measure (ARGS for what)
 	@$(BIN)/python -m bench $(ARGS)
+
+chaos: setup-dev  ## kill servers in the middle of calls, and compare with a counter outside (ARGS="--kills 1000")
+	@$(BIN)/python -m chaos $(ARGS)
 
 cards: setup-dev chromium  ## draw calls that deceive and calls that do not, to see who is deceived (TO=var/cards)
 	@CARDS=$(abspath $(or $(TO),var/cards)) $(BIN)/python -m pytest -q -n0 -s tests/gate/test_deceptions.py

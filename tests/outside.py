@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
@@ -23,7 +24,10 @@ class _Handler(BaseHTTPRequestHandler):
     server: "Outside"
 
     def do_POST(self) -> None:
-        self.server.orders.append(self.rfile.read(int(self.headers["content-length"])).decode())
+        length = int(self.headers["content-length"])
+        if len(order := self.rfile.read(length)) < length:
+            return  # who sent it was killed before all of it was sent
+        self.server.orders.append(order.decode())
         if self.server.gate:
             self.server.gate.hold()
         self.send_response(200)
@@ -59,12 +63,21 @@ class Outside(ThreadingHTTPServer):
 
 @pytest.fixture
 def outside() -> Iterator[Outside]:
+    with opened() as server:
+        yield server
+
+
+@contextmanager
+def opened() -> Iterator[Outside]:
+    """Serve until the end of the block."""
     server = Outside()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield server
-    if server.gate:
-        server.gate.open()
-    server.shutdown()
-    thread.join(40)
-    server.server_close()
+    try:
+        yield server
+    finally:
+        if server.gate:
+            server.gate.open()
+        server.shutdown()
+        thread.join(40)
+        server.server_close()

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -362,14 +362,25 @@ class Servers:
 
 @pytest.fixture(scope="session")
 def migrated() -> Iterator[Installation]:
-    """An empty installation with the people that tests speak of: alice is the administrator."""
-    with tempfile.TemporaryDirectory(prefix="hitlchat-processes-") as folder:
-        home = _without_people(Path(folder) / "template")
-        administrator = {"USERNAME": "alice", "PASSWORD": PASSWORD, "EMAIL": "alice@example.com"}
-        variables = {f"DJANGO_SUPERUSER_{name}": value for name, value in administrator.items()}
-        home.manage("createsuperuser", "--noinput", "-v", "0", **variables)
-        home.manage("shell", "-v", "0", "-c", PEOPLE)
+    """An empty installation with the people that tests speak of."""
+    with (
+        tempfile.TemporaryDirectory(prefix="hitlchat-processes-") as folder,
+        peopled(Path(folder) / "template") as home,
+    ):
         yield home
+
+
+@contextmanager
+def peopled(folder: Path) -> Iterator[Installation]:
+    """Make an installation with alice, the administrator, bob and charlie; its database is dropped with the block."""
+    home = _without_people(folder)
+    administrator = {"USERNAME": "alice", "PASSWORD": PASSWORD, "EMAIL": "alice@example.com"}
+    variables = {f"DJANGO_SUPERUSER_{name}": value for name, value in administrator.items()}
+    home.manage("createsuperuser", "--noinput", "-v", "0", **variables)
+    home.manage("shell", "-v", "0", "-c", PEOPLE)
+    try:
+        yield home
+    finally:
         _drop_database(home.database)
 
 
