@@ -145,7 +145,8 @@ class Chat(threading.Thread):
         for person, verb in zip(deciders, plan, strict=False):
             path = f"/api/runs/{run}/stop" if verb == STOP else f"/api/approvals/{call['approvalId']}/{verb}"
             about = call["conversationId"] if verb == STOP else call["id"]
-            deed = Deed(about, verb, person, what, 0)
+            # Only whose run it is can stop it.
+            deed = Deed(about, verb, self._name if verb == STOP else person, what, 0)
             self._pool.submit(self._do, deed, path, body if verb == APPROVE else None)
 
     def _do(self, deed: Deed, path: str, body: Any) -> None:
