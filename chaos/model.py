@@ -36,6 +36,11 @@ class Model(ScriptedModel):
         self._numbers = itertools.count(1)
         self.otherwise = self._reply
 
+    def take_invalid(self) -> list[str]:
+        """Return what was wrong with requests that the strictest servers refuse, and forget it."""
+        found, self._invalid = self._invalid, []
+        return found
+
     def _reply(self, body: dict[str, Any]) -> Reply:
         self._moments.reach("asking the model")
         if self._random.random() < TROUBLE:

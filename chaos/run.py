@@ -37,6 +37,7 @@ def main() -> int:
         tally = faults.play(stage, given.kills, random)
         stage.town.close()
         found = [*_unquiet(), *_of_record(stage)]
+        found += [f"the model refused a request: {why}" for why in stage.model.take_invalid()]
         orders = [json.loads(order) for order in stage.counter.orders]
         cases = truth.cases(orders, stage.town.journal, stage.model.requests)
     broken = [(case, said) for case in cases if (said := [*truth.violations(case)])]
