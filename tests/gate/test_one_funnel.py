@@ -50,7 +50,7 @@ def imports(module: str, *names: str) -> Callable[[ast.AST], bool]:
 
 @pytest.mark.guarantee("SR-32")
 def test_only_the_gates_performing_file_executes_a_tool_of_a_source() -> None:
-    assert uses(attribute("execute", "cursor", "connection")) == {
+    assert uses(attribute("execute", "cursor", "connection", "super()")) == {
         (PERFORM, "source(call.source).execute"),
         (SETTLING, "perform.execute"),
     }

@@ -1,15 +1,16 @@
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from hitlchat.backup import passphrase
 from hitlchat.backup.faults import BackupFault, BadPassphrase
 from hitlchat.backup.making import make
+from hitlchat.management.console import ConsoleCommand
 from hitlchat.record.report import plural
 
 
-class Command(BaseCommand):
+class Command(ConsoleCommand):
     help = "Write a backup of the database and the data folder to one file, while the server runs."
     # A backup may be what somebody needs to repair what they complain about.
     requires_system_checks = ()
