@@ -139,6 +139,7 @@ def test_a_passphrase_is_the_first_line_of_its_file_and_not_too_short(tmp_path: 
     assert passphrase.read(file, is_new=False) == "short"
 
 
+@pytest.mark.django_db
 def test_the_commands_say_what_they_found_and_what_is_wrong(
     tmp_path: Path, cheap: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
