@@ -202,7 +202,7 @@ def _next_turn(claim: Claim, room: Room) -> Turn | None:
             raise _Fits
     with transaction.atomic():
         runs.hold(claim, turns=run.turns + 1, turn_id=None, retrying="")
-        _drop_unfinished(claim)
+        _begin_anew(claim, run)
         if run.turn_id is not None:
             transcript.answer_calls(run.conversation, run, run.turn_id)
             if ToolCall.objects.filter(turn_id=run.turn_id, status=Status.REJECTED, reason=REPEATED).exists():
@@ -214,9 +214,9 @@ def _next_turn(claim: Claim, room: Room) -> Turn | None:
         return _turn(run, room)
 
 
-def _drop_unfinished(claim: Claim) -> None:
+def _begin_anew(claim: Claim, run: Run) -> None:
     """Remove half an answer of a process that died, from open pages too, which show it since they reconnected."""
-    for message in transcript.drop_unfinished(claim.run_id):
+    for message in transcript.begin_anew(run):
         transaction.on_commit(partial(tell_soon, claim.conversation_id, "message", message=str(message)))
 
 

@@ -119,10 +119,20 @@ def close_answer(message_id: UUID, answer: Answer, *, by: str = "") -> None:
     search.note_message(message_id, answer.text)
 
 
-def drop_unfinished(run_id: UUID) -> list[UUID]:
-    """Remove what a process that died had been writing: the turn is asked again from the start. Returns the ids."""
-    if dropped := list(_unfinished(run_id)):
-        Message.objects.filter(run_id=run_id, state=MessageState.STREAMING).delete()
+def drop_unfinished(run_id: UUID) -> None:
+    Message.objects.filter(run_id=run_id, state=MessageState.STREAMING).delete()
+
+
+def begin_anew(run: Run) -> list[UUID]:
+    """Remove what a process that died had been writing, and have the model not read what that had cut off: the turn is
+    asked again from the start. Returns the ids of what is removed.
+    """
+    found = list(_not_whole(run.pk))
+    dropped = [pk for pk, state in found if state == MessageState.STREAMING]
+    if dropped:
+        drop_unfinished(run.pk)
+    if len(dropped) < len(found):
+        forget_cut(run)
     return dropped
 
 
@@ -325,8 +335,9 @@ def _seqs(conversation_id: UUID) -> QuerySet[Message, int]:
 
 
 @compiled
-def _unfinished(run_id: UUID) -> QuerySet[Message, UUID]:
-    return Message.objects.filter(run_id=run_id, state=MessageState.STREAMING).values_list("pk", flat=True)
+def _not_whole(run_id: UUID) -> QuerySet[Message, tuple[UUID, str]]:
+    rows = Message.objects.filter(run_id=run_id, state__in=[MessageState.STREAMING, MessageState.CUT])
+    return rows.values_list("pk", "state")
 
 
 def _tool_text(model_call_id: str, content: str) -> str:

@@ -1,8 +1,10 @@
 """The model server fails in every way it can: the person reads what to do, and the next message works."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.agent import runner, runs
@@ -109,6 +111,23 @@ async def test_what_was_written_before_a_failure_stays_marked_as_cut(talk: Talk,
     assert (message.content, message.state) == ("Half of", MessageState.CUT)
     await talk.ask("Go on")
     assert [said["content"] for said in scripted_model.messages] == ["First", "Half of", "Go on"]
+
+
+async def test_a_process_that_dies_right_after_an_answer_was_cut_off_leaves_a_history_that_can_be_asked_again(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(cut_off_after("Half of"), text("All of it."), text("More."))
+    run = await talk.ask("First")
+    # As it stands between the two steps: the answer is kept, and the run goes on for whoever takes it over.
+    await Message.objects.filter(run=run, role=Role.NOTICE).adelete()
+    lapsed = timezone.now() - timedelta(seconds=1)
+    await Run.objects.filter(pk=run.pk).aupdate(status=RunStatus.RUNNING, error="", lease_until=lapsed)
+    (claim,) = await in_database(runs.claim_lapsed)()
+    runner.start(claim, begins=False)
+    assert (await talk.over()).status == RunStatus.DONE
+    assert await talk.answers() == ["Half of", "All of it."]
+    await talk.ask("Go on")
+    assert [said["content"] for said in scripted_model.messages] == ["First", "All of it.", "Go on"]
 
 
 async def test_a_call_that_was_not_written_to_its_end_is_not_made(
