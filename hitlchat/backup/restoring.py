@@ -1,7 +1,8 @@
 """Restoring a backup into an empty installation: checked whole before anything is loaded, and put in place last.
 
-What a backup has approved or allowed may have run after it was made, so it is withdrawn: a restored installation runs
-nothing on a yes from before. What was executing becomes unknown as the server starts, as after a crash.
+What a backup has approved or allowed may have run after it was made, and its grants may have been revoked: so these are
+withdrawn and revoked, and a restored installation runs nothing on a yes from before. What was executing becomes unknown
+as the server starts, as after a crash.
 """
 
 import os
@@ -24,15 +25,20 @@ from hitlchat.backup.faults import Damaged, NotEmpty, NotWhole, Unfit
 from hitlchat.backup.making import PURPOSE, sync, version
 from hitlchat.base import scratch
 from hitlchat.gate.actor import CONSOLE
+from hitlchat.gate.grants import giving
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.placing import READY
 from hitlchat.gate.transition import note, withdraw
+from hitlchat.models import ServerProcess
 from hitlchat.record import keys, sealing
 from hitlchat.record.report import Finding
 from hitlchat.record.verifying import verify
 from hitlchat.secrets.sealing import fingerprints
 
 RESTORED: Final = "settings.restored"
+MAY_BE_REVOKED: Final = gettext_noop(
+    "The installation was restored from a backup, after which it may have been revoked."
+)
 MAY_HAVE_RUN: Final = gettext_noop(
     "the installation was restored from a backup, and the call may have run after that was made"
 )
@@ -44,11 +50,14 @@ NAMED: Final = f"hitlchat-{KIND}-locked-*"
 
 @dataclass(frozen=True)
 class Restored:
-    """What was restored. `withdrawn`: how many calls; `warnings`: what to do before the server starts."""
+    """What was restored. How many calls were `withdrawn` and grants `revoked`; `warnings`: what to do before the server
+    starts.
+    """
 
     manifest: Manifest
     findings: list[Finding]
     withdrawn: int
+    revoked: int
     warnings: list[str]
 
 
@@ -172,9 +181,12 @@ def _settle(manifest: Manifest, *, accept_findings: bool) -> Restored:
         )
     ready = list(ToolCall.objects.filter(status__in=READY))
     withdrawn = sum(withdraw(call, MAY_HAVE_RUN, actor=CONSOLE) for call in ready)
-    data = {"made_at": manifest.made_at.isoformat(), "version": manifest.version, "withdrawn": withdrawn}
-    note(None, RESTORED, actor=CONSOLE, data=data)
-    return Restored(manifest, findings, withdrawn, [*_warnings(manifest)])
+    revoked = giving.revoke_all(CONSOLE, MAY_BE_REVOKED)
+    # Those that ran on the database of the backup run on none that is restored.
+    ServerProcess.objects.all().delete()
+    data = {"made_at": manifest.made_at.isoformat(), "version": manifest.version}
+    note(None, RESTORED, actor=CONSOLE, data={**data, "withdrawn": withdrawn, "revoked": revoked})
+    return Restored(manifest, findings, withdrawn, revoked, [*_warnings(manifest)])
 
 
 def _warnings(manifest: Manifest) -> Iterator[str]:

@@ -13,12 +13,14 @@ from hitlchat.backup.faults import NotEmpty, NotWhole
 from hitlchat.backup.making import make
 from hitlchat.backup.restoring import check, restore
 from hitlchat.gate import decide
-from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.grants import giving
+from hitlchat.gate.models import AuditEvent, Grant, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.record.sealing import seal_all
 from hitlchat.secrets import sealing
 from tests.backup.conftest import Ask, Elsewhere
 from tests.conftest import signed_in
+from tests.gate.granting import conditional, granted
 
 pytestmark = pytest.mark.embedded
 
@@ -76,6 +78,19 @@ def test_a_call_that_was_approved_is_withdrawn_since_it_may_have_run_meanwhile(
         assert found.status == Status.WITHDRAWN
         assert "may have run" in found.reason
     assert ToolCall.objects.get(pk=call.pk).status == Status.APPROVED
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_grant_is_revoked_since_it_may_have_been_meanwhile(
+    data: Path, transactional_db: None, elsewhere: Elsewhere, tmp_path: Path, bob: User
+) -> None:
+    grant = granted(bob, conditional(), calls=2)
+    make(tmp_path / "one.backup", None)
+    with elsewhere():
+        assert restore(tmp_path / "one.backup", None).revoked == 1
+        assert not giving.active(Grant.objects.all()).exists()
+        assert AuditEvent.objects.get(name="grant.revoked").data["grant"] == str(grant.pk)
+    assert giving.active(Grant.objects.all()).exists()
 
 
 def test_a_record_with_findings_is_restored_only_on_request(

@@ -86,6 +86,11 @@ def revoke_given_with(call_id: UUID, actor: Actor) -> None:
         revoke(grant_id, actor)
 
 
+def revoke_all(actor: Actor, why: str) -> int:
+    """Revoke every grant where no server runs, and return how many there were. What they let in is not withdrawn."""
+    return sum(_close(grant, End.REVOKED, actor, why) for grant in active(Grant.objects.all()))
+
+
 def declined(call: ToolCall, actor: Actor) -> None:
     """Revoke, within the transaction of a no to `call`, what was given with an earlier yes to it."""
     if call.round > 1:
@@ -273,17 +278,24 @@ def _revoker(actor: Actor, grant: Grant) -> str:
 def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
     """End a grant; one that has ended stays as it ended."""
     with durable():
-        rows = Grant.objects.filter(scope.NOT_ENDED, pk=grant.pk)
-        if rows.update(end=end, why=why[:300], ended_at=Now(), ended_by_id=actor.user_id) != 1:
+        if not _close(grant, end, actor, why):
             return
-        data = {"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
-        note(None, f"grant.{end.value}", actor=actor, data=data)
         # All that it let in is on record: counting holds the grant's row until then.
         for call in ToolCall.objects.filter(grant_id=grant.pk, status=Status.ALLOWED):
             # One that started just then is among those that execute.
             withdraw(call, translatable(f"its grant was {end.label.lower()}: {why}"), actor=actor)
         stopping.request_grant(grant.pk, actor)
         tell(grant)
+
+
+def _close(grant: Grant, end: End, actor: Actor, why: str) -> bool:
+    """Put it on record as ended; False if it is already."""
+    rows = Grant.objects.filter(scope.NOT_ENDED, pk=grant.pk)
+    if rows.update(end=end, why=why[:300], ended_at=Now(), ended_by_id=actor.user_id) != 1:
+        return False
+    data = {"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
+    note(None, f"grant.{end.value}", actor=actor, data=data)
+    return True
 
 
 def _asked_by_others(call: ToolCall, risk: int) -> str | None:

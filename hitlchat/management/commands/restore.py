@@ -7,7 +7,7 @@ from django.db import DatabaseError
 from hitlchat.backup import archive, passphrase
 from hitlchat.backup.archive import Manifest
 from hitlchat.backup.faults import BackupFault
-from hitlchat.backup.restoring import check, restore
+from hitlchat.backup.restoring import Restored, check, restore
 from hitlchat.record.keys import BadKey
 from hitlchat.record.report import plural
 from hitlchat.record.sealing import BadMark
@@ -47,12 +47,16 @@ class Command(BaseCommand):
             self.stderr.write(f"Finding: {finding.words}")
         for warning in done.warnings:
             self.stderr.write(f"Warning: {warning}")
-        withdrawn = (
-            ""
-            if not done.withdrawn
-            else (f"\nWithdrawn, since they may have run after the backup was made: {plural(done.withdrawn, 'call')}.")
-        )
-        return f"Restored {_about(done.manifest)}{withdrawn}"
+        return _ended(done)
+
+
+def _ended(done: Restored) -> str:
+    found = (
+        (done.withdrawn, "Withdrawn, since they may have run after the backup was made", "call"),
+        (done.revoked, "Revoked, since they may have been after the backup was made", "grant"),
+    )
+    lines = (f"{words}: {plural(count, noun)}." for count, words, noun in found if count)
+    return "\n".join([f"Restored {_about(done.manifest)}", *lines])
 
 
 def _about(manifest: Manifest) -> str:
