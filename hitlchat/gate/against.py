@@ -40,19 +40,19 @@ def written(arguments: Arguments, message: str, schema: dict[str, Any], place: s
     `place`: the names of the tool and of what it belongs to.
     """
     message = message[:READ]
-    found = {"": _other_place(message, place)}
+    phrase = _phrase(message)
+    found = {"": _other_place(phrase, place)}
     properties = schema.get("properties") or {}
     for name, value in arguments.items():
         part = properties.get(name)
         choices = schemas.plain(part, schema).choices if isinstance(part, dict) else ()
-        other = _other_choice(message, value, [choice for choice, _ in choices]) if choices else ""
+        other = _other_choice(phrase, value, [choice for choice, _ in choices]) if choices else ""
         found[schemas.step("", name)] = other or _other_direction(message, name, value)
     return {path: words for path, words in found.items() if words}
 
 
-def _other_choice(message: str, value: Any, choices: list[Any]) -> str:
+def _other_choice(phrase: str, value: Any, choices: list[Any]) -> str:
     """Return the choice that the message names if it names another than `value`, and not that one."""
-    phrase = _phrase(message)
     named = [each for each in choices if isinstance(each, str) and _is_telling(each) and _phrase(each) in phrase]
     return "" if value in named or (isinstance(value, str) and _phrase(value) in phrase) else next(iter(named), "")
 
@@ -72,9 +72,9 @@ def _other_direction(message: str, name: str, value: Any) -> str:
     return ""
 
 
-def _other_place(message: str, place: str) -> str:
+def _other_place(phrase: str, place: str) -> str:
     """Return the word for a test if the message has it and `place` is the real thing, and the other way round."""
-    said, there = ([*_words(each)] for each in (message, place))
+    said, there = phrase.split(), [*_words(place)]
     for these, those in ((_TEST, _LIVE), (_LIVE, _TEST)):
         if those.intersection(there) and not these.intersection(there) and not those.intersection(said):
             return next((word for word in said if word in these), "")
