@@ -15,6 +15,7 @@ from typing import BinaryIO, Final
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_noop
 from django.utils.version import get_version_tuple
 
@@ -26,8 +27,9 @@ from hitlchat.backup.making import PURPOSE, sync, version
 from hitlchat.base import scratch
 from hitlchat.gate.actor import CONSOLE
 from hitlchat.gate.grants import giving
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate.models import Decision, ToolCall, Verdict
 from hitlchat.gate.placing import READY
+from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note, withdraw
 from hitlchat.models import ServerProcess
 from hitlchat.record import keys, sealing
@@ -179,8 +181,10 @@ def _settle(manifest: Manifest, *, accept_findings: bool) -> Restored:
             f"The record in the backup is not whole ({len(findings)} findings). {findings[0].words} Nothing was "
             "restored; --with-findings restores it as it is."
         )
-    ready = list(ToolCall.objects.filter(status__in=READY))
-    withdrawn = sum(withdraw(call, MAY_HAVE_RUN, actor=CONSOLE) for call in ready)
+    # A yes of one person, where several must approve, may have been taken back since.
+    yeses = Decision.objects.filter(approval__call=OuterRef("pk"), round=OuterRef("round"), verdict=Verdict.APPROVE)
+    calls = ToolCall.objects.filter(Q(status__in=READY) | Q(Exists(yeses), status=Status.WAITING))
+    withdrawn = sum(withdraw(call, MAY_HAVE_RUN, actor=CONSOLE) for call in list(calls))
     revoked = giving.revoke_all(CONSOLE, MAY_BE_REVOKED)
     # Those that ran on the database of the backup run on none that is restored.
     ServerProcess.objects.all().delete()

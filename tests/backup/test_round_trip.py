@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 
 from hitlchat.agent.attachments import files
 from hitlchat.agent.models import Attachment, Conversation
@@ -20,6 +20,7 @@ from hitlchat.record.sealing import seal_all
 from hitlchat.secrets import sealing
 from tests.backup.conftest import Ask, Elsewhere
 from tests.conftest import signed_in
+from tests.gate.deciding_people import members, rule
 from tests.gate.granting import conditional, granted
 
 pytestmark = pytest.mark.embedded
@@ -78,6 +79,25 @@ def test_a_call_that_was_approved_is_withdrawn_since_it_may_have_run_meanwhile(
         assert found.status == Status.WITHDRAWN
         assert "may have run" in found.reason
     assert ToolCall.objects.get(pk=call.pk).status == Status.APPROVED
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_call_with_the_first_of_two_yeses_is_withdrawn_since_that_may_have_been_taken_back(
+    data: Path, ask: Ask, elsewhere: Elsewhere, tmp_path: Path, alice: User
+) -> None:
+    tool = ask("before the rule").tool
+    assert tool is not None
+    finance = Group.objects.create(name="finance")
+    dora, _ = members(finance, "dora", "erik")
+    rule(tool, alice, group=finance, quorum=2)
+    waits, half = ask("asked"), ask("approved by one")
+    decide.approve(half.approval.pk, signed_in(dora))
+    assert ToolCall.objects.get(pk=half.pk).status == Status.WAITING
+    make(tmp_path / "one.backup", None)
+    with elsewhere():
+        assert restore(tmp_path / "one.backup", None).withdrawn == 1
+        found = [ToolCall.objects.get(pk=call.pk).status for call in (waits, half)]
+        assert found == [Status.WAITING, Status.WITHDRAWN]
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
