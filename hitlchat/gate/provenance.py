@@ -3,6 +3,9 @@
 Whoever submits a call hands in the texts of its conversation; the gate compares. Texts are compared word by word, so
 that `12` is not found in `4712`: without regard to case, spaces and the spelling of numbers (129, 129.00 and 129,00),
 but letter by letter, so that look-alikes differ. Each text is read once, and a bounded number of characters.
+
+What the person's last message says otherwise is told, too: another choice, the other direction, the other place, in
+English and German. Words are compared, not their sense: the person judges.
 """
 
 import re
@@ -17,7 +20,6 @@ from typing import Any, Final, Literal
 
 from hitlchat.base import schemas
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import against
 
 From = Literal["person", "tool", "outside", "model"]
 # As it is frozen in a disclosure: {path, from, source, partly?, unsure?, near?, wrote?}; `source` is {call, tool}, or
@@ -52,6 +54,28 @@ _NUMBER: Final = re.compile(r"[#€$£¥]?([-+\u2212]?)[#€$£¥]?(\d{1,30}(?:[
 _DAY: Final = re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}")
 _DIGITS: Final = re.compile(r"(?<![\d.,])\d{2,30}(?![\d.,])")
 _SCHEMA_CHOICE: Final = 64
+
+# What the person's last message says against a value: so much of it is read, and of a value in it.
+READ: Final = 10_000
+LONGEST_GIVEN: Final = 100
+# Choices that are words of any sentence.
+_EVERYDAY: Final = {
+    *("all", "and", "any", "for", "from", "get", "new", "none", "not", "now", "off", "old", "one", "out", "the", "yes"),
+    *("alle", "auf", "aus", "der", "die", "das", "ein", "eine", "nein", "neu", "nicht", "und", "von"),
+}
+SHORTEST_CHOICE: Final = 3
+_TEST: Final = {"demo", "sandbox", "staging", "test", "testing", "testserver", "testsystem"}
+_LIVE: Final = {"live", "prod", "production", "produktion", "produktiv"}
+_LETTERS: Final = re.compile(r"[^\W_]+")
+_OF_NAME: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_TO: Final = {"destination", "into", "payee", "recipient", "target", "to"}
+_FROM: Final = {"from", "origin", "payer", "sender", "source"}
+_ARTICLE: Final = r"(?:the|my|our|dem|der|das|den|mein\w*)\s+"
+# What stands before a value, by the direction that an argument's name says it has not.
+_BEFORE: Final = {
+    "to": rf"(?:from|von|vom|aus)\s+(?:{_ARTICLE})?",
+    "from": rf"(?:to|into|nach|an|auf|zu|zum|zur)\s+(?:{_ARTICLE})?",
+}
 
 
 @dataclass(frozen=True)
@@ -189,7 +213,7 @@ def of(arguments: dict[str, Any], heard: Heard | None, schema: dict[str, Any], p
     if heard is None:
         return None
     found: list[Origin] = []
-    wrote = against.written(arguments, heard.message, schema, place)
+    wrote = written(arguments, heard.message, schema, place)
     compared = 0
     for path, value in _values(arguments, schema, schema):
         if len(found) >= MOST_VALUES:
@@ -268,6 +292,23 @@ def in_one_text(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(f"{key} {in_one_text(part)}" for key, part in value.items())
     return "\n".join(map(in_one_text, value)) if isinstance(value, list) else str(value)
+
+
+def written(arguments: dict[str, Any], message: str, schema: dict[str, Any], place: str = "") -> dict[str, str]:
+    """Return, by JSON pointer, the words of `message` that speak against a value; those against `place` by "".
+
+    `place`: the names of the tool and of what it belongs to.
+    """
+    message = message[:READ]
+    phrase = _phrase(message)
+    found = {"": _other_place(phrase, place)}
+    properties = schema.get("properties") or {}
+    for name, value in arguments.items():
+        part = properties.get(name)
+        choices = schemas.plain(part, schema).choices if isinstance(part, dict) else ()
+        other = _other_choice(phrase, value, [choice for choice, _ in choices]) if choices else ""
+        found[schemas.step("", name)] = other or _other_direction(message, name, value)
+    return {path: words for path, words in found.items() if words}
 
 
 def _values(value: Any, part: Any, root: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -357,3 +398,38 @@ def _amounts(word: str) -> set[Decimal]:
     is_decimal = bool(marks) and marks[-1] in ".," and marks[-1] not in marks[:-1]
     whole, broken = "".join(parts), f"{''.join(parts[:-1])}.{parts[-1]}"
     return {Decimal(sign + text) for text, holds in ((whole, is_grouped), (broken, is_decimal)) if holds}
+
+
+def _other_choice(phrase: str, value: Any, choices: list[Any]) -> str:
+    """Return the choice that the message names if it names another than `value`, and not that one."""
+    telling = (each for each in choices if isinstance(each, str) and SHORTEST_CHOICE <= len(each) <= LONGEST_GIVEN)
+    named = [each for each in telling if each.casefold() not in _EVERYDAY and _phrase(each) in phrase]
+    return "" if value in named or (isinstance(value, str) and _phrase(value) in phrase) else next(iter(named), "")
+
+
+def _other_direction(message: str, name: str, value: Any) -> str:
+    """Return where the message has the value of `name` if that is the other way round, and nowhere the right one."""
+    text = str(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not 2 <= len(text) <= LONGEST_GIVEN:
+        return ""
+    words = {*map(str.lower, _OF_NAME.findall(name))}
+    for way, other, its in (("to", "from", _TO), ("from", "to", _FROM)):
+        if words & its:
+            wrong, right = (
+                re.search(rf"\b{_BEFORE[each]}{re.escape(text)}(?!\w)", message, re.IGNORECASE) for each in (way, other)
+            )
+            return wrong[0] if wrong and not right else ""
+    return ""
+
+
+def _other_place(phrase: str, place: str) -> str:
+    """Return the word for a test if the message has it and `place` is the real thing, and the other way round."""
+    words, there = phrase.split(), _phrase(place).split()
+    for these, those in ((_TEST, _LIVE), (_LIVE, _TEST)):
+        if those.intersection(there) and not these.intersection(there) and not those.intersection(words):
+            return next((word for word in words if word in these), "")
+    return ""
+
+
+def _phrase(text: str) -> str:
+    return f" {' '.join(word[0].casefold() for word in _LETTERS.finditer(text))} "

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hitlchat.gate.against import READ, written
+from hitlchat.gate.provenance import READ, written
 from tests.tables import each_row
 
 ROLE = {"enum": ["member", "admin"]}
