@@ -30,7 +30,6 @@ from hitlchat.gate import (
     contents,
     decide,
     disclosure,
-    joining,
     placing,
     question,
     results,
@@ -248,7 +247,7 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 def asked(conversation_id: UUID, viewer: Actor) -> Asked:
     """Return what waits for an answer in this conversation and of its agents, in the order in which it was asked."""
     waiting = [*_asked_here(conversation_id), *_asked_below(conversation_id)]
-    leads = joining.leads(sorted(waiting, key=lambda row: (row.call.created_at, row.call.position)))
+    leads = batch.leads(sorted(waiting, key=lambda row: (row.call.created_at, row.call.position)))
     cards = [replace(card(row, viewer), times=times) for row, times in leads]
     # Those that were asked more than once are answered by themselves: their yes is for one of them.
     once = [(row, each) for (row, times), each in zip(leads, cards, strict=True) if times == 1]

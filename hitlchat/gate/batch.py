@@ -1,28 +1,36 @@
-"""Several calls, one answer: a batch of one tool, and identical calls that wait together (SR-41, joining.py).
+"""Several calls, one answer: a batch of one tool, and identical calls that wait together on one card (SR-41).
 
-Each has its own decision and its own record.
+Each has its own decision and its own record. The calls of a batch stand in one table, the odd one first: what differs
+among them, and what it adds up to. It is made from their disclosures alone; what a cell cuts off, and what is in no
+column, is on each call's own list below.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from decimal import Decimal
+from statistics import median_low
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import attention, decide, deciders, joining, pace, question, stopping
+from hitlchat.base.visible import Seen, see
+from hitlchat.gate import attention, decide, deciders, meant, pace, question, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
-from hitlchat.gate.card import Card, as_shown
+from hitlchat.gate.card import Card, as_shown, in_order
+from hitlchat.gate.contents import spelled
 from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, sees
 from hitlchat.gate.models import Approval, Decision, Verdict
-from hitlchat.gate.overview import Overview, overview
 from hitlchat.gate.status import Status
 
 # From this risk level on each call is looked at and answered by itself.
@@ -30,6 +38,18 @@ TOO_RISKY = 4
 MOST_TOGETHER = 50
 TOO_FAST = gettext_noop("Your last approvals came too fast: answer these calls individually. Nothing was decided.")
 
+MOST_COLUMNS: Final = 6
+LONGEST_CELL: Final = 60  # characters of a value in a cell
+# Fewer have no usual value that another one could differ from.
+FEWEST: Final = 3
+# A number so many times the usual one is odd.
+FAR: Final = 3
+# Sums of larger ones would be read wrong.
+LARGEST: Final = 10**15
+
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,12})?\Z")
+
+Shown = dict[str, Any]  # a disclosure
 Answer = Literal["approve", "decline"]
 
 
@@ -55,6 +75,41 @@ class Outcome:
     prompt: str
     said: str
     counted: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value; None if the call gives none. `differs`: from that of most of the others."""
+
+    text: Seen | None
+    differs: bool = False
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """One call, by its place among those given. `differs`: in a value, be it in no column, from most of the others."""
+
+    place: int
+    cells: tuple[Cell, ...]
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A table. `sums`: below each column, or nothing; `same`: names and values that all calls share; `more`: how many
+    other arguments differ.
+    """
+
+    columns: tuple[Seen, ...]
+    lines: tuple[Line, ...]
+    sums: tuple[str, ...]
+    same: tuple[tuple[Seen, Cell], ...]
+    more: int
+
+    @property
+    def has_sums(self) -> bool:
+        return any(self.sums)
 
 
 @dataclass(frozen=True)
@@ -105,14 +160,70 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
         is_alone = card.asks or card.alerts or card.matter or card.attempt > 1 or _asked_again(row)
         if card.care < TOO_RISKY and may and not is_alone:
             found.setdefault(_definition(row), []).append((row, card))
-    return [_group(some[:MOST_TOGETHER]) for some in found.values() if len(some) > 1]
+    made = []
+    for some in (same[:MOST_TOGETHER] for same in found.values() if len(same) > 1):
+        table = overview([row.disclosure for row, _ in some])
+        made.append(Group(tuple(some[line.place][1] for line in table.lines), table))
+    return made
+
+
+def overview(calls: Sequence[Shown]) -> Overview:
+    """Return the table of these calls, of which there are two at least."""
+    names = list(dict.fromkeys(name for shown in calls for part in in_order(shown) for name in part))
+    differing = {name for name in names if len({_key(shown, name) for shown in calls}) > 1}
+    sums = {name: text for name in names if (text := _sum(calls, name))}
+    columns = [name for name in names if name in differing or name in sums]
+    columns.sort(key=lambda name: min(meant.weight(name, shown["arguments"].get(name)) for shown in calls))
+    odd = {name: _odd(calls, name) for name in columns}
+    oddities = Counter(place for places in odd.values() for place in places)
+    chosen = columns[:MOST_COLUMNS]
+    lines = [
+        Line(place, tuple(_cell(shown, name, differs=place in odd[name]) for name in chosen), place in oddities)
+        for place, shown in enumerate(calls)
+    ]
+    same = [name for name in names if name not in differing and name not in sums]
+    return Overview(
+        columns=tuple(map(see, chosen)),
+        lines=tuple(sorted(lines, key=lambda line: oddities[line.place], reverse=True)),
+        sums=tuple(sums.get(name, "") for name in chosen),
+        same=tuple((see(name), _cell(calls[0], name)) for name in same),
+        more=len(columns) - len(chosen),
+    )
+
+
+def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
+    """Return the waiting approvals that get a card: of identical ones the first, with how many there are."""
+    found: dict[str, list[Approval]] = {}
+    for row in rows:
+        found.setdefault(row.same or str(row.pk), []).append(row)
+    return [(same[0], len(same)) for same in found.values()]
+
+
+def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
+    """Return how often the call of each of these, which wait, is asked about; in one query for all of them."""
+    rows = list(waiting)
+    joined = Approval.objects.filter(
+        same__in={row.same for row in rows if row.same},
+        call__conversation_id__in={row.call.conversation_id for row in rows},
+        call__status=Status.WAITING,
+    )
+    counts = dict(joined.order_by().values_list("same").annotate(Count("pk")))
+    return {row.pk: counts.get(row.same, 1) for row in rows}
+
+
+def twins(approval: Approval) -> list[Approval]:
+    """Return the other waiting approvals that are identical to this one, whatever became of it."""
+    call = approval.call
+    if not approval.same or call.conversation_id is None:
+        return []
+    return list(_twins(approval.pk, approval.same, call.caller_id, call.conversation_id))
 
 
 def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status not in (Status.APPROVED, Status.DECLINED, Status.ANSWERED):
         return
     approval = _joined(call_id).one()
-    if approval is None or not (others := joining.twins(approval)):
+    if approval is None or not (others := twins(approval)):
         return
     # By its verdict: when people answer at once, times alone do not tell which answer brought it to this status.
     yes = Q(verdict=Verdict.APPROVE)
@@ -127,15 +238,17 @@ def _joined(call_id: UUID) -> QuerySet[Approval]:
     return Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="")
 
 
+@compiled
+def _twins(approval_id: UUID, same: str, caller_id: int, conversation_id: UUID) -> QuerySet[Approval]:
+    here = {"call__caller_id": caller_id, "call__conversation_id": conversation_id}
+    rows = Approval.objects.select_related("call").filter(same=same, call__status=Status.WAITING, **here)
+    return rows.exclude(pk=approval_id)
+
+
 def _definition(approval: Approval) -> str:
     """Return what calls must have in common to be answered together."""
     tool = approval.disclosure["tool"]
     return f"{tool['id']} {tool['definition']}"
-
-
-def _group(some: list[tuple[Approval, Card]]) -> Group:
-    table = overview([row.disclosure for row, _ in some])
-    return Group(tuple(some[line.place][1] for line in table.lines), table)
 
 
 def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:
@@ -211,3 +324,77 @@ def _answer(other: Approval, approval: Approval, decision: Decision) -> None:
             return
         suggests = decision.verdict == Verdict.SUGGEST
         decide.decline(other.pk, actor, reason=decision.reason, suggests=suggests, looked=looked)
+
+
+def _key(shown: Shown, name: str) -> str:
+    """Return what tells a value from another one; that it is not given is a value, too."""
+    return canonical.dumps(shown["arguments"][name]) if name in shown["arguments"] else ""
+
+
+def _cell(shown: Shown, name: str, *, differs: bool = False) -> Cell:
+    if name not in shown["arguments"]:
+        return Cell(None, differs)
+    text = spelled(shown["arguments"][name], indent=None)
+    return Cell(see(text[:LONGEST_CELL]), differs, cut=len(text) > LONGEST_CELL)
+
+
+def _odd(calls: Sequence[Shown], name: str) -> set[int]:
+    """Return the places of the calls whose value differs from what is usual among these: from what most of them give,
+    else, of addresses, from the host of most, or, of numbers, by far.
+    """
+    if len(calls) < FEWEST:
+        return set()
+    half = len(calls) / 2
+    usual, many = Counter(keys := [_key(shown, name) for shown in calls]).most_common(1)[0]
+    if many > half:
+        return {place for place, key in enumerate(keys) if key != usual}
+    usual, many = Counter(hosts := [_host(shown["arguments"].get(name)) for shown in calls]).most_common(1)[0]
+    if usual and many > half:
+        return {place for place, host in enumerate(hosts) if host != usual}
+    numbers = _numbers(calls, name)
+    usual_number = median_low(map(abs, numbers)) if numbers else 0
+    return {
+        place
+        for place, number in enumerate(numbers)
+        if abs(number) > FAR * usual_number > 0 or number < 0 < usual_number
+    }
+
+
+def _host(value: Any) -> str:
+    """Return the host of a URL or of an e-mail address, and nothing of other values."""
+    if not isinstance(value, str) or len(value) > meant.READ:
+        return ""
+    try:
+        host = urlsplit(value).hostname
+    except ValueError:
+        host = None
+    return host or (value.rpartition("@")[2].lower() if "@" in value else "")
+
+
+def _sum(calls: Sequence[Shown], name: str) -> str:
+    """Return what an amount adds up to, by currency if the schema tells it; nothing of what is no amount."""
+    numbers = _numbers(calls, name) if _is_amount(calls[0], name) else []
+    if not all(abs(number) < LARGEST for number in numbers):
+        return ""
+    sums: dict[str, Decimal] = {}
+    for shown, number in zip(calls, numbers, strict=False):
+        currency = shown.get("currencies", {}).get(name, "")
+        sums[currency] = sums.get(currency, Decimal(0)) + number
+    return " + ".join(f"{meant.grouped(total)} {currency}".rstrip() for currency, total in sums.items())
+
+
+def _numbers(calls: Sequence[Shown], name: str) -> list[Decimal]:
+    """Return the number that each call gives, as a text only where it is an amount; nothing if one gives none."""
+    found = []
+    for shown in calls:
+        value = shown["arguments"].get(name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number and not (isinstance(value, str) and _DECIMAL.match(value) and _is_amount(shown, name)):
+            return []
+        found.append(Decimal(str(value)))
+    return found
+
+
+def _is_amount(shown: Shown, name: str) -> bool:
+    currency = shown.get("currencies", {}).get(name, "")
+    return bool(currency) or meant.weight(name, shown["arguments"].get(name)) == meant.AMOUNT

@@ -23,11 +23,10 @@ from hitlchat.base.visible import see
 from hitlchat.chat import fragments, layout, pages
 from hitlchat.chat.transcript_view import Asked, MessageView, RunView
 from hitlchat.gate import prompt, question
-from hitlchat.gate.batch import Group
+from hitlchat.gate.batch import Group, overview
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, Asks, ToolCall
 from hitlchat.gate.oversight import Rules
-from hitlchat.gate.overview import overview
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.models import UpstreamQuestion
 from hitlchat.upstreams.pages.questions import QuestionCard

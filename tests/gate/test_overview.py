@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hitlchat.gate.overview import MOST_COLUMNS, Overview, overview
+from hitlchat.gate.batch import MOST_COLUMNS, Overview, overview
 from tests.tables import each_row
 
 
