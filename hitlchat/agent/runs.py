@@ -28,7 +28,7 @@ from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.base.statements import compiled
 from hitlchat.gate import queue, stopping
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.compared import Suggested
+from hitlchat.gate.disclosure import Suggested
 from hitlchat.gate.models import Decision, ToolCall, Verdict
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit

@@ -1,8 +1,14 @@
-"""The disclosure: what the person deciding is shown, frozen when the question is asked, and its digest binds a yes."""
+"""The disclosure: what the person deciding is shown, frozen when the question is asked, and its digest binds a yes.
 
-from collections.abc import Collection
+Beside the call itself it may state defaults, currencies, what was otherwise in the last such call, and what became of
+the tool's last calls. Each part is optional: a disclosure without it says nothing about that.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -12,15 +18,17 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database
 from hitlchat.base.schemas import type_word
-from hitlchat.base.sentences import translatable
+from hitlchat.base.sentences import part, translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import compared, deciders, oversight, prompt, question
+from hitlchat.gate import deciders, oversight, prompt, question, schema
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import Approval, Tool, ToolCall, delegation
+from hitlchat.gate.contents import spelled
+from hitlchat.gate.models import Approval, CallerKind, Tool, ToolCall, delegation
 from hitlchat.gate.provenance import Origin, kept
-from hitlchat.gate.status import Status
+from hitlchat.gate.status import SETTLED, STARTED, Status
 
 Disclosure = dict[str, Any]
+Arguments = dict[str, Any]
 
 LONGEST_USER_PROMPT = 2000
 # How long a call is told of whose like is asked for again, and what became of it.
@@ -39,6 +47,37 @@ HOW_IT_RAN = {
     Status.FAILED: gettext_noop("and failed"),
     Status.UNKNOWN: gettext_noop("with an unknown outcome"),
 }
+
+# So many arguments that are otherwise than last time are named, each with so much of its value.
+MOST_DIFFERENT: Final = 50
+LONGEST_BEFORE: Final = 80
+# So many of a tool's last calls are counted.
+COUNTED: Final = 20
+WENT_WRONG: Final = (Status.FAILED, Status.UNKNOWN, Status.DECLINED)
+NEVER_RAN: Final = gettext_noop("It has never run here.")
+CHANGED: Final = gettext_noop("It has not run since it was changed.")
+CURRENCIES: Final = (
+    "AED AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF ILS INR JPY KRW MXN NOK NZD PLN RON SEK SGD THB TRY USD ZAR"
+)
+_CODE: Final = re.compile(rf"(?<![A-Za-z])(?:{CURRENCIES.replace(' ', '|')})(?![A-Za-z])")
+_CODE_OF_NAME: Final = re.compile(rf"(?:_|-)({CURRENCIES.replace(' ', '|')})\Z", re.IGNORECASE)
+_GIVEN_CODE: Final = re.compile(r"[A-Z]{3}\Z")
+
+
+class Suggested(NamedTuple):
+    """A declined call, and what its person said to do instead."""
+
+    arguments: Arguments
+    instead: str
+
+
+class Past(NamedTuple):
+    """An earlier call of a tool of the same name."""
+
+    status: str
+    definition: str
+    caller_kind: str
+    asked_at: datetime
 
 
 def shown_risk(approval: Approval) -> int:
@@ -98,7 +137,11 @@ def disclose(
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
     more = {"agents": delegation.agents(call.conversation_id), "preview": preview, **_before(call)}
-    more |= compared.frozen(tool.input_schema, call.arguments, not_given)
+    more |= {
+        "notGiven": list(not_given),
+        "notDefault": not_default(tool.input_schema, call.arguments),
+        "currencies": currencies(tool.input_schema, call.arguments),
+    }
     return shown | {name: part for name, part in more.items() if part} | _known(provenance)
 
 
@@ -113,7 +156,7 @@ def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str
         preview=preview,
         provenance=kept(before.get("provenance"), before["arguments"], call.arguments),
         decides=decides,
-        not_given=compared.still_not_given(before, call.arguments),
+        not_given=still_not_given(before, call.arguments),
     )
     # Marking a client as attended later lets its word count for no question that was asked before.
     attended = shown["attended"] and before["attended"]
@@ -137,6 +180,77 @@ def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Dis
 def digest(disclosure: Disclosure) -> str:
     """Return the consent digest: SHA-256 over the canonical text."""
     return canonical.sha256(disclosure)
+
+
+def not_given(input_schema: dict[str, Any], given: str | Arguments) -> list[str]:
+    """Return the arguments that are filled in from the schema, since `given`, which fits it, is without them."""
+    filled = [name for name, part in _properties(input_schema) if "default" in part]
+    names = schema.parse_arguments(given) if filled and isinstance(given, str) else given
+    return [name for name in filled if name not in names]
+
+
+def still_not_given(before: dict[str, Any], arguments: Arguments) -> list[str]:
+    """Return those that were not given when `before` was disclosed, and that nobody has changed since."""
+    same = {name: canonical.dumps(value) for name, value in before["arguments"].items()}
+    names = before.get("notGiven", [])
+    return [name for name in names if name in arguments and same[name] == canonical.dumps(arguments[name])]
+
+
+def not_default(input_schema: dict[str, Any], arguments: Arguments) -> list[str]:
+    """Return the arguments that have a default and another value."""
+    parts = ((name, part) for name, part in _properties(input_schema) if "default" in part and name in arguments)
+    return [name for name, part in parts if not canonical.are_alike(part["default"], arguments[name])]
+
+
+def currencies(input_schema: dict[str, Any], arguments: Arguments) -> dict[str, str]:
+    """Return the currency of each number that the schema gives one: by `x-currency`, which has a code or the name of
+    the argument with it, else in its title, description or name.
+    """
+    found = ((name, _currency(name, part, arguments)) for name, part in _properties(input_schema))
+    return {name: code for name, code in found if code and _is_number(arguments.get(name))}
+
+
+def last_time(before: Arguments, now: Arguments) -> dict[str, Any]:
+    """Return what in `now` is otherwise than in the arguments `before`, with the values that they had."""
+    changed = [name for name in now if name in before and not canonical.are_alike(before[name], now[name])]
+    added, missing = (
+        [name for name in these if name not in others] for these, others in ((now, before), (before, now))
+    )
+    more = sum(max(0, len(names) - MOST_DIFFERENT) for names in (changed, added, missing))
+    parts = {
+        "changed": {name: _cut(before[name]) for name in changed[:MOST_DIFFERENT]},
+        "added": added[:MOST_DIFFERENT],
+        "missing": {name: _cut(before[name]) for name in missing[:MOST_DIFFERENT]},
+        "more": more,
+    }
+    return {name: part for name, part in parts.items() if part}
+
+
+def attempt(suggested: Sequence[Suggested], now: Arguments) -> dict[str, Any]:
+    """Return the parts of a disclosure about an attempt after others, which is compared with the last of them alone."""
+    if not suggested:
+        return {}
+    last = suggested[-1]
+    said = {"number": len(suggested) + 1, "instead": last.instead}
+    return {"attempt": said, "lastTime": last_time(last.arguments, now)}
+
+
+def last_calls(calls: Collection[Past], definition: str, since: datetime, *, are_all: bool) -> tuple[str, bool]:
+    """Return what became of a tool's last calls, and whether most went wrong. Empty: nothing can be said.
+
+    `calls`: the last of its name, the newest first; `are_all`: there are no others.
+    """
+    # What a tool did with another definition says nothing of what it does now, nor do tests by its author.
+    calls = [call for call in calls if call.caller_kind != CallerKind.STUDIO]
+    same = [call for call in calls if call.definition == definition]
+    settled = [Status(call.status) for call in same if call.status in SETTLED and call.asked_at > since][:COUNTED]
+    if settled:
+        return _became(settled), 2 * sum(map(settled.count, WENT_WRONG)) > len(settled)
+    if any(call.status in STARTED for call in same):
+        return "", False
+    if any(call.status in STARTED for call in calls):
+        return CHANGED, False
+    return NEVER_RAN if are_all else "", False
 
 
 def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | None:
@@ -199,9 +313,9 @@ def _facts(tool: Tool) -> list[str]:
     facts: list[str] = tool.facts
     if question.is_one(tool):
         return facts
-    found = [compared.Past(*row) for row in _last(tool.name)]
+    found = [Past(*row) for row in _last(tool.name)]
     since, are_all = database.now() - COMPARED, len(found) < READ
-    became, went_wrong = compared.last_calls(found, tool.definition_hash, since, are_all=are_all)
+    became, went_wrong = last_calls(found, tool.definition_hash, since, are_all=are_all)
     return [became, *facts] if went_wrong else [*facts, *filter(None, [became])]
 
 
@@ -220,15 +334,15 @@ def _before(call: ToolCall) -> dict[str, Any]:
     began = now - REPEATED
     rows = list(_ran(call.tool_name, call.caller_id, [began, now - ASKED, now - COMPARED], call.pk))
     approved = max((row for row in rows if row[4]), key=lambda row: row[3], default=None)
-    last_time = compared.last_time(approved[2], call.arguments) if approved else {}
+    different = last_time(approved[2], call.arguments) if approved else {}
     last = next(
         (row for row in rows if row[0] and row[0] > began and canonical.are_alike(row[2], call.arguments)), None
     )
     if last is None:
-        return {"lastTime": last_time}
+        return {"lastTime": different}
     at = timezone.localtime(last[0], timezone.get_default_timezone())
     ran = translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}.")
-    return {"ranBefore": ran, "lastTime": last_time}
+    return {"ranBefore": ran, "lastTime": different}
 
 
 @compiled
@@ -273,7 +387,59 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
     ]
 
 
-def _fields(schema: dict[str, Any]) -> list[list[str]]:
-    """Return each argument's name and type in one word, in the order of the signature or of `x-order`."""
-    properties = {name: part for name, part in schema.get("properties", {}).items() if isinstance(part, dict)}
-    return [[name, type_word(properties[name], schema)] for name in compared.in_order(properties)]
+def _fields(input_schema: dict[str, Any]) -> list[list[str]]:
+    """Return each argument's name and type in one word, by its number in `x-order`, else as they come."""
+    properties = dict(_properties(input_schema))
+    numbers = {name: part["x-order"] for name, part in properties.items() if _is_number(part.get("x-order"))}
+    names = sorted(properties, key=lambda name: (name not in numbers, numbers.get(name, 0)))
+    return [[name, type_word(properties[name], input_schema)] for name in names]
+
+
+def _properties(input_schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, said in input_schema.get("properties", {}).items():
+        if isinstance(said, dict):
+            yield name, said
+
+
+def _became(settled: list[Status]) -> str:
+    many, count = len(settled), Counter(settled)
+    if many == 1:
+        label = settled[0].label.lower()
+        return translatable(f"Its last call: {label}.")
+    if count[Status.SUCCEEDED] == many:
+        return translatable(f"Its last {many} calls succeeded.")
+    parts = {
+        Status.SUCCEEDED: part(f"{count[Status.SUCCEEDED]} succeeded"),
+        Status.FAILED: part(f"{count[Status.FAILED]} failed"),
+        Status.UNKNOWN: part(f"{count[Status.UNKNOWN]} with an unknown outcome"),
+        Status.DECLINED: part(f"{count[Status.DECLINED]} declined"),
+        Status.ANSWERED: part(f"{count[Status.ANSWERED]} answered by a person"),
+        Status.EXPIRED: part(f"{count[Status.EXPIRED]} expired"),
+        Status.WITHDRAWN: part(f"{count[Status.WITHDRAWN]} withdrawn"),
+        Status.REFUSED: part(f"{count[Status.REFUSED]} refused"),
+        Status.REJECTED: part(f"{count[Status.REJECTED]} rejected"),
+    }
+    counted = ", ".join(words for status, words in parts.items() if count[status])
+    return translatable(f"Its last {many} calls: {counted}.")
+
+
+def _currency(name: str, part: dict[str, Any], arguments: Arguments) -> str:
+    said = part.get("x-currency")
+    if isinstance(said, str):
+        code = arguments.get(said, said)
+        return code if isinstance(code, str) and _GIVEN_CODE.match(code) else ""
+    if found := _CODE_OF_NAME.search(name):
+        return found[1].upper()
+    # Of two, nobody can say which is meant.
+    codes = {*_CODE.findall(f"{part.get('title', '')} {part.get('description', '')}")}
+    return codes.pop() if len(codes) == 1 else ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cut(value: Any) -> list[Any]:
+    """Return the beginning of a value, as text, and how many characters are left out."""
+    text = spelled(value, indent=None)
+    return [text[:LONGEST_BEFORE], max(0, len(text) - LONGEST_BEFORE)]

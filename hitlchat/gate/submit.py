@@ -16,7 +16,6 @@ from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
 from hitlchat.gate import (
-    compared,
     disclosure,
     oversight,
     policy,
@@ -30,7 +29,7 @@ from hitlchat.gate import (
     transition,
 )
 from hitlchat.gate.actor import SYSTEM, Caller
-from hitlchat.gate.compared import Suggested
+from hitlchat.gate.disclosure import Suggested
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import may_be_granted
 from hitlchat.gate.models import Approval, AuditEvent, Grant, Tool, ToolCall, new_id
@@ -213,7 +212,7 @@ def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
 def _of_values(prepared: Prepared) -> dict[str, Any]:
     """Return, for `disclose`, what is known of the values only as long as the request is at hand."""
     assert prepared.tool is not None
-    absent = compared.not_given(prepared.tool.input_schema, prepared.request.arguments)
+    absent = disclosure.not_given(prepared.tool.input_schema, prepared.request.arguments)
     return {"provenance": prepared.provenance, "not_given": absent}
 
 
@@ -264,7 +263,7 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
         decides=decides,
         **_of_values(prepared),
     )
-    shown |= compared.attempt(request.suggested, call.arguments)
+    shown |= disclosure.attempt(request.suggested, call.arguments)
     approval = _approval(call, tool, shown)
     data = _reasons(prepared) | _question_facts(approval, request.caller)
     enter(call, Status.WAITING, actor=request.caller.actor, data=data)

@@ -10,8 +10,8 @@ from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from hitlchat.gate import attention, card, compared, disclosure, question
-from hitlchat.gate.compared import Past
+from hitlchat.gate import attention, card, disclosure, question
+from hitlchat.gate.disclosure import Past
 from hitlchat.gate.models import Tool, ToolCall, new_id
 from hitlchat.gate.status import SETTLED, Status
 from tests.gate.asking import approval_of, approved, ask, recording, run
@@ -59,8 +59,8 @@ def test_a_value_that_the_call_does_not_give_is_marked(bob: User, pay: Tool) -> 
 
 def test_a_default_that_a_person_has_changed_since_is_given() -> None:
     before = {"arguments": {"a": 1, "b": 1, "c": 1}, "notGiven": ["a", "b", "c"]}
-    assert compared.still_not_given(before, {"a": 1, "b": 1.5}) == ["a"]
-    assert compared.still_not_given({"arguments": {"a": 1}}, {"a": 1}) == []
+    assert disclosure.still_not_given(before, {"a": 1, "b": 1.5}) == ["a"]
+    assert disclosure.still_not_given({"arguments": {"a": 1}}, {"a": 1}) == []
 
 
 def test_the_card_says_what_is_otherwise_than_in_the_last_approved_call(bob: User, charlie: User, pay: Tool) -> None:
@@ -103,7 +103,7 @@ def test_a_disclosure_of_before_reads_as_ever(bob: User, pay: Tool) -> None:
 
 
 def test_of_very_much_that_differs_some_is_named_and_the_rest_counted() -> None:
-    found = compared.last_time({f"a{n}": n for n in range(120)}, {f"a{n}": -n - 1 for n in range(60, 180)})
+    found = disclosure.last_time({f"a{n}": n for n in range(120)}, {f"a{n}": -n - 1 for n in range(60, 180)})
     assert {name: len(part) if name != "more" else part for name, part in found.items()} == {
         "changed": 50, "added": 50, "missing": 50, "more": 30
     }  # fmt: skip
@@ -125,11 +125,11 @@ def test_of_very_much_that_differs_some_is_named_and_the_rest_counted() -> None:
     ],
 )
 def test_the_currency_is_what_the_schema_says(part: dict[str, Any], arguments: dict[str, Any], code: str) -> None:
-    assert compared.currencies({"properties": {"a": part}}, arguments).get("a", "") == code
+    assert disclosure.currencies({"properties": {"a": part}}, arguments).get("a", "") == code
 
 
 def test_the_name_of_an_argument_may_have_its_currency() -> None:
-    assert compared.currencies({"properties": {"price_usd": {}}}, {"price_usd": 5}) == {"price_usd": "USD"}
+    assert disclosure.currencies({"properties": {"price_usd": {}}}, {"price_usd": 5}) == {"price_usd": "USD"}
 
 
 @pytest.mark.guarantee("SR-5")
@@ -169,11 +169,11 @@ def past(statuses: str, definition: str = "now", kind: str = "chat", *, days: in
 @each_row(
     "calls, expected",
     [
-        ([], (compared.NEVER_RAN, False)),
-        (past("waiting approved allowed"), (compared.NEVER_RAN, False)),
-        (past("succeeded failed", kind="studio"), (compared.NEVER_RAN, False)),
-        (past("declined", "before"), (compared.NEVER_RAN, False)),
-        (past("declined succeeded", "before"), (compared.CHANGED, False)),
+        ([], (disclosure.NEVER_RAN, False)),
+        (past("waiting approved allowed"), (disclosure.NEVER_RAN, False)),
+        (past("succeeded failed", kind="studio"), (disclosure.NEVER_RAN, False)),
+        (past("declined", "before"), (disclosure.NEVER_RAN, False)),
+        (past("declined succeeded", "before"), (disclosure.CHANGED, False)),
         (past("succeeded", "before") + past("failed"), ("Its last call: failed.", True)),
         (past("executing"), ("", False)),
         (past("succeeded", days=91), ("", False)),
@@ -190,17 +190,19 @@ def past(statuses: str, definition: str = "now", kind: str = "chat", *, days: in
     ],
 )  # fmt: skip
 def test_what_became_of_the_last_calls_is_told(calls: list[Past], expected: tuple[str, bool]) -> None:
-    assert compared.last_calls(calls, "now", NOW - timedelta(days=90), are_all=True) == expected
+    assert disclosure.last_calls(calls, "now", NOW - timedelta(days=90), are_all=True) == expected
 
 
 def test_that_it_never_ran_is_said_only_where_all_calls_are_known() -> None:
     tests = past("succeeded " * 100, kind="studio")
-    assert compared.last_calls(tests, "now", NOW, are_all=False) == ("", False)
+    assert disclosure.last_calls(tests, "now", NOW, are_all=False) == ("", False)
 
 
 @each_row("status", sorted(SETTLED))
 def test_every_call_that_is_over_is_counted(status: Status) -> None:
-    words, _ = compared.last_calls(past(f"{status} {status} succeeded"), "now", NOW - timedelta(days=90), are_all=True)
+    words, _ = disclosure.last_calls(
+        past(f"{status} {status} succeeded"), "now", NOW - timedelta(days=90), are_all=True
+    )
     assert words.startswith("Its last 3 calls")
 
 

@@ -5,8 +5,8 @@ from django.contrib.auth.models import User
 
 from hitlchat.gate import decide, submit
 from hitlchat.gate.card import card
-from hitlchat.gate.compared import Suggested
 from hitlchat.gate.decide import AlreadySettled, BadReason, NoSuchApproval
+from hitlchat.gate.disclosure import Suggested
 from hitlchat.gate.models import AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.question import INPUT_SCHEMA, SOURCE
 from hitlchat.gate.status import Status
