@@ -21,8 +21,8 @@ from hitlchat.gate.attention import shown_for_ms
 from hitlchat.gate.history import finding
 from hitlchat.gate.history.finding import CHOICES, MEANS, Wanted
 from hitlchat.gate.models import delegation
-from hitlchat.gate.placing import queued_since
 from hitlchat.gate.status import Status
+from hitlchat.gate.stopping import queued_since
 
 router = Router(tags=["calls"], by_alias=True)
 runs_router = Router(tags=["runs"], by_alias=True)

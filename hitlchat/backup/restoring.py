@@ -28,8 +28,8 @@ from hitlchat.base import scratch
 from hitlchat.gate.actor import CONSOLE
 from hitlchat.gate.grants import giving
 from hitlchat.gate.models import Decision, ToolCall, Verdict
-from hitlchat.gate.placing import READY
 from hitlchat.gate.status import Status
+from hitlchat.gate.stopping import READY
 from hitlchat.gate.transition import note, withdraw
 from hitlchat.models import ServerProcess
 from hitlchat.record import keys, sealing

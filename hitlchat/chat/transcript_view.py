@@ -24,19 +24,7 @@ from hitlchat.base.sentences import translated
 from hitlchat.base.statements import compiled, prefetch
 from hitlchat.base.visible import escaped
 from hitlchat.chat.grid import Grid, grid
-from hitlchat.gate import (
-    attention,
-    batch,
-    contents,
-    decide,
-    disclosure,
-    placing,
-    question,
-    results,
-    stopping,
-    strictness,
-    who,
-)
+from hitlchat.gate import attention, batch, contents, decide, disclosure, question, results, stopping, strictness, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.grants import giving, scope
@@ -538,7 +526,7 @@ def _ending(row: ToolCall) -> str:
         case Status.FAILED:
             return results.sentence(row.error or {})
         case Status.APPROVED | Status.ALLOWED:
-            return _(placing.outlook(row))
+            return _(stopping.outlook(row))
         case Status.EXECUTING:
             name = stopping.requested_by(row)
             stopped = _("{name} requested a stop. It may still be running.")

@@ -18,15 +18,24 @@ from hitlchat.base.background import Waker, background, me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.statements import Where, compiled, condition
-from hitlchat.gate import contents, placing, policy, staleness, stopping, strictness, submit
+from hitlchat.gate import contents, policy, staleness, stopping, strictness, submit
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
 from hitlchat.gate.models import ToolCall
-from hitlchat.gate.placing import ANYWHERE, READY, NoPlace, Place, Work, executing, works
 from hitlchat.gate.policies import Ask
-from hitlchat.gate.sources import CannotBegin, DelegatingSource, OutcomeUnknown, Source, ToolResult, source
+from hitlchat.gate.sources import (
+    ANYWHERE,
+    CannotBegin,
+    DelegatingSource,
+    OutcomeUnknown,
+    Place,
+    Source,
+    ToolResult,
+    source,
+)
 from hitlchat.gate.staleness import Look, LookFirst
 from hitlchat.gate.status import Status
+from hitlchat.gate.stopping import READY, NoPlace, Work, executing, works
 from hitlchat.gate.transition import StaleCall, move, withdraw
 
 logger = logging.getLogger(__name__)
@@ -218,7 +227,7 @@ async def _claim_in_turn(call: ToolCall, seconds: float | None) -> ToolCall | No
         return None
     works[call.pk] = waiting = Work()
     try:
-        if (place := await placing.turn(_source(call), call, seconds)) is None:
+        if (place := await stopping.turn(_source(call), call, seconds)) is None:
             return None
         return await _look_and_claim(call, place)
     finally:
@@ -243,7 +252,7 @@ async def _look_and_claim(call: ToolCall, place: Place) -> ToolCall | None:
 
 
 def _place(call: ToolCall) -> Place:
-    return placing.now(_source(call), call)
+    return stopping.place_now(_source(call), call)
 
 
 def _source(call: ToolCall) -> Source | None:

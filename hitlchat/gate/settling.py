@@ -19,7 +19,7 @@ from hitlchat.base import lease
 from hitlchat.base.background import Waker
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
-from hitlchat.gate import decide, perform, placing, stopping
+from hitlchat.gate import decide, perform, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.grants import giving
@@ -109,12 +109,12 @@ def sweep() -> None:
     giving.void_changed()
     perform.lose_overdue()
     stopping.look()
-    left = ToolCall.objects.filter(lease.is_older(GRACE), status__in=placing.READY)
+    left = ToolCall.objects.filter(lease.is_older(GRACE), status__in=stopping.READY)
     for call_id in left.exclude(status=Status.ALLOWED, turn_id=None).values_list("pk", flat=True)[:100]:
         perform.begin(call_id)
     abandoned = ToolCall.objects.filter(lease.is_older(ABANDONED), status=Status.ALLOWED, turn_id=None)
     for call in abandoned[:100]:
-        withdraw(call, NO_WORKER if placing.queued_since(call) else GONE)
+        withdraw(call, NO_WORKER if stopping.queued_since(call) else GONE)
 
 
 @contextmanager
@@ -134,7 +134,7 @@ async def _wait(call_id: UUID, event: asyncio.Event, seconds: float, read: Calla
     now = asyncio.get_running_loop().time
     deadline = now() + seconds
     # What is underway here is not over before the event tells.
-    if placing.is_running(call_id):
+    if stopping.is_running(call_id):
         await _woken(event, seconds)
     while True:
         call = await in_db(read)(call_id)
@@ -154,6 +154,6 @@ async def _woken(event: asyncio.Event, seconds: float) -> None:
 def _begun(related: tuple[str, ...], call_id: UUID) -> ToolCall:
     """Return the call as it is, and start it if it is ready."""
     call = ToolCall.objects.select_related(*(related or [None])).get(pk=call_id)
-    if call.status in placing.READY:
+    if call.status in stopping.READY:
         perform.begin(call_id)
     return call

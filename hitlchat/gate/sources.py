@@ -8,7 +8,7 @@ import asyncio
 import copy
 import logging
 from collections.abc import Coroutine, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
@@ -173,6 +173,38 @@ class DelegatingSource(Protocol):
 
 class CannotBegin(Exception):
     """The work was not begun; the message says why, as the end of a sentence about the call."""
+
+
+class Place(Protocol):
+    """The right to run one call."""
+
+    def used(self) -> AbstractContextManager[None]:
+        """Run the call, and its preview, inside of this."""
+
+    def leave(self) -> None:
+        """Give it back; once is enough."""
+
+
+class _Anywhere:
+    def used(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def leave(self) -> None:
+        return
+
+
+ANYWHERE: Final[Place] = _Anywhere()
+
+
+@runtime_checkable
+class PlacingSource(Protocol):
+    """A source may offer this too, if it can run only a few calls at a time."""
+
+    def place_now(self, call: ToolCall) -> Place | None:
+        """A place for `call`, if one is free; thread-safe, and at once."""
+
+    async def next_place(self, call: ToolCall, seconds: float, since: float) -> Place | None:
+        """The next one, if one becomes free in time. It waits since the moment `since` of the monotonic clock."""
 
 
 class DefiningSource(Protocol):

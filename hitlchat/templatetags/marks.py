@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from hitlchat.base import canonical, schemas, sentences
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import contents, decide, placing, question
+from hitlchat.gate import contents, decide, question, stopping
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.grants.scope import clock
 from hitlchat.gate.models import ToolCall
@@ -23,7 +23,7 @@ from hitlchat.gate.provenance import Stretches, Told
 from hitlchat.gate.status import Status
 
 register = template.Library()
-register.filter("outlook", placing.outlook)
+register.filter("outlook", stopping.outlook)
 register.filter("given", contents.text)
 register.filter("translated_parts", sentences.translated_parts)
 

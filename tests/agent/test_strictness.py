@@ -12,7 +12,7 @@ from hitlchat.agent.models import RunStatus
 from hitlchat.base.database import in_db
 from hitlchat.gate import ruling
 from hitlchat.gate.models import Strictness, ToolCall
-from hitlchat.gate.placing import ANYWHERE, Place
+from hitlchat.gate.sources import ANYWHERE, Place
 from hitlchat.gate.status import Status
 from tests.agent.talk import Talk
 from tests.conftest import signed_in

@@ -14,8 +14,8 @@ from django.db.models.signals import post_save
 from pytest_django import Settings
 
 from hitlchat.gate.models import AuditEvent, Tool, ToolCall
-from hitlchat.gate.placing import works
 from hitlchat.gate.status import Status
+from hitlchat.gate.stopping import works
 from tests.conftest import MakeTool
 from tests.gate.asking import ask, events, fresh, say_yes, status
 from tests.waiting import stored

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.base.background import background
-from hitlchat.gate import placing, stopping
+from hitlchat.gate import stopping
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.decide import take_back
 from hitlchat.gate.models import Tool, ToolCall, new_id
@@ -61,7 +61,7 @@ def crossing(function: Any) -> Any:
 
 
 async def queued(call: ToolCall) -> None:
-    await stored(lambda: placing.queued_since(fresh(call)), "it waits for a worker")
+    await stored(lambda: stopping.queued_since(fresh(call)), "it waits for a worker")
 
 
 async def is_settled(call: ToolCall) -> ToolCall:

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from hitlchat.base.database import in_db
-from hitlchat.gate import placing, stopping
+from hitlchat.gate import stopping
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
@@ -23,7 +23,7 @@ async def executing(server_loop: None, make_tool: MakeTool, bob: User) -> ToolCa
     """An authored tool of bob's call that takes nine seconds."""
     await in_db(make_tool)("slow", code=SLOW, hitl_mode="DISABLED", capabilities={"sleep": True})
     call = await submit(CallRequest("slow", {}, caller(bob)))
-    await stored(lambda: placing.executing() == (call.pk,), "it executes")
+    await stored(lambda: stopping.executing() == (call.pk,), "it executes")
     return call
 
 
@@ -61,7 +61,7 @@ async def test_what_another_process_was_told_is_heard_with_the_next_look(bob: Us
 async def test_the_wish_is_forgotten_with_the_call(bob: User, executing: ToolCall) -> None:
     await in_db(stopping.request)(executing.pk, signed_in(bob))
     await stored(lambda: fresh(executing).settled, "it has ended")
-    await stored(lambda: placing.executing() == (), "nothing executes")
+    await stored(lambda: stopping.executing() == (), "nothing executes")
     assert not stopping.wish(executing).is_set()
 
 
