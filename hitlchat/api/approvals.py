@@ -16,7 +16,7 @@ from hitlchat.api.calls import Decision
 from hitlchat.api.contract import STORABLE, Body, Object, Page, Shape, Username, read
 from hitlchat.api.grants import Grant, NewGrant
 from hitlchat.base import schemas, visible
-from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, oversight, question, who
+from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, oversight, question, queue, who
 from hitlchat.gate import models as gate
 from hitlchat.gate.card import facts_of, lines
 from hitlchat.gate.status import Status
@@ -239,7 +239,7 @@ def approvals(rows: Iterable[gate.Approval]) -> list[Approval]:
     """Return the approvals, with as many queries for many as for one."""
     found = list(rows)
     waiting = [row for row in found if row.call.status == Status.WAITING]
-    times = batch.times(waiting)
+    times = queue.times(waiting)
     # The yeses that count, of those that need several.
     yes: dict[UUID, list[gate.Decision]] = {row.pk: [] for row in waiting if row.call.quorum > 1}
     for each in deciders.counted(approval__in=list(yes)).select_related("person"):

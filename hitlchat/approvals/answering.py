@@ -25,7 +25,7 @@ from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict, Forbidden, Invalid
 from hitlchat.base.sentences import translatable, translated
 from hitlchat.base.visible import is_hidden
-from hitlchat.gate import attention, batch, decide, deciders, editing, question
+from hitlchat.gate import attention, decide, deciders, editing, question, queue
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import Looked, claimed
 from hitlchat.gate.batch import MOST_TOGETHER
@@ -266,7 +266,7 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
     return {
         "approval": found,
         "call": found.call,
-        "card": replace(shown, times=batch.times([found])[found.pk]) if shown else None,
+        "card": replace(shown, times=queue.times([found])[found.pk]) if shown else None,
         "was": None if waiting else as_shown(found),
         "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
         "for_client": found.call.caller_kind == CallerKind.MCP,

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from hitlchat.base import canonical
 from hitlchat.base.visible import Seen, escaped, see
-from hitlchat.gate import attention, batch, card, deciders, disclosure, results, who
+from hitlchat.gate import attention, card, deciders, disclosure, queue, results, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import RISK_LABELS, Card, Effect, Part, Row, Table, TitlePiece
 from hitlchat.gate.decide import NoSuchApproval
@@ -229,7 +229,7 @@ def waiting(who: User | None = None, *, tool: str = "", risk: int = 0) -> QueryS
 
 def card_of(found: Approval, viewer: Actor | None) -> Card:
     """Return the card of a question that waits, as the page has it."""
-    return replace(card.card(found, viewer), times=batch.times([found])[found.pk])
+    return replace(card.card(found, viewer), times=queue.times([found])[found.pk])
 
 
 def presented(found: Approval, card: Card, *, viewer: Actor | None, full: bool) -> list[Fact]:

@@ -1,4 +1,4 @@
-"""Several calls, one answer: a batch of one tool, and identical calls that wait together on one card (SR-41).
+"""Several calls, one answer: a batch of one tool, and identical calls, which wait together (SR-41).
 
 Each has its own decision and its own record. The calls of a batch stand in one table, the odd one first: what differs
 among them, and what it adds up to. It is made from their disclosures alone; what a cell cuts off, and what is in no
@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
@@ -24,7 +24,7 @@ from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import attention, decide, deciders, meant, pace, question, stopping
+from hitlchat.gate import attention, decide, deciders, meant, pace, question, queue, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card, as_shown, in_order
@@ -191,39 +191,11 @@ def overview(calls: Sequence[Shown]) -> Overview:
     )
 
 
-def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
-    """Return the waiting approvals that get a card: of identical ones the first, with how many there are."""
-    found: dict[str, list[Approval]] = {}
-    for row in rows:
-        found.setdefault(row.same or str(row.pk), []).append(row)
-    return [(same[0], len(same)) for same in found.values()]
-
-
-def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
-    """Return how often the call of each of these, which wait, is asked about; in one query for all of them."""
-    rows = list(waiting)
-    joined = Approval.objects.filter(
-        same__in={row.same for row in rows if row.same},
-        call__conversation_id__in={row.call.conversation_id for row in rows},
-        call__status=Status.WAITING,
-    )
-    counts = dict(joined.order_by().values_list("same").annotate(Count("pk")))
-    return {row.pk: counts.get(row.same, 1) for row in rows}
-
-
-def twins(approval: Approval) -> list[Approval]:
-    """Return the other waiting approvals that are identical to this one, whatever became of it."""
-    call = approval.call
-    if not approval.same or call.conversation_id is None:
-        return []
-    return list(_twins(approval.pk, approval.same, call.caller_id, call.conversation_id))
-
-
 def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status not in (Status.APPROVED, Status.DECLINED, Status.ANSWERED):
         return
     approval = _joined(call_id).one()
-    if approval is None or not (others := twins(approval)):
+    if approval is None or not (others := queue.twins(approval)):
         return
     # By its verdict: when people answer at once, times alone do not tell which answer brought it to this status.
     yes = Q(verdict=Verdict.APPROVE)
@@ -236,13 +208,6 @@ def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
 @compiled
 def _joined(call_id: UUID) -> QuerySet[Approval]:
     return Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="")
-
-
-@compiled
-def _twins(approval_id: UUID, same: str, caller_id: int, conversation_id: UUID) -> QuerySet[Approval]:
-    here = {"call__caller_id": caller_id, "call__conversation_id": conversation_id}
-    rows = Approval.objects.select_related("call").filter(same=same, call__status=Status.WAITING, **here)
-    return rows.exclude(pk=approval_id)
 
 
 def _definition(approval: Approval) -> str:

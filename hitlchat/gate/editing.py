@@ -23,7 +23,7 @@ from hitlchat.base.schemas import kind_of
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import Where
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import batch, decide, disclosure, schema, transition
+from hitlchat.gate import decide, disclosure, queue, schema, transition
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.card import Effect, Row, TitlePiece, again, box
@@ -177,7 +177,7 @@ def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> 
     until = call.deadline + MORE
     if not _put_off(call, approval_id, actor, until, IN_LAST_MINUTE):
         return _put_off_by_another(call)
-    for twin in batch.twins(call.approval):
+    for twin in queue.twins(call.approval):
         # On the same card, which has one deadline.
         _put_off(twin.call, twin.pk, actor, until, Q(deadline__gt=Now(), deadline__lt=until))
     return ToolCall.objects.get(pk=call.pk)

@@ -1,10 +1,12 @@
 """The queue: what waits for one person, the soonest deadline first, and how many questions may be open (SR-41).
 
+Identical calls that wait together have one card, with one deadline and one answer.
+
 deciders.py has the rule. Each of its ways has an index that leads along it in order, so that a page of fifty and a
 count up to a thousand cost the same in front of a hundred thousand.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -13,7 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from hitlchat.base.statements import MOST, compiled
 from hitlchat.gate import deciders
@@ -65,6 +67,34 @@ def among(user_id: int, call_ids: Collection[UUID]) -> list[Waiting]:
     if not call_ids:
         return []
     return [Waiting(*row) for row in _among(user_id, [*call_ids])]
+
+
+def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
+    """Return the waiting approvals that get a card: of identical ones the first, with how many there are."""
+    found: dict[str, list[Approval]] = {}
+    for row in rows:
+        found.setdefault(row.same or str(row.pk), []).append(row)
+    return [(same[0], len(same)) for same in found.values()]
+
+
+def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
+    """Return how often the call of each of these, which wait, is asked about; in one query for all of them."""
+    rows = list(waiting)
+    joined = Approval.objects.filter(
+        same__in={row.same for row in rows if row.same},
+        call__conversation_id__in={row.call.conversation_id for row in rows},
+        call__status=Status.WAITING,
+    )
+    counts = dict(joined.order_by().values_list("same").annotate(Count("pk")))
+    return {row.pk: counts.get(row.same, 1) for row in rows}
+
+
+def twins(approval: Approval) -> list[Approval]:
+    """Return the other waiting approvals that are identical to this one, whatever became of it."""
+    call = approval.call
+    if not approval.same or call.conversation_id is None:
+        return []
+    return list(_twins(approval.pk, approval.same, call.caller_id, call.conversation_id))
 
 
 def reason(caller_id: int, conversation_id: UUID | None) -> str:
@@ -137,6 +167,13 @@ def _either(ways: list[QuerySet[ToolCall]], most: int) -> QuerySet[ToolCall, Any
         # PostgreSQL, which needs no such detour, may count all of them anew for each that it looks up.
         cut = [ToolCall.objects.filter(pk__in=way.values("pk")).order_by().values_list(*ORDER) for way in cut]
     return cut[0].union(*cut[1:])
+
+
+@compiled
+def _twins(approval_id: UUID, same: str, caller_id: int, conversation_id: UUID) -> QuerySet[Approval]:
+    here = {"call__caller_id": caller_id, "call__conversation_id": conversation_id}
+    rows = Approval.objects.select_related("call").filter(same=same, call__status=Status.WAITING, **here)
+    return rows.exclude(pk=approval_id)
 
 
 @compiled

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from hitlchat.approvals.inbox import lines
 from hitlchat.chat import fragments, transcript_view
-from hitlchat.gate import batch, decide, results
+from hitlchat.gate import batch, decide, queue, results
 from hitlchat.gate.batch import Item
 from hitlchat.gate.models import Decision, Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
@@ -69,7 +69,7 @@ def test_they_are_one_card_and_one_line_that_say_how_often_it_was_asked(bob: Use
     assert transcript_view.run(here).waiting == 1
     listed = lines.of(bob.pk)
     assert ([line.times for line in listed.lines], listed.waiting.number, listed.more) == ([2], 2, "")
-    assert [*batch.times(approval_of(call) for call in twins).values()] == [2, 2]
+    assert [*queue.times(approval_of(call) for call in twins).values()] == [2, 2]
 
 
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {"n": {}}}

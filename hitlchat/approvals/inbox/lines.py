@@ -287,7 +287,7 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
     chats = conversations.of(user_id).in_bulk(tops.values())
     through = delegation.agents_of({row.call.conversation_id for row in rows if row.call.conversation_id})
     lines = []
-    for row, times in batch.leads(sorted(rows, key=lambda row: call_ids.index(row.call_id))):
+    for row, times in queue.leads(sorted(rows, key=lambda row: call_ids.index(row.call_id))):
         where = row.call.conversation_id
         agents = tuple(each["tool"] for each in through.get(where, []))
         lines.append(Line(row, chats.get(tops[where]) if where in tops else None, times, agents))
