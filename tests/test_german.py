@@ -19,10 +19,10 @@ from hitlchat.agent.models import Conversation
 from hitlchat.base import forms, sentences
 from hitlchat.base.forms import Field
 from hitlchat.base.moments import span
-from hitlchat.gate import card, decide, oversight, question, schema, staleness
+from hitlchat.gate import card, decide, oversight, perform, question, schema
 from hitlchat.gate.grants import scope
 from hitlchat.gate.models import Grant
-from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.gate.submit import CHANGED, EDITED, FAILED, CallRequest, submit
 from hitlchat.insights import drawing
 from hitlchat.insights.figures import Answers, Figures, Period, Tally
 from hitlchat.mcp_server import calling, elicitation, submissions, tokens
@@ -345,7 +345,7 @@ def test_rules_that_spoke_are_told_in_german(alice: User, german: Client) -> Non
 @each_row(
     "said",
     [
-        *(staleness.CHANGED, staleness.EDITED, staleness.FAILED, card.OUT_OF_SIGHT),
+        *(CHANGED, EDITED, FAILED, card.OUT_OF_SIGHT),
         *("1 more row is left out.", "3 more rows are left out.", "1,234 more characters of the text are left out."),
         *("1 row is the same.", "3 rows are the same.", "2 more characters of long values are left out."),
     ],
@@ -362,7 +362,7 @@ def test_what_a_card_says_of_a_preview_is_in_german(said: str) -> None:
         "the run failed",
         conversations.WHY,
         oversight.CHANGED,
-        staleness.NO_AUTHOR,
+        perform.NO_AUTHOR,
         membership.DEACTIVATED,
         tokens.REVOKED,
         submissions.EXPIRED,

@@ -24,7 +24,19 @@ from hitlchat.base.sentences import translated
 from hitlchat.base.statements import compiled, prefetch
 from hitlchat.base.visible import escaped
 from hitlchat.chat.grid import Grid, grid
-from hitlchat.gate import attention, batch, contents, decide, disclosure, question, results, stopping, strictness, who
+from hitlchat.gate import (
+    attention,
+    batch,
+    contents,
+    decide,
+    disclosure,
+    question,
+    queue,
+    results,
+    stopping,
+    strictness,
+    who,
+)
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.grants import giving, scope
@@ -235,7 +247,7 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 def asked(conversation_id: UUID, viewer: Actor) -> Asked:
     """Return what waits for an answer in this conversation and of its agents, in the order in which it was asked."""
     waiting = [*_asked_here(conversation_id), *_asked_below(conversation_id)]
-    leads = batch.leads(sorted(waiting, key=lambda row: (row.call.created_at, row.call.position)))
+    leads = queue.leads(sorted(waiting, key=lambda row: (row.call.created_at, row.call.position)))
     cards = [replace(card(row, viewer), times=times) for row, times in leads]
     # Those that were asked more than once are answered by themselves: their yes is for one of them.
     once = [(row, each) for (row, times), each in zip(leads, cards, strict=True) if times == 1]

@@ -8,21 +8,38 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import DatabaseError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
+from hitlchat.accounts.roles import may_author
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import Waker, background, me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
+from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import Where, compiled, condition
-from hitlchat.gate import contents, policy, staleness, stopping, strictness, submit
+from hitlchat.gate import (
+    contents,
+    deciders,
+    disclosure,
+    oversight,
+    policy,
+    provenance,
+    stopping,
+    strictness,
+    submit,
+    tools,
+    transition,
+)
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
-from hitlchat.gate.models import ToolCall
-from hitlchat.gate.policies import Ask
+from hitlchat.gate.models import CallerKind, HitlMode, Tool, ToolCall
+from hitlchat.gate.policies import Ask, Refuse
 from hitlchat.gate.sources import (
     ANYWHERE,
     CannotBegin,
@@ -33,9 +50,9 @@ from hitlchat.gate.sources import (
     ToolResult,
     source,
 )
-from hitlchat.gate.staleness import Look, LookFirst
 from hitlchat.gate.status import Status
 from hitlchat.gate.stopping import READY, NoPlace, Work, executing, works
+from hitlchat.gate.submit import Look, LookFirst
 from hitlchat.gate.transition import StaleCall, move, withdraw
 
 logger = logging.getLogger(__name__)
@@ -43,6 +60,8 @@ logger = logging.getLogger(__name__)
 # Of a call that is work of its own: no process holds it.
 NOBODY: Final = ""
 NOT_BEGUN: Final = gettext_noop("an error in hitlchat kept it from beginning")
+NOT_ON_RECORD: Final = gettext_noop("the record does not say that it was approved or allowed")
+NO_AUTHOR: Final = gettext_noop("the person it was called for may not test tools any more")
 
 # Gives a call a place to run in. NoPlace.
 Admit = Callable[[ToolCall], Place]
@@ -92,9 +111,9 @@ def claiming() -> Iterator[Callable[[UUID], None]]:
     def claim_now(call_id: UUID) -> None:
         call = _ready(call_id).one() if background.running else None
         # To judge it anew may take a run in the sandbox, which nobody else's transaction should wait for.
-        if call is None or call.tool is None or call.rule != policy.rule_of(call.tool) or staleness.is_due(call):
+        if call is None or call.tool is None or call.rule != policy.rule_of(call.tool) or submit.must_look(call):
             return
-        if staleness.reason(call) or isinstance(_source(call), DelegatingSource):
+        if why_stale(call) or isinstance(_source(call), DelegatingSource):
             return
         with suppress(NoPlace, StaleCall):
             place = _place(call)
@@ -139,12 +158,12 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
     if call is None:
         return None
     try:
-        if why := staleness.reason(call):
+        if why := why_stale(call):
             withdraw(call, why)
             return None
         if ask := strictness.about_call(call):
             raise AskFirst(call, ask)
-        if staleness.is_due(call) and not staleness.stands(call, seen):
+        if submit.must_look(call) and not submit.stands(call, seen):
             return None
         agents: object = _source(call)
         if isinstance(agents, DelegatingSource):
@@ -153,6 +172,14 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
         return _claimed(call, admit(call))
     except StaleCall:
         return None
+
+
+def why_stale(call: ToolCall) -> str | None:
+    """Return why a ready call must not run after all, in words; None if all is as it was shown or allowed.
+
+    `call` is read with its tool, approval and caller.
+    """
+    return _changed(call) or (None if transition.is_on_record(call) else NOT_ON_RECORD)
 
 
 async def execute(call: ToolCall) -> None:
@@ -211,6 +238,57 @@ def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
         begin(call_id)
 
 
+def _changed(call: ToolCall) -> str | None:
+    tool = call.tool
+    if lost := _person_lost(call) or scope.why_not_run(call) or tools.why_lost(call):
+        return lost
+    if tool is None:
+        return "the tool was deleted"
+    if not tool.published and call.caller_kind != CallerKind.STUDIO:
+        return "the tool was unpublished"
+    if call.status == Status.APPROVED:
+        try:
+            return disclosure.difference(call.approval, call, tool) or _not_decided(call) or _refused_by_now(call, tool)
+        except (ObjectDoesNotExist, LookupError, TypeError, canonical.NotJson):
+            return "the record of what was shown cannot be read"
+    if settings.HITL_ENABLED and tool.hitl_mode == HitlMode.REQUIRED:
+        return "the tool asks every time now"
+    # Also when the rule was changed while the verdict was on its way to the record.
+    if call.rule != policy.rule_of(tool):
+        return "the rule that allowed it was changed"
+    same = (tool.name, tool.source, tool.definition_hash) == (call.tool_name, call.source, call.definition_hash)
+    return None if same else "the tool's definition changed"
+
+
+def _person_lost(call: ToolCall) -> str | None:
+    """Return what the person it was called for may not do any more."""
+    if not call.caller.is_active:
+        return "the account it was called for was deactivated"
+    if call.caller_kind == CallerKind.STUDIO and not may_author(call.caller):
+        return NO_AUTHOR
+    return None
+
+
+def _not_decided(call: ToolCall) -> str | None:
+    """Return why the yes does not count: it stands when people change, but not when the rules do."""
+    if not deciders.quorum_is_reached(call.approval, call):
+        return "fewer people approved it than have to"
+    return oversight.CHANGED if oversight.has_changed(call) else None
+
+
+def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
+    """Return why the rules refuse the call now; a yes stands when they are others and do not."""
+    if call.rule == policy.rule_of(tool):
+        return None
+    caller = disclosure.caller_of(call.approval.disclosure)
+    outside = provenance.is_from_outside(call.approval.disclosure.get("provenance"))
+    judge = async_to_sync(policy.judge)
+    said = judge(tool, call.arguments, caller, call.conversation_id, args_from_outside=outside).verdict
+    if not isinstance(said, Refuse):
+        return None
+    return translatable(f"the rules were changed, and refuse it now: {said.reason.rstrip('.')}")
+
+
 async def _ask(first: AskFirst) -> None:
     shown = await submit.look_first(first.call)
     with suppress(StaleCall):
@@ -239,7 +317,7 @@ async def _look_and_claim(call: ToolCall, place: Place) -> ToolCall | None:
     claimed = None
     try:
         with place.used():
-            seen = await staleness.look(call) if staleness.is_due(call) else None
+            seen = await submit.look_again(call) if submit.must_look(call) else None
         claimed = await in_db(claim)(call.pk, seen, admit=lambda _: place)
     except AskFirst as first:
         await _ask(first)

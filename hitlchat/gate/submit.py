@@ -1,4 +1,7 @@
-"""The one entrance: a request is checked, judged by policy, and recorded as rejected, refused, allowed or waiting."""
+"""The one entrance: a request is checked, judged by policy, and recorded as rejected, refused, allowed or waiting.
+
+A call is asked about again here, too: one that was to run unasked, and one that would do something else by now.
+"""
 
 import asyncio
 import reprlib
@@ -9,6 +12,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database
 from hitlchat.base.canonical import storable
@@ -49,6 +53,12 @@ SUGGESTED_ENOUGH: Final = translatable(
     "do instead. Do not call it again. Tell the user what you could not do."
 )
 
+# How often a person says yes to a call whose preview has changed by the time it is to start.
+MOST_CHANGES = 3
+CHANGED = gettext_noop("The effect changed after you approved.")
+EDITED = gettext_noop("You changed the arguments: this is the effect with your changes.")
+FAILED = gettext_noop("The effect could not be checked again after you approved.")
+
 
 @dataclass(frozen=True)
 class CallRequest:
@@ -87,6 +97,22 @@ class Prepared:
     # Of one that waits: whether the tool alone asks, and the grants that may cover it.
     grantable: bool = False
     grants: tuple[Grant, ...] = ()
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at what an approved call would do now; good for the round of asking that it was made in."""
+
+    round: int
+    preview: Shown
+
+
+class LookFirst(Exception):
+    """The call may not start before its preview was made again, in its present round."""
+
+    def __init__(self, call: ToolCall) -> None:
+        super().__init__(f"call {call.pk} was approved with a preview, which has to be made again first")
+        self.call = call
 
 
 async def submit(request: CallRequest) -> ToolCall:
@@ -209,6 +235,64 @@ def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
             giving.give_back(grant_id, call)
 
 
+def must_look(call: ToolCall) -> bool:
+    """Return whether `call` was approved with a preview.
+
+    A preview that had failed promised nothing, save that with other arguments it may not fail.
+    """
+    if call.status != Status.APPROVED or (shown := call.approval.disclosure.get("preview")) is None:
+        return False
+    return not isinstance(shown, dict) or shown.get("error") is None or _edited(call)
+
+
+async def look_again(call: ToolCall) -> Look:
+    assert call.tool is not None
+    caller = disclosure.caller_of(call.approval.disclosure)
+    made = await sources.preview_of(call.tool, call.arguments, caller)
+    return Look(call.round, made or sources.failed_preview("The tool gave no preview this time."))
+
+
+def stands(call: ToolCall, seen: Look | None) -> bool:
+    """Return whether an approved call would still do what was shown; otherwise ask about it again.
+
+    LookFirst: `seen` is no look of this round. StaleCall: someone else moved the call first.
+    """
+    if seen is None or seen.round != call.round:
+        raise LookFirst(call)
+    if canonical.dumps(seen.preview) == canonical.dumps(call.approval.disclosure["preview"]):
+        return True
+    ask_again(call, seen)
+    return False
+
+
+def ask_again(call: ToolCall, seen: Look) -> None:
+    """Put the question anew, with what was seen now and a fresh deadline; after too many changes, withdraw the call.
+
+    StaleCall: someone else moved the call first.
+    """
+    approval, tool = call.approval, call.tool
+    assert tool is not None
+    # Rounds in which the person changed the arguments are the person's own doing.
+    unedited = approval.decisions.filter(verdict="approve", edited_arguments=None)
+    if unedited.order_by().values("round").distinct().count() >= MOST_CHANGES:
+        void = translatable(f"what it would do kept changing, each of the {MOST_CHANGES} times that it was approved")
+        transition.withdraw(call, void, seen=seen.preview)
+        return
+    before, call.deadline = approval.disclosure, disclosure.deadline_of(tool)
+    why = EDITED if _edited(call) else FAILED if seen.preview["error"] is not None else CHANGED
+    shown = disclosure.renewed(before, call, tool, preview=seen.preview, why=why)
+    digest = disclosure.digest(shown)
+    data = {"approval": str(approval.pk), "digest": digest, "reason": why, "before": before}
+    with transaction.atomic():
+        times: dict[str, Any] = {"deadline": call.deadline, "escalates_at": call.escalates_at}
+        transition.move(
+            call, Status.WAITING, actor=SYSTEM, data=data, round=call.round + 1, risk_level=shown["risk"], **times
+        )
+        Approval.objects.filter(pk=approval.pk).update(
+            prompt=storable(shown["prompt"]), disclosure=shown, digest=digest, same=""
+        )
+
+
 def _of_values(prepared: Prepared) -> dict[str, Any]:
     """Return, for `disclose`, what is known of the values only as long as the request is at hand."""
     assert prepared.tool is not None
@@ -281,6 +365,10 @@ def _approval(call: ToolCall, tool: Tool, shown: disclosure.Disclosure) -> Appro
         # What became of other calls in the meantime makes it no other question.
         same=_sameness(disclosure.with_edit(shown, canonical.alike(call.arguments), tool) | {"facts": tool.facts}),
     )
+
+
+def _edited(call: ToolCall) -> bool:
+    return canonical.dumps(call.arguments) != canonical.dumps(call.approval.disclosure["arguments"])
 
 
 def _sameness(shown: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ from hitlchat.base.visible import see
 from hitlchat.gate import stated, stopping
 from hitlchat.gate.actor import CONSOLE, SYSTEM, Actor
 from hitlchat.gate.models import CallerKind, ToolCall
-from hitlchat.gate.staleness import NO_AUTHOR
+from hitlchat.gate.perform import NO_AUTHOR
 from hitlchat.gate.transition import note
 
 # Of an invitation: a link that makes one account with a given role.

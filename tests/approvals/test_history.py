@@ -15,7 +15,7 @@ from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.approvals.history import listing
 from hitlchat.approvals.history.views import WORDS
 from hitlchat.base.moments import span
-from hitlchat.gate import decide, disclosure, staleness
+from hitlchat.gate import decide, disclosure, submit
 from hitlchat.gate.attention import SHOWN
 from hitlchat.gate.deciders import COUNTED, TAKEN_BACK
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
@@ -194,7 +194,7 @@ def test_each_time_that_it_was_asked_is_shown_as_it_was(page: Client, bob: User)
     call = ToolCall.objects.select_related("tool", "approval").get(pk=call.pk)
     ToolCall.objects.filter(pk=call.pk).update(status="approved")
     call.status = "approved"
-    staleness.ask(call, staleness.Look(call.round, shown_as("pays 9 EUR")))
+    submit.ask_again(call, submit.Look(call.round, shown_as("pays 9 EUR")))
     shown = of(page, call)
     assert "First shown" in shown
     assert "pays 1 EUR" in shown

@@ -8,7 +8,7 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 
 from hitlchat.base.background import background
-from hitlchat.gate import decide, disclosure, staleness
+from hitlchat.gate import decide, disclosure, submit
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.settling import settled, sweep
 from hitlchat.gate.sources import Preview
@@ -119,7 +119,7 @@ def test_a_second_look_that_fails_asks_again(
     assert not run(call)
     shown = approval_of(call).disclosure
     assert shown["preview"]["error"]
-    assert shown["again"]["why"] == staleness.FAILED
+    assert shown["again"]["why"] == submit.FAILED
     # It has been said that nobody knows what it would do; that is what the second yes is for.
     yes(bob, call)
     assert run(call)
@@ -157,7 +157,7 @@ def test_a_call_that_keeps_changing_is_withdrawn_and_says_why(
 ) -> None:
     previews[:] = [Preview(text=str(number)) for number in range(10)]
     call = ask(bob, tool)
-    for _ in range(staleness.MOST_CHANGES):
+    for _ in range(submit.MOST_CHANGES):
         yes(bob, call)
         assert not run(call)
     assert fresh(call).status == Status.WITHDRAWN
@@ -180,7 +180,7 @@ def test_a_yes_to_edited_arguments_asks_again_with_what_they_would_do(
     assert not run(call)
     shown = approval_of(call).disclosure
     assert looked[-1][0] == shown["arguments"] == {"text": "goodbye", "amount": 1}
-    assert (shown["preview"]["text"], shown["again"]["why"]) == (NOW.text, staleness.EDITED)
+    assert (shown["preview"]["text"], shown["again"]["why"]) == (NOW.text, submit.EDITED)
     yes(bob, call)
     assert run(call)
     assert [each.arguments for each in entered] == [{"text": "goodbye", "amount": 1}]

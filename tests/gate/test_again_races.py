@@ -9,14 +9,14 @@ from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 
-from hitlchat.gate import decide, perform, staleness, stopping
+from hitlchat.gate import decide, perform, stopping, submit
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.decide import AlreadySettled, OtherDigest
 from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.sources import Preview
-from hitlchat.gate.staleness import LookFirst
 from hitlchat.gate.status import Status
+from hitlchat.gate.submit import LookFirst
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import meanwhile, together
@@ -136,7 +136,7 @@ def test_of_many_who_have_looked_again_one_gets_the_call_or_puts_the_question(
     previews[:] = [NOW] if changed else [BEFORE]
     with pytest.raises(LookFirst) as first:
         perform.claim(call.pk)
-    seen = async_to_sync(staleness.look)(first.value.call)
+    seen = async_to_sync(submit.look_again)(first.value.call)
     ends = together(*[partial(perform.claim, call.pk, seen)] * 10, meet_at_first_write=True)
     claimed = [end for end in ends if isinstance(end, ToolCall)]
     assert len(claimed) == (0 if changed else 1)
@@ -153,7 +153,7 @@ def test_who_looked_before_it_was_asked_again_cannot_start_it_after(
     call = approved(bob, tool)
     with pytest.raises(LookFirst) as first:
         perform.claim(call.pk)
-    seen = async_to_sync(staleness.look)(first.value.call)
+    seen = async_to_sync(submit.look_again)(first.value.call)
     previews[:] = [NOW]
     assert not run(call)
     yes(bob, call)
@@ -172,7 +172,7 @@ def test_a_claim_that_read_the_first_yes_does_not_start_on_the_second(
     call = approved(bob, tool)
     with pytest.raises(LookFirst) as first:
         perform.claim(call.pk)
-    seen = async_to_sync(staleness.look)(first.value.call)
+    seen = async_to_sync(submit.look_again)(first.value.call)
     previews[:] = [NOW]
 
     def overtake() -> None:

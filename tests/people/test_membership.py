@@ -14,7 +14,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate import decide, perform
 from hitlchat.gate.actor import CONSOLE, Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
-from hitlchat.gate.staleness import NO_AUTHOR
+from hitlchat.gate.perform import NO_AUTHOR
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare, submit
 from hitlchat.people import membership
