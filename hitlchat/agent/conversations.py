@@ -19,7 +19,7 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import ruling, stopping, strictness
+from hitlchat.gate import oversight, ruling, stopping
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import Asks, ToolCall, delegation
 from hitlchat.gate.status import SETTLED
@@ -86,13 +86,13 @@ def create(
     if asks is None:
         asks = usual_asks
     elif actor is None or not actor.is_person:
-        asks = strictness.strictest(asks, usual_asks)
+        asks = oversight.strictest(asks, usual_asks)
     with transaction.atomic():
         titling = Titling.OWN if title else Titling.OVER
         made = Conversation.objects.create(owner=owner, title=title, titling=titling, **columns)
         least = made.least_asks or Asks.TOOLS.value
         by_owner = Actor(owner.pk, "system", name=owner.get_username())
-        ruling.begin_strictness(made.pk, strictness.strictest(asks, least), actor or by_owner)
+        ruling.begin_strictness(made.pk, oversight.strictest(asks, least), actor or by_owner)
         if title:
             search.note_title(made.pk, title)
         # What is said in a draft would list it; whoever begins one so has read it on the start page.
@@ -107,7 +107,7 @@ def begin_as(conversation: Conversation, preset: Preset, actor: Actor) -> None:
     columns, rows = presets.columns(preset), Conversation.objects.filter(pk=conversation.pk, tip=None, preset="")
     if rows.exists():
         # First: if this ends in between, it asks more.
-        asks = strictness.strictest(strictness.of(conversation.pk), columns["least_asks"])
+        asks = oversight.strictest(oversight.strictness_of(conversation.pk), columns["least_asks"])
         ruling.change_strictness(conversation.pk, asks, actor)
     if rows.update(**columns) != 1:
         raise Conflict(gettext_noop("This conversation has already started. Presets apply only to new conversations."))
@@ -119,7 +119,7 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
 
     `tools` are names, or None for all; `tool_set` is the name of one, and takes their place. What has not started and
     is not among them any more does not run. Without a `model` another endpoint is asked for its usual one.
-    Raises: runs.AgentsOwn, BadConversation, BadTools, NotOffered, BadLimits, strictness.BadWord; ruling.OnlyPeople, of
+    Raises: runs.AgentsOwn, BadConversation, BadTools, NotOffered, BadLimits, oversight.BadWord; ruling.OnlyPeople, of
     an `actor` who is none.
     """
     _require_own(conversation)
@@ -153,7 +153,7 @@ def asks_choices(conversation: Conversation) -> list[str]:
     if not conversation.least_asks:
         return list(Asks.values)
     least = presets.asks_word(conversation.least_asks)
-    return [word for word in Asks.values if strictness.strictest(word, least) == word]
+    return [word for word in Asks.values if oversight.strictest(word, least) == word]
 
 
 def begin_so(owner: User, *, actor: Actor = SYSTEM, **wanted: Any) -> OwnDefaults:
@@ -161,7 +161,7 @@ def begin_so(owner: User, *, actor: Actor = SYSTEM, **wanted: Any) -> OwnDefault
 
     `tools` are names, `tool_set` is the name of one, `all_tools` neither; without any, tools are the installation's.
     `endpoint` is a name, and None leaves it to the installation. What they ask is on record as done by `actor`.
-    Raises: BadConversation, BadLimits, BadTools, NotOffered, strictness.BadWord; ruling.OnlyPeople, of an `actor` who
+    Raises: BadConversation, BadLimits, BadTools, NotOffered, oversight.BadWord; ruling.OnlyPeople, of an `actor` who
     is none.
     """
     columns: dict[str, Any] = limits.checked(wanted) | tool_sets.as_default(wanted)

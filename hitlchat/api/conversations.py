@@ -38,7 +38,7 @@ from hitlchat.api.auth import ApiRequest
 from hitlchat.api.contract import STORABLE, Body, Flag, Limit, Line, Name, Object, Page, Shape, Text, read
 from hitlchat.base.download import download
 from hitlchat.gate import models as gate
-from hitlchat.gate import strictness
+from hitlchat.gate import oversight
 from hitlchat.gate.history.finding import ran_unasked
 from hitlchat.gate.models import Asks, delegation
 from hitlchat.gate.status import Status
@@ -247,7 +247,7 @@ def conversation(row: agent.Conversation) -> Conversation:
     rows = list(row.messages.shown().exclude(role=agent.Role.TOOL).prefetch_related("attachments"))
     listed = _messages(rows, calls.rows().filter(conversation_id=row.pk))
     used = calls.usage_of(usage.of_conversation(row.pk))
-    return Conversation.of(summary(row, strictness.of(row.pk)), messages=listed, usage=used)
+    return Conversation.of(summary(row, oversight.strictness_of(row.pk)), messages=listed, usage=used)
 
 
 def messages(row: agent.Conversation, wanted: MessagePage) -> Messages:
@@ -316,7 +316,7 @@ def list_conversations(request: ApiRequest, wanted: Query[ConversationFilter]) -
     if wanted.search:
         rows = search.matching(rows, wanted.search)
     found = list(wanted.cut(rows))
-    asks = strictness.words([row.pk for row in found])
+    asks = oversight.strictness_of_each([row.pk for row in found])
     return [summary(row, asks[row.pk]) for row in found]
 
 

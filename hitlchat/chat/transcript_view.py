@@ -30,11 +30,11 @@ from hitlchat.gate import (
     contents,
     decide,
     disclosure,
+    oversight,
     question,
     queue,
     results,
     stopping,
-    strictness,
     who,
 )
 from hitlchat.gate.actor import Actor
@@ -258,9 +258,9 @@ def asked(conversation_id: UUID, viewer: Actor) -> Asked:
 def grants(conversation_id: UUID) -> dict[str, Any]:
     """Return the context of the meter; `meter_seen` changes with what it shows."""
     chat = Conversation.objects.only("owner_id").get(pk=conversation_id)
-    word = strictness.of(conversation_id)
+    word = oversight.strictness_of(conversation_id)
     found = [
-        (grant, scope.left(grant, _), strictness.says(word, grant.risk_level) is None)
+        (grant, scope.left(grant, _), oversight.asks_under(word, grant.risk_level) is None)
         for grant in giving.in_conversation(conversation_id, chat.owner_id)
     ]
     told = [[str(grant.pk), left, counts] for grant, left, counts in found]
@@ -291,7 +291,7 @@ def model(conversation: Conversation) -> dict[str, Any]:
 
 def asks_by_itself(conversation: Conversation) -> dict[str, Any]:
     """Return the context of the chooser of what the conversation asks about by itself."""
-    word, words = strictness.of(conversation.pk), conversations.asks_choices(conversation)
+    word, words = oversight.strictness_of(conversation.pk), conversations.asks_choices(conversation)
     return {
         "word": word,
         "choices": [(each, label) for each, label in Asks.choices if each in words],

@@ -24,7 +24,7 @@ from hitlchat.agent.models import Conversation
 from hitlchat.agent.tool_sets import LONGEST_TOOL_NAME, BadTools
 from hitlchat.base.sentences import translatable
 from hitlchat.chat.drafts import ROUTE, ChoosingForm
-from hitlchat.gate import strictness
+from hitlchat.gate import oversight
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import Asks, Tool
 from hitlchat.gate.tools import tools_for
@@ -110,7 +110,7 @@ class UsesForm(LimitsForm):
     begin_so = forms.BooleanField(required=False, label="Use for my new conversations")
 
     def __init__(self, conversation: Conversation, data: Any = None) -> None:
-        word = strictness.of(conversation.pk)
+        word = oversight.strictness_of(conversation.pk)
         # What is not known asks about every call.
         asks = word if word in Asks.values else Asks.EVERY.value
         initial = {"asks": asks, "which": _which(conversation)}

@@ -38,7 +38,7 @@ from hitlchat.chat import layout, transcript_view
 from hitlchat.gate import deciders, prompt
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import Decision, HitlMode, Tool, ToolCall, Verdict, delegation
-from hitlchat.gate.strictness import BadWord
+from hitlchat.gate.oversight import BadWord
 from hitlchat.gate.tools import tools_for
 from hitlchat.upstreams.elicitation import questions
 from hitlchat.upstreams.models import UpstreamServer

@@ -1,6 +1,10 @@
-"""Oversight: who decides about a tool's calls, as the rules stand, and frozen when a question is asked."""
+"""Oversight: who decides about a tool's calls, and whether their conversation asks about them by itself.
 
-from collections.abc import Mapping
+Who decides is frozen when a question is asked. A conversation may ask about more calls than the tools and rules do,
+never about fewer; an agent's asks at least as much as those above it. ruling.py changes both.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,9 +17,12 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database
-from hitlchat.base.statements import compiled
+from hitlchat.base.problems import Invalid
+from hitlchat.base.statements import Where, compiled, condition
 from hitlchat.gate import question
-from hitlchat.gate.models import DecidedBy, Oversight, Tool, ToolCall
+from hitlchat.gate.models import Asks, DecidedBy, Oversight, Strictness, Tool, ToolCall, delegation
+from hitlchat.gate.policies import Ask, Unusable
+from hitlchat.gate.status import Status
 
 HIGHEST_RISK = 5
 CHANGED = gettext_noop("who decides about this tool was changed after it was asked")
@@ -26,6 +33,24 @@ FROZEN: Final = (
     *("decided_by", "decider_group", "quorum", "not_the_requester"),
     *("escalates_to", "escalates_at", "oversight_digest"),
 )
+
+# Calls of tools up to this risk are those that `risky` leaves as they are.
+MILD: Final = 1
+# From the mildest; a word that is not known asks about everything.
+ORDER: Final = tuple(Asks.values)
+EVERY: Final = gettext_noop("Asked because this conversation asks about every call.")
+RISKY: Final = gettext_noop("Asked because this conversation asks about every call above L1.")
+UNKNOWN: Final = gettext_noop("Asked because this conversation's approval setting is unknown.")
+UNREADABLE: Final = gettext_noop("Asked because this conversation's approval setting could not be read.")
+
+
+class BadWord(Invalid):
+    """No conversation can ask so."""
+
+    field = "asks"
+
+    def __init__(self) -> None:
+        super().__init__(f"Expected one of {', '.join(Asks.values)}.")
 
 
 @dataclass(frozen=True)
@@ -122,6 +147,65 @@ def asked_otherwise(tool_id: Any) -> Q:
     return Q(tool_id=tool_id, approval__isnull=False) & ~stands()
 
 
+def strictness_of(conversation_id: UUID | None) -> str:
+    """Return the word that holds in the conversation; `tools` where there is none."""
+    if conversation_id is None:
+        return Asks.TOOLS.value
+    return strictest(Asks.TOOLS.value, *_words(conversation_id))
+
+
+def strictness_of_each(conversation_ids: Collection[UUID]) -> dict[UUID, str]:
+    """Return the word that holds in each: the strictest of its own and of those above it."""
+    binding = delegation.with_those_above(conversation_ids)
+    wanted = {each for bound in binding.values() for each in bound}
+    found = dict(Strictness.objects.filter(pk__in=wanted).values_list("pk", "asks"))
+    return {each: strictest(*(found.get(one, Asks.TOOLS.value) for one in bound)) for each, bound in binding.items()}
+
+
+def rank(word: str) -> int:
+    """Return how strict a word is; one that is not known is stricter than all."""
+    return ORDER.index(word) if word in ORDER else len(ORDER)
+
+
+def strictest(*words: str) -> str:
+    """Return the word under which all is asked about that any of these asks about."""
+    return max(words, key=rank)
+
+
+def asks_under(word: str, risk: int) -> Ask | None:
+    """Return why a call of this risk is asked about under `word`; None if the tools and rules alone decide."""
+    match word:
+        case Asks.TOOLS:
+            return None
+        case Asks.RISKY:
+            return Ask(RISKY) if risk > MILD else None
+        case Asks.EVERY:
+            return Ask(EVERY)
+        case _:
+            return Unusable(UNKNOWN)
+
+
+def asks_about(conversation_id: UUID | None, risk: int) -> Ask | None:
+    """Return why a call of this risk is asked about in the conversation, if that asks about it by itself."""
+    return asks_under(strictness_of(conversation_id), risk)
+
+
+def asks_about_call(call: ToolCall) -> Ask | None:
+    """Return why a call that was to run unasked must be asked about after all. `call` is read with its tool."""
+    return asks_about(call.conversation_id, _risk(call)) if call.status == Status.ALLOWED else None
+
+
+def lets_start(call: ToolCall) -> Where:
+    """Return the condition, in the moment that a call is moved, that no conversation that binds it asks about it.
+
+    What a person approved has been asked about. The word is read from another table, and so may be a moment old by the
+    time that the call is written: whoever changes it writes a mark, `owner`, on each call that has not started.
+    """
+    if call.status != Status.ALLOWED or call.conversation_id is None:
+        return Where()
+    return _lets_mild_start(call.owner) if _risk(call) <= MILD else _lets_start(call.owner)
+
+
 def _row(tool: Tool) -> Oversight | None:
     if question.is_one(tool):
         # Nobody else can answer in the name of the person who is asked.
@@ -166,3 +250,30 @@ def _from_now(seconds: int | None) -> datetime | None:
 
 def _iso(at: datetime | None) -> str | None:
     return at.isoformat() if at else None
+
+
+@compiled
+def _words(conversation_id: UUID) -> QuerySet[Strictness, str]:
+    return Strictness.objects.filter(Q(pk=conversation_id) | delegation.binding(conversation_id)).values_list(
+        "asks", flat=True
+    )
+
+
+@condition
+def _lets_start(owner: str) -> Q:
+    return Q(owner=owner) & ~_asking_unless(Asks.TOOLS)
+
+
+@condition
+def _lets_mild_start(owner: str) -> Q:
+    return Q(owner=owner) & ~_asking_unless(Asks.TOOLS, Asks.RISKY)
+
+
+def _asking_unless(*lenient: Asks) -> Q:
+    binding = Q(pk=OuterRef("conversation_id")) | delegation.binding(OuterRef(OuterRef("conversation_id")))
+    return Q(Exists(Strictness.objects.filter(binding).exclude(asks__in=lenient)))
+
+
+def _risk(call: ToolCall) -> int:
+    """Return the higher one of the risk when it was judged and that of its tool now."""
+    return max(call.risk_level, call.tool.risk_level if call.tool else 0)

@@ -31,7 +31,6 @@ from hitlchat.gate import (
     policy,
     provenance,
     stopping,
-    strictness,
     submit,
     tools,
     transition,
@@ -161,7 +160,7 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
         if why := why_stale(call):
             withdraw(call, why)
             return None
-        if ask := strictness.about_call(call):
+        if ask := oversight.asks_about_call(call):
             raise AskFirst(call, ask)
         if submit.must_look(call) and not submit.stands(call, seen):
             return None
@@ -372,7 +371,7 @@ def _is_of(owner: str) -> Q:
 
 
 def _may_start(call: ToolCall) -> Where:
-    return scope.still_stands(call) & strictness.lets_start(call)
+    return scope.still_stands(call) & oversight.lets_start(call)
 
 
 def _claimed(call: ToolCall, place: Place) -> ToolCall:

@@ -25,7 +25,7 @@ from hitlchat.base import canonical, schemas
 from hitlchat.base.database import in_db
 from hitlchat.base.schemas import shown
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import oversight, question, sources, stated, strictness
+from hitlchat.gate import oversight, question, sources, stated
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.policies import (
@@ -123,7 +123,7 @@ class Judge:
 
     async def asks(self, conversation_id: UUID, risk: int) -> Ask | None:
         """Return why the conversation asks about a call of this risk by itself, if it does."""
-        return await in_db(strictness.about)(conversation_id, risk)
+        return await in_db(oversight.asks_about)(conversation_id, risk)
 
     def approved_before(self, tool: Tool, arguments: dict[str, Any], user_id: int) -> bool:
         return approved_before(tool, arguments, user_id)
@@ -165,7 +165,7 @@ class Judge:
             said = await self.asks(conversation_id, tool.risk_level)
         except Exception:
             logger.exception("What the conversation %s asks about could not be read", conversation_id)
-            said = Unusable(strictness.UNREADABLE)
+            said = Unusable(oversight.UNREADABLE)
         if said is None:
             return judged
         # The conversation asks where nothing else does; it softens no refusal.

@@ -26,7 +26,7 @@ from hitlchat.base import canonical
 from hitlchat.base.database import in_db
 from hitlchat.base.problems import Invalid, Problem
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import policy, provenance, stated, strictness
+from hitlchat.gate import oversight, policy, provenance, stated
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.attention import IDLE_SECONDS
 from hitlchat.gate.models import Decision, HitlMode, Tool, ToolCall, delegation
@@ -321,7 +321,7 @@ class _Recorded(policy.Judge):
         return self.known.groups.get(caller.user_id, [])
 
     async def asks(self, conversation_id: UUID, risk: int) -> Ask | None:
-        return strictness.says(self.known.words[conversation_id], risk)
+        return oversight.asks_under(self.known.words[conversation_id], risk)
 
     def approved_before(self, tool: Tool, arguments: dict[str, Any], user_id: int) -> bool:
         return policy.approved_before(tool, arguments, user_id, self.call.created_at)
@@ -346,7 +346,7 @@ def _known(chunk: list[Row]) -> _Known:
         groups=groups,
         roots=delegation.roots(conversations),
         agents=delegation.agents_of(conversations),
-        words=strictness.words(conversations),
+        words=oversight.strictness_of_each(conversations),
         every_group=frozenset(Group.objects.values_list("name", flat=True)),
     )
 

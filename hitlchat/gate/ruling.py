@@ -21,9 +21,8 @@ from hitlchat.gate import loosening, oversight, perform, question, stated, stopp
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import Asks, DecidedBy, Oversight, Strictness, Tool, ToolCall, delegation
 from hitlchat.gate.models.tools import MOST_PEOPLE
-from hitlchat.gate.oversight import Rules
+from hitlchat.gate.oversight import BadWord, Rules, rank
 from hitlchat.gate.status import Status
-from hitlchat.gate.strictness import BadWord, rank
 from hitlchat.gate.transition import note
 
 CHANGED = "tool.rules_changed"
@@ -168,7 +167,7 @@ def change_strictness(conversation_id: UUID, word: str, actor: Actor) -> None:
             _note_strictness(conversation_id, before, word, actor)
     # Every start under way that read the word of before ends first, or fails; then the rest is asked about. Each start
     # holds its call until it is committed. One that comes to its call only later, though it read the word before, finds
-    # another mark there than it read (strictness.lets_start).
+    # another mark there than it read (oversight.lets_start).
     left = ToolCall.objects.filter(conversation_id__in=delegation.family(conversation_id), status=Status.ALLOWED)
     left.update(owner=uuid4().hex)
     for call_id in list(left.values_list("pk", flat=True)):

@@ -19,19 +19,7 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import (
-    disclosure,
-    oversight,
-    policy,
-    provenance,
-    question,
-    queue,
-    schema,
-    sources,
-    strictness,
-    tools,
-    transition,
-)
+from hitlchat.gate import disclosure, oversight, policy, provenance, question, queue, schema, sources, tools, transition
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.disclosure import Suggested
 from hitlchat.gate.grants import giving, scope
@@ -185,7 +173,7 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
         call = _call(prepared)
         if prepared.status == Status.WAITING:
             # It may have been made stricter since the call was judged: then no grant counts.
-            grants = () if strictness.about(call.conversation_id, call.risk_level) else prepared.grants
+            grants = () if oversight.asks_about(call.conversation_id, call.risk_level) else prepared.grants
             if (grant := giving.take(grants, call)) is not None:
                 call.grant, call.reason = grant, storable(scope.reason(grant))
                 data = {**_reasons(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}

@@ -13,7 +13,7 @@ from hitlchat.agent.models import Conversation, ModelEndpoint, OwnDefaults, Pres
 from hitlchat.agent.presets import BadPreset, Draft, NoSuchPreset
 from hitlchat.agent.routes import NotOffered
 from hitlchat.base.problems import Conflict, NotFound
-from hitlchat.gate import strictness
+from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent
 from tests.conftest import signed_in
@@ -55,7 +55,7 @@ def held(made: Conversation) -> list[Any]:
     endpoint = made.endpoint.name if made.endpoint else None
     held_to = made.tool_set.name if made.tool_set else made.tools
     limits = [made.temperature, made.max_tokens, made.max_turns]
-    return [made.preset, made.instructions, endpoint, made.model, held_to, *limits, strictness.of(made.pk)]
+    return [made.preset, made.instructions, endpoint, made.model, held_to, *limits, oversight.strictness_of(made.pk)]
 
 
 AS_THE_DESK = ["Order desk", "Look it up first.", "shop", "small", "Orders", 0.2, 500, 5, "risky"]
@@ -83,7 +83,7 @@ def test_a_persons_own_default_weakens_no_preset(own: str, of_preset: str, found
     Preset.objects.update(asks=of_preset)
     conversations.begin_so(bob)
     OwnDefaults.objects.update(asks=own)
-    assert strictness.of(conversations.create(bob, preset=presets.named("Order desk")).pk) == found
+    assert oversight.strictness_of(conversations.create(bob, preset=presets.named("Order desk")).pk) == found
 
 
 def test_what_is_said_when_it_begins_takes_its_place(bob: User, desk: Preset) -> None:
@@ -109,7 +109,7 @@ def test_of_what_it_and_its_person_say_the_stricter_one_holds(
 ) -> None:
     Preset.objects.update(asks=of_preset)
     made = conversations.create(bob, preset=presets.named("Order desk"), asks=said)
-    assert strictness.of(made.pk) == found
+    assert oversight.strictness_of(made.pk) == found
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
@@ -118,7 +118,7 @@ def test_its_conversations_can_be_made_to_ask_more_and_never_less(bob: User, des
     conversations.change(made, actor=signed_in(bob), asks="every")
     with pytest.raises(BadConversation, match="The preset of this conversation asks at least “risky”"):
         conversations.change(made, actor=signed_in(bob), title="Other", asks="tools")
-    assert (strictness.of(made.pk), made.title) == ("every", "")
+    assert (oversight.strictness_of(made.pk), made.title) == ("every", "")
     conversations.change(made, actor=signed_in(bob), asks="risky")
     assert conversations.asks_choices(made) == ["risky", "every"]
     assert conversations.asks_choices(conversations.create(bob)) == ["tools", "risky", "every"]

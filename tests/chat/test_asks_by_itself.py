@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.agent.models import Conversation
-from hitlchat.gate import ruling, strictness
+from hitlchat.gate import oversight, ruling
 from hitlchat.gate.models import Strictness
 from tests.conftest import signed_in
 from tests.gate.conftest import entered
@@ -36,13 +36,13 @@ def test_it_is_chosen_at_its_top_and_said_there(client: Client, made: Conversati
     assert "This conversation asks: About every call. Choose" in answer.content.decode()
     assert "Grants do not cover calls that this conversation itself asks about." in words(answer)
     client.post(f"/chat/{made.pk}/change", {"asks": "tools"})
-    assert strictness.of(made.pk) == "tools"
+    assert oversight.strictness_of(made.pk) == "tools"
 
 
 def test_a_word_that_there_is_not_changes_nothing_and_is_said(client: Client, made: Conversation) -> None:
     answer = client.post(f"/chat/{made.pk}/change", {"asks": "never"}, follow=True)
     assert "Expected one of tools, risky, every." in words(answer)
-    assert strictness.of(made.pk) == "tools"
+    assert oversight.strictness_of(made.pk) == "tools"
 
 
 def test_a_stored_word_that_is_not_known_is_said_to_ask_about_every_call(client: Client, made: Conversation) -> None:

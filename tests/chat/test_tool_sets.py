@@ -12,7 +12,7 @@ from pytest_django import Settings
 from hitlchat.agent import conversations, endpoints, presets, tool_sets
 from hitlchat.agent.models import Conversation, OwnDefaults, Preset, ToolSet
 from hitlchat.agent.tool_sets import Draft
-from hitlchat.gate import strictness
+from hitlchat.gate import oversight
 from tests.conftest import MakeTool, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -186,7 +186,7 @@ def test_what_it_asks_about_is_offered_from_what_its_preset_has(
     answer = bobs.post(f"/chat/{made.pk}/change", {"asks": "tools"}, follow=True)
     assert "The preset of this conversation asks at least “risky”." in words(answer)
     assert bobs.post(f"/chat/{made.pk}/uses", USES | {"asks": "tools"}).status_code == 422
-    assert strictness.of(made.pk) == "risky"
+    assert oversight.strictness_of(made.pk) == "risky"
 
 
 # -- Presets -----------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def test_published_presets_are_cards_where_a_conversation_begins(
     assert ("Order desk" in shown, "Where is order 42?" in shown, "Draft" in shown) == (True, True, False)
     bobs.post("/chat/new", {"preset": "Order desk", "content": ""})
     made = Conversation.objects.get(owner=bob)
-    assert (made.preset, made.instructions, held(made), strictness.of(made.pk)) == (
+    assert (made.preset, made.instructions, held(made), oversight.strictness_of(made.pk)) == (
         *("Order desk", "Look it up first.", "Orders", "risky"),
     )
     answer = bobs.post("/chat/new", {"preset": "Draft", "content": "Do it"}, follow=True)
@@ -269,4 +269,4 @@ def test_a_conversation_to_which_files_were_sent_ahead_begins_with_the_preset(
     admin.post("/presets/new", DESK)
     made = conversations.create(bob)
     bobs.post("/chat/new", {"conversation": str(made.pk), "preset": "Order desk"})
-    assert (held(made), strictness.of(made.pk)) == ("Orders", "risky")
+    assert (held(made), oversight.strictness_of(made.pk)) == ("Orders", "risky")

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from hitlchat.agent import conversations, endpoints
 from hitlchat.agent.endpoints import Draft
 from hitlchat.agent.models import Conversation, OwnDefaults
-from hitlchat.gate import strictness
+from hitlchat.gate import oversight
 from hitlchat.gate.models import AuditEvent, Strictness
 from tests.conftest import signed_in
 
@@ -83,11 +83,14 @@ def test_what_it_asks_about_is_chosen_here_too_and_for_new_ones(client: Client, 
     page = f"/chat/{made.pk}/uses"
     client.post(page, TYPED | {"asks": "risky"})
     client.post(page, TYPED)
-    assert (strictness.of(made.pk), strictness.of(conversations.create(bob).pk)) == ("risky", "tools")
+    assert (oversight.strictness_of(made.pk), oversight.strictness_of(conversations.create(bob).pk)) == (
+        "risky",
+        "tools",
+    )
     assert client.post(page, TYPED | {"asks": "never", "begin_so": "on"}).status_code == 422
     for word in ("every", "risky"):
         client.post(page, TYPED | {"asks": word, "begin_so": "on"})
-        assert strictness.of(conversations.create(bob).pk) == word
+        assert oversight.strictness_of(conversations.create(bob).pk) == word
     told = [event.data for event in AuditEvent.objects.filter(name="conversation.default_asks_changed").order_by("pk")]
     assert [(each["person"], each["after"], "weaker" in each) for each in told] == [
         ("bob", {"asks": "every"}, False),

@@ -11,7 +11,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from hitlchat.base.database import in_db
-from hitlchat.gate import batch, decide, perform, ruling, strictness
+from hitlchat.gate import batch, decide, oversight, perform, ruling
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import BadGrant, Scope
@@ -79,8 +79,8 @@ def test_what_a_rule_allows_is_asked_about_and_both_are_on_record(bob: User, set
     settings.HITL_POLICIES = [ALLOWS]
     make(bob, "every")
     call = ask(bob, conditional(), conversation_id=HERE)
-    assert (call.status, call.reason) == (Status.WAITING, strictness.EVERY)
-    assert approval_of(call).disclosure["reason"] == strictness.EVERY
+    assert (call.status, call.reason) == (Status.WAITING, oversight.EVERY)
+    assert approval_of(call).disclosure["reason"] == oversight.EVERY
     event = AuditEvent.objects.get(call=call, name="call.waiting")
     said = [(each["source"], each["verdict"]) for each in event.data["spoke"]]
     assert said == [("settings", "allow"), ("conversation", "ask")]
@@ -111,7 +111,7 @@ def test_a_word_that_cannot_be_read_asks(bob: User) -> None:
     finally:
         with connection.schema_editor() as editor:
             editor.create_model(Strictness)
-    assert (call.status, judged.status, judged.reason) == (Status.ALLOWED, Status.WAITING, strictness.UNREADABLE)
+    assert (call.status, judged.status, judged.reason) == (Status.ALLOWED, Status.WAITING, oversight.UNREADABLE)
 
 
 def test_calls_answered_together_are_approved_each_by_itself(bob: User, entered: list[ToolCall]) -> None:
@@ -171,7 +171,7 @@ def test_a_word_that_somebody_else_stored_keeps_it_from_starting(bob: User, ente
     call = unasked(bob, recording(mode=FREE))
     Strictness.objects.create(conversation_id=HERE, asks="sometimes")
     assert not run(call)
-    assert (status(call), fresh(call).reason, entered) == (Status.WAITING, strictness.UNKNOWN, [])
+    assert (status(call), fresh(call).reason, entered) == (Status.WAITING, oversight.UNKNOWN, [])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -375,7 +375,7 @@ def test_any_program_makes_it_stricter_and_only_people_have_it_ask_less(bob: Use
         for actor in (program, SYSTEM, Actor(bob.pk, "elicitation")):
             with pytest.raises(ruling.OnlyPeople):
                 ruling.change_strictness(HERE, word, actor)
-    assert strictness.of(HERE) == "every"
+    assert oversight.strictness_of(HERE) == "every"
     ruling.change_strictness(HERE, "tools", Actor(bob.pk, "token"))
     found = AuditEvent.objects.filter(name=ruling.ASKS_CHANGED).order_by("pk")
     assert [(each.data["before"]["asks"], each.data["after"]["asks"], "weaker" in each.data) for each in found] == [
@@ -390,7 +390,7 @@ def test_from_a_word_that_is_not_known_only_people_come_back(bob: User) -> None:
     with pytest.raises(ruling.OnlyPeople):
         ruling.change_strictness(HERE, "every", Actor(bob.pk, "system"))
     make(bob, "every")
-    assert strictness.of(HERE) == "every"
+    assert oversight.strictness_of(HERE) == "every"
 
 
 def test_the_same_word_once_more_is_no_change(bob: User) -> None:
@@ -401,8 +401,8 @@ def test_the_same_word_once_more_is_no_change(bob: User) -> None:
 
 @each_row("word", ["", "never", "TOOLS", "every "])
 def test_a_word_that_there_is_not_cannot_be_set(word: str, bob: User) -> None:
-    with pytest.raises(strictness.BadWord, match="tools, risky, every"):
+    with pytest.raises(oversight.BadWord, match="tools, risky, every"):
         make(bob, word)
-    with pytest.raises(strictness.BadWord):
+    with pytest.raises(oversight.BadWord):
         ruling.begin_strictness(HERE, word, signed_in(bob))
     assert not Strictness.objects.exists()

@@ -22,7 +22,7 @@ from hitlchat.base import canonical
 from hitlchat.base.database import after_commit, durable, in_db
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import policy, stopping, strictness
+from hitlchat.gate import oversight, policy, stopping
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.grants import scope
 from hitlchat.gate.grants.scope import BadGrant, Scope, checked, fixed, seal
@@ -300,7 +300,7 @@ def _close(grant: Grant, end: End, actor: Actor, why: str) -> bool:
 
 def _asked_by_others(call: ToolCall, risk: int) -> str | None:
     """Return why a grant could not cover the call, though its tool lets it."""
-    if strictness.about(call.conversation_id, risk):
+    if oversight.asks_about(call.conversation_id, risk):
         return gettext_noop("This conversation itself asks about such calls, so no grant applies.")
     if call.grantable:
         return None
