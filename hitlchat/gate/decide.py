@@ -300,11 +300,6 @@ def require(actor: Actor, approval: Approval) -> None:
         raise NotEntitled(f"You cannot decide this call. {who.sentences(approval)}")
 
 
-def void_if_changed(call: ToolCall) -> bool:
-    """Withdraw a waiting call about which others decide by now than when it was asked; False if it stands."""
-    return oversight.has_changed(call) and withdraw(call, oversight.CHANGED)
-
-
 def expire(call: ToolCall) -> bool:
     """Close a waiting call whose deadline has passed by the database's clock; False if it was closed otherwise."""
     try:
@@ -420,7 +415,7 @@ def _decide(
     approval, call = decision.approval, decision.approval.call
     data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
     data |= {"answer": columns["result"]} if to == Status.ANSWERED else {}
-    data |= attention.facts(decision) | transition.decision_facts(decision)
+    data |= attention.facts(decision) | {"decision": transition.decision_digest(decision)}
     if decision.edited_arguments is not None:
         data |= {"edited": decision.edited_arguments, "prompt": approval.prompt}
     try:
@@ -448,7 +443,10 @@ def _decide(
 
 def _too_late(approval: Approval, actor: Actor) -> NoReturn:
     call = ToolCall.objects.get(pk=approval.call_id)
-    if call.status == Status.WAITING and not (expire(call) or void_if_changed(call)):
+    # Late, or other people decide by now than when it was asked.
+    if call.status == Status.WAITING and not (
+        expire(call) or (oversight.has_changed(call) and withdraw(call, oversight.CHANGED))
+    ):
         call = ToolCall.objects.get(pk=call.pk)
     if call.status == Status.WAITING:
         deciders.require(actor, _theirs(approval.pk, actor))

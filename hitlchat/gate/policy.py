@@ -108,6 +108,17 @@ class Facts:
     now: datetime
 
 
+@dataclass(frozen=True)
+class _Query:
+    """What `judge` is asked."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+    caller: Caller
+    conversation_id: UUID | None
+    args_from_outside: bool
+
+
 class Judge:
     """The judge of calls by the rules and the facts of this moment; a replay has others."""
 
@@ -157,7 +168,7 @@ class Judge:
 
         `args_from_outside`: whether a value comes from outside, or may, as where nobody knows.
         """
-        judged = await self._judged(tool, arguments, caller, conversation_id, args_from_outside)
+        judged = await self._judged(_Query(tool, arguments, caller, conversation_id, args_from_outside))
         if conversation_id is None:
             return judged
         try:
@@ -173,30 +184,24 @@ class Judge:
         spoke = (*judged.spoke, Spoke.of("conversation", said, "conversation"))
         return replace(judged, verdict=verdict, spoke=spoke)
 
-    async def _judged(
-        self,
-        tool: Tool,
-        arguments: dict[str, Any],
-        caller: Caller,
-        conversation_id: UUID | None,
-        args_from_outside: bool,
-    ) -> Judgement:
+    async def _judged(self, query: _Query) -> Judgement:
+        tool, caller = query.tool, query.caller
         if not settings.HITL_ENABLED and not question.is_one(tool):
             return Judgement.alone("HITL_ENABLED", Allow(OFF), "installation")
         heard: list[Said] = []
         try:
             if rules := self.rules():
-                facts = await self.facts(rules, caller, conversation_id)
+                facts = await self.facts(rules, caller, query.conversation_id)
                 call = CallView(
                     tool_name=tool.name,
-                    arguments=copy.deepcopy(arguments),
+                    arguments=copy.deepcopy(query.arguments),
                     caller_kind=caller.kind,
                     user_id=caller.user_id,
                     user_name=caller.user_name,
                     groups=facts.groups,
                     conversation_id=facts.conversation_id,
                     agents=facts.agents,
-                    args_from_outside=args_from_outside,
+                    args_from_outside=query.args_from_outside,
                 )
                 before = partial(self.approved_before, tool, call.arguments, caller.user_id)
                 view, context = view_of(tool), Context(facts.now, before, facts.known_groups)
@@ -210,23 +215,16 @@ class Judge:
             why = gettext_noop("Asked because the data that the policies need could not be read.")
             rules, heard = (), [Unusable(why)]
         names = [rule.name for rule in rules] or ["HITL_POLICIES"] * len(heard)
-        name, own = await self._of_tool(tool, arguments, caller, conversation_id, args_from_outside)
+        name, own = await self._of_tool(query)
         spoke = Spoke.of_those(zip(names, heard, strict=True), "settings") + Spoke.of_those([(name, own)], "tool")
         return _together(tool, heard, own, spoke)
 
-    async def _of_tool(
-        self,
-        tool: Tool,
-        arguments: dict[str, Any],
-        caller: Caller,
-        conversation_id: UUID | None,
-        args_from_outside: bool,
-    ) -> tuple[str, Said]:
+    async def _of_tool(self, query: _Query) -> tuple[str, Said]:
         """Return which of the tool's own settings speaks, and what it says."""
-        if question.is_one(tool):
+        if question.is_one(query.tool):
             return "mode", Ask(gettext_noop("Asked because only a person can give the answer."))
         try:
-            mode = HitlMode(tool.hitl_mode)
+            mode = HitlMode(query.tool.hitl_mode)
         except ValueError:
             return "mode", Unusable(gettext_noop("Asked because this tool's mode is unknown."))
         match mode:
@@ -235,30 +233,23 @@ class Judge:
             case HitlMode.REQUIRED:
                 return "mode", Ask(gettext_noop("This tool always needs approval."))
             case HitlMode.CONDITIONAL:
-                return "condition", await self._condition(tool, arguments, caller, conversation_id, args_from_outside)
+                return "condition", await self._condition(query)
             case _:
                 assert_never(mode)
 
-    async def _condition(
-        self,
-        tool: Tool,
-        arguments: dict[str, Any],
-        caller: Caller,
-        conversation_id: UUID | None,
-        args_from_outside: bool,
-    ) -> Said:
-        condition = tool.condition
+    async def _condition(self, query: _Query) -> Said:
+        condition = query.tool.condition
         if not condition.strip():
             return Abstain()
         try:
-            held = await _by_its_source(tool, arguments, caller)
-            if held is None:
-                of_caller = await self.of_caller(condition, caller, conversation_id)
-                given = {ARGUMENTS: arguments, "caller": of_caller, OUTSIDE: args_from_outside}
-                held = await self.holds(condition, given)
+            is_true = await _by_its_source(query)
+            if is_true is None:
+                of_caller = await self.of_caller(condition, query.caller, query.conversation_id)
+                given = {ARGUMENTS: query.arguments, "caller": of_caller, OUTSIDE: query.args_from_outside}
+                is_true = await self.holds(condition, given)
         except NoAnswer as error:
             return Unusable(f"Asked because this tool's condition {error}")
-        if held:
+        if is_true:
             return Ask(f"Asked because the condition “{condition.strip()}” is true.")
         return Allow(f"Not asked because the condition “{condition.strip()}” is false.")
 
@@ -434,16 +425,16 @@ def _together(tool: Tool, heard: list[Said], own: Said, spoke: tuple[Spoke, ...]
     return Judgement(found, spoke, is_sure=not any(isinstance(each, Unusable) for each in [*heard, own]))
 
 
-async def _by_its_source(tool: Tool, arguments: dict[str, Any], caller: Caller) -> bool | None:
+async def _by_its_source(query: _Query) -> bool | None:
     """Return what the source of the tool says of its condition; None if that is an expression. NoAnswer."""
     try:
-        held: object = await sources.condition_of(tool, arguments, caller)
+        found: object = await sources.condition_of(query.tool, query.arguments, query.caller)
     except Exception as error:
-        logger.exception("The condition of the tool %s could not be evaluated", tool.name)
+        logger.exception("The condition of the tool %s could not be evaluated", query.tool.name)
         raise NoAnswer("could not be evaluated.") from error
-    if held is not None and not isinstance(held, bool):
+    if found is not None and not isinstance(found, bool):
         raise NoAnswer("gave neither true nor false.")
-    return held
+    return found
 
 
 def _would_fail(message: str) -> str:

@@ -10,22 +10,19 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from hitlchat.base.statements import MOST, compiled
+from hitlchat.base.statements import compiled
 from hitlchat.gate import deciders
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
 
 ORDER = ("deadline", "created_at", "pk")
-
-# So many can be asked about at once.
-MOST_AMONG: Final = MOST
 
 TOO_MANY_HERE = "As many questions are open in this conversation as may be. Let some of them be answered first."
 TOO_MANY = "As many questions are open for this person as may be. Let some of them be answered first."

@@ -100,9 +100,6 @@ class Draft:
     rules: tuple[Rule, ...] | None = None
 
 
-PRESENT: Final = Draft()
-
-
 @dataclass
 class Replayed:
     """The outcome. `errors`: calls about which a rule or condition gave no answer, and `error` what came of the first.

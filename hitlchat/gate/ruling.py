@@ -41,19 +41,15 @@ class BadRules(Invalid):
 class OnlyAdministrators(Forbidden):
     """Only administrators, as people, say who decides: no program changes what it is held by (SR-27)."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "Only an administrator, signed in or with an approver token, can set who decides calls to a tool."
-        )
+    sentence = gettext_noop(
+        "Only an administrator, signed in or with an approver token, can set who decides calls to a tool."
+    )
 
 
 class OnlyPeople(Forbidden):
     """No program has a conversation ask less: it would be held by that itself (SR-27)."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            gettext_noop("Only you, signed in or with an approver token, can make a conversation ask less.")
-        )
+    sentence = gettext_noop("Only you, signed in or with an approver token, can make a conversation ask less.")
 
 
 class Stale(Exception):
@@ -122,10 +118,7 @@ def check(tool: Tool, rules: Rules) -> None:
     """Raises: BadRules."""
     if question.is_one(tool):
         raise BadRules({"decided_by": "This tool asks the conversation's owner, and only they can answer."})
-    problems = _shape(rules) | _escalation(tool, rules)
-    if not problems:
-        problems = _too_few(rules)
-    if problems:
+    if problems := _shape(rules) | _escalation(tool, rules) or _too_few(rules):
         raise BadRules(problems)
 
 

@@ -38,6 +38,8 @@ MOST_PROBLEMS = 10
 LONGEST_PROBLEM = 300
 # Arguments up to this many characters are checked at once; what is longer must not keep the others waiting.
 SMALL = 16 * 1024
+# Not of regular expressions: those of Python are another dialect.
+FORMATS: Final = FormatChecker({*Draft202012Validator.FORMAT_CHECKER.checkers} - {"regex"})
 
 
 class BadArguments(ValueError):
@@ -240,12 +242,6 @@ def _of_none(problems: list[ValidationError]) -> ValidationError:
     return ValidationError("", validator="type", validator_value=[*dict.fromkeys(kinds)])
 
 
-def _without(checker: FormatChecker, name: str) -> FormatChecker:
-    found = FormatChecker(())
-    found.checkers = {each: how for each, how in checker.checkers.items() if each != name}
-    return found
-
-
 def _patterns(part: Subschema) -> Iterator[tuple[str, str]]:
     if isinstance(pattern := part.schema.get("pattern"), str):
         yield step(part.where, "pattern"), pattern
@@ -334,7 +330,3 @@ Validator: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]
         "oneOf": _one_of,
     },
 )
-
-
-# Not of regular expressions: those of Python are another dialect.
-FORMATS: Final = _without(Draft202012Validator.FORMAT_CHECKER, "regex")

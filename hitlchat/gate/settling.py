@@ -12,8 +12,6 @@ from functools import partial
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from django.contrib.auth.models import User
-
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import lease
 from hitlchat.base.background import Waker
@@ -73,7 +71,8 @@ def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, 
     for the record. NoSuchApproval: not theirs. AlreadySettled: no longer unknown. BadRemark.
     """
     call = ToolCall.objects.filter(pk=call_id).first()
-    if call is None or not may_resolve(actor, call):
+    person = actor.person
+    if call is None or person is None or not (call.caller_id == person.pk or may_administer(person)):
         raise NoSuchApproval("There is no call with this id for you to resolve.")
     if call.status != Status.UNKNOWN:
         raise AlreadySettled(call)
@@ -85,13 +84,6 @@ def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, 
         return move(call, Status.FAILED, actor=actor, data=said, error=marked)
     except StaleCall:
         raise AlreadySettled(ToolCall.objects.get(pk=call_id)) from None
-
-
-def may_resolve(actor: Actor, call: ToolCall) -> bool:
-    """Return whether this person may resolve it: whom it was made for, and administrators."""
-    if not actor.is_person or actor.user_id is None:
-        return False
-    return call.caller_id == actor.user_id or may_administer(User.objects.get(pk=actor.user_id))
 
 
 def checked(remark: str) -> str:

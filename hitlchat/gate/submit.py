@@ -290,7 +290,8 @@ def _of_values(prepared: Prepared) -> dict[str, Any]:
 
 def _undisclosed_facts(call: ToolCall, prepared: Prepared) -> dict[str, Any]:
     """Return the facts of a call that nobody is asked about; of one that may be after all, what its card would say."""
-    facts = transition.undisclosed_facts(call, prepared.request.caller)
+    facts = transition.origin_facts(call, prepared.request.caller)
+    facts["argumentsDigest"] = canonical.sha256(call.arguments)
     may_be_asked = call.conversation_id is not None and prepared.status in (Status.ALLOWED, Status.WAITING)
     return facts | ({"values": _of_values(prepared)} if may_be_asked else {})
 

@@ -177,14 +177,9 @@ def remark(
     )
 
 
-def decision_facts(decision: Decision) -> Facts:
+def decision_digest(decision: Decision) -> str:
     """Return the digest of all of a person's answer that people read."""
-    return {"decision": _digest(decision, DECISION_COLUMNS)}
-
-
-def undisclosed_facts(call: ToolCall, caller: Caller) -> Facts:
-    """Return which call it is that nobody is shown, as the digest of a disclosure says of others."""
-    return origin_facts(call, caller) | _arguments_facts(call)
+    return _digest(decision, DECISION_COLUMNS)
 
 
 def origin_facts(call: ToolCall, caller: Caller) -> Facts:
@@ -233,10 +228,6 @@ def _actor_facts(actor: Actor) -> Facts:
     return {**actor.known_by, "by": {"id": actor.user_id, "name": name}}
 
 
-def _arguments_facts(call: ToolCall) -> Facts:
-    return {"argumentsDigest": canonical.sha256(call.arguments)}
-
-
 def _digest(row: ToolCall | Decision, columns: Iterable[str]) -> str:
     return versioned_digest({name: getattr(row, name) for name in columns})
 
@@ -257,7 +248,7 @@ def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None, *, asked_
     # So that nobody can change the row without the record telling.
     facts = {"row": _digest(call, CALL_COLUMNS)}
     if status == Status.EXECUTING:
-        facts |= _arguments_facts(call)
+        facts["argumentsDigest"] = canonical.sha256(call.arguments)
     if status in (Status.SUCCEEDED, Status.FAILED):
         facts["resultDigest"] = facts_digest({name: getattr(call, name) for name in RESULT_COLUMNS})
     remark(call, f"call.{status.value}", actor=actor, data={**(data or {}), **facts}, asked_late=asked_late)

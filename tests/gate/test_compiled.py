@@ -251,7 +251,7 @@ def test_any_number_of_calls_is_asked_about_in_one_statement(
         with django_assert_num_queries(1):
             found = queue.among(bob.pk, [call.pk for call in calls[:few]])
         assert {each.call_id for each in found} == {call.pk for call in calls[: many - 1]}
-    found = queue.among(bob.pk, [uuid4() for _ in range(queue.MOST_AMONG - 1)] + [calls[0].pk])
+    found = queue.among(bob.pk, [uuid4() for _ in range(MOST - 1)] + [calls[0].pk])
     assert [(each.call_id, each.tool_name, each.round) for each in found] == [(calls[0].pk, "echo", 1)]
     assert found[0].called_at == ToolCall.objects.get(pk=calls[0].pk).created_at
     assert queue.count(bob.pk, 20, Q(pk=calls[0].pk)) == 1

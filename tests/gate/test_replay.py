@@ -201,9 +201,9 @@ def test_calls_are_read_in_parts_each_once(bob: User) -> None:
         for _ in range(replay.AT_A_TIME + 3)
     )
     assert replayed().calls == most + 5
-    found = replay.replay(replay.PRESENT, most=most)
+    found = replay.replay(replay.Draft(), most=most)
     assert (found.calls, found.left_out) == (most, 5)
-    found = replay.replay(replay.PRESENT, seconds=-1)
+    found = replay.replay(replay.Draft(), seconds=-1)
     assert (found.calls, found.left_out) == (0, most + 5)
 
 
