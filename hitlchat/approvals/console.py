@@ -26,7 +26,7 @@ from hitlchat.gate.decide import NoSuchApproval
 from hitlchat.gate.editing import Review
 from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind
-from hitlchat.gate.provenance import Stretches, Told
+from hitlchat.gate.provenance import Provenance, Stretches
 from hitlchat.gate.status import Status
 
 PREVIEW: Final = "Preview of the effect (by the tool's own preview code, not checked by hitlchat)"
@@ -349,7 +349,7 @@ def _meant(name: Seen, meanings: Iterable[Meaning]) -> Iterator[Fact]:
         yield Fact(f"About {_named(name)}", Text.assemble(line.words, read, f" {line.rest}" if line.rest else ""))
 
 
-def _sources(name: Seen, origins: Iterable[Told]) -> Iterator[Fact]:
+def _sources(name: Seen, origins: Iterable[Provenance]) -> Iterator[Fact]:
     """Yield where a value comes from that nobody typed, and what the message says against it."""
     for each in origins:
         words = Text()

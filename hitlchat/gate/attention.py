@@ -105,16 +105,16 @@ def shown(approval: Approval, actor: Actor) -> None:
         logger.exception("The display of approval %s could not be recorded", approval.pk)
 
 
-def claimed(said: object) -> bool | None:
+def claimed(claim: object) -> bool | None:
     """Return what a page says of folded text; None if it says nothing, or nothing that makes sense."""
-    return CLAIMS.get(said) if isinstance(said, str) else None
+    return CLAIMS.get(claim) if isinstance(claim, str) else None
 
 
 def together(approvals: Iterable[Approval], actor: Actor) -> Together:
     rows = list(approvals)
-    kept = Showing.objects.filter(approval__in=rows, person_id=actor.user_id).values_list("approval", "round", "at")
+    displays = Showing.objects.filter(approval__in=rows, person_id=actor.user_id).values_list("approval", "round", "at")
     rounds = {row.pk: row.call.round for row in rows}
-    times = [at for approval, number, at in kept if rounds[approval] == number]
+    times = [at for approval, number, at in displays if rounds[approval] == number]
     return Together(min(times, default=None), sum(seconds_to_read(row.disclosure) for row in rows))
 
 
@@ -157,10 +157,10 @@ def words(decision: Decision, disclosure: dict[str, Any]) -> str:
         return _("Not shown by hitlchat before the answer.")
     after, least = about(took.total_seconds()), about(max(1.0, seconds_to_read(disclosure)))
     if decision.hurried:
-        said = _("Answered in {after} (about {least} to read).").format(after=after, least=least)
+        sentence = _("Answered in {after} (about {least} to read).").format(after=after, least=least)
     else:
-        said = _("Answered in {after}.").format(after=after)
-    return said if decision.opened is not False else said + " " + _("Not all folded text was opened.")
+        sentence = _("Answered in {after}.").format(after=after)
+    return sentence if decision.opened is not False else sentence + " " + _("Not all folded text was opened.")
 
 
 @compiled

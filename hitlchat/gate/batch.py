@@ -258,16 +258,16 @@ def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str,
         if verdict == "approve":
             call = decide.approve(item.approval, actor, digest=item.digest, looked=looked).call
             more = gettext_noop("Your approval is recorded. More people must approve.")
-            said = more if call.status == Status.WAITING else gettext_noop("Approved.")
+            words = more if call.status == Status.WAITING else gettext_noop("Approved.")
         else:
             decide.decline(item.approval, actor, reason=reason, looked=looked)
-            said = gettext_noop("Declined.")
+            words = gettext_noop("Declined.")
     except decide.AlreadySettled as late:
         label = Status(late.call.status).label.lower()
         return Outcome(item.approval, prompt, f"It was already answered ({label}); your answer was not recorded.")
     except (decide.OtherDigest, decide.NoSuchApproval, NotEntitled, AlreadyCounted) as error:
         return Outcome(item.approval, prompt, str(error))
-    return Outcome(item.approval, prompt, said, counted=True)
+    return Outcome(item.approval, prompt, words, counted=True)
 
 
 def _answer(other: Approval, approval: Approval, decision: Decision) -> None:

@@ -22,7 +22,7 @@ from hitlchat.gate.contents import spelled
 from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.pace import Matter
-from hitlchat.gate.provenance import Told, told
+from hitlchat.gate.provenance import Provenance, by_argument
 from hitlchat.gate.question import Asking, asking_of
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import Standing, stance_of, unusual_rules
@@ -79,7 +79,7 @@ class Row:
     # Of the value as a whole, folded or not.
     value_warnings: tuple[str, ...] = ()
     # Where it comes from, if the person typed it nowhere.
-    origins: tuple[Told, ...] = ()
+    origins: tuple[Provenance, ...] = ()
     # What the value means, in hitlchat's words.
     meanings: tuple[Meaning, ...] = ()
 
@@ -328,9 +328,9 @@ def is_short(rows: Sequence[object]) -> bool:
     return len(rows) <= ROWS_SHOWN + 2
 
 
-def again(asked: dict[str, Any], shown: Preview) -> Again:
-    """`asked` is the disclosure's note on asking again, `shown` the preview as it is now. KeyError: it lacks a part."""
-    before, why = asked["before"], see(asked["why"])
+def again(note: dict[str, Any], shown: Preview) -> Again:
+    """`note` is the disclosure's note on asking again, `shown` the preview as it is now. KeyError: it lacks a part."""
+    before, why = note["before"], see(note["why"])
     pair = _texts(before, shown) if _is_text(before) and _is_text(shown) else _tables(before, shown)
     if pair is None:
         now = effect(shown)
@@ -349,8 +349,8 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     (names, more), until = in_order(shown), datetime.fromisoformat(shown["deadline"])
     facts = tuple(map(see, facts_of(shown)))
     origins = _origins(approval, viewer)
-    preview, asked = shown.get("preview"), shown.get("again")
-    changes = again(asked, preview) if asked and preview else None
+    preview, earlier = shown.get("preview"), shown.get("again")
+    changes = again(earlier, preview) if earlier and preview else None
     made = Card(
         id=str(approval.pk),
         round=approval.call.round,
@@ -404,8 +404,8 @@ def in_order(shown: dict[str, Any]) -> tuple[list[str], list[str]]:
 
     Of many, what matters most comes first; nothing folds that is a flag or has another value than its default.
     """
-    arguments, known = shown.get("arguments", {}), dict(shown.get("fields", []))
-    names = [name for name in known if name in arguments] + [name for name in arguments if name not in known]
+    arguments, fields = shown.get("arguments", {}), dict(shown.get("fields", []))
+    names = [name for name in fields if name in arguments] + [name for name in arguments if name not in fields]
     if len(names) <= MOST_ROWS:
         return names, []
     not_given, not_default = set(shown.get("notGiven", [])), set(shown.get("notDefault", []))
@@ -541,17 +541,17 @@ def _who_asks(shown: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _origins(approval: Approval, viewer: Actor | None) -> dict[str, tuple[Told, ...]]:
+def _origins(approval: Approval, viewer: Actor | None) -> dict[str, tuple[Provenance, ...]]:
     """Return what is said of where values come from, with the calls that `viewer` may look at."""
     provenance = approval.disclosure.get("provenance") or []
     calls = {each["source"]["call"] for each in provenance if each["source"]}
     # Those that a model has read are calls of one person.
     if calls and (viewer is None or viewer.user_id != approval.call.caller_id):
         calls = deciders.looked_at(viewer.person, calls) if viewer else set()
-    return told(provenance, approval.disclosure["arguments"], calls)
+    return by_argument(provenance, approval.disclosure["arguments"], calls)
 
 
-def _rows(shown: dict[str, Any], names: Iterable[str], origins: dict[str, tuple[Told, ...]]) -> tuple[Row, ...]:
+def _rows(shown: dict[str, Any], names: Iterable[str], origins: dict[str, tuple[Provenance, ...]]) -> tuple[Row, ...]:
     types, arguments = dict(shown["fields"]), shown["arguments"]
     rows = ((name, box(spelled(arguments[name]), name, types.get(name, ""))) for name in names)
     return tuple(replace(row, meanings=lines(shown, name), origins=origins.get(name, ())) for name, row in rows)

@@ -89,10 +89,10 @@ def has_text_beside(call: ToolCall) -> bool:
 def in_one_text(blocks: list[Block], structured: Any, indent: int | None = None) -> str:
     """Return all that can be read of `blocks`, and of `structured` where that says more."""
     texts = _texts(blocks)
-    said = "\n".join(texts)
-    if structured is None or (said.strip() and _is_said_by(structured, texts)):
-        return said
-    return _BESIDE.join(filter(str.strip, (said, spelled(structured, indent))))
+    joined = "\n".join(texts)
+    if structured is None or (joined.strip() and _is_said_by(structured, texts)):
+        return joined
+    return _BESIDE.join(filter(str.strip, (joined, spelled(structured, indent))))
 
 
 def spelled(value: Any, indent: int | None = 2) -> str:

@@ -91,7 +91,7 @@ class BadAnswer(BadEdit):
     within = "modifiedArguments.answer"
 
     def __init__(self, errors: Mapping[str, str]) -> None:
-        super().__init__({name or self.within: said for name, said in errors.items()})
+        super().__init__({name or self.within: expected for name, expected in errors.items()})
 
 
 class NoSuchApproval(NotFound):
@@ -144,8 +144,8 @@ def given(decisions: Iterable[Decision]) -> str:
     Not by the time of each: others may have said yes with clocks that are ahead.
     """
     yes = Verdict.APPROVE
-    said = {each.verdict == yes: each.reason for each in decisions if each.reason or each.verdict != yes}
-    return said.get(False, said.get(True, ""))
+    reasons = {each.verdict == yes: each.reason for each in decisions if each.reason or each.verdict != yes}
+    return reasons.get(False, reasons.get(True, ""))
 
 
 def shown_reason(reason: str) -> str:
@@ -200,7 +200,7 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
         raise BadEdit(str(error), error.argument) from error
     caller = disclosure.caller_of(call.approval.disclosure)
     before = call.approval.disclosure
-    left = provenance.kept(before.get("provenance"), before["arguments"], arguments)
+    left = provenance.left_by_edit(before.get("provenance"), before["arguments"], arguments)
     outside = provenance.is_from_outside(left)
     judge = async_to_sync(policy.judge)
     verdict = judge(call.tool, arguments, caller, call.conversation_id, args_from_outside=outside).verdict

@@ -114,9 +114,9 @@ def sees(actor: Actor, approval: Approval) -> bool:
     return (actor.is_person and approval.call.caller_id == actor.user_id) or may_answer(actor, approval)
 
 
-def will_do(tool: Tool, asked: Approval | None = None) -> bool:
+def will_do(tool: Tool, approval: Approval | None = None) -> bool:
     """Return whether an MCP client's word is enough, by what holds for `tool` now and by what held when it was
-    `asked`; else a signed-in person decides.
+    `approval`; else a signed-in person decides.
 
     Of an approval that is open also whether a person sat at its client then, and does now. Before it is asked, whoever
     calls this knows the client's token.
@@ -124,17 +124,17 @@ def will_do(tool: Tool, asked: Approval | None = None) -> bool:
     # What others decide, or several, is not for the client of one of them to say.
     if tool.signed_in_only or tool.care > settings.HITL_ELICITATION_MAX_RISK or hasattr(tool, "oversight"):
         return False
-    if asked is None:
+    if approval is None:
         return True
-    return was_enough(asked) and is_attended(asked.call.token_id)
+    return was_enough(approval) and is_attended(approval.call.token_id)
 
 
-def was_enough(asked: Approval) -> bool:
+def was_enough(approval: Approval) -> bool:
     """Return whether the word of the MCP client that called was enough by what held when it was asked."""
-    shown = asked.disclosure
-    if not _is_plain(asked.call) or shown.get("attended") is not True or shown.get("signedInOnly") is not False:
+    shown = approval.disclosure
+    if not _is_plain(approval.call) or shown.get("attended") is not True or shown.get("signedInOnly") is not False:
         return False
-    return max(asked.call.risk_level, oversight.care(shown)) <= settings.HITL_ELICITATION_MAX_RISK
+    return max(approval.call.risk_level, oversight.care(shown)) <= settings.HITL_ELICITATION_MAX_RISK
 
 
 def is_attended(token_id: int | None) -> bool:
@@ -145,8 +145,8 @@ def is_attended(token_id: int | None) -> bool:
 def what_signed_in_only_means() -> str:
     """Explain the setting of a tool, for the person who sets it."""
     most = settings.HITL_ELICITATION_MAX_RISK
-    said = gettext_noop("No MCP client can approve for its user: it sends them to a page of this server.")
-    return said + (f" {translatable(f'This is always the case above L{most}.')}" if most < HIGHEST_RISK else "")
+    words = gettext_noop("No MCP client can approve for its user: it sends them to a page of this server.")
+    return words + (f" {translatable(f'This is always the case above L{most}.')}" if most < HIGHEST_RISK else "")
 
 
 def still_may_answer(actor: Actor, call: ToolCall) -> Where:
@@ -200,9 +200,9 @@ def waiting_for(user_id: Any, only: Q | None = None) -> QuerySet[Approval]:
 
     `only`: what else is asked of a ToolCall.
     """
-    said = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
+    own_yes = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
     rows = _approvals_of(*(way & (only or Q()) for way in waiting_ways(user_id)))
-    return rows.filter(call__status=Status.WAITING).exclude(Exists(said))
+    return rows.filter(call__status=Status.WAITING).exclude(Exists(own_yes))
 
 
 def waiting_by_conversation(user_id: int) -> dict[UUID, int]:

@@ -24,7 +24,7 @@ from hitlchat.gate import deciders, oversight, prompt, question, schema
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.contents import spelled
 from hitlchat.gate.models import Approval, CallerKind, Tool, ToolCall, delegation
-from hitlchat.gate.provenance import Origin, kept
+from hitlchat.gate.provenance import Origin, left_by_edit
 from hitlchat.gate.status import SETTLED, STARTED, Status
 
 Disclosure = dict[str, Any]
@@ -154,7 +154,7 @@ def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str
         caller_of(before),
         user_prompt=before["userPrompt"],
         preview=preview,
-        provenance=kept(before.get("provenance"), before["arguments"], call.arguments),
+        provenance=left_by_edit(before.get("provenance"), before["arguments"], call.arguments),
         decides=decides,
         not_given=still_not_given(before, call.arguments),
     )
@@ -173,7 +173,7 @@ def caller_of(shown: Disclosure) -> Caller:
 
 def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:
     """Return the same question about other arguments. An edit changes nothing else, least of all the tool."""
-    origins = kept(disclosure.get("provenance"), disclosure["arguments"], edited)
+    origins = left_by_edit(disclosure.get("provenance"), disclosure["arguments"], edited)
     return {**disclosure, "arguments": edited, **_question(tool, edited), **_known(origins)}
 
 
@@ -231,8 +231,8 @@ def attempt(suggested: Sequence[Suggested], now: Arguments) -> dict[str, Any]:
     if not suggested:
         return {}
     last = suggested[-1]
-    said = {"number": len(suggested) + 1, "instead": last.instead}
-    return {"attempt": said, "lastTime": last_time(last.arguments, now)}
+    facts = {"number": len(suggested) + 1, "instead": last.instead}
+    return {"attempt": facts, "lastTime": last_time(last.arguments, now)}
 
 
 def last_calls(calls: Collection[Past], definition: str, since: datetime, *, are_all: bool) -> tuple[str, bool]:
@@ -349,14 +349,17 @@ def _before(call: ToolCall) -> dict[str, Any]:
 def _ran(tool_name: str, caller_id: int, since: list[datetime], but: UUID) -> QuerySet[ToolCall, Any]:
     """Return the calls that ran lately, and the last one that was approved."""
     # By place: a list is filled up to one of a few lengths.
-    began, asked, compared_since = since[0], since[1], since[2]
+    began, created_since, compared_since = since[0], since[1], since[2]
     rows = ToolCall.objects.filter(tool_name=tool_name, caller_id=caller_id, status__in=HOW_IT_RAN).exclude(pk=but)
     approved = (
         rows.filter(created_at__gt=compared_since, approval__isnull=False).order_by("-created_at").values("pk")[:1]
     )
     lately, last = (
         found.order_by().values_list("started_at", "status", "arguments", "created_at", "approval")
-        for found in (rows.filter(created_at__gt=asked, started_at__gt=began), rows.filter(pk=Subquery(approved)))
+        for found in (
+            rows.filter(created_at__gt=created_since, started_at__gt=began),
+            rows.filter(pk=Subquery(approved)),
+        )
     )
     return lately.union(last, all=True).order_by("-started_at")[:LOOKED_THROUGH]
 
@@ -396,9 +399,9 @@ def _fields(input_schema: dict[str, Any]) -> list[list[str]]:
 
 
 def _properties(input_schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, said in input_schema.get("properties", {}).items():
-        if isinstance(said, dict):
-            yield name, said
+    for name, each in input_schema.get("properties", {}).items():
+        if isinstance(each, dict):
+            yield name, each
 
 
 def _became(settled: list[Status]) -> str:
@@ -424,9 +427,9 @@ def _became(settled: list[Status]) -> str:
 
 
 def _currency(name: str, part: dict[str, Any], arguments: Arguments) -> str:
-    said = part.get("x-currency")
-    if isinstance(said, str):
-        code = arguments.get(said, said)
+    given = part.get("x-currency")
+    if isinstance(given, str):
+        code = arguments.get(given, given)
         return code if isinstance(code, str) and _GIVEN_CODE.match(code) else ""
     if found := _CODE_OF_NAME.search(name):
         return found[1].upper()

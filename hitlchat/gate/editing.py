@@ -101,7 +101,7 @@ class NotNow(Conflict):
 def review(approval: Approval, edited: dict[str, Any]) -> Review:
     """Return the call as a yes to `edited` would approve it. Raises: BadEdit, where it cannot be approved."""
     call = approval.call
-    arguments, said = checked(edited, call)
+    arguments, rule = checked(edited, call)
     assert call.tool is not None
     before, shown = approval.disclosure, disclosure.with_edit(approval.disclosure, arguments, call.tool)
     old = before["arguments"]
@@ -112,7 +112,7 @@ def review(approval: Approval, edited: dict[str, Any]) -> Review:
         unchanged=len({**old, **arguments}) - len(found),
         # In ASCII: nothing that cannot be seen travels through the page as it is.
         arguments=json.dumps(arguments),
-        rule=see(said),
+        rule=see(rule),
         digest=disclosure.digest(shown),
         asks_again=bool(before.get("preview")),
     )

@@ -101,38 +101,38 @@ def asks_otherwise(before: Guard, after: Guard) -> bool:
 
 def weaker(before: Guard, after: Guard) -> tuple[str, ...]:
     """Say in plain words what `after` asks less than `before`; empty if nothing."""
-    said = []
+    sentences = []
     if lowers(before, after):
-        said.append(
+        sentences.append(
             translatable(
                 f"{_label(before)} becomes {_label(after)}: calls that a person would have reviewed can "
                 "run without review."
             )
         )
     if asks_otherwise(before, after):
-        said.append("Another condition decides which calls ask: calls that ask now may run unseen.")
+        sentences.append("Another condition decides which calls ask: calls that ask now may run unseen.")
     if trusts(before, after):
-        said.append("The word of an MCP client is enough where a signed-in person had to decide.")
+        sentences.append("The word of an MCP client is enough where a signed-in person had to decide.")
     if after.runs_unseen and not before.runs_unseen and not lowers(before, after):
-        said.append(_unseen(after))
-    return (*said, *told_otherwise(before, after))
+        sentences.append(_unseen(after))
+    return (*sentences, *reads_otherwise(before, after))
 
 
-def told_otherwise(before: Guard, after: Guard) -> tuple[str, ...]:
+def reads_otherwise(before: Guard, after: Guard) -> tuple[str, ...]:
     """Say what approvers would read otherwise, and whether they could answer later."""
-    said: list[str] = []
+    sentences: list[str] = []
     if before.hitl_mode == HitlMode.DISABLED:
         # Nobody reads anything of a tool that never asks.
         return ()
     if before.title != after.title:
-        said.append("Approvers read a different title.")
+        sentences.append("Approvers read a different title.")
     if before.prompt_template != after.prompt_template:
-        said.append("Approvers read a different sentence about its calls.")
+        sentences.append("Approvers read a different sentence about its calls.")
     if before.open_seconds < after.open_seconds:
-        said.append(
+        sentences.append(
             translatable(f"A question stays open for {after.open_seconds} seconds instead of {before.open_seconds}.")
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def weaker_from_start(name: str, guard: Guard) -> tuple[str, ...]:
@@ -153,12 +153,12 @@ def weaker_name(name: str, *own: UUID) -> tuple[str, ...]:
 def weaker_names(names: Collection[str], own: Collection[UUID] = ()) -> dict[str, tuple[str, ...]]:
     """Return what `weaker_name` says of each of many new names."""
     lowered = {name.lower() for name in names}
-    known = {*names}
+    existing = {*names}
     for rows in (Tool.objects.exclude(pk__in=own), FormerTool.objects.all()):
-        known |= {*rows.annotate(low=Lower("name")).filter(low__in=lowered).values_list("name", flat=True)}
+        existing |= {*rows.annotate(low=Lower("name")).filter(low__in=lowered).values_list("name", flat=True)}
     found: dict[str, tuple[str, ...]] = {}
     for name in names:
-        alike = sorted(other for other in known if other != name and other.lower() == name.lower())
+        alike = sorted(other for other in existing if other != name and other.lower() == name.lower())
         found[name] = tuple(
             translatable(f"Its name differs from {other!r} only in capital letters, so they can be confused.")
             for other in alike[:1]
@@ -168,24 +168,24 @@ def weaker_names(names: Collection[str], own: Collection[UUID] = ()) -> dict[str
 
 def weaker_rules(before: Rules, after: Rules) -> tuple[str, ...]:
     """Say in plain words how `after` has fewer or other people decide than `before`; empty if it does not."""
-    said = []
+    sentences = []
     if after.quorum < before.quorum:
-        said.append(translatable(f"{after.quorum} instead of {before.quorum} different people have to approve."))
+        sentences.append(translatable(f"{after.quorum} instead of {before.quorum} different people have to approve."))
     if before.not_the_requester and not after.not_the_requester:
-        said.append("The person the tool is called for may decide too.")
+        sentences.append("The person the tool is called for may decide too.")
     # Nobody can tell which of two groups looks closer.
     if before.decided_by != DecidedBy.REQUESTER and (before.decided_by, before.group) != (
         after.decided_by,
         after.group,
     ):
         alone = after.decided_by == DecidedBy.REQUESTER
-        said.append("The person the tool is called for decides alone." if alone else "Other people decide.")
+        sentences.append("The person the tool is called for decides alone." if alone else "Other people decide.")
     if after.escalate_to is not None and (
         after.escalate_to != before.escalate_to
         or (after.escalate_after_seconds or 0) < (before.escalate_after_seconds or 0)
     ):
-        said.append("Others may decide after a time, or sooner than before.")
-    return tuple(said)
+        sentences.append("Others may decide after a time, or sooner than before.")
+    return tuple(sentences)
 
 
 def check(name: str, before: Guard, after: Guard, *, confirmed: bool) -> None:
@@ -193,10 +193,10 @@ def check(name: str, before: Guard, after: Guard, *, confirmed: bool) -> None:
     require(name, weaker(before, after), confirmed=confirmed)
 
 
-def require(name: str, said: tuple[str, ...], *, confirmed: bool) -> None:
+def require(name: str, sentences: tuple[str, ...], *, confirmed: bool) -> None:
     """Raise if something is said to get weaker and no person confirmed it. Raises: NotConfirmed."""
-    if said and not confirmed:
-        raise NotConfirmed(name, said)
+    if sentences and not confirmed:
+        raise NotConfirmed(name, sentences)
 
 
 def strictest(before: Guard, after: Guard) -> Guard:

@@ -190,16 +190,18 @@ def _of_text(text: str) -> Iterator[Meaning]:
     yield from _looked_past(text)
     yield from _of_choice(text)
     for zone in _ZONE.finditer(text):
-        said = f"UTC{'-' if zone[1] == '+' else '+'}{int(zone[2])}"
-        yield _caution(gettext_noop("The sign of such a zone is the other way round. It is"), said)
+        words = f"UTC{'-' if zone[1] == '+' else '+'}{int(zone[2])}"
+        yield _caution(gettext_noop("The sign of such a zone is the other way round. It is"), words)
     if len(text) <= _LONGEST_NUMBER:
         yield from _of_digits(text.strip())
     for match in _DATE.finditer(text):
         one, other = int(match[1]), int(match[3])
         if one != other and 1 <= one <= 12 and 1 <= other <= 12:
             month, month2 = calendar.month_name[other], calendar.month_name[one]
-            said = translatable(f"Either {one} {month}, with the day first, or {month2} {other}, with the month first:")
-            yield _caution(said, match[0])
+            words = translatable(
+                f"Either {one} {month}, with the day first, or {month2} {other}, with the month first:"
+            )
+            yield _caution(words, match[0])
 
 
 def _of_choice(text: str) -> Iterator[Meaning]:
@@ -246,8 +248,8 @@ def _of_url(url: str) -> Iterator[Meaning]:
     plain = _plain(host)
     # Browsers take a backslash for a slash, others for a part of what is before the host.
     if "\\" in authority:
-        said = gettext_noop("In a browser, which takes the backslash for a slash, it goes to host")
-        yield _caution(said, _plain(_host(authority.partition("\\")[0].rpartition("@")[2])))
+        words = gettext_noop("In a browser, which takes the backslash for a slash, it goes to host")
+        yield _caution(words, _plain(_host(authority.partition("\\")[0].rpartition("@")[2])))
         yield _caution(gettext_noop("Elsewhere it goes to host"), plain)
     else:
         yield Meaning(gettext_noop("Goes to host"), _seen(plain))

@@ -121,9 +121,9 @@ def again(before: Frozen, call: ToolCall) -> Frozen:
 def is_as_shown(shown: Frozen, call: ToolCall) -> bool:
     """Return whether the call's row has what its disclosure says."""
     group, second = (shown[name] and shown[name]["id"] for name in ("group", "escalateTo"))
-    said = [shown["decidedBy"], group, shown["quorum"], shown["notTheRequester"], second, shown["escalatesAt"]]
+    disclosed = [shown["decidedBy"], group, shown["quorum"], shown["notTheRequester"], second, shown["escalatesAt"]]
     row = [call.decided_by, call.decider_group, call.quorum, call.not_the_requester, call.escalates_to]
-    return [*said, shown["digest"]] == [*row, _iso(call.escalates_at), call.oversight_digest]
+    return [*disclosed, shown["digest"]] == [*row, _iso(call.escalates_at), call.oversight_digest]
 
 
 def stands() -> Q:

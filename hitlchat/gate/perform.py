@@ -71,9 +71,9 @@ _leases = lease.Leases()
 class AskFirst(Exception):
     """The call was to run unasked, and its conversation asks about it by now: it must not start."""
 
-    def __init__(self, call: ToolCall, said: Ask) -> None:
-        super().__init__(f"call {call.pk} was to run unasked: {said.reason}")
-        self.call, self.said = call, said
+    def __init__(self, call: ToolCall, ask: Ask) -> None:
+        super().__init__(f"call {call.pk} was to run unasked: {ask.reason}")
+        self.call, self.ask = call, ask
 
 
 class NotClaimed(Exception):
@@ -282,16 +282,16 @@ def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
     caller = disclosure.caller_of(call.approval.disclosure)
     outside = provenance.is_from_outside(call.approval.disclosure.get("provenance"))
     judge = async_to_sync(policy.judge)
-    said = judge(tool, call.arguments, caller, call.conversation_id, args_from_outside=outside).verdict
-    if not isinstance(said, Refuse):
+    verdict = judge(tool, call.arguments, caller, call.conversation_id, args_from_outside=outside).verdict
+    if not isinstance(verdict, Refuse):
         return None
-    return translatable(f"the rules were changed, and refuse it now: {said.reason.rstrip('.')}")
+    return translatable(f"the rules were changed, and refuse it now: {verdict.reason.rstrip('.')}")
 
 
 async def _ask(first: AskFirst) -> None:
     shown = await submit.look_first(first.call)
     with suppress(StaleCall):
-        await in_db(submit.ask_after_all)(first.call, first.said, shown)
+        await in_db(submit.ask_after_all)(first.call, first.ask, shown)
 
 
 async def _execute_in_turn(call: ToolCall) -> None:

@@ -173,15 +173,15 @@ class Judge:
             return judged
         try:
             # Also where approvals are switched off for the installation.
-            said = await self.asks(conversation_id, tool.risk_level)
+            ask = await self.asks(conversation_id, tool.risk_level)
         except Exception:
             logger.exception("What the conversation %s asks about could not be read", conversation_id)
-            said = Unusable(oversight.UNREADABLE)
-        if said is None:
+            ask = Unusable(oversight.UNREADABLE)
+        if ask is None:
             return judged
         # The conversation asks where nothing else does; it softens no refusal.
-        verdict = said if isinstance(judged.verdict, Allow) else judged.verdict
-        spoke = (*judged.spoke, Spoke.of("conversation", said, "conversation"))
+        verdict = ask if isinstance(judged.verdict, Allow) else judged.verdict
+        spoke = (*judged.spoke, Spoke.of("conversation", ask, "conversation"))
         return replace(judged, verdict=verdict, spoke=spoke)
 
     async def _judged(self, query: _Query) -> Judgement:
@@ -267,8 +267,8 @@ async def held_to_record(tool: Tool, judged: Judgement) -> Judgement:
             return judged
     except Exception:
         logger.exception("What the record states of the tool %s could not be read", tool.name)
-    said = Unusable(NOT_STATED)
-    return Judgement(said, (*judged.spoke, Spoke.of("record", said, "installation")))
+    ask = Unusable(NOT_STATED)
+    return Judgement(ask, (*judged.spoke, Spoke.of("record", ask, "installation")))
 
 
 async def holds(condition: str, given: Mapping[str, Any]) -> bool:
@@ -281,8 +281,8 @@ async def holds(condition: str, given: Mapping[str, Any]) -> bool:
         raise (AtALimit if isinstance(error, TimeoutError) else NoAnswer)("could not be evaluated.") from error
     if report.fault is not None:
         # The message may quote an argument: not so much of it that it could pose as the card's own words.
-        said = f"failed: {report.fault.message[:LONGEST_FAULT]}"
-        raise AtALimit(said) if report.fault.kind == "limit" else NoAnswer(said)
+        reason = f"failed: {report.fault.message[:LONGEST_FAULT]}"
+        raise AtALimit(reason) if report.fault.kind == "limit" else NoAnswer(reason)
     if not isinstance(report.result, bool):
         raise NoAnswer("gave neither true nor false.")
     return report.result
@@ -295,19 +295,19 @@ async def hold_together(condition: str, given: Sequence[Mapping[str, Any]]) -> l
         # What is no expression could end the function that it is put into.
         return [None] * len(given)
     names = ", ".join(given[0])
-    asked = [[*each.values()] for each, is_fit in zip(given, fits, strict=True) if is_fit]
+    calls = [[*each.values()] for each, is_fit in zip(given, fits, strict=True) if is_fit]
     source = f"{condition_source(condition, names, 'condition')}\n{_TOGETHER}"
     limits = sandbox.Limits(argument_bytes=len(given) * sandbox.Limits().argument_bytes)
     try:
         async with asyncio.timeout(CONDITION_SECONDS):
-            report = await sandbox.run(source, {"calls": asked}, limits=limits)
+            report = await sandbox.run(source, {"calls": calls}, limits=limits)
     except TimeoutError:
         return [None] * len(given)
-    if report.fault is not None or not isinstance(report.result, list) or len(report.result) != len(asked):
+    if report.fault is not None or not isinstance(report.result, list) or len(report.result) != len(calls):
         return [None] * len(given)
     found = iter(report.result)
-    said = [next(found) if is_fit else None for is_fit in fits]
-    return [each if isinstance(each, bool) else None for each in said]
+    answers = [next(found) if is_fit else None for is_fit in fits]
+    return [each if isinstance(each, bool) else None for each in answers]
 
 
 def view_of(tool: Tool) -> ToolView:
@@ -362,8 +362,8 @@ async def condition_fault(condition: str, schema: Mapping[str, Any]) -> str:
     """Return what is wrong with a condition: by its text, and by how it runs with arguments as `schema` has them."""
     if not condition.strip():
         return ""
-    if said := misread_condition(condition, schema):
-        return said
+    if why := misread_condition(condition, schema):
+        return why
     problems = await sandbox.check(condition_source(condition, f"{ARGUMENTS}: dict, caller: dict, {OUTSIDE}: bool"))
     if found := next((each.message for each in problems if each.line is not None), ""):
         return _would_fail(found)
@@ -406,8 +406,8 @@ def _fits(given: Mapping[str, Any]) -> bool:
 
 def _said_yes(call: ToolCall, tool: Tool, user_id: int) -> bool:
     """Return whether the person approved the call while signed in, of the tool from where it is now."""
-    asked: Any = call.approval.disclosure.get("tool", {})
-    if (asked.get("id"), asked.get("origin")) != (str(tool.pk), tool.origin):
+    shown_tool: Any = call.approval.disclosure.get("tool", {})
+    if (shown_tool.get("id"), shown_tool.get("origin")) != (str(tool.pk), tool.origin):
         return False
     answers = call.approval.decisions.filter(person_id=user_id, round=call.round)
     return answers.filter(verdict="approve", means__in=SIGNED_IN).exists()

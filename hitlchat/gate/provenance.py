@@ -110,8 +110,8 @@ class Text:
         return f" {' '.join(self.words)} "
 
     @cached_property
-    def known(self) -> frozenset[str]:
-        return frozenset(self.words) - (self._before.known if self._before else frozenset())
+    def own_words(self) -> frozenset[str]:
+        return frozenset(self.words) - (self._before.own_words if self._before else frozenset())
 
     @cached_property
     def numbers(self) -> frozenset[Decimal]:
@@ -135,7 +135,7 @@ class Text:
     def says(self, wanted: "Text") -> bool:
         """Return whether all of `wanted` stands here, and in nothing that was given."""
         if len(wanted.words) == 1:
-            return wanted.words[0] in self.known
+            return wanted.words[0] in self.own_words
         return wanted.phrase in self.phrase and not (self._before and wanted.phrase in self._before.phrase)
 
 
@@ -152,7 +152,7 @@ class Near:
 
 
 @dataclass(frozen=True)
-class Told:
+class Provenance:
     """Where values of one argument come from, for its row on a card; `parts`: which, if they are not all of it, with
     what they are where that needs a look; `call`: only if it may be looked at.
     """
@@ -194,7 +194,7 @@ class Heard:
     @cached_property
     def typed(self) -> frozenset[str]:
         """Every word of the person."""
-        return frozenset().union(*(each.known for each in self.texts if each.origin == "person"))
+        return frozenset().union(*(each.own_words for each in self.texts if each.origin == "person"))
 
     @cached_property
     def named(self) -> dict[str, None]:
@@ -227,13 +227,13 @@ def of(arguments: dict[str, Any], heard: Heard | None, schema: dict[str, Any], p
             compared += len(words)
             near = next(filter(None, (_near(word, heard) for word in words)), "")
         more = {"near": near, "wrote": wrote.pop(path, "")}
-        found.append({"path": path, **origin, **unsure, **{key: said for key, said in more.items() if said}})
-    found += [{"path": path, "from": "model", "source": None, "wrote": said} for path, said in wrote.items()]
+        found.append({"path": path, **origin, **unsure, **{key: word for key, word in more.items() if word}})
+    found += [{"path": path, "from": "model", "source": None, "wrote": words} for path, words in wrote.items()]
     # However the arguments are ordered: identical calls are identical here, too.
     return sorted(found, key=lambda each: str(each["path"]))
 
 
-def kept(origins: list[Origin] | None, before: dict[str, Any], now: dict[str, Any]) -> list[Origin] | None:
+def left_by_edit(origins: list[Origin] | None, before: dict[str, Any], now: dict[str, Any]) -> list[Origin] | None:
     """Return those of values that an edit left as they were: the others are the editor's own."""
     if origins is None:
         return None
@@ -241,7 +241,9 @@ def kept(origins: list[Origin] | None, before: dict[str, Any], now: dict[str, An
     return [each for each in origins if not each["path"] or old.get(each["path"]) == new.get(each["path"], ...)]
 
 
-def told(origins: list[Origin], arguments: dict[str, Any], openable: Collection[str]) -> dict[str, tuple[Told, ...]]:
+def by_argument(
+    origins: list[Origin], arguments: dict[str, Any], openable: Collection[str]
+) -> dict[str, tuple[Provenance, ...]]:
     """Return what is said of each argument, by its name: of values that the person did not type, together by source.
 
     What comes from outside is said first. `openable`: the calls that the reader may look at.
@@ -257,7 +259,7 @@ def told(origins: list[Origin], arguments: dict[str, Any], openable: Collection[
         found.setdefault(schemas.keys(path)[0], {}).setdefault((*key, near, wrote), []).append(path)
     return {
         name: tuple(
-            Told(
+            Provenance(
                 origin,
                 call if call in openable else "",
                 see(tool) if tool else None,
@@ -337,7 +339,7 @@ def _origin(value: str | float, heard: Heard) -> Origin:
     if source is None and len(wanted.words) > 1:
         # Of a longer text what comes from somewhere else counts: the rest may be the model's own words.
         named = frozenset(filter(_names, wanted.words)) - heard.typed
-        parts = (each for each in reversed(heard.texts) if named & each.known or wanted.stretches & each.stretches)
+        parts = (each for each in reversed(heard.texts) if named & each.own_words or wanted.stretches & each.stretches)
         source = min(parts, key=lambda each: LOUDEST.index(each.origin), default=None)
         if source is not None:
             return {"from": source.origin, "source": source.source, "partly": True}

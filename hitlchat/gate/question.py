@@ -90,9 +90,9 @@ class Asking:
         return tuple(dict.fromkeys(warning for seen in (self.text, *titles, *choices) for warning in seen.warnings))
 
 
-def is_one(asked: Sourced) -> bool:
+def is_one(tool_or_call: Sourced) -> bool:
     """Return whether a tool, or a call of one, asks a person instead of doing something."""
-    return asked.source == SOURCE
+    return tool_or_call.source == SOURCE
 
 
 def check(arguments: Mapping[str, Any]) -> None:
@@ -138,8 +138,8 @@ def answered(arguments: Mapping[str, Any], given: Mapping[str, Any] | None) -> d
     rest = {name: value for name, value in given.items() if name != ANSWER}
     if any(name not in arguments or not _is_same(value, arguments[name]) for name, value in rest.items()):
         raise BadAnswer({"": SAME_QUESTION})
-    asked = {name: value for name, value in arguments.items() if name != ANSWER}
-    return asked | {ANSWER: checked(fields(arguments), answer)}
+    unanswered = {name: value for name, value in arguments.items() if name != ANSWER}
+    return unanswered | {ANSWER: checked(fields(arguments), answer)}
 
 
 def answer_of(arguments: Mapping[str, Any]) -> dict[str, Value]:
@@ -178,10 +178,10 @@ def in_words(arguments: Mapping[str, Any]) -> str:
     answer: Mapping[str, Any] = arguments.get(ANSWER, {})
     labels = {field.name: field.title for field in fields(arguments)}
     words = {True: "yes", False: "no"}
-    said = {name: words[value] if isinstance(value, bool) else str(value) for name, value in answer.items()}
+    values = {name: words[value] if isinstance(value, bool) else str(value) for name, value in answer.items()}
     if len(labels) == 1:
-        return next(iter(said.values()), "")
-    return ", ".join(f"{labels.get(name, name)}: {value}" for name, value in said.items())
+        return next(iter(values.values()), "")
+    return ", ".join(f"{labels.get(name, name)}: {value}" for name, value in values.items())
 
 
 def _check_choices(field: Mapping[str, Any]) -> None:

@@ -152,9 +152,9 @@ def _every(user_id: Any, most: int, only: Q | None = None) -> QuerySet[ToolCall,
 
 def _waiting(user_id: Any, way: Q, only: Q | None) -> QuerySet[ToolCall]:
     """Return the calls that wait for them and that they have not said yes to already."""
-    said = Decision.objects.filter(approval__call=OuterRef("pk"), person_id=user_id, round=OuterRef("round"))
+    own_yes = Decision.objects.filter(approval__call=OuterRef("pk"), person_id=user_id, round=OuterRef("round"))
     # What one yes is enough for waits no longer after it: nothing is looked up for it.
-    return ToolCall.objects.filter(way, only or Q()).exclude(Q(quorum__gt=1) & Exists(said))
+    return ToolCall.objects.filter(way, only or Q()).exclude(Q(quorum__gt=1) & Exists(own_yes))
 
 
 def _either(ways: list[QuerySet[ToolCall]], most: int) -> QuerySet[ToolCall, Any]:

@@ -137,8 +137,8 @@ def read(given: Any, *, trusted: bool = False) -> Draft:
     for missing in sorted(found.tools.keys() - tools.keys()):
         raise BadDraft(f"tools.{missing}", translatable(f"There is no tool named {missing!r}."))
     for name, draft in found.tools.items():
-        if said := policy.misread_condition(draft.condition or "", {}):
-            raise BadDraft(f"tools.{name}.condition", said)
+        if why := policy.misread_condition(draft.condition or "", {}):
+            raise BadDraft(f"tools.{name}.condition", why)
         changed[tools[name].pk] = _changed(tools[name], draft)
     return Draft(changed, None if found.policies is None else _rules(found.policies, trusted=trusted))
 
@@ -202,8 +202,8 @@ class _Run:
 
     async def _judged(self, chunk: list[Row]) -> list[tuple[Row, Judgement]]:
         """Return calls with their verdicts, up to where the time is over. Raises: TooSlow"""
-        known = await in_db(_known)(chunk)
-        judges = {call.id: _Recorded(call, known, self.draft.rules) for call in chunk}
+        facts = await in_db(_known)(chunk)
+        judges = {call.id: _Recorded(call, facts, self.draft.rules) for call in chunk}
         await self._hold(chunk, judges)
         judged = []
         for number, call in enumerate(chunk):
@@ -218,9 +218,11 @@ class _Run:
     async def _verdict(self, call: Row, judge: "_Recorded") -> Judgement:
         tool, began = self.tools[call.tool_id], time.monotonic()
         outside = judge.args_from_outside
-        said = await judge.judge(tool, judge.arguments, judge.caller, call.conversation_id, args_from_outside=outside)
+        judgement = await judge.judge(
+            tool, judge.arguments, judge.caller, call.conversation_id, args_from_outside=outside
+        )
         if tool.pk in self.unstated:
-            said = await policy.held_to_record(tool, said)
+            judgement = await policy.held_to_record(tool, judgement)
         self.slow += judge.was_ended or time.monotonic() - began >= SLOW_SECONDS
         if self.slow >= MOST_SLOW:
             raise TooSlow(
@@ -228,7 +230,7 @@ class _Run:
                     f"Stopped: the rules or the condition took too long {self.slow} times, last for {tool.name}."
                 )
             )
-        return said
+        return judgement
 
     async def _hold(self, chunk: list[Row], judges: "dict[UUID, _Recorded]") -> None:
         """Evaluate the conditions of a chunk, those of one tool together."""
@@ -246,8 +248,8 @@ class _Run:
                 }
                 for judge in same
             ]
-            for judge, held in zip(same, await policy.hold_together(condition, given), strict=True):
-                judge.held = held
+            for judge, is_true in zip(same, await policy.hold_together(condition, given), strict=True):
+                judge.holds_already = is_true
 
     def _count(self, judged: list[tuple[Row, Judgement]]) -> None:
         found, saved = self.found, []
@@ -291,14 +293,14 @@ class _Known:
 class _Recorded(policy.Judge):
     """The gate's judge of one recorded call, with what it knew of the call, and rules that may be others."""
 
-    def __init__(self, call: Row, known: _Known, drafted: tuple[Rule, ...] | None) -> None:
-        self.call, self.known, self.drafted = call, known, drafted
+    def __init__(self, call: Row, facts: _Known, drafted: tuple[Rule, ...] | None) -> None:
+        self.call, self.facts_of_chunk, self.drafted = call, facts, drafted
         self.caller = Caller(call.caller_kind, call.caller_id, call.caller__username, call.token_id)
         shown: dict[str, Any] = call.approval__disclosure or {}
         # As they were asked about: an edit changes those of the call.
         self.arguments: dict[str, Any] = shown["arguments"] if shown else call.arguments
         self.args_from_outside = provenance.is_from_outside(shown.get("provenance"))
-        self.held: bool | None = None
+        self.holds_already: bool | None = None
         # Whether the condition was, at a limit.
         self.was_ended = False
 
@@ -308,24 +310,24 @@ class _Recorded(policy.Judge):
     async def facts(self, rules: tuple[Rule, ...], caller: Caller, conversation_id: UUID | None) -> policy.Facts:
         return policy.Facts(
             groups=frozenset(await self.groups(caller)),
-            known_groups=self.known.every_group & {name for rule in rules for name in rule.groups},
-            conversation_id=conversation_id and self.known.roots[conversation_id],
-            agents=tuple(each["tool"] for each in self.known.agents.get(conversation_id, [])),
+            known_groups=self.facts_of_chunk.every_group & {name for rule in rules for name in rule.groups},
+            conversation_id=conversation_id and self.facts_of_chunk.roots[conversation_id],
+            agents=tuple(each["tool"] for each in self.facts_of_chunk.agents.get(conversation_id, [])),
             now=self.call.created_at,
         )
 
     async def groups(self, caller: Caller) -> list[str]:
-        return self.known.groups.get(caller.user_id, [])
+        return self.facts_of_chunk.groups.get(caller.user_id, [])
 
     async def asks(self, conversation_id: UUID, risk: int) -> Ask | None:
-        return oversight.asks_under(self.known.words[conversation_id], risk)
+        return oversight.asks_under(self.facts_of_chunk.words[conversation_id], risk)
 
     def approved_before(self, tool: Tool, arguments: dict[str, Any], user_id: int) -> bool:
         return policy.approved_before(tool, arguments, user_id, self.call.created_at)
 
     async def holds(self, condition: str, given: dict[str, Any]) -> bool:
-        if self.held is not None:
-            return self.held
+        if self.holds_already is not None:
+            return self.holds_already
         try:
             return await super().holds(condition, given)
         except policy.AtALimit:

@@ -209,7 +209,7 @@ def save(
     `confirmed`: a person said that models may read other words. BadTexts, NotConfirmed.
     """
     clean = {outcome: tidy(text or "") for outcome, text in wanted.items()}
-    if problems := {outcome: said for outcome, text in clean.items() if (said := problem(outcome, text))}:
+    if problems := {outcome: why for outcome, text in clean.items() if (why := problem(outcome, text))}:
         raise BadTexts(problems)
     with transaction.atomic():
         before = own_words(tool)
@@ -232,15 +232,15 @@ def tidy(text: str) -> str:
 
 def problem(outcome: str, text: str) -> str:
     """Return what is wrong with a template, and what is expected; empty if nothing is."""
-    known = KNOWN.get(outcome)
-    if known is None:
+    names = KNOWN.get(outcome)
+    if names is None:
         return translatable(f"There is no such outcome; expected one of {', '.join(KNOWN)}.")
     if len(text) > LONGEST_TEXT:
         return translatable(f"The text has {len(text):,} characters; at most {LONGEST_TEXT:,} are allowed.")
     if storable(text) != text:
         return "The text has a character that cannot be stored, such as U+0000."
     for name in _BRACES.findall(text):
-        if SPELLINGS.get(name, name) not in known:
+        if SPELLINGS.get(name, name) not in names:
             return translatable(f"{{{name[:40]}}} is unknown here; known are {', '.join(placeholders(outcome))}.")
     return ""
 
@@ -344,7 +344,7 @@ def _success(call: Subject, edited: bool, feedback: str, templates: Texts) -> st
         words = fill(templates.get(Outcome.EDITED, ""), call) if edited else ""
         facts = {"status": "succeeded", **({"fact": EDITED} if words else {})}
         facts["message"] = words or (EDITED if edited else TOLD)
-        said: dict[str, Any] = {SAID: feedback} if feedback else {}
+        words_of_person: dict[str, Any] = {SAID: feedback} if feedback else {}
         changed = {"arguments": call.arguments} if edited else {}
-        return canonical.pretty({**facts, **said, **changed, "result": call.result})
+        return canonical.pretty({**facts, **words_of_person, **changed, "result": call.result})
     return call.result if isinstance(call.result, str) else canonical.pretty(call.result)

@@ -203,9 +203,9 @@ def _asks(before: str, after: str) -> dict[str, Any]:
 
 
 def _note(tool: Tool, before: Rules, after: Rules, actor: Actor, weaker: tuple[str, ...]) -> None:
-    said: dict[str, Any] = {"tool": tool.name, "before": before.as_json, "after": after.as_json}
-    said |= stated.states("rules", tool.pk)
-    note(None, CHANGED, actor=actor, data=said | ({"weaker": list(weaker)} if weaker else {}))
+    data: dict[str, Any] = {"tool": tool.name, "before": before.as_json, "after": after.as_json}
+    data |= stated.states("rules", tool.pk)
+    note(None, CHANGED, actor=actor, data=data | ({"weaker": list(weaker)} if weaker else {}))
 
 
 def _shape(rules: Rules) -> dict[str, str]:
@@ -230,10 +230,10 @@ def _escalation(tool: Tool, rules: Rules) -> dict[str, str]:
         return {} if after is None else {"escalate_to": "Expected the group that may also decide after that time."}
     if after is None or not 1 <= after < waits:
         most = waits - 1
-        said = translatable(
+        words = translatable(
             f"Expected a number of seconds from 1 to {most}: a question about this tool is open for {waits} seconds."
         )
-        return {"escalate_after_seconds": said}
+        return {"escalate_after_seconds": words}
     return {}
 
 
@@ -244,11 +244,11 @@ def _too_few(rules: Rules) -> dict[str, str]:
         return {}
     needed = rules.quorum
     if count == 0:
-        said = translatable(f"Under these rules, nobody could decide. Required approvals: {needed}.")
+        words = translatable(f"Under these rules, nobody could decide. Required approvals: {needed}.")
     elif count == 1:
-        said = translatable(f"Under these rules, only 1 active person could decide. Required approvals: {needed}.")
+        words = translatable(f"Under these rules, only 1 active person could decide. Required approvals: {needed}.")
     else:
-        said = translatable(
+        words = translatable(
             f"Under these rules, only {count} active people could decide. Required approvals: {needed}."
         )
-    return {"quorum": said}
+    return {"quorum": words}

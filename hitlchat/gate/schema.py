@@ -169,12 +169,12 @@ def _pattern_properties(validator: Any, named: dict[str, Any], instance: Any, _s
 def _additional_properties(validator: Any, part: Any, instance: Any, schema: Any) -> Errors:
     if not isinstance(instance, dict):
         return
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
     # A name may be one of a pattern that is not checked here.
     others = [
         name
         for name in instance
-        if name not in known and all(expressions.matches(pattern, name) is False for pattern in patterns)
+        if name not in named and all(expressions.matches(pattern, name) is False for pattern in patterns)
     ]
     if part is False and others:
         yield ValidationError(unexpected(others), validator="additionalProperties: false")
@@ -195,8 +195,8 @@ def _dependent_required(_validator: Any, named: dict[str, list[str]], instance: 
         for given, names in named.items():
             for name in names if given in instance else ():
                 if name not in instance:
-                    said = f"it is required when {shown(given)} is given"
-                    yield ValidationError(said, validator="dependentRequired: name", path=(name,))
+                    words = f"it is required when {shown(given)} is given"
+                    yield ValidationError(words, validator="dependentRequired: name", path=(name,))
 
 
 def _unique_items(_validator: Any, wanted: bool, instance: Any, _schema: Any) -> Errors:
@@ -307,8 +307,8 @@ def _prepared(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError | SchemaError) -> str:
-    path, said = ".".join(str(part) for part in error.absolute_path), _cut(schemas.problem(error))
-    return f"{_cut(path)}: {said}." if path else f"{said}."
+    path, words = ".".join(str(part) for part in error.absolute_path), _cut(schemas.problem(error))
+    return f"{_cut(path)}: {words}." if path else f"{words}."
 
 
 def _cut(text: str) -> str:

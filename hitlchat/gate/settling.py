@@ -77,11 +77,11 @@ def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, 
     if call.status != Status.UNKNOWN:
         raise AlreadySettled(call)
     marked = {"kind": "marked", "message": "It did not happen, as a person found out afterwards.", "line": None}
-    said: dict[str, Any] = {"marked": outcome} | ({"remark": kept} if (kept := checked(remark)) else {})
+    data: dict[str, Any] = {"marked": outcome} | ({"remark": text} if (text := checked(remark)) else {})
     try:
         if outcome == "done":
-            return move(call, Status.SUCCEEDED, actor=actor, data=said)
-        return move(call, Status.FAILED, actor=actor, data=said, error=marked)
+            return move(call, Status.SUCCEEDED, actor=actor, data=data)
+        return move(call, Status.FAILED, actor=actor, data=data, error=marked)
     except StaleCall:
         raise AlreadySettled(ToolCall.objects.get(pk=call_id)) from None
 

@@ -132,9 +132,9 @@ async def simulate(
     whole = await sources.accepted(tool, arguments)
     outside = args_from_outside or kind != CallerKind.CHAT
     judgement = await policy.judge(tool, whole, caller, args_from_outside=outside)
-    said = outcome(judgement.verdict)
-    decides = await in_db(_who)(tool, caller) if said == "ask" else ""
-    return Simulated(said, judgement.verdict.reason, judgement.spoke, whole, decides)
+    verdict = outcome(judgement.verdict)
+    decides = await in_db(_who)(tool, caller) if verdict == "ask" else ""
+    return Simulated(verdict, judgement.verdict.reason, judgement.spoke, whole, decides)
 
 
 def example(tool: Tool) -> dict[str, Any]:
@@ -170,18 +170,18 @@ def _possible(tool: Tool, kind: str, rules: tuple[Rule, ...]) -> frozenset[Outco
     if not settings.HITL_ENABLED:
         return frozenset({"allow"})
     view = policy.view_of(tool)
-    said = combined(*(rule.outcomes(view, kind) for rule in rules))
+    outcomes = combined(*(rule.outcomes(view, kind) for rule in rules))
     match tool.hitl_mode:
         case HitlMode.DISABLED:
             # One that gives no answer asks even here, unless another one refuses anyway.
-            fails = said != {"refuse"} and any(rule.may_fail_about(view) for rule in rules)
+            fails = outcomes != {"refuse"} and any(rule.may_fail_about(view) for rule in rules)
             unanswered: frozenset[Outcome] = frozenset({"ask"} if fails else ())
-            return frozenset({each if each == "refuse" else "allow" for each in said}) | unanswered
+            return frozenset({each if each == "refuse" else "allow" for each in outcomes}) | unanswered
         case HitlMode.CONDITIONAL:
             own: frozenset[Outcome] = frozenset({"ask", "allow"} if tool.condition.strip() else {"abstain"})
-            return frozenset({"ask" if each == "abstain" else each for each in combined(said, own)})
+            return frozenset({"ask" if each == "abstain" else each for each in combined(outcomes, own)})
         case _:
-            return combined(said, frozenset({"ask"}))
+            return combined(outcomes, frozenset({"ask"}))
 
 
 def _state(possible: frozenset[Outcome]) -> State:

@@ -401,10 +401,10 @@ def _cut_table(table: dict[str, Any], cut: list[str]) -> dict[str, Any]:
             break
         rows.append(shorter)
     columns = [column[:LONGEST_CELL] for column in table["columns"][:MOST_COLUMNS]]
-    kept = [table["columns"], *table["rows"][: len(rows)]]
-    cells = [cell for line in kept for cell in line[:MOST_COLUMNS] if len(cell) > LONGEST_CELL]
+    lines = [table["columns"], *table["rows"][: len(rows)]]
+    cells = [cell for line in lines for cell in line[:MOST_COLUMNS] if len(cell) > LONGEST_CELL]
     characters = sum(len(cell) - LONGEST_CELL for cell in cells)
-    more_columns = max(map(len, kept), default=0) - MOST_COLUMNS
+    more_columns = max(map(len, lines), default=0) - MOST_COLUMNS
     more_rows = len(table["rows"]) - len(rows)
     found = (more_rows, "row", ""), (more_columns, "column", ""), (characters, "character", " of long values")
     cut.extend(_left_out(number, word, of) for number, word, of in found if number > 0)

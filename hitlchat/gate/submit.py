@@ -144,11 +144,11 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
         return Prepared(request, Status.REJECTED, SUGGESTED_ENOUGH, tool, arguments, spoke=spoke)
     # Also for what a grant may cover: another call may take its last use first.
     shown = await sources.preview_of(tool, arguments, request.caller)
-    asked = Prepared(request, Status.WAITING, verdict.reason, tool, arguments, shown, spoke, origins)
+    waiting = Prepared(request, Status.WAITING, verdict.reason, tool, arguments, shown, spoke, origins)
     if not (judgement.only_the_tool_asks and may_be_granted(tool)):
-        return asked
+        return waiting
     found = await giving.covering(tool, arguments, request.caller, request.conversation_id)
-    return replace(asked, grantable=True, grants=found)
+    return replace(waiting, grantable=True, grants=found)
 
 
 async def prepare_all(requests: Iterable[CallRequest]) -> list[Prepared]:
@@ -199,7 +199,7 @@ async def look_first(call: ToolCall) -> Shown | None:
     return await sources.preview_of(call.tool, call.arguments, _caller(call))
 
 
-def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
+def ask_after_all(call: ToolCall, ask: Ask, shown: Shown | None) -> None:
     """Ask about a call that was to run unasked and has not started, since its conversation says so by now.
 
     What it would have used of a grant is given back. `call` is read with its tool and caller.
@@ -207,13 +207,13 @@ def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
     """
     tool, caller, grant_id = call.tool, _caller(call), call.grant_id
     assert tool is not None
-    call.reason, call.deadline, call.grantable, call.grant_id = said.reason, disclosure.deadline_of(tool), False, None
+    call.reason, call.deadline, call.grantable, call.grant_id = ask.reason, disclosure.deadline_of(tool), False, None
     decides = oversight.freeze(call, tool)
     allowed = AuditEvent.objects.filter(call=call, name="call.allowed").first()
-    known = allowed.data.get("values", {}) if allowed else {}
-    asked = disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides, **known)
-    approval = _approval(call, tool, asked)
-    spoke = [Spoke.of("conversation", said, "conversation").as_json]
+    values = allowed.data.get("values", {}) if allowed else {}
+    disclosed = disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides, **values)
+    approval = _approval(call, tool, disclosed)
+    spoke = [Spoke.of("conversation", ask, "conversation").as_json]
     data = {"spoke": spoke, "isAutomatic": False, **_question_facts(approval, caller)}
     columns = {name: getattr(call, name) for name in ("reason", "deadline", "grantable", "grant_id", *oversight.FROZEN)}
     with transaction.atomic():
@@ -299,9 +299,9 @@ def _undisclosed_facts(call: ToolCall, prepared: Prepared) -> dict[str, Any]:
 def _reasons(prepared: Prepared) -> dict[str, Any]:
     """Return, for the record, why: every rule that spoke, and whether it runs without a person being asked."""
     spoke = [each.as_json for each in prepared.spoke]
-    said = {"reason": prepared.reason, "spoke": spoke, "isAutomatic": prepared.status == Status.ALLOWED}
+    facts = {"reason": prepared.reason, "spoke": spoke, "isAutomatic": prepared.status == Status.ALLOWED}
     # Refused by no policy: told apart on the record as well.
-    return said | ({"nobodyAsked": True} if prepared.reason in queue.REASONS else {})
+    return facts | ({"nobodyAsked": True} if prepared.reason in queue.REASONS else {})
 
 
 def _unless_gone(prepared: Prepared) -> Prepared:
@@ -375,8 +375,8 @@ def _sameness(shown: dict[str, Any]) -> str:
 def _question_facts(approval: Approval, caller: Caller) -> dict[str, Any]:
     """Return, for the record, what was asked, of whose call of what."""
     call = approval.call
-    said = {"approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
-    return said | transition.origin_facts(call, caller)
+    facts = {"approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
+    return facts | transition.origin_facts(call, caller)
 
 
 def _caller(call: ToolCall) -> Caller:

@@ -205,8 +205,8 @@ def begin_record() -> None:
         # Of several processes that start at a time one writes it.
         list(ContentType.objects.select_for_update().filter(app_label="gate", model="auditevent"))
         begun = AuditEvent.objects.filter(name=stated.BEGUN).order_by("pk").values_list("data", flat=True)
-        known = {kind for data in begun for kind in data.get("kinds", ())}
-        _state([kind for kind in settings.RECORD_STATES if kind not in known])
+        begun_kinds = {kind for data in begun for kind in data.get("kinds", ())}
+        _state([kind for kind in settings.RECORD_STATES if kind not in begun_kinds])
 
 
 def state_again() -> None:
@@ -344,9 +344,9 @@ def _named(tool: Tool, columns: dict[str, Any]) -> dict[str, Any]:
 
 def _keep(before: Mapping[str, Any], tool: Tool) -> None:
     rules = only(Oversight.objects.filter(tool_id=tool.pk))
-    kept = {name: before[name] for name in stated.GUARD}
-    kept["rules"] = {name: getattr(rules, name) for name in stated.RULES} if rules else None
-    FormerTool.objects.update_or_create(name=before["name"], defaults=kept)
+    columns = {name: before[name] for name in stated.GUARD}
+    columns["rules"] = {name: getattr(rules, name) for name in stated.RULES} if rules else None
+    FormerTool.objects.update_or_create(name=before["name"], defaults=columns)
 
 
 def _inherit_rules(tool: Tool, former: FormerTool | None) -> None:

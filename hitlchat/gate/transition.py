@@ -234,8 +234,8 @@ def _digest(row: ToolCall | Decision, columns: Iterable[str]) -> str:
 
 def _approval(call: ToolCall) -> str | None:
     """Return where it was read along with the call; that there is none may have been read, too."""
-    asked = getattr(call, "approval", None) if ToolCall.approval.is_cached(call) else None
-    return str(asked.pk) if asked is not None else None
+    approval = getattr(call, "approval", None) if ToolCall.approval.is_cached(call) else None
+    return str(approval.pk) if approval is not None else None
 
 
 def _columns(name: str, data: Mapping[str, Any], actor: Actor) -> Facts:

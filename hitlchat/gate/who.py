@@ -69,8 +69,8 @@ def claim(name: str) -> str:
 
     At most LONGEST_CLAIM characters, of which the last says if it was cut.
     """
-    kept = storable(name).strip()
-    return kept if len(kept) <= LONGEST_CLAIM else kept[: LONGEST_CLAIM - 1] + "…"
+    text = storable(name).strip()
+    return text if len(text) <= LONGEST_CLAIM else text[: LONGEST_CLAIM - 1] + "…"
 
 
 def how(decision: Decision) -> str:
@@ -126,24 +126,24 @@ def unusual_rules(approval: Approval) -> Seen | None:
 def sentences(approval: Approval) -> str:
     """Return the sentences as they were shown when it was asked."""
     name = approval.disclosure["caller"]["name"]
-    said = words(approval.disclosure["whoDecides"], name)
+    rules = words(approval.disclosure["whoDecides"], name)
     if not deciders.was_enough(approval):
-        return said
+        return rules
     client = translatable(f"{name} can also answer in the MCP client that asks: an administrator trusts it.")
-    return f"{said} {client}"
+    return f"{rules} {client}"
 
 
 def words(rules: dict[str, Any], requester: str) -> str:
     """Return the sentences about `rules`, which are as a disclosure has them, or as `Rules.as_json`."""
-    said = [_deciding(rules, requester)]
+    parts = [_deciding(rules, requester)]
     if rules["notTheRequester"]:
-        said.append(NEVER if requester == REQUESTER else translatable(f"Never {requester}, for whom it is called."))
+        parts.append(NEVER if requester == REQUESTER else translatable(f"Never {requester}, for whom it is called."))
     if rules["escalateAfterSeconds"] is not None:
         duration, people = _duration(rules["escalateAfterSeconds"]), _people(rules["escalateTo"])
-        said.append(translatable(f"After {duration} without an outcome, {people} may decide too."))
+        parts.append(translatable(f"After {duration} without an outcome, {people} may decide too."))
     if minutes := rules.get("freshSignInMinutes"):
-        said.append(translatable(f"Approval requires a sign-in within {deciders.last_minutes(minutes)}."))
-    return " ".join(said)
+        parts.append(translatable(f"Approval requires a sign-in within {deciders.last_minutes(minutes)}."))
+    return " ".join(parts)
 
 
 def _deciding(rules: dict[str, Any], requester: str) -> str:

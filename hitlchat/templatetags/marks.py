@@ -19,7 +19,7 @@ from hitlchat.gate import contents, decide, question, stopping
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.grants.scope import clock
 from hitlchat.gate.models import ToolCall
-from hitlchat.gate.provenance import Stretches, Told
+from hitlchat.gate.provenance import Provenance, Stretches
 from hitlchat.gate.status import Status
 
 register = template.Library()
@@ -105,7 +105,7 @@ def risk_chip(level: int, extra: str = "", *, unknown: bool = False) -> SafeStri
 
 
 @register.simple_tag
-def source_of(origin: Told) -> SafeString:
+def source_of(origin: Provenance) -> SafeString:
     """Return the name of the tool that a value comes from, as a link to its call for who may open that."""
     name = format_html("<code>{}</code>", seen(origin.tool)) if origin.tool else SafeString()
     return (

@@ -184,7 +184,7 @@ def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) 
         rule=condition != back.condition,
         condition=condition,
         trusts=gate.trusts(before, after),
-        words=gate.told_otherwise(before, after) + less_care(row, change) + by_name,
+        words=gate.reads_otherwise(before, after) + less_care(row, change) + by_name,
     )
 
 

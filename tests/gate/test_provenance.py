@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from hitlchat.gate.provenance import LONGEST, MOST_VALUES, Heard, Origin, Text, is_from_outside, kept, of, told
+from hitlchat.gate.provenance import (
+    LONGEST,
+    MOST_VALUES,
+    Heard,
+    Origin,
+    Text,
+    by_argument,
+    is_from_outside,
+    left_by_edit,
+    of,
+)
 
 
 def origins(arguments: dict[str, Any], *texts: Text, schema: dict[str, Any] | None = None) -> list[Origin]:
@@ -133,7 +143,7 @@ def test_words_of_the_last_message_that_speak_against_a_value_or_the_tool_are_to
         {"path": "/role", **own, "wrote": "member"},
         {"path": "/to", "from": "person", "source": None, "wrote": "from a1"},
     ]
-    told_of = told(found, {"role": "admin", "to": "a1", "from": "a1"}, ())
+    told_of = by_argument(found, {"role": "admin", "to": "a1", "from": "a1"}, ())
     assert {name: each.wrote.plain for name, (each,) in told_of.items() if each.wrote} == {
         "role": "member",
         "to": "from a1",
@@ -172,6 +182,6 @@ def test_an_edit_leaves_the_origins_of_what_it_left_as_it_was() -> None:
     before = {"to": "ann@evil.example", "amount": 129}
     found = origins(before, outside("ann@evil.example"))
     amount, to = found
-    assert kept(found, before, {**before, "amount": 130}) == [to]
-    assert kept(found, before, {"to": "bob@a.example", "amount": 129}) == [amount]
-    assert kept(None, before, before) is None
+    assert left_by_edit(found, before, {**before, "amount": 130}) == [to]
+    assert left_by_edit(found, before, {"to": "bob@a.example", "amount": 129}) == [amount]
+    assert left_by_edit(None, before, before) is None
