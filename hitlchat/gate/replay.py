@@ -139,7 +139,10 @@ def read(given: Any, *, trusted: bool = False) -> Draft:
     for name, draft in found.tools.items():
         if why := policy.misread_condition(draft.condition or "", {}):
             raise BadDraft(f"tools.{name}.condition", why)
-        changed[tools[name].pk] = _changed(tools[name], draft)
+        tool = copy.copy(tools[name])
+        tool.hitl_mode = draft.hitl_mode or tool.hitl_mode
+        tool.condition = tool.condition if draft.condition is None else draft.condition
+        changed[tool.pk] = tool
     return Draft(changed, None if found.policies is None else _rules(found.policies, trusted=trusted))
 
 
@@ -179,7 +182,10 @@ class _Run:
             judged = async_to_sync(self._judged)(chunk)
             self._count(judged)
             if judged:
-                left = _older(left, judged[-1][0])
+                # The bound on the time alone is what an index answers.
+                last = judged[-1][0]
+                older = Q(created_at__lt=last.created_at) | Q(id__lt=last.id)
+                left = left.filter(older, created_at__lte=last.created_at)
             if len(judged) < len(chunk):
                 break
         self.found.left_out = left.count()
@@ -348,19 +354,6 @@ def _known(chunk: list[Row]) -> _Known:
         words=oversight.strictness_of_each(conversations),
         every_group=frozenset(Group.objects.values_list("name", flat=True)),
     )
-
-
-def _older(calls: QuerySet[ToolCall], than: Row) -> QuerySet[ToolCall]:
-    at = than.created_at
-    # The first condition is the one that an index answers.
-    return calls.filter(Q(created_at__lt=at) | Q(id__lt=than.id), created_at__lte=at)
-
-
-def _changed(tool: Tool, draft: _OfTool) -> Tool:
-    changed = copy.copy(tool)
-    changed.hitl_mode = draft.hitl_mode or tool.hitl_mode
-    changed.condition = tool.condition if draft.condition is None else draft.condition
-    return changed
 
 
 def _rules(entries: list[Any], *, trusted: bool) -> tuple[Rule, ...]:
