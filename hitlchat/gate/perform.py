@@ -50,7 +50,7 @@ from hitlchat.gate.sources import (
     source,
 )
 from hitlchat.gate.status import Status
-from hitlchat.gate.stopping import READY, NoPlace, Work, executing, works
+from hitlchat.gate.stopping import READY, NoPlace, NotYet, Work, executing, works
 from hitlchat.gate.submit import Look, LookFirst
 from hitlchat.gate.transition import StaleCall, move, withdraw
 
@@ -91,7 +91,7 @@ def begin(call_id: UUID) -> None:
     except AskFirst as first:
         background.spawn(_ask, first)
         return
-    except (LookFirst, NoPlace) as later:
+    except NotYet as later:
         background.spawn(_execute_in_turn, later.call)
         return
     if call is not None:
@@ -140,7 +140,7 @@ async def start(call_id: UUID, seconds: float | None = None) -> ToolCall | None:
     except AskFirst as first:
         await _ask(first)
         return None
-    except (LookFirst, NoPlace) as later:
+    except NotYet as later:
         return await _claim_in_turn(later.call, seconds)
 
 

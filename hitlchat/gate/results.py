@@ -40,10 +40,11 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 OTHER_WORDS: Final = gettext_noop("Models read different texts about calls that ended without a result.")
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_OUTCOMES: Mapping[str, Outcome] = {
-    Status.DECLINED: Outcome.DECLINED,
-    Status.EXPIRED: Outcome.EXPIRED,
-    Status.REFUSED: Outcome.REFUSED,
+# These outcomes have the names of statuses.
+_STATUSES: Mapping[str, Status] = {
+    **{outcome: Status(outcome) for outcome in (Outcome.DECLINED, Outcome.EXPIRED, Outcome.REFUSED)},
+    Outcome.FEEDBACK: Status.DECLINED,
+    Outcome.EDITED: Status.SUCCEEDED,
 }
 
 # Provably not entered, or not sent.
@@ -88,14 +89,9 @@ _FEEDBACK_OF: Final = {
 # Without templates: all words are ours.
 OURS: Texts = {}
 
-_STATUSES: Mapping[str, str] = {
-    **{outcome: status for status, outcome in _OUTCOMES.items()},
-    Outcome.FEEDBACK: Status.DECLINED,
-    Outcome.EDITED: Status.SUCCEEDED,
-}
 # What holds without a template.
 DEFAULTS: Mapping[str, str] = {
-    **{outcome: MESSAGES[Status(status)] for status, outcome in _OUTCOMES.items()},
+    **{outcome: MESSAGES[status] for outcome, status in _STATUSES.items() if outcome == status},
     Outcome.FEEDBACK: "",
     Outcome.EDITED: EDITED,
 }
@@ -173,14 +169,13 @@ def of(call: ToolCall, *, edited: bool) -> dict[str, str]:
 
 def matter(call: Subject, *, edited: bool) -> bool:
     """Return whether there could be a template for what became of it."""
-    return call.status in _OUTCOMES or (edited and call.status == Status.SUCCEEDED)
+    return call.status in Outcome.values or (edited and call.status == Status.SUCCEEDED)
 
 
 def message(call: Subject, texts: Texts, *, feedback: str = "") -> str:
     """Return the operator's words for a call that came to nothing; empty without a template."""
-    outcome = _OUTCOMES.get(call.status, "")
-    words = [fill(texts.get(outcome, ""), call)]
-    if outcome == Outcome.DECLINED and feedback:
+    words = [fill(texts.get(call.status, ""), call)]
+    if call.status == Status.DECLINED and feedback:
         words.append(fill(texts.get(Outcome.FEEDBACK, ""), call, feedback=feedback))
     return " ".join(filter(None, words))
 

@@ -72,12 +72,16 @@ class Work:
 works: Final[dict[UUID, Work]] = {}
 
 
-class NoPlace(Exception):
-    """The call has to wait for a place."""
+class NotYet(Exception):
+    """The call cannot start at once."""
 
     def __init__(self, call: ToolCall) -> None:
-        super().__init__(f"no place is free for call {call.pk}")
+        super().__init__(f"call {call.pk} cannot start at once")
         self.call = call
+
+
+class NoPlace(NotYet):
+    """It has to wait for a place."""
 
 
 class NoSuchCall(NotFound):

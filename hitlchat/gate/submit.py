@@ -29,6 +29,7 @@ from hitlchat.gate.policies import Allow, Ask, Spoke
 from hitlchat.gate.provenance import Heard, Origin
 from hitlchat.gate.sources import Shown
 from hitlchat.gate.status import Status
+from hitlchat.gate.stopping import NotYet
 from hitlchat.gate.transition import enter
 
 OF_ONE_CALL = ("call", "deadline", "whoDecides")
@@ -95,12 +96,8 @@ class Look:
     preview: Shown
 
 
-class LookFirst(Exception):
-    """The call may not start before its preview was made again, in its present round."""
-
-    def __init__(self, call: ToolCall) -> None:
-        super().__init__(f"call {call.pk} was approved with a preview, which has to be made again first")
-        self.call = call
+class LookFirst(NotYet):
+    """It was approved with a preview, which has to be made again first, in its present round."""
 
 
 async def submit(request: CallRequest) -> ToolCall:
