@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Locator, expect
 
-from hitlchat.gate import pace
+from hitlchat.gate import who
 from tests.browser.alone import Alone, asked
 from tests.browser.chatting import Chat, approve, approve_button, decline_button, look_through, settle
 from tests.browser.conftest import SharedModel, Visit
@@ -23,7 +23,7 @@ MISSING: Final = "Fill in the value above first."
 
 def paced(alone: Alone, arguments: dict[str, Any], risk: int = 3) -> Locator:
     shown = asked(arguments, tool="pay", risk=risk)
-    matter = pace.matter({"arguments": arguments, "tool": {"name": "pay"}})
+    matter = who.matter_of({"arguments": arguments, "tool": {"name": "pay"}})
     return alone.chat(replace(shown, matter=matter)).asked()
 
 
