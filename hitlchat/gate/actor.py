@@ -39,7 +39,7 @@ class Actor:
 
     @property
     def person(self) -> User | None:
-        """Return the person who acts, as they are by now; None where a program does, or hitlchat itself."""
+        """Read the person who acts from the database; None for a program or hitlchat itself."""
         return User.objects.filter(pk=self.user_id or 0).first() if self.is_person else None
 
     @property
@@ -73,5 +73,5 @@ def actor_of(request: HttpRequest) -> Actor:
 
 
 def actor_in(session: SessionBase, user: User) -> Actor:
-    """Known by `session`, which a long-lived connection reads anew from where it is stored."""
+    """Return the actor of a session; a long-lived connection passes one it has just read again."""
     return Actor(user.pk, "session", signed_in_at=sign_in.signed_in_at(session), name=user.get_username())

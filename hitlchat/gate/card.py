@@ -526,7 +526,7 @@ def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: 
 
 
 def _who_asks(shown: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a card that say who asks for whom, upon which words, and for which time."""
+    """Return the parts of a card about the caller: who asks, for whom, on which words, and which attempt it is."""
     attempt = shown.get("attempt")
     elsewhere = [each["wrote"] for each in shown.get("provenance", []) if not each["path"] and "wrote" in each]
     return {

@@ -80,7 +80,7 @@ def text(call: ToolCall) -> str:
 
 
 def has_text_beside(call: ToolCall) -> bool:
-    """Return whether a text beside what is structured says something else, so that neither stands for both."""
+    """Return whether the text and the structured value differ, so that neither can replace the other."""
     found = blocks(call) or []
     value = call.result.get("structured") if found else None
     return value is not None and not _is_said_by(value, _texts(found))

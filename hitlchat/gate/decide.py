@@ -154,7 +154,7 @@ def shown_reason(reason: str) -> str:
 
 
 def checked_reason(reason: str) -> str:
-    """The reason as it is kept. BadReason: nothing of it is cut, so it has to fit."""
+    """Return the reason as it is stored. Raises: BadReason, where it is too long, since nothing is cut."""
     # A browser sends each line's end as two characters, but counts it as one.
     reason = reason.replace("\r\n", "\n").strip()
     if len(reason) > LONGEST_REASON:
@@ -165,7 +165,7 @@ def checked_reason(reason: str) -> str:
 
 
 def checked_answer(text: str) -> str:
-    """The answer in a tool's place as it is kept. BadReason: it is missing, or does not fit."""
+    """Return the answer in a tool's place as it is stored. Raises: BadReason, where it is missing or too long."""
     text = text.replace("\r\n", "\n").strip()
     if not text:
         raise BadReason({"answer": NO_ANSWER})
@@ -185,7 +185,7 @@ def is_same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
 
 
 def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str]:
-    """Return what would run instead, with the defaults, and what the policies say of it, in a sentence. BadEdit."""
+    """Return the arguments that would run, with defaults, and the policies' reason. Raises: BadEdit."""
     if call.tool is None:
         raise BadEdit(gettext_noop("The tool was deleted."))
     if call.quorum > 1:

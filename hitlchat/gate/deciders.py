@@ -206,7 +206,7 @@ def waiting_for(user_id: Any, only: Q | None = None) -> QuerySet[Approval]:
 
 
 def waiting_by_conversation(user_id: int) -> dict[UUID, int]:
-    """Map conversations to how many calls wait in them for an answer of this person, for whom they are."""
+    """Count the calls of this person that wait for their own answer, by conversation."""
     return {conversation_id: times for conversation_id, times in _by_conversation(user_id) if conversation_id}
 
 
@@ -224,7 +224,7 @@ def counted(**which: Any) -> QuerySet[Decision]:
 
 
 def people(call: ToolCall, *, by: Any = None) -> QuerySet[User]:
-    """Everyone who may decide it, by now or before its deadline; or until the moment `by`."""
+    """Return everyone who may decide the call before its deadline, or before the moment `by`."""
     person, inner = OuterRef("pk"), OuterRef(OuterRef("pk"))
     rows = ToolCall.objects.filter(entitled(person, inner=inner, by=F("deadline") if by is None else by), pk=call.pk)
     return User.objects.filter(Exists(rows))

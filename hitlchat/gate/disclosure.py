@@ -327,8 +327,8 @@ def _last(tool_name: str) -> QuerySet[ToolCall, Any]:
 
 
 def _before(call: ToolCall) -> dict[str, Any]:
-    """Say that the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more. And
-    return what is otherwise in it than in the last approved call of its tool by its caller.
+    """Return what to say of earlier calls: that the same one ran within the hour, since its caller may have given up
+    waiting and asked again, and how the last approved one of the tool differs.
     """
     now = database.now()
     began = now - REPEATED
@@ -347,7 +347,7 @@ def _before(call: ToolCall) -> dict[str, Any]:
 
 @compiled
 def _ran(tool_name: str, caller_id: int, since: list[datetime], but: UUID) -> QuerySet[ToolCall, Any]:
-    """Return the calls that ran lately, and the last one that was approved."""
+    """Select the calls that ran within the hour, and the last approved one."""
     # By place: a list is filled up to one of a few lengths.
     began, created_since, compared_since = since[0], since[1], since[2]
     rows = ToolCall.objects.filter(tool_name=tool_name, caller_id=caller_id, status__in=HOW_IT_RAN).exclude(pk=but)

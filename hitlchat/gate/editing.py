@@ -72,7 +72,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Review:
-    """The call as it would be approved. `digest` is that of all of it, `arguments` what would run, as JSON text."""
+    """The call as it would be approved; `digest` covers all of it, `arguments` is what would run, as JSON text."""
 
     title: tuple[TitlePiece, ...]
     changes: tuple[Change, ...]
@@ -159,7 +159,7 @@ def approve(
 
 
 def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> ToolCall:
-    """Put the deadline off by five minutes, also that of identical calls; the call as it stands then.
+    """Extend the deadline by five minutes, for identical calls too. Return the call as it is then.
 
     `seen`: the deadline as the person saw it. If it was put off since then nothing more happens, so that two clicks
     add five minutes once. NotNow, AlreadySettled, NoSuchApproval: also for a client's word, which cannot buy time.

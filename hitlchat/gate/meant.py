@@ -288,7 +288,7 @@ def _label(label: str) -> str:
 
 
 def _address(host: str) -> str | None:
-    """Return the address that a number stands for, in whatever notation."""
+    """Return the IP address that a number denotes, in any notation."""
     try:
         return socket.inet_ntoa(socket.inet_aton(host)) if _NUMERIC_HOST.match(host) else None
     except OSError:
@@ -349,7 +349,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _from_base64(code: str) -> str | None:
-    """Return the readable text that the beginning of `code` stands for; None if there is none."""
+    """Decode the beginning of `code`; None if that is no readable text."""
     plain = code.rstrip("=")[:READ].translate({ord("-"): "+", ord("_"): "/"})
     try:
         data = base64.b64decode(plain + "=" * (-len(plain) % 4))

@@ -90,7 +90,7 @@ def of(tool: Tool) -> Rules:
 
 
 def freeze(call: ToolCall, tool: Tool) -> Frozen:
-    """Put the rules as they stand on a call that is about to be asked about. Return them for its disclosure."""
+    """Write the present rules onto a call that is about to be asked about, and return them for its disclosure."""
     row = _row(tool)
     rules = _rules(row)
     call.decided_by, call.decider_group = rules.decided_by, _number(rules.group)
@@ -113,7 +113,7 @@ def care(shown: Mapping[str, Any]) -> int:
 
 
 def again(before: Frozen, call: ToolCall) -> Frozen:
-    """The same rules for asking once more: the time until others may decide too begins anew."""
+    """Return the same rules for asking once more; the time before others may decide starts again."""
     call.escalates_at = _from_now(before["escalateAfterSeconds"])
     return {**before, "escalatesAt": _iso(call.escalates_at)}
 
@@ -138,12 +138,12 @@ def stands() -> Q:
 
 
 def has_changed(call: ToolCall) -> bool:
-    """Return whether the rules by now are others than those it was asked under."""
+    """Return whether the rules have changed since the call was asked about."""
     return not _standing(call.pk).exists()
 
 
 def asked_otherwise(tool_id: Any) -> Q:
-    """Calls of this tool that were asked about under other rules than stand now."""
+    """Select calls of this tool that were asked about under rules that have changed since."""
     return Q(tool_id=tool_id, approval__isnull=False) & ~stands()
 
 

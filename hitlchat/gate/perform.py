@@ -69,7 +69,7 @@ _leases = lease.Leases()
 
 
 class AskFirst(Exception):
-    """The call was to run unasked, and its conversation asks about it by now: it must not start."""
+    """The call was to run unasked, but its conversation now asks about it: it must not start."""
 
     def __init__(self, call: ToolCall, ask: Ask) -> None:
         super().__init__(f"call {call.pk} was to run unasked: {ask.reason}")
@@ -269,14 +269,14 @@ def _person_lost(call: ToolCall) -> str | None:
 
 
 def _not_decided(call: ToolCall) -> str | None:
-    """Return why the yes does not count: it stands when people change, but not when the rules do."""
+    """Return why the yes does not count any more: a change of people leaves it valid, a change of rules does not."""
     if not deciders.quorum_is_reached(call.approval, call):
         return "fewer people approved it than have to"
     return oversight.CHANGED if oversight.has_changed(call) else None
 
 
 def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
-    """Return why the rules refuse the call now; a yes stands when they are others and do not."""
+    """Return why the changed rules refuse the call; a yes stays valid under changed rules that do not."""
     if call.rule == policy.rule_of(tool):
         return None
     caller = disclosure.caller_of(call.approval.disclosure)

@@ -96,7 +96,7 @@ def rule_of(tool: Tool) -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """What rules are told besides the call: the person's groups, and which groups they name exist.
+    """What rules know besides the call: the person's groups, and which of the groups that they name exist.
 
     `conversation_id`: the one that the person sees. `agents`: through which the call comes, the outermost first.
     """
@@ -383,7 +383,7 @@ async def condition_fault(condition: str, schema: Mapping[str, Any]) -> str:
 
 
 def _facts(rules: tuple[Rule, ...], caller: Caller, conversation_id: UUID | None) -> Facts:
-    """Return what rules are told of the caller and the conversation. Reads the database."""
+    """Read what rules may know of the caller and the conversation."""
     named = frozenset(name for rule in rules for name in rule.groups)
     own = Group.objects.filter(user=caller.user_id).values_list("name", flat=True)
     return Facts(

@@ -81,7 +81,7 @@ def usual(tool_name: str, title: str, origin: str, arguments: dict[str, Any]) ->
 
 
 def plain(sentence: Sequence[Piece]) -> str:
-    """Return the sentence as text; what was filled in stands in quotation marks if it could go on with it."""
+    """Return the sentence as text; a filled-in value is quoted if it could be read as part of the sentence."""
     return "".join(_quoted(text) if is_value and not _SIMPLE.match(text) else text for text, is_value in sentence)
 
 

@@ -133,7 +133,7 @@ class Text:
         return Text(self.given) if self.given else None
 
     def says(self, wanted: "Text") -> bool:
-        """Return whether all of `wanted` stands here, and in nothing that was given."""
+        """Return whether this text has all of `wanted`, and what the call was given has not."""
         if len(wanted.words) == 1:
             return wanted.words[0] in self.own_words
         return wanted.phrase in self.phrase and not (self._before and wanted.phrase in self._before.phrase)

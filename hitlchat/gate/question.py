@@ -174,7 +174,7 @@ def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_words(arguments: Mapping[str, Any]) -> str:
-    """Return the answer that stands in `arguments` on one line, each value under its label."""
+    """Return the answer in `arguments` on one line, each value with its label."""
     answer: Mapping[str, Any] = arguments.get(ANSWER, {})
     labels = {field.name: field.title for field in fields(arguments)}
     words = {True: "yes", False: "no"}

@@ -34,7 +34,7 @@ LOCKS = 0x6869746C
 
 @dataclass(frozen=True)
 class Waiting:
-    """A call that waits, as far as a page is told of it."""
+    """The facts of a waiting call that pages need."""
 
     approval_id: UUID
     call_id: UUID
@@ -87,7 +87,7 @@ def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
 
 
 def twins(approval: Approval) -> list[Approval]:
-    """Return the other waiting approvals that are identical to this one, whatever became of it."""
+    """Return the waiting approvals that are identical to this one, which need not wait itself."""
     call = approval.call
     if not approval.same or call.conversation_id is None:
         return []

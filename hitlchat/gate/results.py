@@ -168,7 +168,7 @@ def of(call: ToolCall, *, edited: bool) -> dict[str, str]:
 
 
 def matter(call: Subject, *, edited: bool) -> bool:
-    """Return whether there could be a template for what became of it."""
+    """Return whether a template could apply to the outcome of the call."""
     return call.status in Outcome.values or (edited and call.status == Status.SUCCEEDED)
 
 

@@ -250,7 +250,7 @@ def _patterns(part: Subschema) -> Iterator[tuple[str, str]]:
 
 
 def _halves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield where half of a character stands (a lone surrogate), which neither tools nor databases can take."""
+    """Yield the paths of lone surrogates, which neither tools nor databases can take."""
     if isinstance(value, str):
         if canonical.whole(value) != value:
             yield path

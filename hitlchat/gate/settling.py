@@ -67,8 +67,8 @@ def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
 
 
 def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, remark: str = "") -> ToolCall:
-    """Mark an unknown call as done or failed, as whom it was made for or as an administrator. `remark`: how they know,
-    for the record. NoSuchApproval: not theirs. AlreadySettled: no longer unknown. BadRemark.
+    """Mark an unknown call as done or failed; its requester and administrators may. `remark`: how they know, for the
+    record. NoSuchApproval: not theirs. AlreadySettled: no longer unknown. BadRemark.
     """
     call = ToolCall.objects.filter(pk=call_id).first()
     person = actor.person
@@ -87,7 +87,7 @@ def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, 
 
 
 def checked(remark: str) -> str:
-    """Return the remark as it is kept. Raises: BadRemark, since nothing of it is cut."""
+    """Return the remark as it is stored. Raises: BadRemark, where it is too long, since nothing is cut."""
     remark = remark.replace("\r\n", "\n").strip()
     if len(remark) > LONGEST_REMARK:
         raise BadRemark(f"The note has {len(remark):,} characters; at most {LONGEST_REMARK} are allowed.")

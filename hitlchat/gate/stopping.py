@@ -165,7 +165,7 @@ async def unless_stopped(call: ToolCall, work: Coroutine[Any, Any, T]) -> T | No
 
 
 def can_stop(call: ToolCall) -> bool:
-    """Return whether it executes, and its source would hear of it."""
+    """Return whether the call executes in a source that can stop it."""
     return call.status == Status.EXECUTING and hears_of_stopping(call.source)
 
 
@@ -180,7 +180,7 @@ def requested_by(call: ToolCall) -> str:
 
 
 def request(call_id: UUID, actor: Actor) -> bool:
-    """Ask a call to stop, as the person for whom it executes; False if it does not execute.
+    """Ask a call of this person to stop; False if it does not execute.
 
     Raises: NoSuchCall
     """
@@ -226,7 +226,7 @@ def withdraw_allowed(tool_id: UUID, *, actor: Actor, why: str) -> None:
 
 
 def withdraw_asked_otherwise(tool_id: UUID, *, actor: Actor) -> None:
-    """Withdraw what was asked about, and has not started, under other rules of who decides than stand now."""
+    """Withdraw calls that have not started and were asked about under rules that have changed since."""
     _withdraw(ToolCall.objects.filter(oversight.asked_otherwise(tool_id)), actor, oversight.CHANGED)
 
 

@@ -197,7 +197,7 @@ async def look_first(call: ToolCall) -> Shown | None:
 
 
 def ask_after_all(call: ToolCall, ask: Ask, shown: Shown | None) -> None:
-    """Ask about a call that was to run unasked and has not started, since its conversation says so by now.
+    """Ask about a call that was to run unasked and has not started, since its conversation now asks about it.
 
     What it would have used of a grant is given back. `call` is read with its tool and caller.
     StaleCall: it started, or was withdrawn, just then.
@@ -251,7 +251,7 @@ def stands(call: ToolCall, seen: Look | None) -> bool:
 
 
 def ask_again(call: ToolCall, seen: Look) -> None:
-    """Put the question anew, with what was seen now and a fresh deadline; after too many changes, withdraw the call.
+    """Ask again, with the present preview and a new deadline; after too many changes, withdraw the call.
 
     StaleCall: someone else moved the call first.
     """

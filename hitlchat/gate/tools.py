@@ -96,7 +96,7 @@ def built_in(columns: Columns) -> Tool | None:
 
 
 def definition(tool: Tool) -> dict[str, object]:
-    """Return the tool as a model is told of it (Chat Completions).
+    """Return the tool as models read it (Chat Completions).
 
     Each object in its schema has `properties`: some model servers refuse one that says nothing of them.
     """
@@ -210,7 +210,7 @@ def begin_record() -> None:
 
 
 def state_again() -> None:
-    """Put all of it on record once more: the events that stated it were dropped."""
+    """Record the whole state again, since the events that stated it were dropped."""
     with transaction.atomic():
         _state(list(settings.RECORD_STATES))
 

@@ -183,7 +183,7 @@ def decision_digest(decision: Decision) -> str:
 
 
 def origin_facts(call: ToolCall, caller: Caller) -> Facts:
-    """Return which tool it is a call of, for whom it was made, and through which agents, if any."""
+    """Return the tool of a call, its caller, and the agents between them, if any."""
     tool = {"name": call.tool_name, "source": call.source, "definition": call.definition_hash}
     found: Facts = {"tool": tool, "caller": {"kind": caller.kind, "id": caller.user_id, "name": caller.user_name}}
     agents = delegation.agents(call.conversation_id)

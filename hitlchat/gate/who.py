@@ -81,7 +81,7 @@ class Standing:
 
     @property
     def mark(self) -> str:
-        """Changes with what is shown of it."""
+        """Return a text that changes whenever what is shown changes."""
         return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}.{'again' if self.sign_in else ''}"
 
 
@@ -153,7 +153,7 @@ def stance_of(approval: Approval, viewer: Actor) -> Standing:
 
 
 def unusual_rules(approval: Approval) -> Seen | None:
-    """Return the sentences, unless they would say no more than that the person decides for whom it is called."""
+    """Return the sentences, unless all they say is that the requester decides."""
     rules = approval.disclosure["whoDecides"]
     is_plain = rules["digest"] == "" and rules["freshSignInMinutes"] is None
     return None if is_plain and not deciders.was_enough(approval) else see(sentences(approval))

@@ -59,7 +59,7 @@ class Story:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether it is told from its beginning."""
+        """Return whether its events begin with the call's first status."""
         return bool(self.moves) and STATUSES[self.moves[0]["name"]] in ENTRIES
 
     @property

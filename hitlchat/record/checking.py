@@ -269,7 +269,7 @@ class _File:
         self.checked.hidden += len(body.get("hidden", ()))
 
     def _close(self) -> None:
-        """Close the batch that is being read: all of it must have been there."""
+        """End the current batch. Raises: WrongLine, where events of it are missing."""
         if self._batch is not None:
             self._batch.close()
             self._before, self._batch = self._batch, None

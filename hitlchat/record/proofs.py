@@ -69,7 +69,7 @@ def text_digest(text: str, salt_of: SaltOf) -> str:
 
 
 def unreadable_inner(raw: str, salt_of: SaltOf) -> str:
-    """Return the digest that stands in files for a row that cannot be read as an event."""
+    """Return the digest that files have in place of an unreadable row."""
     return hashlib.sha256(b"raw" + salt_of(TEXT) + raw.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -89,7 +89,7 @@ def seal(up_to: int | None = None) -> Seal | None:
 
 
 def seal_all() -> int:
-    """Seal everything that is there, and return how many batches this process made of it."""
+    """Seal all events, and return the number of batches that this process made."""
     count, last = 0, rows.newest_id()
     while True:
         if seal(up_to=last) is not None:
@@ -274,7 +274,7 @@ def _oldest_transaction() -> datetime | None:
 
 
 def _drop(number: int, late: dict[int, int], days: int, actor: Actor) -> bool:
-    """Drop one batch: its events go, its drop is signed and recorded, all of it or nothing."""
+    """Delete the events of one batch, and sign and record that, in one transaction."""
     private = keys.own()
     key = keys.enrolled(private)
     batch = Seal.objects.get(pk=number)
