@@ -90,12 +90,11 @@ def begin(call_id: UUID) -> None:
         call = claim(call_id, admit=_place)
     except AskFirst as first:
         background.spawn(_ask, first)
-        return
     except NotYet as later:
         background.spawn(_execute_in_turn, later.call)
-        return
-    if call is not None:
-        background.spawn(execute, call)
+    else:
+        if call is not None:
+            background.spawn(execute, call)
 
 
 @contextmanager
