@@ -343,10 +343,6 @@ def _is_entitled(user_id: int) -> Q:
 
 @condition
 def _is_mild() -> Q:
-    return _mild()
-
-
-def _mild() -> Q:
     risky = Tool.objects.filter(_above(HIGHEST_RISK - 1)).values("pk")
     return Q(risk_level__lt=HIGHEST_RISK) & ~Q(tool_id__in=risky)
 
@@ -358,15 +354,12 @@ def _above(level: int) -> Q:
 
 @condition
 def _is_mild_or_fresh(until: datetime, since: datetime) -> Q:
-    return _mild() | _fresh(until, since)
+    found: Q = _is_mild.define() | _is_fresh.define(until, since)
+    return found
 
 
 @condition
 def _is_fresh(until: datetime, since: datetime) -> Q:
-    return _fresh(until, since)
-
-
-def _fresh(until: datetime, since: datetime) -> Q:
     return Q(GreaterThan(until, Now()), LessThan(since, Now()))
 
 
