@@ -44,52 +44,38 @@ class Abstain:
 
 
 Verdict = Allow | Ask | Refuse
-
-
 Said = Verdict | Abstain
-
 
 # From the mildest to the strictest.
 OUTCOMES: Final[dict[type, Outcome]] = {Abstain: "abstain", Allow: "allow", Ask: "ask", Refuse: "refuse"}
-
-
 ORDER: Final[tuple[Outcome, ...]] = tuple(OUTCOMES.values())
-
-
 VERDICTS: Final[dict[str, type[Allow] | type[Ask] | type[Refuse]]] = {"allow": Allow, "ask": Ask, "refuse": Refuse}
 
 
-def outcome(said: Said) -> Outcome:
-    return next(word for kind, word in OUTCOMES.items() if isinstance(said, kind))
+def outcome(answer: Said) -> Outcome:
+    return next(word for kind, word in OUTCOMES.items() if isinstance(answer, kind))
 
 
-def strictness(said: Said) -> int:
-    return ORDER.index(outcome(said))
+def strictness(answer: Said) -> int:
+    return ORDER.index(outcome(answer))
 
 
-def strictest(all_said: Iterable[Said]) -> Said:
-    """The first of the strictest; Abstain if there is none."""
-    return max(all_said, key=strictness, default=Abstain())
+def strictest(answers: Iterable[Said]) -> Said:
+    """Return the first of the strictest; Abstain if there is none."""
+    return max(answers, key=strictness, default=Abstain())
 
 
-def together(said: Iterable[Said]) -> Said:
-    """Return what they say only if all of them speak: the first of the mildest. Abstain as soon as one is silent."""
-    return min(said, key=strictness, default=Abstain())
+def together(answers: Iterable[Said]) -> Said:
+    """Return the first of the mildest answers, which is Abstain as soon as one rule is silent."""
+    return min(answers, key=strictness, default=Abstain())
 
 
-def combined(*possible: frozenset[Outcome]) -> frozenset[Outcome]:
-    """Return what `strictest` can come to, when each rule can say one of its outcomes."""
-    found: frozenset[Outcome] = frozenset({"abstain"})
+def combined(*possible: frozenset[Outcome], all_speak: bool = False) -> frozenset[Outcome]:
+    """Return the possible outcomes of `strictest`, or of `together` where `all_speak`, by those of each rule."""
+    pick = min if all_speak else max
+    found: frozenset[Outcome] = frozenset({ORDER[-1] if all_speak else ORDER[0]})
     for each in possible:
-        found = frozenset(max(one, other, key=ORDER.index) for one in found for other in each)
-    return found
-
-
-def combined_together(*possible: frozenset[Outcome]) -> frozenset[Outcome]:
-    """Return what `together` can come to."""
-    found: frozenset[Outcome] = frozenset({ORDER[-1]})
-    for each in possible:
-        found = frozenset(min(one, other, key=ORDER.index) for one in found for other in each)
+        found = frozenset(pick(one, other, key=ORDER.index) for one in found for other in each)
     return found
 
 
@@ -155,17 +141,17 @@ class Spoke:
     metadata: Metadata = field(default_factory=dict, hash=False)
 
     @classmethod
-    def of(cls, policy: str, said: Verdict, source: Where) -> "Spoke":
-        return cls(policy, outcome(said), said.reason, source, said.metadata)
+    def of(cls, policy: str, verdict: Verdict, source: Where) -> "Spoke":
+        return cls(policy, outcome(verdict), verdict.reason, source, verdict.metadata)
 
     @classmethod
     def of_those(cls, heard: Iterable[tuple[str, Said]], source: Where) -> tuple["Spoke", ...]:
-        return tuple(cls.of(name, said, source) for name, said in heard if not isinstance(said, Abstain))
+        return tuple(cls.of(name, answer, source) for name, answer in heard if not isinstance(answer, Abstain))
 
     @property
     def as_json(self) -> dict[str, Any]:
-        said = {"policy": self.policy, "verdict": self.verdict, "reason": self.reason, "source": self.source}
-        return said | ({"metadata": dict(self.metadata)} if self.metadata else {})
+        facts = {"policy": self.policy, "verdict": self.verdict, "reason": self.reason, "source": self.source}
+        return facts | ({"metadata": dict(self.metadata)} if self.metadata else {})
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ KINDS: Final[dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     call: CallView
     tool: ToolView
     context: Context
@@ -67,7 +67,6 @@ class Bundled(BaseModel):
     """A rule as the gate and its pages know it."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    is_own: ClassVar[bool] = False
     word: ClassVar[str]
 
     # Never left out: a rule that speaks of every tool says so.
@@ -116,7 +115,7 @@ class Bundled(BaseModel):
 
     def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Any:
         """Return a `Said`, or a coroutine that gives one."""
-        return self.judge(Asked(call, tool, context)) if self.covers(tool) else self.elsewhere
+        return self.judge(Request(call, tool, context)) if self.covers(tool) else self.elsewhere
 
     @property
     def elsewhere(self) -> Said:
@@ -126,7 +125,7 @@ class Bundled(BaseModel):
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({self.strongest})
 
-    def judge(self, asked: Asked) -> Any:
+    def judge(self, request: Request) -> Any:
         raise NotImplementedError
 
 
@@ -169,8 +168,8 @@ class AmountThreshold(Bundled):
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({"allow", "ask", self.over})
 
-    def judge(self, asked: Asked) -> Said:
-        found: Any = asked.call.arguments
+    def judge(self, request: Request) -> Said:
+        found: Any = request.call.arguments
         for word in self.argument.split("."):
             found = found.get(word) if isinstance(found, dict) else None
         if (amount := _number(found)) is None:
@@ -205,10 +204,10 @@ class CallerKind(Bundled):
     def says(self, _tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
         return frozenset({self.verdict if caller_kind in self.kinds else "abstain"})
 
-    def judge(self, asked: Asked) -> Said:
-        if asked.call.caller_kind not in self.kinds:
+    def judge(self, request: Request) -> Said:
+        if request.call.caller_kind not in self.kinds:
             return Abstain()
-        origin = KINDS[asked.call.caller_kind]
+        origin = KINDS[request.call.caller_kind]
         return VERDICTS[self.verdict](translatable(f"{BECAUSE[self.verdict]} because the call comes from {origin}."))
 
 
@@ -240,11 +239,11 @@ class UserGroup(Bundled):
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({self.verdict, "abstain"})
 
-    def judge(self, asked: Asked) -> Said:
-        if missing := sorted(self.groups - asked.context.known_groups):
+    def judge(self, request: Request) -> Said:
+        if missing := sorted(self.groups - request.context.known_groups):
             # Nobody knows who is meant: neither a milder rule nor a tool that never asks makes up for that.
             return Unusable(f"Asked because a rule names a group of people that does not exist: {missing[0][:60]}.")
-        if bool(asked.call.groups & self.groups) is not (self.people == "members"):
+        if bool(request.call.groups & self.groups) is not (self.people == "members"):
             return Abstain()
         return VERDICTS[self.verdict](translatable(f"{BECAUSE[self.verdict]} because of a rule for {self._who}."))
 
@@ -257,9 +256,9 @@ class ToolNames(Bundled):
 
     @property
     def sentence(self) -> str:
-        said = translatable(f"Ask about calls to {self.which}.")
+        listed = translatable(f"Ask about calls to {self.which}.")
         rest = gettext_noop("Do not ask about tools that are not on this list.")
-        return f"{said} {rest}" if self.others == "allow" else said
+        return f"{listed} {rest}" if self.others == "allow" else listed
 
     @property
     def elsewhere(self) -> Said:
@@ -267,7 +266,7 @@ class ToolNames(Bundled):
             return Allow(gettext_noop("Not asked because this tool is not on the list of tools to ask about."))
         return Abstain()
 
-    def judge(self, _asked: Asked) -> Said:
+    def judge(self, _request: Request) -> Said:
         return Ask(gettext_noop("Asked because this tool is on the list of tools to ask about."))
 
 
@@ -278,7 +277,7 @@ class AlwaysAsk(Bundled):
     def sentence(self) -> str:
         return translatable(f"Ask about every call to {self.which}.")
 
-    def judge(self, _asked: Asked) -> Said:
+    def judge(self, _request: Request) -> Said:
         return Ask(gettext_noop("Asked because a rule asks about every call to this tool."))
 
 
@@ -293,7 +292,7 @@ class NeverAsk(Bundled):
     def sentence(self) -> str:
         return translatable(f"Do not ask about calls to {self.which}, as far as policies decide.")
 
-    def judge(self, _asked: Asked) -> Said:
+    def judge(self, _request: Request) -> Said:
         return Allow(gettext_noop("Not asked because a rule lets calls to this tool run."))
 
 
@@ -311,10 +310,10 @@ class AskOnce(Bundled):
     def says(self, tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({"ask"}) if tool.risk_level >= RISKIEST else frozenset({"ask", "allow"})
 
-    async def judge(self, asked: Asked) -> Said:
-        if asked.tool.risk_level >= RISKIEST:
+    async def judge(self, request: Request) -> Said:
+        if request.tool.risk_level >= RISKIEST:
             return Ask(gettext_noop("Asked because an earlier yes never counts for a tool of level L5."))
-        if await in_db(asked.context.approved_before)():
+        if await in_db(request.context.approved_before)():
             return Allow(
                 gettext_noop("Not asked because this person approved exactly these arguments of this tool before.")
             )
@@ -333,7 +332,7 @@ class DenyList(Bundled):
     def sentence(self) -> str:
         return f"Refuse {self.which}: {self.reason}"
 
-    def judge(self, _asked: Asked) -> Said:
+    def judge(self, _request: Request) -> Said:
         return Refuse(self.reason)
 
 

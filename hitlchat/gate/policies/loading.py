@@ -32,7 +32,6 @@ from hitlchat.gate.policies import (
     ToolView,
     Unusable,
     combined,
-    combined_together,
     strictest,
     together,
 )
@@ -79,7 +78,6 @@ class Own:
     policy: Any = field(compare=False, repr=False)
     version: str | int | None = None
 
-    is_own: ClassVar[bool] = True
     strongest: ClassVar[Outcome] = "refuse"
     groups: ClassVar[frozenset[str]] = frozenset()
 
@@ -115,8 +113,6 @@ class Composed:
     name: str
     policies: tuple["Rule", ...]
 
-    is_own: ClassVar[bool] = False
-
     @property
     def strongest(self) -> Outcome:
         pick = max if self.name == ANY_OF else min
@@ -136,7 +132,7 @@ class Composed:
     async def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Said:
         heard = await asyncio.gather(*(consult(rule, call, tool, context) for rule in self.policies))
         # What these would have said is not known: no milder word of another one may stand for it.
-        broken = [said for said in heard if isinstance(said, Unusable)]
+        broken = [each for each in heard if isinstance(each, Unusable)]
         return strictest([*broken, strictest(heard) if self.name == ANY_OF else together(heard)])
 
     def may_fail_about(self, tool: ToolView) -> bool:
@@ -147,7 +143,7 @@ class Composed:
         if self.name == ANY_OF:
             return combined(*possible)
         failing: frozenset[Outcome] = frozenset({"ask"} if self.may_fail_about(tool) else ())
-        return combined_together(*possible) | failing
+        return combined(*possible, all_speak=True) | failing
 
 
 # What a person reads of each rule, and how the gate asks it, is described at Bundled.
@@ -156,9 +152,9 @@ Rule = Bundled | Composed | Own
 
 async def consult(rule: Rule, call: CallView, tool: ToolView, context: Context) -> Said:
     try:
-        if not rule.is_own:
-            said = rule.evaluate(call, tool, context)
-            return await said if inspect.isawaitable(said) else said
+        if not isinstance(rule, Own):
+            answer = rule.evaluate(call, tool, context)
+            return await answer if inspect.isawaitable(answer) else answer
         # Each its own arguments: what one rule changes in them, no other one may see.
         alone = replace(call, arguments=copy.deepcopy(call.arguments))
         return _read(await _in_time(_entered(rule, alone, tool, context)))
@@ -226,19 +222,19 @@ async def _in_time(work: Awaitable[Any]) -> Any:
     return task.result()
 
 
-def _read(said: Any) -> Said:
-    """Exactly one of the answers there are: of a class derived from one, nobody can say what it means."""
-    if type(said) is Abstain:
-        return said
-    if type(said) not in (Allow, Ask, Refuse):
-        if inspect.iscoroutine(said):
-            said.close()
-        raise NoAnswer(f"answered with {type(said).__name__}, which is neither Allow, Ask, Refuse nor Abstain")
-    reason = said.reason
-    if type(reason) is not str or not reason.strip():
+def _read(answer: Any) -> Said:
+    """Return exactly one of the four answers: what a class derived from one means, nobody can say."""
+    if type(answer) is Abstain:
+        return answer
+    kind = type(answer)
+    if kind not in (Allow, Ask, Refuse):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise NoAnswer(f"answered with {kind.__name__}, which is neither Allow, Ask, Refuse nor Abstain")
+    if type(answer.reason) is not str or not answer.reason.strip():
         raise NoAnswer("gave no reason as text")
-    kept: Said = type(said)(storable(reason.strip()[:LONGEST_REASON]), _metadata(said.metadata))
-    return kept
+    plain: Said = kind(storable(answer.reason.strip()[:LONGEST_REASON]), _metadata(answer.metadata))
+    return plain
 
 
 def _metadata(given: Any) -> dict[str, Any]:
@@ -293,8 +289,8 @@ def _simple(word: str, options: dict[str, Any], where: str) -> Rule:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f"{part}" for part in first["loc"])
-        known = [f"“{field.alias or name}”" for name, field in SIMPLE[word].model_fields.items()]
-        instead = f"; it has {', '.join(known)}" if "extra" in first["type"] else ""
+        fields = [f"“{field.alias or name}”" for name, field in SIMPLE[word].model_fields.items()]
+        instead = f"; it has {', '.join(fields)}" if "extra" in first["type"] else ""
         raise Unloadable(f"{where}, field “{place}”: {first['msg']}{instead}.") from error
 
 
