@@ -138,18 +138,15 @@ class Links:
     user: User
     period: Period
 
-    def history(self, **filters: str) -> str:
-        """The calls behind a figure: all of them, or those made for this person."""
-        return self._history("person", filters)
-
-    def answers(self, **filters: str) -> str:
-        """The calls behind a figure about answers: of everyone, or those that this person answered."""
-        return self._history("decider", filters)
-
-    def _history(self, own: str, filters: dict[str, str]) -> str:
+    def history(self, own: str = "person", **filters: str) -> str:
+        """Return the URL of the calls behind a figure: to administrators all, to others those where `own` is them."""
         only_own = {} if may_administer(self.user) else {own: self.user.get_username()}
         query = urlencode({**only_own, **filters, "since": self.period.days[0].isoformat()})
         return f"{reverse('history')}?{query}"
+
+    def answers(self, **filters: str) -> str:
+        """Return the URL of the calls behind a figure about answers, which others see of the calls they answered."""
+        return self.history("decider", **filters)
 
     def to(self, advice: Advice) -> Advice:
         """Return a piece of advice with its link."""

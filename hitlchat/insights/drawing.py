@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, zip_longest
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
@@ -48,8 +48,7 @@ class Mark:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A name, its number, the kinds that the number is made of, and the cells of its row after the name."""
 
     name: str
@@ -171,11 +170,9 @@ def by_tool(tools: Sequence[OfTool], to: To) -> Plot:
             rates = (_share(tally.declined, tally.answered), _share(tool.edited, tally.approved))
             parts = {kind: getattr(tally, kind) for kind in PARTS}
             bars.append(Bar(tool.name, tally.asked, parts, (*_cells(tally), *rates)))
-    summary = _("No tool asked.")
-    if bars:
-        summary = _("{count} tools asked, {tool} most often.").format(count=len(bars), tool=_name(bars[0].name))
+    words = _("{count} tools asked, {tool} most often.") if bars else _("No tool asked.")
     columns = (gettext_noop("Tool"), "Asked", "Approved", "Declined", "Expired", *RATES)
-    return _bars("tools", gettext_noop("Asked, by tool"), summary, columns, bars, to=to, kinds=PARTS)
+    return _bars("tools", gettext_noop("Asked, by tool"), words, columns, bars, to=to, kinds=PARTS)
 
 
 def by_person(people: Sequence[OfPerson], to: To) -> Plot:
@@ -184,12 +181,10 @@ def by_person(people: Sequence[OfPerson], to: To) -> Plot:
         rates = (_share(each.declined, each.answered), _share(each.edited, each.approved))
         cells = (f"{each.approved}", f"{each.declined}", *rates, f"{each.hurried}", f"{each.seconds / 60:.0f}")
         bars.append(Bar(each.name, each.answered, {"approved": each.approved, "declined": each.declined}, cells))
-    summary = _("Nobody answered.")
-    if bars:
-        summary = _("{count} people answered, {person} most often.").format(count=len(bars), person=_name(bars[0].name))
+    words = _("{count} people answered, {person} most often.") if bars else _("Nobody answered.")
     columns = (gettext_noop("Person"), "Approved", "Declined", *RATES, gettext_noop("Hurried"), gettext_noop("Minutes"))
     title = gettext_noop("Answers, by person")
-    return _bars("people", title, summary, columns, bars, to=to, kinds=("approved", "declined"))
+    return _bars("people", title, words, columns, bars, to=to, kinds=("approved", "declined"))
 
 
 def unasked(tools: Sequence[OfTool], to: To) -> Plot:
@@ -197,16 +192,15 @@ def unasked(tools: Sequence[OfTool], to: To) -> Plot:
     bars = [
         Bar(tool.name, tool.unasked, {"approved": tool.unasked}, (f"L{tool.risk}", f"{tool.unasked}")) for tool in found
     ]
-    summary = _("No tool ran without asking.")
-    if bars:
-        summary = _("{count} tools ran without asking.").format(count=len(bars))
+    words = _("{count} tools ran without asking.") if bars else _("No tool ran without asking.")
     columns = (gettext_noop("Tool"), gettext_noop("Risk"), gettext_noop("Calls"))
-    return _bars("unasked", gettext_noop("Ran without asking"), summary, columns, bars, to=to)
+    return _bars("unasked", gettext_noop("Ran without asking"), words, columns, bars, to=to)
 
 
 def _bars(
-    name: str, title: str, summary: str, columns: Sequence[str], bars: list[Bar], *, to: To, kinds: Sequence[str] = ()
+    name: str, title: str, words: str, columns: Sequence[str], bars: list[Bar], *, to: To, kinds: Sequence[str] = ()
 ) -> Plot:
+    """Draw the first MOST bars. `words`: the summary, with a place for how many there are, and for the first name."""
     most = max((bar.number for bar in bars), default=1)
     drawn = bars[:MOST]
     marks = []
@@ -219,10 +213,11 @@ def _bars(
                 width = NARROW * number / most
                 marks.append(_mark("rect", kind, x=x, y=top + 20, width=max(GAP, width - GAP), height=9))
                 x += width
+    first = _name(bars[0].name) if bars else ""
     return Plot(
         name=name,
         title=title,
-        summary=summary,
+        summary=words.format(count=len(bars), tool=first, person=first),
         width=NARROW,
         height=len(drawn) * STEP,
         columns=columns,

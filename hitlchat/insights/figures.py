@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain
 from statistics import median_low
@@ -187,9 +187,7 @@ class Figures:
     @property
     def total(self) -> Tally:
         every = self.days.values()
-        return Tally(
-            *(sum(getattr(day, name) for day in every) for name in ("asked", "approved", "declined", "expired"))
-        )
+        return Tally(*(sum(getattr(day, each.name) for day in every) for each in fields(Tally)))
 
     @property
     def answered(self) -> int:

@@ -2,7 +2,7 @@
 the record holds it.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,21 +13,16 @@ from hitlchat.gate.models import AuditEvent, Decision, Seal
 from hitlchat.insights.figures import Figures, Period, count
 from hitlchat.record import keys
 
-# From this level on a tool that ran unasked is told of first.
+# From this level on, tools that ran unasked are pointed out.
 RISKY: Final = 4
-
-
-@dataclass(frozen=True)
-class Looked:
-    """Answers by what is known of how the card was read: `folded` had folded text, all of which was `opened`;
-    `unseen` were given without a display that is known.
-    """
-
-    folded: int
-    opened: int
-    edited: int
-    hurried: int
-    unseen: int
+# Answers by how the card was read: with folded text, all of which was opened; changed; hurried; without a display.
+READ: Final = {
+    "folded": Q(opened__isnull=False),
+    "opened": Q(opened=True),
+    "edited": Q(edited_arguments__isnull=False),
+    "hurried": Q(hurried=True),
+    "unseen": Q(first_shown_at=None),
+}
 
 
 @dataclass(frozen=True)
@@ -36,16 +31,17 @@ class Sealed:
 
     events: int
     unsealed: int
-    first: Seal | None
-    last: Seal | None
+    batches: tuple[Seal, ...]
     key: str
 
 
 @dataclass(frozen=True)
 class Report:
+    """`looked`: how many answers there are of each kind of READ; `means`: how many by each way to know a person."""
+
     made_at: datetime
     figures: Figures
-    looked: Looked
+    looked: dict[str, int]
     means: dict[str, int]
     sealed: Sealed
 
@@ -61,15 +57,12 @@ class Report:
         return {
             "madeAt": self.made_at.isoformat(),
             "since": figures.period.since.isoformat(),
-            "questions": {
-                **{name: getattr(total, name) for name in ("asked", "approved", "declined", "expired")},
-                "others": total.others,
-            },
+            "questions": {**asdict(total), "others": total.others},
             "answers": {
                 "count": figures.answered,
                 "medianSeconds": answers.median,
                 "totalSeconds": answers.spent,
-                **vars(self.looked),
+                **self.looked,
                 "means": self.means,
             },
             "people": [
@@ -78,15 +71,17 @@ class Report:
                 for each in figures.people
             ],
             "tools": [
-                {"name": each.name, "riskLevel": each.risk, "asked": each.tally.asked, "approved": each.tally.approved}
-                | {"declined": each.tally.declined, "expired": each.tally.expired, "ranUnasked": each.unasked}
+                {"name": each.name, "riskLevel": each.risk, **asdict(each.tally), "ranUnasked": each.unasked}
                 for each in figures.tools
             ],
             "unasked": {"calls": figures.unasked, "latestReasons": list(figures.whys)},
             "record": {
                 "events": sealed.events,
                 "unsealed": sealed.unsealed,
-                "batches": [_batch(each) for each in (sealed.first, sealed.last) if each is not None],
+                "batches": [
+                    {"number": each.number, "sealedAt": each.sealed_at.isoformat(), "hash": each.hash}
+                    for each in sealed.batches
+                ],
                 "key": sealed.key,
             },
         }
@@ -95,29 +90,18 @@ class Report:
 def report(period: Period) -> Report:
     since = period.since
     decisions = Decision.objects.filter(decided_at__gte=since).order_by()
-    ways = {
-        "folded": Q(opened__isnull=False),
-        "opened": Q(opened=True),
-        "edited": Q(edited_arguments__isnull=False),
-        "hurried": Q(hurried=True),
-        "unseen": Q(first_shown_at=None),
-    }
-    looked = decisions.aggregate(**{name: Count("pk", filter=which) for name, which in ways.items()})
+    looked = decisions.aggregate(**{name: Count("pk", filter=which) for name, which in READ.items()})
     means = decisions.values_list("means").annotate(count=Count("*")).order_by("-count", "means")
-    return Report(timezone.now(), count(period, None), Looked(**looked), dict(means), _sealed(since))
+    return Report(timezone.now(), count(period, None), looked, dict(means), _sealed(since))
 
 
 def _sealed(since: datetime) -> Sealed:
     events, seals, key = AuditEvent.objects.filter(at__gte=since), Seal.objects.order_by("number"), keys.current()
     last = seals.last()
+    batches = (seals.filter(sealed_at__gte=since).first(), last if last and last.sealed_at >= since else None)
     return Sealed(
         events=events.count(),
-        unsealed=events.filter(pk__gt=last.last).count() if last is not None else events.count(),
-        first=seals.filter(sealed_at__gte=since).first(),
-        last=last if last is not None and last.sealed_at >= since else None,
-        key=key.pk if key is not None else "",
+        unsealed=events.filter(pk__gt=last.last).count() if last else events.count(),
+        batches=tuple(each for each in batches if each),
+        key=key.pk if key else "",
     )
-
-
-def _batch(seal: Seal) -> dict[str, Any]:
-    return {"number": seal.number, "sealedAt": seal.sealed_at.isoformat(), "hash": seal.hash}

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from hitlchat.accounts.access import administrators_only, person
@@ -40,16 +40,9 @@ def page(request: HttpRequest) -> HttpResponse:
     hurried = (_decisions(period) if everyone else own).filter(hurried=True)
     links = Links(user, period)
     shown = {
-        "section": "insights",
+        **_common(figures),
         "everyone": everyone,
-        "period": period,
-        "periods": {key: words for key, (_, words) in PERIODS.items()},
-        "figures": figures,
-        "cost": _spent(figures),
-        "median": _median(figures),
         "idle": about(IDLE_SECONDS),
-        "latest": LATEST_UNASKED,
-        "zone": timezone.get_current_timezone_name(),
         "all_hurried": links.answers(hurried="1"),
         "all_unasked": links.history(outcome=UNASKED),
         "used": usage.of_people(period.since, None if everyone else user),
@@ -64,29 +57,34 @@ def page(request: HttpRequest) -> HttpResponse:
 @administrators_only("Only administrators may see the oversight report.")
 @require_safe
 def oversight(request: HttpRequest) -> HttpResponse:
-    """The report of a period to print, or as JSON."""
+    """Show the report of a period to print, or send it as JSON."""
     found = report(Period.of(request.GET.get("period", "")))
     if request.GET.get("format") == "json":
         return JsonResponse(found.as_json, headers={"Content-Disposition": 'attachment; filename="oversight.json"'})
-    periods = {key: words for key, (_, words) in PERIODS.items()}
-    shown = {"section": "insights", "report": found, "figures": found.figures, "periods": periods}
-    figures = found.figures
-    shown |= {"period": figures.period, "cost": _spent(figures), "median": _median(figures), "latest": LATEST_UNASKED}
-    seals = [each for each in (found.sealed.first, found.sealed.last) if each is not None]
-    shown |= {"batches": {each.number: (each.sealed_at, spaced(each.hash)) for each in seals}}
-    shown |= {"key": spaced(found.sealed.key), "zone": timezone.get_current_timezone_name()}
+    shown = {
+        **_common(found.figures),
+        "report": found,
+        "batches": {each.number: (each.sealed_at, spaced(each.hash)) for each in found.sealed.batches},
+        "key": spaced(found.sealed.key),
+    }
     return render(request, "insights/report.html", shown)
 
 
-def _spent(figures: Figures) -> str:
+def _common(figures: Figures) -> dict[str, Any]:
+    """Return the context of both pages."""
     hours, minutes = divmod(round(figures.answers.spent / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
-
-
-def _median(figures: Figures) -> str | None:
     median = figures.answers.median
-    # Counted in whole seconds, of which the first is 0.
-    return None if median is None else about(median) if median else _("under 1 s")
+    return {
+        "section": "insights",
+        "figures": figures,
+        "period": figures.period,
+        "periods": {key: words for key, (_, words) in PERIODS.items()},
+        "cost": f"{hours} h {minutes} min" if hours else f"{minutes} min",
+        # Counted in whole seconds, of which the first is 0.
+        "median": None if median is None else about(median) if median else gettext("under 1 s"),
+        "latest": LATEST_UNASKED,
+        "zone": timezone.get_current_timezone_name(),
+    }
 
 
 def _pictures(figures: Figures, links: Links, *, everyone: bool) -> dict[str, Any]:
