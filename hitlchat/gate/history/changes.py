@@ -60,6 +60,11 @@ SENTENCES: Final[Mapping[str, str]] = {
     "grant.revoked": gettext_noop("A grant was revoked"),
     "grant.ended": gettext_noop("A grant ended"),
 }
+# Of several tools at once.
+MANY: Final[Mapping[str, str]] = {
+    "tool.published": gettext_noop("{many} tools were published: {tools}"),
+    "tool.unpublished": gettext_noop("{many} tools left the catalog: {tools}"),
+}
 # What sentences name, by its place in the data.
 NAMED: Final = (
     *("tool", "server", "endpoint", "tool_set", "preset"),
@@ -149,22 +154,16 @@ def change(event: AuditEvent) -> Change:
     who = event.actor.get_username() if event.actor else "hitlchat"
     if event.actor and event.means == "system":
         who = gettext("{name}, by a program").format(name=who)
-    weaker = tuple(str(said) for said in data.get("weaker", ()))
+    weaker = tuple(map(str, data.get("weaker", ())))
     return Change(event.pk, event.name, event.at, words(event), who, tuple(_differences(data)), weaker)
 
 
 def words(event: AuditEvent) -> str:
-    """Say in one sentence what happened; empty for an event that has no words here."""
+    """Return one sentence about what happened; empty for an event that has no words here."""
     sentence = gettext(SENTENCES[event.name]) if event.name in SENTENCES else ""
     data = event.data
-    if "tools" in data and isinstance(data["tools"], list) and event.name in {"tool.published", "tool.unpublished"}:
-        published = event.name == "tool.published"
-        said = (
-            gettext("{many} tools were published: {tools}")
-            if published
-            else gettext("{many} tools left the catalog: {tools}")
-        )
-        return said.format(many=f"{len(data['tools']):,}", tools=_short(", ".join(map(str, data["tools"]))))
+    if event.name in MANY and isinstance(tools := data.get("tools"), list):
+        return gettext(MANY[event.name]).format(many=f"{len(tools):,}", tools=_short(", ".join(map(str, tools))))
     for key in NAMED:
         sentence = sentence.replace(f"{{{key}}}", _short(str(data.get(key) or "")))
     return sentence
@@ -174,12 +173,12 @@ def _differences(data: Mapping[str, Any]) -> Iterator[Difference]:
     before, after = (each if isinstance(each := data.get(key), dict) else {} for key in ("before", "after"))
     order = list(FIELDS)
     for field in sorted({*before, *after}, key=lambda name: ([*order, name].index(name), name)):
-        yield Difference(gettext(FIELDS.get(field, field)), _said(before, field), _said(after, field))
+        yield Difference(gettext(FIELDS.get(field, field)), _in_words(before, field), _in_words(after, field))
     for field in data.get("also", ()):
         yield Difference(str(field), None, gettext("changed; its value is not on record"))
 
 
-def _said(side: Mapping[str, Any], field: str) -> str | None:
+def _in_words(side: Mapping[str, Any], field: str) -> str | None:
     if field not in side:
         return None
     value = side[field]

@@ -3,7 +3,7 @@
 A call is a row for other programs, with what became of it in one word, and without what looks like a secret (SR-48).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -149,10 +149,10 @@ def is_decided(**which: Any) -> Q:
 
 
 def ways(user: User) -> tuple[Q, ...]:
-    """Return the ways in which `user` may look at a call.
+    """Return the conditions of which a call has to meet one for `user` to look at it.
 
-    They are: administrators at all; others at calls that were made for them, that they may
-    or could have decided, and that they decided, whatever they may decide by now.
+    Administrators see all calls; others those that were made for them, that they may or could have decided, and that
+    they decided, whatever they may decide by now.
     """
     if may_administer(user):
         return (Q(),)
@@ -185,7 +185,7 @@ def page(
     Ids first: rows may be large, and what is left out of them at the end need not have been read.
     """
     found: set[tuple[datetime, UUID]] = set()
-    for each in _each(among, wanted, ToolCall.objects.all()):
+    for each in _each(among, wanted):
         narrowed = each if before is None else each.filter(older(before))
         found |= {*narrowed.order_by(*ORDER).values_list("created_at", "pk")[:size]}
     ids = [pk for _, pk in sorted(found, reverse=True)[:size]]
@@ -195,7 +195,7 @@ def page(
 
 def count(among: tuple[Q, ...], wanted: Wanted, most: int | None = None) -> int:
     """Return how many there are; counting stops at `most`."""
-    first, *rest = (each.order_by().values("pk") for each in _each(among, wanted, ToolCall.objects.all()))
+    first, *rest = (each.order_by().values("pk") for each in _each(among, wanted))
     every = first.union(*rest) if rest else first
     return every.count() if most is None else len(every[:most])
 
@@ -216,8 +216,7 @@ def export(among: tuple[Q, ...], wanted: Wanted, form: Format, actor: Actor) -> 
     wanted = replace(wanted, until=min(wanted.until or now, now))
     rows = count(among, wanted)
     note(None, EXPORTED, actor=actor, data={"filter": wanted.as_json, "format": form, "rows": rows})
-    pages = _pages(among, wanted)
-    return _csv(pages) if form == "csv" else _lines(pages)
+    return _pieces(among, wanted, form)
 
 
 def outcome_of(call: ToolCall) -> str:
@@ -255,7 +254,7 @@ def needed(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
 
 def row(call: ToolCall) -> dict[str, Any]:
     """Return a call by the names of COLUMNS; values are JSON's own."""
-    asked, answers = approval_of(call), decisions_of(call)
+    approval, answers = approval_of(call), decisions_of(call)
     # What is secret in one of them is hidden in all: arguments come back in questions and results.
     cover = Cover(call.arguments, call.result, *(each.edited_arguments for each in answers))
     return {
@@ -271,11 +270,11 @@ def row(call: ToolCall) -> dict[str, Any]:
         "rule": call.rule,
         "isAutomatic": ran_unasked(call),
         "grantId": str(call.grant_id) if call.grant_id else None,
-        "approvalId": str(asked.pk) if asked else None,
-        "prompt": cover.text(asked.prompt) if asked else None,
-        "consentDigest": asked.digest if asked else None,
+        "approvalId": str(approval.pk) if approval else None,
+        "prompt": cover.text(approval.prompt) if approval else None,
+        "consentDigest": approval.digest if approval else None,
         "arguments": cover.value(call.arguments),
-        "askedAt": _moment(asked.created_at) if asked else None,
+        "askedAt": _moment(approval.created_at) if approval else None,
         "deciders": [each.person.get_username() for each in answers],
         "decisions": [_decision(each, cover) for each in answers],
         "secondsToDecide": seconds_to_decide(call),
@@ -291,22 +290,22 @@ def row(call: ToolCall) -> dict[str, Any]:
 
 
 def approval_of(call: ToolCall) -> Approval | None:
-    asked: Approval | None = getattr(call, "approval", None)
-    return asked
+    approval: Approval | None = getattr(call, "approval", None)
+    return approval
 
 
 def decisions_of(call: ToolCall) -> list[Decision]:
-    asked = approval_of(call)
-    return list(asked.decisions.all()) if asked else []
+    approval = approval_of(call)
+    return list(approval.decisions.all()) if approval else []
 
 
 def seconds_to_decide(call: ToolCall) -> float | None:
     """Return the time from the first question to the last answer; None while there is none."""
-    asked, answers = approval_of(call), decisions_of(call)
-    if asked is None or not answers:
+    approval, answers = approval_of(call), decisions_of(call)
+    if approval is None or not answers:
         return None
     last = max(each.decided_at for each in answers)
-    return round(max(0.0, (last - asked.created_at).total_seconds()), 3)
+    return round(max(0.0, (last - approval.created_at).total_seconds()), 3)
 
 
 def _id_of(username: str) -> int:
@@ -314,34 +313,25 @@ def _id_of(username: str) -> int:
     return User.objects.filter(username=username).values_list("pk", flat=True).first() or 0
 
 
-def _each(among: tuple[Q, ...], wanted: Wanted, rows: QuerySet[ToolCall]) -> Iterator[QuerySet[ToolCall]]:
-    return (wanted.narrowed(rows.filter(way)) for way in among)
+def _each(among: tuple[Q, ...], wanted: Wanted) -> Iterator[QuerySet[ToolCall]]:
+    return (wanted.narrowed(ToolCall.objects.filter(way)) for way in among)
 
 
-def _pages(among: tuple[Q, ...], wanted: Wanted) -> Iterator[list[dict[str, Any]]]:
-    last: ToolCall | None = None
+def _pieces(among: tuple[Q, ...], wanted: Wanted, form: Format) -> Iterator[str]:
+    is_csv, rows, last = form == "csv", 0, None
+    if is_csv:
+        yield csv_text([COLUMNS])
     while found := page(among, wanted, AT_ONCE, before=last, rows=needed(ToolCall.objects.all())):
-        yield [row(call) for call in found]
-        last = found[-1]
+        calls = [row(call) for call in found]
+        rows, last = rows + len(calls), found[-1]
+        # In a table, what is no single value as its JSON; yes and no as JSON has them.
+        yield csv_text(map(_cells, calls)) if is_csv else "".join(f"{canonical.dumps(each)}\n" for each in calls)
+    yield csv_end(rows, COLUMNS) if is_csv else f"{canonical.dumps({'id': END, 'rows': rows})}\n"
 
 
-def _csv(pages: Iterable[list[dict[str, Any]]]) -> Iterator[str]:
-    yield csv_text([COLUMNS])
-    count = 0
-    for page in pages:
-        count += len(page)
-        cells = [[each[name] for name in COLUMNS] for each in page]
-        # What is no single value as its JSON; yes and no as JSON has them.
-        yield csv_text([canonical.dumps(v) if isinstance(v, dict | list | bool) else v for v in row] for row in cells)
-    yield csv_end(count, COLUMNS)
-
-
-def _lines(pages: Iterable[list[dict[str, Any]]]) -> Iterator[str]:
-    count = 0
-    for page in pages:
-        count += len(page)
-        yield "".join(f"{canonical.dumps(each)}\n" for each in page)
-    yield f"{canonical.dumps({'id': END, 'rows': count})}\n"
+def _cells(call: dict[str, Any]) -> list[object]:
+    values = (call[name] for name in COLUMNS)
+    return [canonical.dumps(each) if isinstance(each, dict | list | bool) else each for each in values]
 
 
 def _settled_as(status: Status) -> Q:
