@@ -1,8 +1,9 @@
 """Composing: from the record to notices, one for each burst, and to each receiver at most one in a while."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -103,9 +104,11 @@ class Reading:
     def _take_in(self, since: datetime) -> bool:
         events = list(_events(since, self._after)[:AT_ONCE])
         calls = list(_escalated(since, self._begun)[:AT_ONCE])
-        _add_questions([each for each in events if each.name == ASKED], self._audience)
+        times = {each.call_id: each.at for each in events if each.name == ASKED and each.call_id}
+        _add_waiting(times, self._audience, escalated=False)
         _add_outcomes([each for each in events if each.name != ASKED])
-        _add_escalations(calls, self._audience)
+        escalations = {each.pk: each.escalates_at for each in calls if each.escalates_at}
+        _add_waiting(escalations, self._audience, escalated=True)
         Heard.objects.bulk_create([Heard(event_id=each.pk) for each in events])
         Heard.objects.bulk_create([Heard(call_id=each.pk, round=each.round) for each in calls])
         if AT_ONCE in (len(events), len(calls)):
@@ -135,28 +138,20 @@ def _escalated(since: datetime, now: datetime) -> QuerySet[ToolCall]:
     return rows.filter(~Exists(heard), escalates_at__gt=since, escalates_at__lte=now).order_by("escalates_at", "pk")
 
 
-def _add_questions(events: list[AuditEvent], audience: Audience) -> None:
-    times = {each.call_id: each.at for each in events}
-    waiting = _waiting_approvals(each for each in times if each is not None)
-    items = [
-        _item(to, each, times[each.call_id])
-        for each in waiting
-        for to in audience.of(each.call)
-        if times[each.call_id] >= to.since
-    ]
-    Item.objects.bulk_create(items)
-
-
-def _add_escalations(calls: list[ToolCall], audience: Audience) -> None:
-    """Add items for those who may decide by now and have not heard of it in this round."""
-    approvals = _waiting_approvals(each.pk for each in calls)
-    heard = set(Item.objects.filter(approval__in=approvals).values_list("receiver_id", "approval_id", "round"))
-    items = [
-        _item(to, each, each.call.escalates_at)
-        for each in approvals
-        for to in audience.of(each.call)
-        if (to.pk, each.pk, each.call.round) not in heard
-    ]
+def _add_waiting(times: Mapping[UUID, datetime], audience: Audience, *, escalated: bool) -> None:
+    """Add items for those who hear of calls asked at these times, or escalated then: but of what was asked before they
+    were there only once it escalates, and nothing of what they have heard in this round.
+    """
+    rows = Approval.objects.filter(call__in=times, call__status=Status.WAITING).select_related("call")
+    approvals = list(rows.defer("disclosure", "call__arguments", "call__result", "call__output"))
+    heard = Item.objects.filter(approval__in=approvals) if escalated else Item.objects.none()
+    keys = set(heard.values_list("receiver_id", "approval_id", "round"))
+    items = []
+    for each in approvals:
+        at, number = times[each.call_id], each.call.round
+        for to in audience.of(each.call):
+            if (escalated or at >= to.since) and (to.pk, each.pk, number) not in keys:
+                items.append(Item(receiver=to, approval=each, round=number, kind=ItemKind.WAITING, at=at))
     Item.objects.bulk_create(items)
 
 
@@ -183,16 +178,6 @@ def _add_outcomes(events: list[AuditEvent]) -> None:
             at=event.at,
         )
     Item.objects.bulk_create(items.values())
-
-
-def _item(to: Receiver, approval: Approval, at: datetime | None) -> Item:
-    when = at or timezone.now()
-    return Item(receiver=to, approval=approval, round=approval.call.round, kind=ItemKind.WAITING, at=when)
-
-
-def _waiting_approvals(call_ids: Iterable[object]) -> list[Approval]:
-    rows = Approval.objects.filter(call__in=list(call_ids), call__status=Status.WAITING).select_related("call")
-    return list(rows.defer("disclosure", "call__arguments", "call__result", "call__output"))
 
 
 def compose(audience: Audience) -> None:
