@@ -60,7 +60,7 @@ SHOWN: Final = {
 # Exceptions whose sentence a page shows; of a `Problem` always.
 ERRORS: Final = {
     **dict.fromkeys(
-        ("Problem", "Refused", "SignatureError", "NotPossible", "BadArguments", "BadReason", "BadRemark"), 0
+        ("Problem", "Refused", "Stale", "SignatureError", "NotPossible", "BadArguments", "BadReason", "BadRemark"), 0
     ),
     **dict.fromkeys(("BadValue", "BadTemplate", "BadFrame", "BadExposure", "ModelTrouble", "TooMany"), 0),
     **dict.fromkeys(("_refuse", "_unsupported"), 1),

@@ -32,6 +32,7 @@ from hitlchat.accounts import preferences
 from hitlchat.accounts.access import person
 from hitlchat.accounts.models import SetupLink, hashed
 from hitlchat.base import database
+from hitlchat.base.problems import Conflict
 
 LIFETIME: Final = timedelta(hours=24)
 # In the session: when its person last proved who they are.
@@ -39,10 +40,6 @@ SIGNED_IN_AT: Final = "signed_in_at"
 
 # Sent within the transaction that makes the first administrator, with the user.
 administrator_made = Signal()
-
-
-class LinkUsed(Exception):
-    """The link is unknown, was used, has lapsed, or there is an administrator already."""
 
 
 def needed() -> bool:
@@ -62,13 +59,13 @@ def is_open(secret: str) -> bool:
 
 
 def redeem(secret: str, username: str, password: str) -> User:
-    """Make the administrator and use the link up, together. LinkUsed if it no longer opens anything."""
+    """Make the administrator and use the link up, together. Raises: Conflict, if it opens nothing any more."""
     with transaction.atomic():
         if not needed():
-            raise LinkUsed(_("There is already an administrator. Sign in instead."))
+            raise Conflict(_("There is already an administrator. Sign in instead."))
         used, _each = SetupLink.objects.filter(digest=hashed(secret), expires_at__gt=timezone.now()).delete()
         if used != 1:
-            raise LinkUsed(_("This link is no longer valid. Restart the server to get a new one."))
+            raise Conflict(_("This link is no longer valid. Restart the server to get a new one."))
         SetupLink.objects.all().delete()
         user = User.objects.create_superuser(username=username, password=password)
         administrator_made.send(sender=User, user=user)
@@ -106,7 +103,7 @@ def welcome(request: HttpRequest, secret: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             user = redeem(secret, form.cleaned_data["username"], form.cleaned_data["password"])
-        except LinkUsed as used:
+        except Conflict as used:
             form.add_error(None, str(used))
         else:
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")

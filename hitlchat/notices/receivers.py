@@ -15,6 +15,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext as _
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.base.problems import Conflict
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
 from hitlchat.notices import delivery
@@ -33,48 +34,44 @@ LONGEST_URL: Final = 2000
 FORMER_FOR: Final = timedelta(hours=24)
 
 
-class Refused(ValueError):
-    """A change that is refused; the message says why."""
-
-
 def address_of(person: User) -> Receiver | None:
     return Receiver.objects.filter(person=person, kind=Kind.EMAIL).first()
 
 
 def ask_for(person: User, address: str, actor: Actor) -> bool:
-    """Switch mail on for `address`, and return whether a code sent there has to come back first. Raises: Refused"""
+    """Switch mail on for `address`, and return whether a code sent there has to come back first. Raises: Conflict"""
     confirmed = address_of(person)
     if confirmed is not None and confirmed.place == address:
         switch(confirmed, actor, on=True)
         Wishes.objects.filter(person=person).update(pending="")
         return False
     if mail_is_off():
-        raise Refused(delivery.MAIL_OFF)
+        raise Conflict(delivery.MAIL_OFF)
     wishes, _created = Wishes.objects.get_or_create(person=person)
     now = timezone.now()
     free = Wishes.objects.filter(pk=wishes.pk).exclude(code_sent_at__gt=now - BETWEEN_CODES)
     if not free.update(pending="", code_sent_at=now):
         words = _("A code was just sent. You can send another in {seconds} seconds.")
-        raise Refused(words.format(seconds=BETWEEN_CODES.seconds))
+        raise Conflict(words.format(seconds=BETWEEN_CODES.seconds))
     body = (
         f"The code is {_code(person, address, 0)}\n\nEnter it in hitlchat under Notices to get notices at this address."
         "\nIf you did not ask for them, someone mistyped an address, and no more mail will come.\n"
     )
     result = delivery.sent(delivery.message_to(address, "confirm your address", body, f"code_{now.timestamp():.0f}"))
     if result.trouble:
-        raise Refused(result.trouble)
+        raise Conflict(result.trouble)
     Wishes.objects.filter(pk=wishes.pk).update(pending=address)
     return True
 
 
 def confirm(person: User, code: str, actor: Actor) -> Receiver:
-    """Confirm an address by the code that was sent there. Raises: Refused, if it is another code or too old."""
+    """Confirm an address by the code that was sent there. Raises: Conflict, if it is another code or too old."""
     wishes = Wishes.objects.filter(person=person).exclude(pending="").first()
     given = code.strip().upper()
     if wishes is None or not any(
         constant_time_compare(given, _code(person, wishes.pending, ago)) for ago in range(CODE_DAYS)
     ):
-        raise Refused("This is not the code that was sent, or it is older than a day.")
+        raise Conflict("This is not the code that was sent, or it is older than a day.")
     with transaction.atomic():
         now = timezone.now()
         row, _created = Receiver.objects.update_or_create(
@@ -105,30 +102,30 @@ def manageable(person: User) -> QuerySet[Receiver]:
 
 
 def place_in(url: str, *, allow_private: bool) -> str:
-    """Return the host of a webhook's address, with its port unless that is the usual one. Raises: Refused"""
+    """Return the host of a webhook's address, with its port unless that is the usual one. Raises: Conflict"""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
         # What sends takes fewer for an address.
         can_be_sent_to = bool(httpx2.URL(url).host)
     except (ValueError, httpx2.InvalidURL):
-        raise Refused("Expected an address such as https://hooks.example.com/in.") from None
+        raise Conflict("Expected an address such as https://hooks.example.com/in.") from None
     is_spelled = len(url) <= LONGEST_URL and url.isascii() and url.isprintable() and " " not in url
     if not is_spelled or not can_be_sent_to or not host or port == 0:
-        raise Refused("Expected an address such as https://hooks.example.com/in.")
+        raise Conflict("Expected an address such as https://hooks.example.com/in.")
     if parts.username is not None or parts.fragment:
-        raise Refused("Must not contain a user name, a password or a fragment.")
+        raise Conflict("Must not contain a user name, a password or a fragment.")
     if parts.scheme != "https" and not (parts.scheme == "http" and allow_private):
-        raise Refused("Must begin with https://: otherwise notices are sent unencrypted.")
+        raise Conflict("Must begin with https://: otherwise notices are sent unencrypted.")
     address = addresses.literal(host.strip("[]"))
     is_nobodys = address is not None and not addresses.is_public(address)
     if is_nobodys and not (allow_private and address is not None and addresses.is_local(address)):
-        raise Refused(f"{host} is not a public address, so notices cannot be sent there.")
+        raise Conflict(f"{host} is not a public address, so notices cannot be sent there.")
     return host if port in (None, 443) else f"{host}:{port}"
 
 
 def add(receiver: Receiver, url: str, actor: Actor) -> str:
-    """Store a new webhook, and return its signing key, which is never shown again. Raises: Refused"""
+    """Store a new webhook, and return its signing key, which is never shown again. Raises: Conflict"""
     receiver.allow_private = receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
     receiver.place = place_in(url, allow_private=receiver.allow_private)
     key = delivery.new_secret()
@@ -137,7 +134,7 @@ def add(receiver: Receiver, url: str, actor: Actor) -> str:
     with transaction.atomic():
         others = Receiver.objects.filter(person=receiver.person, group=receiver.group).exclude(kind=Kind.EMAIL)
         if others.count() >= MOST_EACH:
-            raise Refused(_("There are already {most} webhooks, which is the limit.").format(most=MOST_EACH))
+            raise Conflict(_("There are already {most} webhooks, which is the limit.").format(most=MOST_EACH))
         receiver.save(force_insert=True)
         _note("webhook_added", receiver, actor)
     return key
@@ -167,15 +164,15 @@ def new_key(receiver: Receiver, actor: Actor) -> str:
         rows = Receiver.objects.filter(pk=receiver.pk, secret=receiver.secret)
         until = timezone.now() + FORMER_FOR
         if not rows.update(secret=seal(key, KEY), former_secret=receiver.secret, former_until=until):
-            raise Refused("The key was just changed. Reload the page.")
+            raise Conflict("The key was just changed. Reload the page.")
         _note("webhook_key_changed", receiver, actor)
     return key
 
 
 def test(receiver: Receiver, person: User, actor: Actor) -> Notice:
-    """Queue a message that says that it is a test. Raises: Refused"""
+    """Queue a message that says that it is a test. Raises: Conflict"""
     if Notice.objects.filter(receiver=receiver, kind=NoticeKind.TEST, state=State.DUE).exists():
-        raise Refused("A test message is already on its way.")
+        raise Conflict("A test message is already on its way.")
     notice = Notice(receiver=receiver, kind=NoticeKind.TEST)
     notice.subject, notice.body = tested(notice, person.get_username())
     with transaction.atomic():

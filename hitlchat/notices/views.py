@@ -22,6 +22,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.roles import may_administer, named_groups
+from hitlchat.base.problems import Conflict
 from hitlchat.base.sentences import translated
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.card import RISK_LABELS
@@ -30,7 +31,7 @@ from hitlchat.gate.transition import note
 from hitlchat.notices import receivers, wording
 from hitlchat.notices.composing import mail_is_off
 from hitlchat.notices.models import Installation, Kind, Notice, Receiver, State, Wishes
-from hitlchat.notices.receivers import LONGEST_URL, Refused, place_in
+from hitlchat.notices.receivers import LONGEST_URL, place_in
 
 MOST_TOOLS: Final = 100
 MINE, EVERYONE = "me", "installation"
@@ -140,7 +141,7 @@ class WebhookForm(forms.Form):
         if "url" in given:
             try:
                 place_in(given["url"], allow_private=given.get("allow_private", False))
-            except Refused as refused:
+            except Conflict as refused:
                 self.add_error("url", translated(str(refused)))
         return given
 
@@ -163,7 +164,7 @@ def explained(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     def posted(request: HttpRequest, **path: Any) -> HttpResponse:
         try:
             return view(request, **path)
-        except Refused as refused:
+        except Conflict as refused:
             return notices_page(request, problem=str(refused))
 
     return posted
@@ -183,7 +184,7 @@ def email(request: HttpRequest) -> HttpResponse:
     user, address = person(request), form.cleaned_data["address"]
     try:
         asks = receivers.ask_for(user, address, actor_of(request))
-    except Refused as refused:
+    except Conflict as refused:
         return notices_page(request, address_form=form, problem=str(refused))
     own = Receiver.objects.filter(person=user, kind=Kind.EMAIL)
     own.update(tells_decided="tells_decided" in request.POST)
@@ -292,7 +293,7 @@ def new(request: HttpRequest) -> HttpResponse:
         receiver = form.receiver
         try:
             secret = receivers.add(receiver, form.cleaned_data["url"], actor_of(request))
-        except Refused as refused:
+        except Conflict as refused:
             form.add_error(None, str(refused))
         else:
             context = {"section": "notices", "receiver": receiver, "secret": secret, "again": False}

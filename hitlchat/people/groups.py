@@ -7,26 +7,27 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from hitlchat.accounts import roles
+from hitlchat.base.problems import Conflict
 from hitlchat.gate import ruling, stated
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.policies.loading import Unloadable, in_force
 from hitlchat.gate.transition import note
 from hitlchat.people import membership
-from hitlchat.people.membership import Refused, Stale, is_plain
+from hitlchat.people.membership import is_plain
 
 LONGEST_NAME: Final = 80
 
 
 def fitting(name: str) -> str:
-    """Return the name as it is stored. Raises: Refused"""
+    """Return the name as it is stored. Raises: Conflict"""
     fitted = " ".join(name.split())
     if not 1 <= len(fitted) <= LONGEST_NAME:
-        raise Refused(_("Expected a name of 1 to {most} characters.").format(most=LONGEST_NAME))
+        raise Conflict(_("Expected a name of 1 to {most} characters.").format(most=LONGEST_NAME))
     if not is_plain(fitted):
-        raise Refused("The name has characters that cannot be seen, or that look like others. Leave them out.")
+        raise Conflict("The name has characters that cannot be seen, or that look like others. Leave them out.")
     # With spaces in between it would still be read as one.
     if fitted.replace(" ", "").casefold().startswith(roles.PREFIX):
-        raise Refused(_("Names that begin with “{prefix}” are reserved for roles.").format(prefix=roles.PREFIX))
+        raise Conflict(_("Names that begin with “{prefix}” are reserved for roles.").format(prefix=roles.PREFIX))
     return fitted
 
 
@@ -48,7 +49,7 @@ def create(name: str, actor: Actor) -> Group:
 
 
 def rename(group_id: int, name: str, actor: Actor, seen: str) -> Group:
-    """Raises: Refused, Stale if the group is not called `seen` any more."""
+    """Raises: Conflict if the group is not called `seen` any more."""
     with transaction.atomic():
         group = _locked(group_id, actor, seen)
         group.name = _free(fitting(name), group_id)
@@ -73,7 +74,7 @@ def add(group_id: int, username: str, actor: Actor) -> Group:
         group = _locked(group_id, actor)
         user = User.objects.filter(username=username, is_active=True).first()
         if user is None:
-            raise Refused(_("There is no active person named {name}.").format(name=repr(username)))
+            raise Conflict(_("There is no active person named {name}.").format(name=repr(username)))
         if not group.user_set.filter(pk=user.pk).exists():
             group.user_set.add(user)
             _note_person("group.person_added", group, user, actor)
@@ -94,16 +95,16 @@ def _locked(group_id: int, actor: Actor, seen: str | None = None) -> Group:
     membership.lock(actor)
     group = roles.named_groups().select_for_update().filter(pk=group_id).first()
     if group is None:
-        raise Refused("The group no longer exists.")
+        raise Conflict("The group no longer exists.")
     if seen is not None and group.name != seen:
         words = _("Not saved: the group is now called {name}. Review your change again.")
-        raise Stale(words.format(name=repr(group.name)))
+        raise Conflict(words.format(name=repr(group.name)))
     return group
 
 
 def _free(name: str, group_id: int | None = None) -> str:
     if Group.objects.filter(name__iexact=name).exclude(pk=group_id or 0).exists():
-        raise Refused("There is already a group with this name.")
+        raise Conflict("There is already a group with this name.")
     return name
 
 

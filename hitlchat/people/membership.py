@@ -19,6 +19,7 @@ from hitlchat.accounts.models import Invitation, Role, Token, hashed
 from hitlchat.accounts.sign_in import address
 from hitlchat.agent import conversations, runner, writing
 from hitlchat.agent.models import ACTIVE, Run
+from hitlchat.base.problems import Conflict
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate import stated, stopping
@@ -34,30 +35,22 @@ DEACTIVATED: Final = gettext_noop("the account it was called for was deactivated
 NOT_STARTED: Final = Q(status__in=stopping.NOT_STARTED)
 
 
-class Refused(Exception):
-    """The change is not made; why, in words for whoever wanted it."""
-
-
-class Stale(Refused):
-    """The subject of the change is no longer what was seen."""
-
-
 def lock(actor: Actor) -> set[int]:
-    """Lock and return the active administrators: changes of people come one after the other. Raises: Refused"""
+    """Lock and return the active administrators: changes of people come one after the other. Raises: Conflict"""
     rows = User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk")
     administrators = set(rows.values_list("pk", flat=True))
     if actor != CONSOLE and not (actor.means == "session" and actor.user_id in administrators):
-        raise Refused("You are no longer an administrator.")
+        raise Conflict("You are no longer an administrator.")
     return administrators
 
 
 def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
-    """Make an invitation, and return it with the secret of its link; only now that is known. Raises: Refused"""
+    """Make an invitation, and return it with the secret of its link; only now that is known. Raises: Conflict"""
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
         lock(actor)
         if open_invitations().count() >= MOST_OPEN:
-            raise Refused(f"{MOST_OPEN} invitations are open, which is the limit. Revoke some first.")
+            raise Conflict(f"{MOST_OPEN} invitations are open, which is the limit. Revoke some first.")
         made = Invitation.objects.create(
             digest=hashed(secret),
             role=role,
@@ -70,12 +63,12 @@ def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
 
 
 def revoke_invitation(invitation_id: int, actor: Actor) -> Invitation:
-    """Revoke the link of an invitation. Raises: Refused, if it is not open."""
+    """Revoke the link of an invitation. Raises: Conflict, if it is not open."""
     with transaction.atomic():
         lock(actor)
         found = Invitation.objects.select_for_update().filter(pk=invitation_id).first()
         if found is None:
-            raise Refused("This invitation no longer works: it was used or revoked.")
+            raise Conflict("This invitation no longer works: it was used or revoked.")
         note(None, "person.invitation_revoked", actor=actor, data=_facts_of(found))
         Invitation.objects.filter(pk=found.pk).delete()
     return found
@@ -103,15 +96,15 @@ def name_is_taken(username: str) -> bool:
 
 
 def redeem(secret: str, username: str, password: str) -> User:
-    """Make the account and use the link up. Raises: Refused, the link opens nothing, or somebody has that name."""
+    """Make the account and use the link up. Raises: Conflict, the link opens nothing, or somebody has that name."""
     with transaction.atomic():
         # Alone: also two who choose the same name, in other capitals.
         list(User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk"))
         found = find_invitation(secret)
         if found is None or Invitation.objects.filter(pk=found.pk).delete()[0] != 1:
-            raise Refused("This invitation no longer works.")
+            raise Conflict("This invitation no longer works.")
         if name_is_taken(username):
-            raise Refused("This name is taken.")
+            raise Conflict("This name is taken.")
         user = User.objects.create_user(username, password=password)
         roles.give(user, Role(found.role))
         facts = _facts_of(found) | about(user) | stated.states("person", user.pk)
@@ -125,14 +118,14 @@ def state(user: User) -> str:
 
 
 def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None) -> User:
-    """Give this person `role` from now on. Raises: Refused, Stale if they are not as `seen` (`state`) any more."""
+    """Give this person `role` from now on. Raises: Conflict if they are not as `seen` (`state`) any more."""
     with transaction.atomic():
         user, is_the_last = _locked(user_id, actor, seen)
         if is_the_last and role != Role.ADMINISTRATOR:
-            raise Refused(_the_last(user))
+            raise Conflict(_the_last(user))
         before = roles.role_of(user)
         if before == role:
-            raise Refused(f"{user.get_username()} already has this role.")
+            raise Conflict(f"{user.get_username()} already has this role.")
         roles.give(user, role)
         void = 0 if role == Role.ADMINISTRATOR else Invitation.objects.filter(invited_by=user).delete()[0]
         is_author = roles.AUTHORING in roles.PERMISSIONS[role]
@@ -146,14 +139,14 @@ def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None)
 
 def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
     """Deactivate a person: their sessions, tokens and shared links end for good, and what they asked for does not
-    start. What executes goes on. Raises: Refused, Stale
+    start. What executes goes on. Raises: Conflict
     """
     with transaction.atomic():
         user, is_the_last = _locked(user_id, actor, seen)
         if not user.is_active:
-            raise Refused(f"{user.get_username()} is already deactivated.")
+            raise Conflict(f"{user.get_username()} is already deactivated.")
         if is_the_last:
-            raise Refused(_the_last(user))
+            raise Conflict(_the_last(user))
         user.is_active = False
         user.save(update_fields=["is_active"])
         sessions, tokens = sign_in.end_all(user.pk), _end_tokens(user)
@@ -169,11 +162,11 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
 
 
 def reactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
-    """Let them sign in again, with their password and role of before. Raises: Refused, Stale."""
+    """Let them sign in again, with their password and role of before. Raises: Conflict."""
     with transaction.atomic():
         user, _is_the_last = _locked(user_id, actor, seen)
         if user.is_active:
-            raise Refused(f"{user.get_username()} is already active.")
+            raise Conflict(f"{user.get_username()} is already active.")
         # Of a sign-in that was under way while they were deactivated.
         sign_in.end_all(user.pk)
         tokens = _end_tokens(user)
@@ -227,17 +220,17 @@ def about(user: User) -> dict[str, Any]:
 
 
 def _locked(user_id: int, actor: Actor, seen: str | None) -> tuple[User, bool]:
-    """Return the locked row of a person, and whether they are the only active administrator. Raises: Refused, Stale"""
+    """Return the locked row of a person, and whether they are the only active administrator. Raises: Conflict"""
     administrators = lock(actor)
     user = User.objects.select_for_update().filter(pk=user_id).first()
     if user is None:
-        raise Refused("There is no such person.")
+        raise Conflict("There is no such person.")
     if actor.user_id == user.pk:
-        raise Refused("You cannot change your own role or deactivate yourself. Ask another administrator.")
+        raise Conflict("You cannot change your own role or deactivate yourself. Ask another administrator.")
     now = state(user)
     if seen is not None and seen != now:
         words = _("Not changed: someone else made a change first. {name} is now {state}. Review the change again.")
-        raise Stale(words.format(name=user.get_username(), state=now))
+        raise Conflict(words.format(name=user.get_username(), state=now))
     return user, administrators == {user.pk}
 
 

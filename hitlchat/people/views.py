@@ -26,13 +26,14 @@ from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.models import Role, Token
 from hitlchat.accounts.preferences import LANGUAGES, THEMES, chosen_language
 from hitlchat.accounts.sign_in import FirstAdministratorForm
+from hitlchat.base.problems import Conflict
 from hitlchat.base.sentences import translated
 from hitlchat.gate import ruling
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.transition import note
 from hitlchat.people import groups, membership
-from hitlchat.people.membership import Refused, is_plain
+from hitlchat.people.membership import is_plain
 
 ACTIVITIES: Final = {
     "deactivate": (membership.deactivate, gettext_noop("{name} is deactivated and signed out everywhere.")),
@@ -163,7 +164,7 @@ def deactivated(request: HttpRequest) -> HttpResponse:
 def new_group(request: HttpRequest) -> HttpResponse:
     try:
         made = groups.create(request.POST.get("name", ""), actor_of(request))
-    except Refused as refused:
+    except Conflict as refused:
         messages.warning(request, _("No group was created.") + f" {translated(str(refused))}")
         return redirect("people:list")
     return redirect("people:group", made.pk)
@@ -181,7 +182,7 @@ def change_group(request: HttpRequest, group_id: int, what: str, user_id: int = 
                 groups.add(group_id, sent.get("person", ""), actor)
             case _:
                 groups.remove(group_id, user_id, actor)
-    except Refused as refused:
+    except Conflict as refused:
         return _group_page(request, group_id, str(refused))
     return redirect("people:group", group_id)
 
@@ -195,7 +196,7 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     try:
         confirmed = request.POST.get("confirm_lowering") == "on"
         gone = groups.delete(group_id, actor_of(request), request.POST.get("seen", ""), confirmed=confirmed)
-    except (NotConfirmed, Refused) as refused:
+    except (NotConfirmed, Conflict) as refused:
         return _group_page(request, group_id, str(refused))
     messages.success(request, _("The group {name} is deleted.").format(name=gone.name))
     return redirect("people:list")
@@ -210,7 +211,7 @@ def invite(request: HttpRequest) -> HttpResponse:
         try:
             role = Role(form.cleaned_data["role"])
             made, secret = membership.invite(role, form.cleaned_data["note"], actor_of(request))
-        except Refused as refused:
+        except Conflict as refused:
             form.add_error(None, str(refused))
         else:
             scheme = "https" if settings.HTTPS else request.scheme
@@ -228,7 +229,7 @@ def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
         return render(request, "people/revoke_invitation.html", {"section": "people", "invitation": found})
     try:
         membership.revoke_invitation(invitation_id, actor_of(request))
-    except Refused as refused:
+    except Conflict as refused:
         messages.info(request, str(refused))
     else:
         messages.success(request, "The invitation is revoked: its link no longer works.")
@@ -247,7 +248,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
     if form.is_valid():
         try:
             user = membership.redeem(secret, form.cleaned_data["username"], form.cleaned_data["password"])
-        except Refused as refused:
+        except Conflict as refused:
             form.add_error(None, str(refused))
         else:
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
@@ -261,7 +262,7 @@ def _changed(request: HttpRequest, user_id: int, change: Callable[[Actor, str], 
     """Make a change that the page before has said the consequences of."""
     try:
         user = change(actor_of(request), request.POST.get("seen", ""))
-    except Refused as refused:
+    except Conflict as refused:
         return _page(request, user_id, str(refused))
     messages.success(request, done.replace("{name}", user.get_username()))
     return redirect("people:one", user_id)

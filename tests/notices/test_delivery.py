@@ -16,10 +16,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from hitlchat.base.problems import Conflict
 from hitlchat.gate.models import AuditEvent
 from hitlchat.notices import delivery, receivers
 from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State
-from hitlchat.notices.receivers import Refused
 from tests import clock
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording, say_yes
@@ -134,7 +134,7 @@ def test_410_switches_a_webhook_off_and_says_why(alice: User, bob: User, inbound
 def test_nothing_is_sent_to_private_addresses_unless_an_administrator_said_so(alice: User, inbound: Inbound) -> None:
     """What an address itself says is refused at once; where a name leads to, when it is sent."""
     for host in ("[::1]", "169.254.169.254"):
-        with pytest.raises(Refused, match="is not a public address"):
+        with pytest.raises(Conflict, match="is not a public address"):
             webhook(alice, f"https://{host}:{inbound.port}/in", allow_private=False)
     receiver, _ = webhook(alice, f"https://localhost:{inbound.port}/in", allow_private=False)
     notice = tried_out(receiver, alice)
@@ -149,7 +149,7 @@ def test_where_the_installation_forbids_private_addresses_no_administrator_opens
     settings.NOTICE_ALLOW_PRIVATE = False
     assert "private addresses are not allowed" in tried_out(receiver, alice).trouble
     assert inbound.got == []
-    with pytest.raises(Refused, match="https://"):
+    with pytest.raises(Conflict, match="https://"):
         webhook(alice, inbound)
 
 
@@ -162,7 +162,7 @@ NO_ADDRESSES = (
 
 def test_what_is_no_address_for_a_webhook_is_refused_or_leads_nowhere(alice: User) -> None:
     for url in NO_ADDRESSES:
-        with pytest.raises(Refused):
+        with pytest.raises(Conflict):
             webhook(alice, url, allow_private=False)
     receiver, _ = webhook(alice, "https://2130706433/", allow_private=False)
     assert tried_out(receiver, alice).state == State.GIVEN_UP

@@ -11,6 +11,7 @@ from hitlchat.accounts import roles
 from hitlchat.accounts.models import Invitation, Role, Token, TokenKind
 from hitlchat.agent.models import Conversation, Run, RunStatus
 from hitlchat.base.database import in_db
+from hitlchat.base.problems import Conflict
 from hitlchat.gate import decide, perform
 from hitlchat.gate.actor import CONSOLE, Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
@@ -18,7 +19,6 @@ from hitlchat.gate.perform import NO_AUTHOR
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare, submit
 from hitlchat.people import membership
-from hitlchat.people.membership import Refused, Stale
 from tests.conftest import PASSWORD, MakeTool, caller, signed_in
 
 NOTHING = {"invitations_void": 0, "calls_withdrawn": 0}
@@ -65,17 +65,17 @@ def test_a_role_is_changed_and_the_record_says_by_whom_and_from_what_to_what(ali
 def test_only_an_administrator_who_is_signed_in_changes_people(means: Any, alice: User, bob: User) -> None:
     charlie = User.objects.create_user("charlie")
     for actor in (Actor(alice.pk, means), signed_in(charlie), Actor(None, "system")):
-        with pytest.raises(Refused, match="no longer an administrator"):
+        with pytest.raises(Conflict, match="no longer an administrator"):
             membership.change_role(bob.pk, Role.ADMINISTRATOR, actor)
-        with pytest.raises(Refused, match="no longer an administrator"):
+        with pytest.raises(Conflict, match="no longer an administrator"):
             membership.deactivate(bob.pk, actor)
     assert events() == []
 
 
 def test_nobody_changes_their_own_role_or_deactivates_themselves(alice: User, mira: User) -> None:
-    with pytest.raises(Refused, match="You cannot change your own role"):
+    with pytest.raises(Conflict, match="You cannot change your own role"):
         membership.change_role(alice.pk, Role.MEMBER, signed_in(alice))
-    with pytest.raises(Refused, match="You cannot change your own role"):
+    with pytest.raises(Conflict, match="You cannot change your own role"):
         membership.deactivate(alice.pk, signed_in(alice))
     assert membership.state(alice) == "administrator, active"
 
@@ -84,9 +84,9 @@ def test_nobody_changes_their_own_role_or_deactivates_themselves(alice: User, mi
 def test_what_is_no_longer_as_the_page_showed_it_is_not_changed(alice: User, bob: User) -> None:
     seen = membership.state(bob)
     membership.change_role(bob.pk, Role.AUTHOR, signed_in(alice))
-    with pytest.raises(Stale, match="bob is now author, active"):
+    with pytest.raises(Conflict, match="bob is now author, active"):
         membership.change_role(bob.pk, Role.APPROVER, signed_in(alice), seen)
-    with pytest.raises(Stale):
+    with pytest.raises(Conflict):
         membership.deactivate(bob.pk, signed_in(alice), seen)
     assert membership.state(bob) == "author, active"
 
@@ -94,9 +94,9 @@ def test_what_is_no_longer_as_the_page_showed_it_is_not_changed(alice: User, bob
 @pytest.mark.servers("row locks tell two at a time apart")
 def test_the_last_active_administrator_stays_one_also_at_the_console(alice: User, bob: User, mira: User) -> None:
     membership.deactivate(mira.pk, CONSOLE)
-    with pytest.raises(Refused, match="only active administrator"):
+    with pytest.raises(Conflict, match="only active administrator"):
         membership.change_role(alice.pk, Role.AUTHOR, CONSOLE)
-    with pytest.raises(Refused, match="only active administrator"):
+    with pytest.raises(Conflict, match="only active administrator"):
         membership.deactivate(alice.pk, CONSOLE)
     membership.change_role(bob.pk, Role.ADMINISTRATOR, CONSOLE)
     membership.deactivate(alice.pk, CONSOLE)

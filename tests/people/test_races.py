@@ -9,8 +9,8 @@ from django.db import connection, connections, transaction
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
+from hitlchat.base.problems import Conflict
 from hitlchat.people import membership
-from hitlchat.people.membership import Refused
 from tests.conftest import PASSWORD, signed_in
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
@@ -28,7 +28,7 @@ def at_once(*acts: Callable[[], object]) -> list[str]:
             barrier.wait(SECONDS)
             act()
             told[number] = "done"
-        except Refused as refused:
+        except Conflict as refused:
             told[number] = str(refused)
         finally:
             connections.close_all()
@@ -64,7 +64,7 @@ def test_the_second_of_them_waits_for_the_first_and_then_finds_that_they_may_not
     def second() -> None:
         try:
             membership.change_role(alice.pk, Role.MEMBER, signed_in(mira))
-        except Refused as refused:
+        except Conflict as refused:
             told.append(str(refused))
         finally:
             connections.close_all()

@@ -6,11 +6,11 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError, CommandParser
 
 from hitlchat.accounts.models import Role
+from hitlchat.base.problems import Conflict
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import CONSOLE
 from hitlchat.management.console import ConsoleCommand
 from hitlchat.people import membership
-from hitlchat.people.membership import Refused
 
 Options = dict[str, Any]
 
@@ -41,7 +41,7 @@ class Command(ConsoleCommand):
     def handle(self, *args: Any, **options: Any) -> str:
         try:
             return str(getattr(self, f"_{options['what']}")(options))
-        except Refused as refused:
+        except Conflict as refused:
             raise CommandError(str(refused)) from refused
 
     def _list(self, options: Options) -> str:
