@@ -1,6 +1,5 @@
 """A waiting call, its card and its outcome at a terminal: as facts in which nothing acts on it, drawn, or as JSON."""
 
-import json
 import re
 import shutil
 import unicodedata
@@ -8,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from io import StringIO
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console
 from rich.text import Text
 
 from hitlchat.base import canonical
@@ -47,13 +46,6 @@ SHORTEST_WHO: Final = 10
 FURTHER: Final = Text("    ")
 BAR: Final = Text("  │ ", style="cyan")
 STYLES: Final = {"Warning": "bold yellow", "Question": "bold", "Hidden": "italic", "Digest": "dim", "Approval": "dim"}
-ENDS: Final = {
-    Status.WAITING: "pending",
-    Status.DECLINED: "declined",
-    Status.ANSWERED: "answered",
-    Status.EXPIRED: "expired",
-    Status.WITHDRAWN: "withdrawn",
-}
 
 
 @dataclass(frozen=True)
@@ -102,9 +94,11 @@ class Style:
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         # Ids and names stay whole, to be copied; who asks is cut in front, where it names no person.
         over = sum(widths) + 2 * len(COLUMNS[1:]) - shutil.get_terminal_size().columns
-        widths[2] -= max(0, min(over, widths[2] - SHORTEST_WHO))
-        fitted = ([*line[:2], _cut(line[2], widths[2]), *line[3:]] for line in lines)
-        drawn = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in fitted)
+        room = widths[2] = widths[2] - max(0, min(over, widths[2] - SHORTEST_WHO))
+        drawn = []
+        for line in lines:
+            who = line[2] if len(line[2]) <= room else f"…{line[2][len(line[2]) + 1 - room :]}"
+            drawn.append("  ".join(map(str.ljust, (*line[:2], who, *line[3:]), widths)).rstrip())
         return printable("\n".join(drawn)) + more
 
 
@@ -190,14 +184,26 @@ def left(deadline: datetime) -> str:
 
 def in_boxes(facts: Iterable[Fact], *, colours: bool, width: int | None = None) -> str:
     """Draw facts in boxes. No text is read as markup: each is put together from pieces."""
-    drawn: list[RenderableType] = []
+    out = StringIO()
+    # Colours only: whether a NO_COLOR is set is for the library to see.
+    color_system: Literal["auto"] | None = "auto" if colours else None
+    screen = Console(file=out, force_terminal=colours, color_system=color_system, width=width)
+
+    def draw(text: Text, first: Text, further: Text) -> None:
+        """Draw a text over as many lines as it needs, each behind a lead of ours: so none of them begins a fact."""
+        wide = max(NARROW, screen.width - len(further))
+        for number, line in enumerate(text.wrap(screen, wide, overflow="fold")):
+            screen.print((further if number else first) + line)
+
     for each in facts:
         label = Text(printable(f"{each.label}:"), style=STYLES.get(each.label, "cyan"))
         if each.is_value:
-            drawn += [_Led(label, Text(), FURTHER), *(_Led(line, BAR, BAR) for line in each.lines)]
+            draw(label, Text(), FURTHER)
+            for line in each.lines:
+                draw(line, BAR, BAR)
         else:
-            drawn.append(_Led(Text(" ").join([label, each.text]), Text(), FURTHER))
-    return _printed(Group(*drawn), colours=colours, width=width)
+            draw(Text(" ").join([label, each.text]), Text(), FURTHER)
+    return out.getvalue().rstrip("\n")
 
 
 def person(name: str) -> User:
@@ -215,13 +221,12 @@ def approval(approval_id: UUID) -> Approval:
     return found
 
 
-def waiting(who: User | None = None, *, tool: str = "", risk: int = 0) -> QuerySet[Approval]:
-    """Return the approvals that wait.
+def waiting(*, whose: str | None = None, tool: str = "", risk: int = 0, **_: Any) -> QuerySet[Approval]:
+    """Return the approvals that wait, the soonest deadline first.
 
-    These are everyone's, or what `who` may answer; of `tool` only, and of this `risk` or higher. In the order in which
-    their time runs out; of everyone on the index of the calls that wait, however many there are.
+    These are everyone's, or what the person named `whose` may answer; of `tool` only, and of this `risk` or higher.
     """
-    rows = deciders.waiting_for(who.pk) if who else Approval.objects.filter(call__status=Status.WAITING)
+    rows = deciders.waiting_for(person(whose).pk) if whose else Approval.objects.filter(call__status=Status.WAITING)
     rows = rows.filter(call__tool_name=tool) if tool else rows
     rows = rows.filter(call__risk_level__gte=risk) if risk else rows
     return rows.select_related("call__caller").defer(*LARGE).order_by("call__deadline", "pk")
@@ -253,30 +258,6 @@ def shown(found: Approval, *, viewer: Actor | None = None, full: bool = False) -
 def sentence(found: Approval) -> str:
     """Return what became of the question in one line, without changed arguments."""
     return " ".join(line.plain for each in _outcome(found) if not each.is_value for line in each.lines)
-
-
-def dumped(value: Any) -> str:
-    text = json.dumps(value, default=lambda each: each.isoformat() if isinstance(each, datetime) else str(each))
-    return printable(text.replace("\x7f", "\\u007f"))
-
-
-def line(row: Approval) -> dict[str, Any]:
-    """Return one under the names of the REST API, without what takes long to read."""
-    assert row.call.deadline is not None
-    return {
-        "id": str(row.pk),
-        "callId": str(row.call_id),
-        "toolName": row.call.tool_name,
-        "source": row.call.source,
-        "requestedAt": row.created_at.isoformat(),
-        "deadline": row.call.deadline.isoformat(),
-        "riskLevel": disclosure.shown_risk(row),
-        "caller": row.call.caller_kind,
-        "requester": row.call.caller.get_username(),
-        "status": ENDS.get(Status(row.call.status), "approved"),
-        "quorum": row.call.quorum,
-        "callStatus": row.call.status,
-    }
 
 
 def _question(card: Card) -> Iterator[Fact]:
@@ -480,10 +461,6 @@ def _cells(row: Approval) -> tuple[str, ...]:
     return str(row.pk), one_line(call.tool_name), who, f"L{level} {RISK_LABELS[level]}", left(call.deadline)
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"…{text[len(text) + 1 - width :]}"
-
-
 def _outcome(found: Approval) -> Iterator[Fact]:
     """Yield what became of the question, in all the words that there are for it."""
     call = found.call
@@ -503,33 +480,3 @@ def _outcome(found: Approval) -> Iterator[Fact]:
         yield fact("Why", see(call.reason))
     if call.error:
         yield fact("What happened", see(results.sentence(call.error)))
-
-
-def _printed(what: RenderableType, *, colours: bool, width: int | None = None) -> str:
-    out = StringIO()
-    # Colours only: whether a NO_COLOR is set is for the library to see.
-    screen = Console(
-        file=out,
-        force_terminal=colours,
-        color_system="auto" if colours else None,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        width=width,
-    )
-    screen.print(what)
-    return out.getvalue().rstrip("\n")
-
-
-@dataclass(frozen=True)
-class _Led:
-    """A text that goes over as many lines as it needs, each behind a lead of ours: so none of them begins a fact."""
-
-    text: Text
-    first: Text
-    then: Text
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = max(NARROW, options.max_width - len(self.then))
-        for number, line in enumerate(self.text.wrap(console, width, overflow="fold")):
-            yield (self.then if number else self.first) + line

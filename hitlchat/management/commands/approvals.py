@@ -3,6 +3,7 @@
 The person at the terminal is shown each question as it comes, and answers as themselves through the gate.
 """
 
+import json
 import select
 import sys
 import termios
@@ -10,6 +11,7 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import IO, Any, Final
 from uuid import UUID
 
@@ -20,7 +22,7 @@ from hitlchat.api import approvals as rest
 from hitlchat.approvals import console
 from hitlchat.approvals.console import must_unfold, one_line
 from hitlchat.base.problems import Problem
-from hitlchat.gate import decide, deciders, editing, question
+from hitlchat.gate import decide, deciders, disclosure, editing, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval
@@ -155,7 +157,7 @@ class Desk:
             return LEFT
         given, now = shown.arguments, shown.digest
         yes = editing.approve(found.pk, self._actor, digest=card.digest, edited=given, shown=now, reason=reason)
-        return _told(yes)
+        return _outcome(yes)
 
     def _reason(self, card: Card) -> str:
         while True:
@@ -187,13 +189,12 @@ class Watch:
         found = rows.in_bulk([pk for pk, _ in self.seen ^ now])
         for pk, round_ in sorted(self.seen - now):
             call = found[pk].call
-            end = console.ENDS.get(Status(call.status), "approved")
-            if call.status == Status.WAITING:
-                # Either the round is over, or the call waits for other people.
-                end = "again" if call.round > round_ else "others"
-            yield {"event": end, **console.line(found[pk])}
+            line = _line(found[pk])
+            # Where it still waits, either the round is over, or the call waits for other people.
+            still = "again" if call.round > round_ else "others"
+            yield {"event": still if call.status == Status.WAITING else line["status"], **line}
         for pk, _ in sorted(now - self.seen):
-            yield {"event": "waiting", **console.line(found[pk])}
+            yield {"event": "waiting", **_line(found[pk])}
         self.seen = now
 
     def _waiting(self) -> Iterator[Key]:
@@ -242,16 +243,16 @@ class Command(ConsoleCommand):
             self.stdout.write(words)
 
     def _list(self, *, limit: int, json: bool, plain: bool, **options: Any) -> str:
-        rows = list(_waiting(**options)[: limit + 1])
+        rows = list(console.waiting(**options)[: limit + 1])
         if json:
-            return "\n".join(console.dumped(console.line(row)) for row in rows[:limit])
+            return "\n".join(_dumped(_line(row)) for row in rows[:limit])
         return self._style(plain=plain).table(rows, limit)
 
     def _show(self, *, approval: UUID, full: bool, json: bool, plain: bool, person: str | None, **_: Any) -> str:
         found = console.approval(approval)
         if json:
             whole = rest.approval(rest.with_all(Approval.objects.all()).get(pk=approval))
-            return console.dumped({**console.line(found), **whole.model_dump(by_alias=True)})
+            return _dumped({**_line(found), **whole.model_dump(by_alias=True)})
         viewer = _actor(person) if person else None
         return self._style(plain=plain).text(console.shown(found, viewer=viewer, full=full))
 
@@ -285,11 +286,11 @@ class Command(ConsoleCommand):
         return decline(approval, _actor(person), reason)
 
     def _watch(self, *, json: bool, plain: bool, person: str | None, **options: Any) -> str:
-        watch = Watch(lambda: _waiting(**options))
+        watch = Watch(lambda: console.waiting(**options))
         try:
             while json:
                 for event in watch.events():
-                    self.stdout.write(console.dumped(event))
+                    self.stdout.write(_dumped(event))
                 self.stdout.flush()
                 time.sleep(LOOK_EVERY_SECONDS)
             self._attend(watch, person, plain=plain)
@@ -345,7 +346,7 @@ def approve(approval_id: UUID, actor: Actor, digest: str, *, edited: str | None 
         require(found, actor)
     arguments = None if edited is None else _edited(found, edited)
     given = found.digest if matches else digest
-    return _told(decide.approve(approval_id, actor, digest=given, edited=arguments, reason=reason))
+    return _outcome(decide.approve(approval_id, actor, digest=given, edited=arguments, reason=reason))
 
 
 def _edited(found: Approval, text: str) -> dict[str, Any]:
@@ -355,7 +356,7 @@ def _edited(found: Approval, text: str) -> dict[str, Any]:
     return editing.read(text)
 
 
-def _told(decided: Approval) -> str:
+def _outcome(decided: Approval) -> str:
     return COUNTED if decided.call.status == Status.WAITING else APPROVED
 
 
@@ -391,8 +392,28 @@ def overtaken(found: Approval) -> str:
     return f"This call already has its outcome. {console.sentence(now)}"
 
 
-def _waiting(*, whose: str | None, tool: str, risk: int, **_: Any) -> QuerySet[Approval]:
-    return console.waiting(console.person(whose) if whose else None, tool=tool, risk=risk)
+def _dumped(value: Any) -> str:
+    text = json.dumps(value, default=lambda each: each.isoformat() if isinstance(each, datetime) else str(each))
+    return console.printable(text.replace("\x7f", "\\u007f"))
+
+
+def _line(row: Approval) -> dict[str, Any]:
+    """Return an approval under the names of the REST API, without what takes long to read."""
+    assert row.call.deadline is not None
+    return {
+        "id": str(row.pk),
+        "callId": str(row.call_id),
+        "toolName": row.call.tool_name,
+        "source": row.call.source,
+        "requestedAt": row.created_at.isoformat(),
+        "deadline": row.call.deadline.isoformat(),
+        "riskLevel": disclosure.shown_risk(row),
+        "caller": row.call.caller_kind,
+        "requester": row.call.caller.get_username(),
+        "status": rest.QUESTION_ENDS.get(row.call.status, "approved"),
+        "quorum": row.call.quorum,
+        "callStatus": row.call.status,
+    }
 
 
 def _actor(name: str) -> Actor:
