@@ -1,4 +1,7 @@
-"""Invitations, roles and whether a person may come in: each change keeps its rules and is on record."""
+"""People: invitations, roles, named groups, and who may come in. Each change keeps its rules and is on record.
+
+A group gives no right by itself; rules of tools and policies name it.
+"""
 
 import secrets
 from collections.abc import Iterable, Mapping
@@ -6,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
@@ -22,15 +25,18 @@ from hitlchat.agent.models import ACTIVE, Run
 from hitlchat.base.problems import Conflict
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
-from hitlchat.gate import stated, stopping
+from hitlchat.gate import ruling, stated, stopping
 from hitlchat.gate.actor import CONSOLE, SYSTEM, Actor
 from hitlchat.gate.models import CallerKind, ToolCall
 from hitlchat.gate.perform import NO_AUTHOR
+from hitlchat.gate.policies.loading import Unloadable, in_force
 from hitlchat.gate.transition import note
 
 # Of an invitation: a link that makes one account with a given role.
 INVITATION_LASTS: Final = timedelta(days=7)
 MOST_OPEN: Final = 100
+# Of a group.
+LONGEST_NAME: Final = 80
 DEACTIVATED: Final = gettext_noop("the account it was called for was deactivated")
 NOT_STARTED: Final = Q(status__in=stopping.NOT_STARTED)
 
@@ -191,8 +197,67 @@ def everyone(q: str = "", role: str = "", state: str = "") -> QuerySet[Any]:
 
 
 def not_started(user: User) -> int:
-    """Return how many calls would be withdrawn."""
     return ToolCall.objects.filter(NOT_STARTED, caller=user).count()
+
+
+def is_named_by_a_rule(group: Group) -> bool:
+    """Return whether a policy names the group; what classes of the operator go by is unknown."""
+    try:
+        return any(group.name in rule.groups for rule in in_force())
+    except Unloadable:
+        return False
+
+
+def create_group(name: str, actor: Actor) -> Group:
+    with transaction.atomic():
+        lock(actor)
+        fitted = _group_name(name)
+        group = Group.objects.create(name=fitted)
+        note(None, "group.created", actor=actor, data={"group": fitted, "group_id": group.pk})
+    return group
+
+
+def rename_group(group_id: int, name: str, actor: Actor, seen: str) -> Group:
+    """Raises: Conflict if the group is not called `seen` any more."""
+    with transaction.atomic():
+        group = _locked_group(group_id, actor, seen)
+        group.name = _group_name(name, group_id)
+        group.save(update_fields=["name"])
+        note(None, "group.renamed", actor=actor, data={"group_id": group.pk, "from": seen, "to": group.name})
+    return group
+
+
+def delete_group(group_id: int, actor: Actor, seen: str, *, confirmed: bool = False) -> Group:
+    """Delete a group. NotConfirmed: the rules of a tool name it."""
+    with transaction.atomic():
+        group = _locked_group(group_id, actor, seen)
+        group_id, people = group.pk, dict(group.user_set.order_by("username").values_list("pk", "username"))
+        ruling.delete_group(group, actor, confirmed=confirmed)
+        data = {"group": seen, "group_id": group_id, "people": list(people.values())}
+        note(None, "group.deleted", actor=actor, data=data | stated.states("person", *people))
+    return group
+
+
+def add_to_group(group_id: int, username: str, actor: Actor) -> Group:
+    with transaction.atomic():
+        group = _locked_group(group_id, actor)
+        user = User.objects.filter(username=username, is_active=True).first()
+        if user is None:
+            raise Conflict(_("There is no active person named {name}.").format(name=repr(username)))
+        if not group.user_set.filter(pk=user.pk).exists():
+            group.user_set.add(user)
+            _note_of_group("group.person_added", group, user, actor)
+    return group
+
+
+def remove_from_group(group_id: int, user_id: int, actor: Actor) -> Group:
+    with transaction.atomic():
+        group = _locked_group(group_id, actor)
+        user = group.user_set.filter(pk=user_id).first()
+        if user is not None:
+            group.user_set.remove(user)
+            _note_of_group("group.person_removed", group, user, actor)
+    return group
 
 
 def note_administrator(*, user: User, means: str = "session", **_: Any) -> None:
@@ -266,6 +331,38 @@ def _note(name: str, user: User, actor: Actor, data: dict[str, object], ended: I
     states = stated.states("person", user.pk)
     states[stated.STATES] |= {"token": {str(key): None for key in ended}}
     note(None, name, actor=actor, data={**about(user), **data, **states})
+
+
+def _locked_group(group_id: int, actor: Actor, seen: str | None = None) -> Group:
+    """Return a locked group. Raises: Conflict, also if it is not called `seen` any more."""
+    lock(actor)
+    group = roles.named_groups().select_for_update().filter(pk=group_id).first()
+    if group is None:
+        raise Conflict("The group no longer exists.")
+    if seen is not None and group.name != seen:
+        words = _("Not saved: the group is now called {name}. Review your change again.")
+        raise Conflict(words.format(name=repr(group.name)))
+    return group
+
+
+def _group_name(name: str, group_id: int = 0) -> str:
+    """Return the name as it is stored, which no other group has. Raises: Conflict"""
+    fitted = " ".join(name.split())
+    if not 1 <= len(fitted) <= LONGEST_NAME:
+        raise Conflict(_("Expected a name of 1 to {most} characters.").format(most=LONGEST_NAME))
+    if not is_plain(fitted):
+        raise Conflict("The name has characters that cannot be seen, or that look like others. Leave them out.")
+    # With spaces in between it would still be read as one.
+    if fitted.replace(" ", "").casefold().startswith(roles.PREFIX):
+        raise Conflict(_("Names that begin with “{prefix}” are reserved for roles.").format(prefix=roles.PREFIX))
+    if Group.objects.filter(name__iexact=fitted).exclude(pk=group_id).exists():
+        raise Conflict("There is already a group with this name.")
+    return fitted
+
+
+def _note_of_group(name: str, group: Group, user: User, actor: Actor) -> None:
+    data = {"group": group.name, "group_id": group.pk, **about(user)}
+    note(None, name, actor=actor, data=data | stated.states("person", user.pk))
 
 
 def _facts_of(invitation: Invitation) -> dict[str, object]:

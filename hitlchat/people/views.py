@@ -32,7 +32,7 @@ from hitlchat.gate import ruling
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.transition import note
-from hitlchat.people import groups, membership
+from hitlchat.people import membership
 from hitlchat.people.membership import is_plain
 
 ACTIVITIES: Final = {
@@ -163,7 +163,7 @@ def deactivated(request: HttpRequest) -> HttpResponse:
 @require_POST
 def new_group(request: HttpRequest) -> HttpResponse:
     try:
-        made = groups.create(request.POST.get("name", ""), actor_of(request))
+        made = membership.create_group(request.POST.get("name", ""), actor_of(request))
     except Conflict as refused:
         messages.warning(request, _("No group was created.") + f" {translated(str(refused))}")
         return redirect("people:list")
@@ -177,11 +177,11 @@ def change_group(request: HttpRequest, group_id: int, what: str, user_id: int = 
     try:
         match what:
             case "rename":
-                groups.rename(group_id, sent.get("name", ""), actor, sent.get("seen", ""))
+                membership.rename_group(group_id, sent.get("name", ""), actor, sent.get("seen", ""))
             case "add":
-                groups.add(group_id, sent.get("person", ""), actor)
+                membership.add_to_group(group_id, sent.get("person", ""), actor)
             case _:
-                groups.remove(group_id, user_id, actor)
+                membership.remove_from_group(group_id, user_id, actor)
     except Conflict as refused:
         return _group_page(request, group_id, str(refused))
     return redirect("people:group", group_id)
@@ -195,7 +195,7 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
         return render(request, "people/delete_group.html", _facts_of_group(found))
     try:
         confirmed = request.POST.get("confirm_lowering") == "on"
-        gone = groups.delete(group_id, actor_of(request), request.POST.get("seen", ""), confirmed=confirmed)
+        gone = membership.delete_group(group_id, actor_of(request), request.POST.get("seen", ""), confirmed=confirmed)
     except (NotConfirmed, Conflict) as refused:
         return _group_page(request, group_id, str(refused))
     messages.success(request, _("The group {name} is deleted.").format(name=gone.name))
@@ -259,7 +259,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
 
 
 def _changed(request: HttpRequest, user_id: int, change: Callable[[Actor, str], User], done: str) -> HttpResponse:
-    """Make a change that the page before has said the consequences of."""
+    """Make a change whose consequences the page before showed."""
     try:
         user = change(actor_of(request), request.POST.get("seen", ""))
     except Conflict as refused:
@@ -315,7 +315,7 @@ def _facts_of_group(group: Group) -> dict[str, Any]:
         "section": "people",
         "group": group,
         "people": group.user_set.order_by("username"),
-        "named_by_a_rule": groups.is_named_by_a_rule(group),
+        "named_by_a_rule": membership.is_named_by_a_rule(group),
         "decides_about": ruling.naming(group.pk),
     }
 

@@ -33,7 +33,7 @@ from hitlchat.gate.models import (
 )
 from hitlchat.gate.transition import note
 from hitlchat.mcp_server import tokens
-from hitlchat.people import groups, membership
+from hitlchat.people import membership
 from hitlchat.record.checking import check, checked_words
 from hitlchat.record.exporting import export, first_line, receipt
 from hitlchat.record.sealing import advance, mark_file, seal_all
@@ -61,8 +61,8 @@ def house(alice: User, bob: User) -> Tool:
     tools.begin_record()
     give(alice, Role.ADMINISTRATOR)
     note(None, "person.role_changed", actor=SYSTEM, data=stated.states("person", alice.pk))
-    group = groups.create("Finance", signed_in(alice))
-    groups.add(group.pk, "bob", signed_in(alice))
+    group = membership.create_group("Finance", signed_in(alice))
+    membership.add_to_group(group.pk, "bob", signed_in(alice))
     tool = made("refund", title="Refund", condition="True", deadline_seconds=60, signed_in_only=True)
     ruling.change(tool, oversight.Rules(DecidedBy.GROUP, group), signed_in(alice))
     results.save(tool, {"declined": "No."}, signed_in(alice), confirmed=True)
@@ -226,7 +226,7 @@ def test_what_the_program_changes_itself_is_whole(house: Tool, alice: User, bob:
     tools.offer(Tool.objects.filter(name="paid"), signed_in(alice), published=False)
     ruling.change(house, oversight.Rules(), signed_in(alice), confirmed=True)
     results.save(None, {"declined": ""}, signed_in(alice), confirmed=True)
-    groups.delete(Group.objects.get(name="Finance").pk, signed_in(alice), "Finance")
+    membership.delete_group(Group.objects.get(name="Finance").pk, signed_in(alice), "Finance")
     membership.change_role(bob.pk, Role.APPROVER, signed_in(alice))
     membership.deactivate(bob.pk, signed_in(alice))
     membership.reactivate(bob.pk, signed_in(alice))
