@@ -1,4 +1,6 @@
-"""The pages of the rules: what is in force, what a made-up call would meet, and who decides about a tool."""
+"""The pages of the rules: what is in force, what a made-up call would meet, who decides about a tool, and what models
+read about calls that were declined, edited, late or refused.
+"""
 
 from typing import Any, Final
 
@@ -7,23 +9,23 @@ from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import HtmxRequest, administrators_only, person
 from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others, named_groups
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
-from hitlchat.gate import oversight, replay, ruling, simulation, who
+from hitlchat.gate import oversight, replay, results, ruling, simulation, who
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.loosening import NotConfirmed
-from hitlchat.gate.models import DecidedBy, HitlMode, Tool, ToolCall
-from hitlchat.gate.models.tools import MOST_PEOPLE
+from hitlchat.gate.models import DecidedBy, HitlMode, ModelText, Outcome, Tool, ToolCall
+from hitlchat.gate.models.tools import LONGEST_TEXT, MOST_PEOPLE
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.ruling import BadRules
@@ -33,6 +35,7 @@ from hitlchat.gate.tools import listed
 
 MOST_PEOPLE_SHOWN: Final = 200
 MOST_NAMED: Final = 20
+MOST_TOOLS: Final = 500
 # Of the declined calls that would have run.
 MOST_DECLINED: Final = 20
 GONE: Final = {"invalid_choice": _("There is no such tool.")}
@@ -42,6 +45,8 @@ VERDICTS: Final = {
     "ask": _("Would ask a person"),
     "refuse": _("Would be refused"),
 }
+
+_texts_only = administrators_only("Only administrators may see and change the texts for models.")
 
 
 class MadeUpCall(forms.Form):
@@ -263,6 +268,38 @@ def rules(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("tool-rules", name)
 
 
+@_texts_only
+@require_http_methods(["GET", "HEAD", "POST"])
+def texts(request: HttpRequest, name: str = "") -> HttpResponse:
+    """Show what models read about calls of all tools, or of the one with this name."""
+    tool, typed = _texts_tool(name), None
+    if request.method == "POST":
+        typed = _typed_texts(request.POST)
+        try:
+            confirmed = request.POST.get("confirm_lowering") == "on"
+            results.save(tool, typed, actor_of(request), confirmed=confirmed)
+        except NotConfirmed as error:
+            context = _texts_context(tool, typed) | {"refused": False, "weaker": error.weaker}
+            return render(request, "texts/page.html", context, status=422)
+        except results.BadTexts:
+            # Each field says itself what is wrong with it.
+            return render(request, "texts/page.html", _texts_context(tool, typed), status=422)
+        messages.success(request, _("Saved. Models read these texts from now on."))
+        return redirect(_texts_address(tool))
+    return render(request, "texts/page.html", _texts_context(tool))
+
+
+@_texts_only
+@require_POST
+def texts_example(request: HttpRequest, name: str = "") -> HttpResponse:
+    """Return what a model would read by what is typed at one field (`outcome`), or what is wrong with it."""
+    found = results.fields(_texts_tool(name), _typed_texts(request.POST))
+    field = next((each for each in found if each.outcome == request.GET.get("outcome")), None)
+    if field is None:
+        raise Http404("There is no such outcome.")
+    return render(request, "texts/_example.html", {"field": field})
+
+
 def _context(request: HttpRequest, form: MadeUpCall) -> dict[str, object]:
     published = list(listed().filter(published=True))
     context: dict[str, object] = {"section": "policies", "lines": lines(published), "form": form}
@@ -293,3 +330,31 @@ def _rules_page(request: HttpRequest, tool: Tool, form: RulesForm, status: int) 
         "fresh": tool.care >= oversight.HIGHEST_RISK,
     }
     return render(request, "approvals/rules.html", context, status=status)
+
+
+def _texts_tool(name: str) -> Tool | None:
+    return get_object_or_404(Tool, name=name) if name else None
+
+
+def _texts_address(tool: Tool | None) -> str:
+    return reverse("tool-texts", args=[tool.name]) if tool else reverse("texts")
+
+
+def _typed_texts(sent: QueryDict) -> dict[str, str]:
+    return {outcome: results.tidy(sent.get(outcome, "")) for outcome in Outcome.values}
+
+
+def _texts_context(tool: Tool | None, typed: dict[str, str] | None = None) -> dict[str, object]:
+    context: dict[str, object] = {
+        "section": "policies",
+        "tool": tool,
+        "fields": results.fields(tool, typed),
+        "longest": LONGEST_TEXT,
+        "address": _texts_address(tool),
+        "refused": typed is not None,
+    }
+    if tool is None:
+        named = set(ModelText.objects.filter(tool__isnull=False).values_list("tool__name", flat=True))
+        names = Tool.objects.values_list("name", flat=True)[:MOST_TOOLS]
+        context["tools"] = [(each, each in named) for each in names]
+    return context

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.approvals import answering, grants, policies, texts
+from hitlchat.approvals import answering, grants, policies
 from hitlchat.approvals.history import views as history
 from hitlchat.approvals.inbox import views as inbox
 
@@ -10,10 +10,10 @@ urlpatterns = [
     path("policies/example", policies.example, name="policy-example"),
     path("policies/simulate", policies.simulate, name="policy-simulate"),
     path("tools/<str:name>/rules", policies.rules, name="tool-rules"),
-    path("texts", texts.page, name="texts"),
-    path("texts/example", texts.example, name="texts-example"),
-    path("tools/<str:name>/texts", texts.page, name="tool-texts"),
-    path("tools/<str:name>/texts/example", texts.example, name="tool-texts-example"),
+    path("texts", policies.texts, name="texts"),
+    path("texts/example", policies.texts_example, name="texts-example"),
+    path("tools/<str:name>/texts", policies.texts, name="tool-texts"),
+    path("tools/<str:name>/texts/example", policies.texts_example, name="tool-texts-example"),
     path("approvals/shown", answering.shown, name="shown"),
     path("approvals/", inbox.page, name="approvals"),
     path("approvals/waiting", inbox.live, name="approvals-live"),
