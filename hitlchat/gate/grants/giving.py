@@ -140,7 +140,7 @@ def why_not(approval: Approval, actor: Actor) -> str | None:
     `approval`: with its call's tool.
     """
     call, tool = approval.call, approval.call.tool
-    if not scope.may_give(actor):
+    if actor.user_id is None or actor.means not in scope.MEANS:
         return gettext_noop("Only a signed-in person, or a token of kind “approver”, gives grants.")
     if call.caller_id != actor.user_id:
         return gettext_noop("Only the person whose calls a grant would cover can give it.")
@@ -219,10 +219,8 @@ async def covering(
 
 
 def hold(grants: Iterable[Grant]) -> None:
-    """Hold the grants that these calls may use.
-
-    Before several are recorded in one transaction: all, in the one order that everybody
-    takes them in, so that two such transactions never wait for each other.
+    """Lock all grants that calls may use, before several of these are recorded in one transaction: always in the same
+    order, so that two such transactions never wait for each other.
     """
     ids = {grant.pk for grant in grants}
     if ids:
@@ -230,10 +228,7 @@ def hold(grants: Iterable[Grant]) -> None:
 
 
 def has_left(grants: Iterable[Grant]) -> bool:
-    """Return whether one of them may still be used.
-
-    Among what was held before, this stays so until the transaction ends.
-    """
+    """Return whether one of them may still be used; of what `hold` locked, this stays so to the transaction's end."""
     ids = {grant.pk for grant in grants}
     return bool(ids) and Grant.objects.filter(scope.ACTIVE, pk__in=ids).exists()
 
@@ -310,9 +305,9 @@ def _asked_by_others(call: ToolCall, risk: int) -> str | None:
 def _changed(call: ToolCall) -> str | None:
     tool = call.tool
     assert tool is not None
-    asked = (call.tool_name, call.source, call.definition_hash, call.risk_level, call.rule)
+    then = (call.tool_name, call.source, call.definition_hash, call.risk_level, call.rule)
     now = (tool.name, tool.source, tool.definition_hash, tool.risk_level, policy.rule_of(tool))
-    return None if asked == now else "The tool or its rules changed since this was asked."
+    return None if then == now else "The tool or its rules changed since this was asked."
 
 
 def _database_clock(approval: Approval) -> datetime:

@@ -21,7 +21,6 @@ from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import part, translatable
 from hitlchat.base.statements import Where, condition
 from hitlchat.gate import oversight, policy, question
-from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import CallerKind, Grant, HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.models.calls import MOST_CALLS
 from hitlchat.gate.oversight import HIGHEST_RISK
@@ -159,8 +158,8 @@ def reason(grant: Grant) -> str:
 def ended_how(grant: Grant, say: Say = str) -> str:
     """Return how it ended, for whoever revoked it just now, if it had not ended before."""
     how = say(grant.get_end_display()).lower()
-    said = say(gettext_noop("{tool} asks again, unless another grant covers the call: this one is {how}."))
-    return said.format(tool=grant.tool_name, how=how)
+    words = say(gettext_noop("{tool} asks again, unless another grant covers the call: this one is {how}."))
+    return words.format(tool=grant.tool_name, how=how)
 
 
 def clock(at: datetime) -> str:
@@ -168,10 +167,6 @@ def clock(at: datetime) -> str:
     local = timezone.localtime(at)
     day = "" if local.date() == timezone.localdate() else f"{local.day} {local:%b} "
     return f"{day}{local:%H:%M %Z}"
-
-
-def may_give(actor: Actor) -> bool:
-    return actor.user_id is not None and actor.means in MEANS
 
 
 def may_be_granted(tool: Tool) -> bool:
@@ -231,9 +226,7 @@ def matching(arguments: dict[str, Any], conversation_id: UUID | None, token_id: 
 
     “This conversation” is the one that the person sees, with all that agents do for it.
     """
-    # Grants from before had numbers as they were written.
-    these = [canonical.sha256(canonical.alike(arguments)), canonical.sha256(arguments)]
-    any_or_these = Q(arguments_digest__in=["", *these])
+    any_or_these = Q(arguments_digest__in=["", canonical.sha256(canonical.alike(arguments))])
     here = Q(conversation_id=None)
     here |= Q(conversation_id=delegation.root(conversation_id)) if conversation_id is not None else Q()
     return any_or_these & here & (Q(token_id__isnull=True) if token_id is None else Q(token_id=token_id))
@@ -313,9 +306,9 @@ def _bounds(scope: Scope, where: str) -> str:
     words = [part("with exactly these arguments")] if scope.same_arguments else []
     if scope.calls:
         words.append(part("for the next call") if scope.calls == 1 else part(f"for the next {scope.calls} calls"))
-    said = [" ".join([*words, where] if scope.this_conversation else words)]
+    parts = [" ".join([*words, where] if scope.this_conversation else words)]
     if scope.until:
-        said.append(part(f"until {clock(scope.until)}"))
+        parts.append(part(f"until {clock(scope.until)}"))
     if scope.condition:
-        said.append(part(f"while {scope.condition} holds"))
-    return ", ".join(filter(None, said))
+        parts.append(part(f"while {scope.condition} holds"))
+    return ", ".join(filter(None, parts))
