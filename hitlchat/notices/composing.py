@@ -156,7 +156,7 @@ def _add_waiting(times: Mapping[UUID, datetime], audience: Audience, *, escalate
 
 
 def _add_outcomes(events: list[AuditEvent]) -> None:
-    """Note the end for those who were told that it waits. Others will read how things are then."""
+    """Add items about outcomes for those whose notice said that the call waits."""
     by_call = {each.call_id: each for each in events}
     heard = Item.objects.filter(
         approval__call__in=by_call,

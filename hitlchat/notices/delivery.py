@@ -34,10 +34,10 @@ from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.transition import note
 from hitlchat.notices import composing
 from hitlchat.notices.composing import Audience, Reading, mail_is_off
-from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State, keys_of, url_of
+from hitlchat.notices.models import URL, Kind, Notice, NoticeKind, Receiver, State, keys_of
 from hitlchat.outbound import guard
 from hitlchat.secrets.masking import Mask
-from hitlchat.secrets.sealing import Unsealable
+from hitlchat.secrets.sealing import Unsealable, unseal
 
 LOOK_SECONDS: Final = 2.0
 MOST_AT_ONCE: Final = 100
@@ -275,7 +275,7 @@ def signature_headers(message_id: str, at: datetime, body: bytes, keys: Iterable
 async def post(notice: Notice) -> Result:
     receiver = notice.receiver
     try:
-        url, keys = url_of(receiver), keys_of(receiver)
+        url, keys = unseal(receiver.url, URL), keys_of(receiver)
     except Unsealable as error:
         return Result(str(error), final=True)
     parts = urlsplit(url)
@@ -298,10 +298,6 @@ async def post(notice: Notice) -> Result:
         return Result(gettext_noop("The receiver does not speak HTTP."))
 
 
-def may_be_private(receiver: Receiver) -> bool:
-    return receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
-
-
 async def _exchange(notice: Notice, url: str, keys: Iterable[str], mask: Mask) -> Result:
     body = notice.body.encode()
     headers = {
@@ -311,7 +307,8 @@ async def _exchange(notice: Notice, url: str, keys: Iterable[str], mask: Mask) -
         "Accept-Encoding": "identity",
     }
     request = httpx2.Request("POST", url, headers=headers, content=body)
-    refused = partial(guard.refusal, allow_private=may_be_private(notice.receiver))
+    allow_private = notice.receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
+    refused = partial(guard.refusal, allow_private=allow_private)
     async with guard.answered(request, guard.Transport(refused, purpose="notice")) as response:
         # For who looks at a test; of other answers only the status counts.
         content = await guard.beginning(response, MOST_BYTES) if notice.kind == NoticeKind.TEST else b""
@@ -320,9 +317,8 @@ async def _exchange(notice: Notice, url: str, keys: Iterable[str], mask: Mask) -
     if 200 <= status < 300:
         return Result(status=status, answer=answer)
     if 300 <= status < 400:
-        return Result(
-            gettext_noop("The receiver answered with a redirect, which is not followed."), status, answer=answer
-        )
+        redirected = gettext_noop("The receiver answered with a redirect, which is not followed.")
+        return Result(redirected, status, answer=answer)
     if status == 410:
         return Result(GONE, status, final=True, gone=True, answer=answer)
     return Result(f"The receiver answered {status}.", status, answer=answer)

@@ -226,14 +226,7 @@ class Item(models.Model):
         return f"{self.kind} {self.approval_id} for {self.receiver_id}"
 
 
-def url_of(receiver: Receiver) -> str:
-    """Return the address of a webhook. Raises: Unsealable"""
-    return unseal(receiver.url, URL)
-
-
 def keys_of(receiver: Receiver) -> tuple[str, ...]:
     """Return the present key, and the former one while receivers may still check with it. Raises: Unsealable"""
-    keys = [unseal(receiver.secret, KEY)]
-    if receiver.former_key_counts:
-        keys.append(unseal(receiver.former_secret, KEY))
-    return tuple(keys)
+    sealed = (receiver.secret, receiver.former_secret) if receiver.former_key_counts else (receiver.secret,)
+    return tuple(unseal(each, KEY) for each in sealed)

@@ -37,6 +37,11 @@ LOOKED_AT: Final = 1000
 WIDTH: Final = 10
 # Instead of a backtick, which would end the quotation.
 QUOTE: Final = "\u02bc"
+ENDS: Final = {
+    "expired": "expired unanswered, not run",
+    "withdrawn": "withdrawn, not run",
+    "answered": "not run, answered",
+}
 
 Facts = dict[str, Any]
 # The subject of a mail, and the body of any notice.
@@ -75,8 +80,8 @@ def facts(approval: Approval, *, arguments: bool) -> Facts:
     if arguments:
         found["arguments"] = masked(call.arguments)
     # Of what the notice says: a warning names words, and nothing that is hidden or left out may be among them.
-    said = [found["tool"], found["source"], found.get("arguments")]
-    return found | {"warnings": list(dict.fromkeys(each for _, each in warned(said)))}
+    parts = [found["tool"], found["source"], found.get("arguments")]
+    return found | {"warnings": list(dict.fromkeys(each for _, each in warned(parts)))}
 
 
 def line(text: str) -> str:
@@ -128,13 +133,8 @@ def waiting(notice: Notice, burst: Burst) -> Text:
         case Kind.SLACK:
             count = f"*{burst.waiting:,} {'call waits' if burst.waiting == 1 else 'calls wait'} for an answer*"
             rest = f"And {more:,} more{_slack_link(link('approvals'), 'all of them', ': ')}" if more > 0 else ""
-            lines = [
-                count if burst.waiting else "",
-                escape(burst.account, quote=False),
-                *map(_slack_entry, shown),
-                rest,
-            ]
-            return _slack(filter(None, lines))
+            account = escape(burst.account, quote=False)
+            return _slack(filter(None, [count if burst.waiting else "", account, *map(_slack_entry, shown), rest]))
         case _:
             counts = {"waiting": burst.waiting, "expired": burst.expired, "answered": burst.answered}
             data = {**counts, "approvals": shown, "more": more, "url": link("approvals")}
@@ -230,13 +230,8 @@ def _outcome(item: Item, notice: Notice | None) -> dict[str, Any]:
 
 def _ended(outcome: Mapping[str, Any], shown: Callable[[str], str]) -> str:
     """Return one line about an outcome; `shown`: how names are written."""
-    ends = {
-        "expired": "expired unanswered, not run",
-        "withdrawn": "withdrawn, not run",
-        "answered": "not run, answered",
-    }
     by = f" by {shown(outcome['by'])}" if outcome["by"] else ""
-    return f"{shown(outcome['tool'])}: {ends.get(outcome['outcome'], outcome['outcome'])}{by}"
+    return f"{shown(outcome['tool'])}: {ENDS.get(outcome['outcome'], outcome['outcome'])}{by}"
 
 
 def _mail_entry(call: Facts, receiver: Receiver) -> str:
@@ -260,9 +255,8 @@ def _mail(parts: Sequence[str], *, asks: bool) -> str:
     inbox, settings = link("approvals"), link("notices:page")
     where = f"All waiting calls: {inbox}" if inbox else "Open hitlchat and go to the Inbox."
     end = f"{where}\nOpening a link decides nothing: you sign in, read the call, and answer there."
-    why = (
-        f"You get this because you turned on notices in hitlchat{(f': {settings}' if settings else ', under Notices')}"
-    )
+    place = f": {settings}" if settings else ", under Notices"
+    why = f"You get this because you turned on notices in hitlchat{place}"
     return "\n\n".join(filter(None, [*parts, end if asks else "", why])) + "\n"
 
 
