@@ -91,13 +91,13 @@ def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
                 if len(grants) > 1:
                     raise BadGrant({"grant": "Expected one grant."})
                 grant = scope.read(grants[0]) if grants else None
-                said = decide.checked_reason(sent.get("reason", ""))
-                decide.approve(approval_id, actor, digest=digest, grant=grant, reason=said, looked=looked)
+                reason = decide.checked_reason(sent.get("reason", ""))
+                decide.approve(approval_id, actor, digest=digest, grant=grant, reason=reason, looked=looked)
             case ["approve"], [str(digest)], [str(edited)], [str(shown)] if not grants:
                 editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown, looked=looked)
             case ["decline" | "suggest" as word], _, _, _:
-                said = decide.checked_reason(sent.get("reason", ""))
-                decide.decline(approval_id, actor, reason=said, suggests=word == "suggest", looked=looked)
+                reason = decide.checked_reason(sent.get("reason", ""))
+                decide.decline(approval_id, actor, reason=reason, suggests=word == "suggest", looked=looked)
             case ["answer"], _, _, _:
                 decide.answer(approval_id, actor, sent.get("answer", ""), looked=looked)
             case _:
@@ -361,7 +361,6 @@ def _edit_form(schema: Schema, arguments: Arguments, *, as_json: bool = False) -
 
 
 def _edit_again(schema: Schema, typed: QueryDict, original: Arguments, error: BadInput | BadEdit) -> EditForm:
-    """Return the form as it was typed, with its problem."""
     problem = str(error)
     if "json" in typed:
         return EditForm(None, _json(typed), problem, "json", can_be_fields=_has_fields(schema))

@@ -122,7 +122,7 @@ def facts(card: Card, approval: Approval, *, full: bool) -> list[Fact]:
 
 
 def changed(review: Review) -> Iterator[Fact]:
-    """Yield what a yes to changed arguments would be a yes to; nothing of it is folded away."""
+    """Yield what approving a call with changed arguments would approve; nothing is folded away."""
     yield _title(review.title)
     for change in review.changes:
         name = f"Argument {_named(change.name)}"
@@ -233,12 +233,11 @@ def waiting(*, whose: str | None = None, tool: str = "", risk: int = 0, **_: Any
 
 
 def card_of(found: Approval, viewer: Actor | None) -> Card:
-    """Return the card of a question that waits, as the page has it."""
     return replace(card.card(found, viewer), times=queue.times([found])[found.pk])
 
 
 def presented(found: Approval, card: Card, *, viewer: Actor | None, full: bool) -> list[Fact]:
-    """Return the card of a question that waits, about to be before its person: nothing else here shows one."""
+    """Return the card of a waiting call, and note that `viewer` was shown it."""
     if viewer is not None:
         attention.shown(found, viewer)
     return facts(card, found, full=full)
@@ -256,7 +255,7 @@ def shown(found: Approval, *, viewer: Actor | None = None, full: bool = False) -
 
 
 def sentence(found: Approval) -> str:
-    """Return what became of the question in one line, without changed arguments."""
+    """Return the outcome of the question in one line, without changed arguments."""
     return " ".join(line.plain for each in _outcome(found) if not each.is_value for line in each.lines)
 
 
@@ -462,7 +461,7 @@ def _cells(row: Approval) -> tuple[str, ...]:
 
 
 def _outcome(found: Approval) -> Iterator[Fact]:
-    """Yield what became of the question, in all the words that there are for it."""
+    """Yield the outcome of the question: its decisions, what it ran with, its answer or why it ended."""
     call = found.call
     answers = list(found.decisions.select_related("person"))
     yield ours("Outcome", f"{Status(call.status).label}.")

@@ -120,12 +120,12 @@ def of_unasked(tools: Sequence[OfTool]) -> Advice:
 
 
 def of_cost(answers: Answers, tools: Sequence[OfTool]) -> Advice:
-    minutes, asked = answers.spent / 60, sum(tool.tally.asked for tool in tools)
+    minutes, total = answers.spent / 60, sum(tool.tally.asked for tool in tools)
     most = max(tools, key=lambda tool: tool.tally.asked, default=None)
-    if most is None or minutes < COST_MINUTES or most.tally.asked < COST_SHARE * asked:
+    if most is None or minutes < COST_MINUTES or most.tally.asked < COST_SHARE * total:
         return NONE
     fact = _("{count} of {asked} questions are about {tool}.")
-    fact = fact.format(count=most.tally.asked, asked=asked, tool=most.name)
+    fact = fact.format(count=most.tally.asked, asked=total, tool=most.name)
     return Advice(fact, _("A grant covers several similar calls with one approval."), most, "grants")
 
 

@@ -105,8 +105,8 @@ def days(figures: Figures) -> Plot:
         outline = [*zip(xs, map(y, upper), strict=True), *reversed([*zip(xs, map(y, lower), strict=True)])]
         marks.append(_mark("polygon", kind, points=_points(outline)))
         lower = upper
-    asked = [(x, y(tally.asked)) for x, tally in zip(xs, tallies, strict=True)]
-    marks.append(_mark("polyline", "asked", points=_points(asked)))
+    line = [(x, y(tally.asked)) for x, tally in zip(xs, tallies, strict=True)]
+    marks.append(_mark("polyline", "asked", points=_points(line)))
     marks += [_label("", LEFT - 8, y(number) + 4, f"{number}", "end") for number in grid]
     every, anchors = list(figures.days), {0: "start", last: "end"}
     for at in sorted({round(last * part / 4) for part in range(5)}):

@@ -282,8 +282,8 @@ def _add(tally: Tally, status: str, number: int) -> None:
 
 def _tools(*calls: QuerySet[ToolCall]) -> dict[str, OfTool]:
     found: dict[str, OfTool] = {}
-    asked = ExpressionWrapper(WAS_ASKED, output_field=BooleanField())
-    by_tool = [each.annotate(asked=asked).values("tool_name", "asked", "status") for each in calls]
+    was_asked = ExpressionWrapper(WAS_ASKED, output_field=BooleanField())
+    by_tool = [each.annotate(asked=was_asked).values("tool_name", "asked", "status") for each in calls]
     for row in chain(*(each.annotate(count=Count("*"), risk=Max("risk_level")) for each in by_tool)):
         if not row["asked"] and row["status"] not in STARTED:
             # It never came to run, and nobody was asked: it was rejected or refused.

@@ -185,7 +185,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
     """Settle an unknown outcome; 404 to strangers, 409 if it is known by now, 422 for a note that cannot be kept."""
-    remark = request.POST.get("note", "")
+    remark, problem, status = request.POST.get("note", ""), _(UNCLEAR), 422
     try:
         match request.POST.getlist("outcome"):
             case ["done" | "failed" as outcome]:
@@ -203,13 +203,13 @@ def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
                 return redirect("history-call", new.pk)
     except AlreadySettled as late:
         word = _(Status(late.call.status).label)
-        late_words = _("The outcome is already known: {status}. Nothing was changed.").format(status=word.lower())
-        return _page(request, call_id, problem=late_words, typed=remark, status=409)
+        problem = _("The outcome is already known: {status}. Nothing was changed.").format(status=word.lower())
+        status = 409
     except unknown.NotAgain as error:
-        return _page(request, call_id, problem=str(error), typed=remark, status=409)
+        problem, status = str(error), 409
     except BadRemark as error:
-        return _page(request, call_id, problem=str(error), typed=remark, status=422)
-    return _page(request, call_id, problem=_(UNCLEAR), typed=remark, status=422)
+        problem = str(error)
+    return _page(request, call_id, problem=problem, typed=remark, status=status)
 
 
 def _page(

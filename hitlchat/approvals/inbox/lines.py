@@ -60,15 +60,12 @@ KINDS: Final = [
     (CallerKind.API.value, _("API clients")),
     (CallerKind.STUDIO.value, _("Tests in the Studio")),
 ]
-SPANS: Final = {
-    "1": _("1 minute"),
-    "5": _("5 minutes"),
-    "15": _("15 minutes"),
-    "60": _("1 hour"),
-    "1440": _("1 day"),
-}
-MORE_THAN: Final = _("More than {span}")
-AGES: Final = [("", _("Any time")), *((age, format_lazy(MORE_THAN, span=span)) for age, span in SPANS.items())]
+# In minutes.
+SPANS: Final = {1: _("1 minute"), 5: _("5 minutes"), 15: _("15 minutes"), 60: _("1 hour"), 1440: _("1 day")}
+AGES: Final = [
+    ("", _("Any time")),
+    *((str(age), format_lazy(_("More than {span}"), span=span)) for age, span in SPANS.items()),
+]
 COLUMNS: Final = {
     "tool": "tool_name",
     "source": "source",

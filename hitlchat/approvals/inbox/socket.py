@@ -1,4 +1,4 @@
-"""The websocket of every page: how many calls wait for its person. Pages are told ids, many moves in one message."""
+"""The websocket of every page: how many calls wait for its person. Events carry ids, and many moves at once."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ from hitlchat.gate.status import Status
 MOVES: Final = frozenset(
     {Status.WAITING, Status.APPROVED, Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN}
 )
-# What happens within this is told together.
+# Moves within this go into one event.
 COLLECT_SECONDS: Final = 0.1
 MOST_IDS: Final = 50
 # Of the pages of everyone: who decides a call that has rules of its own is for each of them to ask.
@@ -46,7 +46,7 @@ LOOK: Final = "look"
 logger = logging.getLogger(__name__)
 # The pages of each person in this process. All looks are made in one thread, as is much that others wait for.
 _pages: Counter[int] = Counter()
-# The moves that no page was told yet, by the loop that is about to tell them; one that has ended tells nothing.
+# The moves that are not sent yet, by the loop that is about to send them; one that has ended sends nothing.
 _pending: dict[object, set[UUID]] = {}
 _lock = Lock()
 
@@ -76,8 +76,8 @@ async def _tell_soon() -> None:
     if layer is None:
         return
     try:
-        for name, asked in groups.items():
-            await layer.group_send(name, {"type": "inbox.changed", "asked": asked[:MOST_IDS]})
+        for name, ids in groups.items():
+            await layer.group_send(name, {"type": "inbox.changed", "asked": ids[:MOST_IDS]})
     except layer_errors() as error:
         logger.warning("The channel layer could not be reached: %s", error)
 

@@ -107,15 +107,14 @@ def _answered(request: HttpRequest) -> dict[str, Any]:
     # Each is `ID:DIGEST`, both as the list had them.
     sent = [each.partition(":") for each in request.POST.getlist("items")]
     items = [Item(found, digest) for named, _colon, digest in sent if (found := uuid_of(named)) and digest]
+    opened = claimed(request.POST.get("opened"))
     match request.POST.getlist("verdict"):
         case ["approve" | "decline" as verdict] if len(items) == len(sent):
             pass
         case _:
             return {"note": _(UNCLEAR)}
     try:
-        outcomes = batch.answer(
-            items, verdict, actor_of(request), opened=claimed(request.POST.get("opened")), on_page=True
-        )
+        outcomes = batch.answer(items, verdict, actor_of(request), opened=opened, on_page=True)
     except (batch.NotTogether, decide.NoSuchApproval, deciders.NotEntitled) as error:
         return {"note": str(error)}
     return {"outcomes": outcomes, "all_counted": all(outcome.counted for outcome in outcomes)}
