@@ -272,21 +272,21 @@ def rules(request: HttpRequest, name: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def texts(request: HttpRequest, name: str = "") -> HttpResponse:
     """Show what models read about calls of all tools, or of the one with this name."""
-    tool, typed = _texts_tool(name), None
-    if request.method == "POST":
-        typed = _typed_texts(request.POST)
-        try:
-            confirmed = request.POST.get("confirm_lowering") == "on"
-            results.save(tool, typed, actor_of(request), confirmed=confirmed)
-        except NotConfirmed as error:
-            context = _texts_context(tool, typed) | {"refused": False, "weaker": error.weaker}
-            return render(request, "texts/page.html", context, status=422)
-        except results.BadTexts:
-            # Each field says itself what is wrong with it.
-            return render(request, "texts/page.html", _texts_context(tool, typed), status=422)
+    tool = _texts_tool(name)
+    if request.method != "POST":
+        return render(request, "texts/page.html", _texts_context(tool))
+    typed, confirmed = _typed_texts(request.POST), request.POST.get("confirm_lowering") == "on"
+    try:
+        results.save(tool, typed, actor_of(request), confirmed=confirmed)
+    except NotConfirmed as error:
+        context = _texts_context(tool, typed) | {"refused": False, "weaker": error.weaker}
+    except results.BadTexts:
+        # Each field says itself what is wrong with it.
+        context = _texts_context(tool, typed)
+    else:
         messages.success(request, _("Saved. Models read these texts from now on."))
         return redirect(_texts_address(tool))
-    return render(request, "texts/page.html", _texts_context(tool))
+    return render(request, "texts/page.html", context, status=422)
 
 
 @_texts_only
