@@ -25,9 +25,7 @@ from hitlchat.gate.provenance import Heard, Text
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording
-from tests.gate.conftest import entered
 
-__all__ = ["entered"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Run = Callable[..., str]

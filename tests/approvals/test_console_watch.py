@@ -19,10 +19,8 @@ from hitlchat.gate.models import Approval, Decision
 from tests import forks
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording, status
-from tests.gate.conftest import entered
 from tests.waiting import SECONDS, until
 
-__all__ = ["entered"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PROMPT: Final = 'Type "approve", "change", "decline" or "later":'

@@ -15,11 +15,8 @@ from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, DecidedBy, Decision, Grant, Tool, new_id
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, fresh, recording
-from tests.gate.conftest import entered
 from tests.gate.deciding_people import members, rule
 from tests.gate.granting import conditional, granted, runs
-
-__all__ = ["entered"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -29,7 +29,7 @@ from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording
 from tests.gate.granting import conditional, granted
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("entered")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def text(page: Client, path: str = "/history/", status: int = 200, **query: str) -> str:

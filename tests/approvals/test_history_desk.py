@@ -15,7 +15,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.transition import move
 from tests.gate.asking import approved, ask, fresh, recording, status
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("entered")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, recording
 from tests.gate.racing import database_fails_at
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("entered")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SECRET = "hunter2-Zq9"
 

@@ -11,7 +11,7 @@ from hitlchat.gate.models import Approval, Decision
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, recording, say_yes, status
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("entered")]
+pytestmark = pytest.mark.django_db
 
 HTMX = {"HX-Request": "true"}
 

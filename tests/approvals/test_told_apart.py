@@ -17,7 +17,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording
 from tests.gate.policy_rules import REFUSES
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("entered")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def timed_out(bob: User, tool: Tool, settings: Settings) -> ToolCall:
