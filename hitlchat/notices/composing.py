@@ -139,8 +139,10 @@ def _escalated(since: datetime, now: datetime) -> QuerySet[ToolCall]:
 
 
 def _add_waiting(times: Mapping[UUID, datetime], audience: Audience, *, escalated: bool) -> None:
-    """Add items for those who hear of calls asked at these times, or escalated then: but of what was asked before they
-    were there only once it escalates, and nothing of what they have heard in this round.
+    """Add items about calls that were asked, or escalated, at these times.
+
+    A new call is for receivers that existed when it was asked; an escalated one for all who have not heard of it in
+    this round.
     """
     rows = Approval.objects.filter(call__in=times, call__status=Status.WAITING).select_related("call")
     approvals = list(rows.defer("disclosure", "call__arguments", "call__result", "call__output"))

@@ -124,7 +124,7 @@ def state(user: User) -> str:
 
 
 def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None) -> User:
-    """Give this person `role` from now on. Raises: Conflict if they are not as `seen` (`state`) any more."""
+    """Give this person `role` from now on. Raises: Conflict, also if they are not as `seen` (`state`) any more."""
     with transaction.atomic():
         user, is_the_last = _locked(user_id, actor, seen)
         if is_the_last and role != Role.ADMINISTRATOR:
@@ -218,7 +218,7 @@ def create_group(name: str, actor: Actor) -> Group:
 
 
 def rename_group(group_id: int, name: str, actor: Actor, seen: str) -> Group:
-    """Raises: Conflict if the group is not called `seen` any more."""
+    """Raises: Conflict, also if the group is not called `seen` any more."""
     with transaction.atomic():
         group = _locked_group(group_id, actor, seen)
         group.name = _group_name(name, group_id)

@@ -292,7 +292,7 @@ def _facts(user: User) -> dict[str, Any]:
     return {
         "section": "people",
         "whom": user,
-        "held": role,
+        "current_role": role,
         "meaning": roles.MEANING[role],
         "seen": membership.state(user),
         "tokens": Token.valid().filter(user=user).count(),
