@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import time
-from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
+from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -77,21 +77,18 @@ async def stdio(link: Link) -> AsyncIterator[TransportStreams]:
                 await asyncio.wait(tasks, timeout=1.0)
 
 
-class _Protocol(SubprocessStreamProtocol):
-    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(limit, loop)
+class Child(SubprocessStreamProtocol):
+    """A program that runs. `exited`: unlike the `wait` of asyncio it does not wait for whoever else holds the pipes."""
+
+    transport: asyncio.SubprocessTransport
+
+    def __init__(self) -> None:
+        super().__init__(BUFFER_BYTES, asyncio.get_running_loop())
         self.exited = asyncio.Event()
 
     def process_exited(self) -> None:
         super().process_exited()
         self.exited.set()
-
-
-@dataclass(frozen=True)
-class Child:
-    process: Process
-    transport: asyncio.SubprocessTransport
-    exited: asyncio.Event
 
 
 @asynccontextmanager
@@ -113,11 +110,10 @@ async def child(spec: ServerSpec) -> AsyncIterator[Child]:
 
 
 async def _started(spec: ServerSpec, folder: Path) -> Child:
-    loop = asyncio.get_running_loop()
     inherited = {name: value for name in INHERITED if (value := os.environ.get(name))}
     try:
-        transport, protocol = await loop.subprocess_exec(
-            lambda: _Protocol(BUFFER_BYTES, loop),
+        transport, started = await asyncio.get_running_loop().subprocess_exec(
+            Child,
             spec.command,
             *spec.args,
             stdin=PIPE,
@@ -134,15 +130,15 @@ async def _started(spec: ServerSpec, folder: Path) -> Child:
         raise NotStarted(f"{missing} {error.filename!r} was not found") from error
     except (OSError, ValueError) as error:
         raise NotStarted(f"{spec.command!r} could not be started: {error}") from error
-    return Child(Process(transport, protocol, loop), transport, protocol.exited)
+    started.transport = transport
+    return started
 
 
 async def _end(started: Child) -> None:
-    group = started.process.pid
-    stdin = started.process.stdin
-    if stdin is not None:
+    group = started.transport.get_pid()
+    if started.stdin is not None:
         with suppress(OSError, RuntimeError):
-            stdin.close()
+            started.stdin.close()
     if not await _gone(started, 2.0):
         _signal(group, signal.SIGTERM)
         await _gone(started, 1.0)
@@ -157,7 +153,6 @@ async def _end(started: Child) -> None:
 
 async def _gone(started: Child, seconds: float) -> bool:
     with anyio.move_on_after(seconds):
-        # Not `wait`: that also waits for whoever else holds the pipes.
         await started.exited.wait()
     return started.exited.is_set()
 
@@ -253,7 +248,7 @@ class _Pipes:
             return
         with suppress(TimeoutError):
             await asyncio.wait_for(self._started.exited.wait(), LAST_WORDS_SECONDS)
-        code = self._started.process.returncode
+        code = self._started.transport.get_returncode()
         if code is None:
             self._link.drop(otherwise)
             return
@@ -264,7 +259,7 @@ class _Pipes:
 
     async def _chunk(self) -> bytes:
         """Return the next bytes; none when the program has ended, even if a child of it still holds the pipe."""
-        stdout, exited = self._started.process.stdout, self._started.exited
+        stdout, exited = self._started.stdout, self._started.exited
         assert stdout is not None
         reading, leaving = asyncio.create_task(stdout.read(CHUNK_BYTES)), asyncio.create_task(exited.wait())
         try:
@@ -317,7 +312,7 @@ class _Pipes:
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
     async def write(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        stdin = self._started.process.stdin
+        stdin = self._started.stdin
         assert stdin is not None
         try:
             async with outgoing:
@@ -335,7 +330,7 @@ class _Pipes:
 
     async def listen(self) -> None:
         """Listen to the program's standard error: the last lines are kept, the rest is let go."""
-        stderr = self._started.process.stderr
+        stderr = self._started.stderr
         assert stderr is not None
         lines = Lines(LONGEST_NOTE)
         while chunk := await stderr.read(CHUNK_BYTES):
