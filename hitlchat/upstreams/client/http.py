@@ -116,7 +116,13 @@ def most_bytes(spec: ServerSpec) -> int:
     return min(wanted, SSE_BYTES) if spec.transport == "sse" else wanted
 
 
-def client(link: Link, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
+def client(
+    link: Link,
+    headers: dict[str, str] | None = None,  # noqa: ARG001
+    timeout: httpx2.Timeout | None = None,  # noqa: ARG001
+    auth: httpx2.Auth | None = None,
+) -> httpx2.AsyncClient:
+    """Return a client for a transport of the SDK, whose own headers and timeout do not count."""
     return httpx2.AsyncClient(
         transport=GuardedTransport(link),
         headers={**link.spec.headers, "Accept-Encoding": "identity", "User-Agent": f"hitlchat/{VERSION}"},

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Self
 
 import anyio
@@ -85,20 +86,13 @@ async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | Non
 
 @asynccontextmanager
 async def _transport(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None) -> AsyncIterator[Any]:
-    def web(
-        headers: dict[str, str] | None = None,  # noqa: ARG001
-        timeout: httpx2.Timeout | None = None,  # noqa: ARG001
-        auth: httpx2.Auth | None = auth,
-    ) -> httpx2.AsyncClient:
-        return http.client(link, auth)
-
     async with AsyncExitStack() as stack:
         if link.spec.transport == "http":
-            client = await stack.enter_async_context(web())
+            client = await stack.enter_async_context(http.client(link, auth=auth))
             most = http.most_bytes(link.spec)
             transport = streamable_http_client(link.spec.url, http_client=client, max_sse_event_size=most)
         elif link.spec.transport == "sse":
-            transport = sse_client(link.spec.url, httpx_client_factory=web, auth=auth)
+            transport = sse_client(link.spec.url, httpx_client_factory=partial(http.client, link), auth=auth)
         elif surroundings.allow_stdio:
             transport = stdio(link)
         else:
