@@ -5,12 +5,12 @@ A tool's requests, notices, upstream servers, their authorization servers and st
 """
 
 import asyncio
-import functools
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import cache, partial
 from ipaddress import ip_address
 from typing import Any, Literal
 
@@ -83,7 +83,7 @@ class Transport(httpx2.AsyncHTTPTransport):
             max_connections=connections,
             max_keepalive_connections=8,
             keepalive_expiry=IDLE_SECONDS,
-            network_backend=_Network(refused, _LOOKUPS[purpose], on_read, on_write),
+            network_backend=_Network(refused, _LOOKUPS[purpose], partial(_Stream, on_read=on_read, on_write=on_write)),
         )
 
 
@@ -131,7 +131,7 @@ def in_words(error: httpx2.TransportError) -> str:
             return "the connection broke"
 
 
-@functools.cache
+@cache
 def tls() -> ssl.SSLContext:
     """Return the trusted authorities, or the operator's in SSL_CERT_FILE; shared, since reading them takes 20 ms."""
     return httpx2.create_ssl_context()
@@ -140,15 +140,8 @@ def tls() -> ssl.SSLContext:
 class _Network(AsyncNetworkBackend):
     """Connects to the addresses that were checked right before, so that no name changes its meaning in between."""
 
-    def __init__(
-        self,
-        refused: Refusal,
-        threads: ThreadPoolExecutor,
-        on_read: Callable[[int], None],
-        on_write: Callable[[], None],
-    ) -> None:
-        self._network, self._refused, self._threads = AnyIOBackend(), refused, threads
-        self._on_read, self._on_write = on_read, on_write
+    def __init__(self, refused: Refusal, threads: ThreadPoolExecutor, stream: "Callable[[Any], _Stream]") -> None:
+        self._network, self._refused, self._threads, self._stream = AnyIOBackend(), refused, threads, stream
 
     async def connect_tcp(
         self,
@@ -161,10 +154,8 @@ class _Network(AsyncNetworkBackend):
         *others, last = (await self._checked(host, port))[:MOST_ATTEMPTS]
         for address in others:
             with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                stream = await self._network.connect_tcp(address, port, timeout)
-                return _Stream(stream, self._on_read, self._on_write)
-        stream = await self._network.connect_tcp(last, port, timeout)
-        return _Stream(stream, self._on_read, self._on_write)
+                return self._stream(await self._network.connect_tcp(address, port, timeout))
+        return self._stream(await self._network.connect_tcp(last, port, timeout))
 
     async def _checked(self, host: str, port: int) -> list[str]:
         """Return the addresses behind a host, every one of them allowed. Raises: NotReachable"""
@@ -183,7 +174,7 @@ class _Network(AsyncNetworkBackend):
             return [address]
         try:
             infos = await asyncio.get_running_loop().run_in_executor(
-                self._threads, functools.partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+                self._threads, partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
             )
             return list(dict.fromkeys(ip_address(str(info[4][0]).partition("%")[0]) for info in infos))
         except (OSError, ValueError):
