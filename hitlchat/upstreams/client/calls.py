@@ -210,38 +210,32 @@ async def _attempted(link: Link, call: ToolCall) -> tuple[Outcome, Refusal | Non
     """Make the call. Return its outcome, and the server's refusal unless the tool may have begun."""
     tidied = Tidied(link.protocol_version, link.spec.limits)
     exchange = Exchange(call.seconds or link.spec.timeouts.call, call, tidied.tidy)
-    cancelled = asyncio.create_task(call.cancel.wait()) if call.cancel else None
-    try:
-        async with _sending(_rounds(link, call), link, exchange) as working:
-            why = await _until_settled(working, exchange, cancelled)
-            outcome = await _outcome(link, working, exchange, tidied, why)
-            error = working.exception() if working.done() and not working.cancelled() else None
-            # An answer that cannot be read is one, and no refusal.
-            may_have_begun = exchange.trouble.done() or exchange.has_begun or isinstance(outcome, Unreadable)
-            if isinstance(error, MCPError) and not may_have_begun:
-                return outcome, Refusal.of(error, exchange)
-            return outcome, None
-    finally:
-        if cancelled is not None:
-            cancelled.cancel()
+    async with _sending(_rounds(link, call), link, exchange) as working:
+        why = await _until_settled(working, exchange)
+        outcome = await _outcome(link, working, exchange, tidied, why)
+        error = working.exception() if working.done() and not working.cancelled() else None
+        # An answer that cannot be read is one, and no refusal.
+        may_have_begun = exchange.trouble.done() or exchange.has_begun or isinstance(outcome, Unreadable)
+        if isinstance(error, MCPError) and not may_have_begun:
+            return outcome, Refusal.of(error, exchange)
+        return outcome, None
 
 
-async def _until_settled(
-    working: "asyncio.Task[Result]", exchange: Exchange, cancelled: "asyncio.Task[bool] | None" = None
-) -> str:
+async def _until_settled(working: "asyncio.Task[Result]", exchange: Exchange) -> str:
     """Wait for an answer, trouble, a cancellation, or the end of the time. Return which of the last two it was."""
-    events: set[asyncio.Future[Any]] = {working, exchange.trouble, *([cancelled] if cancelled else [])}
-    while True:
-        left = exchange.seconds_left()
-        if left is not None and left <= 0:
-            return "no answer came in time"
-        done, _ = await asyncio.wait(
-            events, timeout=WAIT_SECONDS if left is None else left, return_when=asyncio.FIRST_COMPLETED
-        )
-        if working in done or exchange.trouble in done:
-            return ""
-        if done:
-            return "the call was cancelled"
+    cancelled = asyncio.create_task((exchange.call.cancel if exchange.call else asyncio.Event()).wait())
+    events: set[asyncio.Future[Any]] = {working, exchange.trouble, cancelled}
+    try:
+        while (left := exchange.seconds_left()) is None or left > 0:
+            wait_for = WAIT_SECONDS if left is None else left
+            done, _ = await asyncio.wait(events, timeout=wait_for, return_when=asyncio.FIRST_COMPLETED)
+            if working in done or exchange.trouble in done:
+                return ""
+            if done:
+                return "the call was cancelled"
+        return "no answer came in time"
+    finally:
+        cancelled.cancel()
 
 
 async def _outcome(

@@ -164,7 +164,7 @@ class Connection:
         live = await self._ready(min(seconds, self.spec.timeouts.connect), call.cancel)
         if isinstance(live, NeverRan):
             return live
-        if call.cancel is not None and call.cancel.is_set():
+        if call.cancel.is_set():
             return NeverRan("the call was cancelled before it was sent")
         if call.check is not None and (why := await call.check()):
             return NeverRan(why, retry=self._live is not live)
@@ -174,21 +174,11 @@ class Connection:
         """Return the open connection; wait for the attempt to connect that is under way, or for a new one."""
         self.start()
         self._wake.set()
-        failures = self._failures
-        cancelled = asyncio.create_task(cancel.wait()) if cancel else None
-        try:
+        failures, cancel = self._failures, cancel or asyncio.Event()
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._live is None and self._failures == failures and not self._closing.is_set():
-                    turned = asyncio.create_task(self._turn.wait())
-                    await asyncio.wait({turned, *filter(None, [cancelled])}, return_when=asyncio.FIRST_COMPLETED)
-                    turned.cancel()
-                    if cancelled is not None and cancelled.done():
-                        break
-        except TimeoutError:
-            pass
-        finally:
-            if cancelled is not None:
-                cancelled.cancel()
+                while not (self._live or self._closing.is_set() or cancel.is_set()) and self._failures == failures:
+                    await _first_of(self._turn, cancel)
         return self._live or NeverRan(
             self._status.last_error or "the server is not connected", self._status.http_status
         )
@@ -336,6 +326,15 @@ class Connection:
         self._turn = asyncio.Event()
         if self._on_status is not None:
             self._on_status(self.status)
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
 
 
 @dataclass(frozen=True)

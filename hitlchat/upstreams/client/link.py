@@ -6,16 +6,15 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import httpx2
-import mcp_types as types
 from django.utils.timezone import now
 from mcp.client import Client, ClientSession
 from mcp.shared.dispatcher import coerce_request_id
-from mcp_types import ElicitRequestParams, ElicitResult, RequestId
+from mcp_types import ElicitRequestParams, ElicitRequestURLParams, ElicitResult, RequestId
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -45,19 +44,8 @@ class Question:
     url: str = ""
 
 
-@dataclass(frozen=True)
-class Reply:
-    """`content` goes with `accept` only."""
-
-    action: Literal["accept", "decline", "cancel"]
-    content: dict[str, str | int | float | bool | list[str] | None] = field(default_factory=dict)
-
-    def as_result(self) -> ElicitResult:
-        return ElicitResult(action=self.action, content=self.content if self.action == "accept" else None)
-
-
 # The reply where nobody was asked: servers never get a no that nobody gave.
-UNASKED: Final = Reply("cancel")
+UNASKED: Final = ElicitResult(action="cancel")
 
 
 @dataclass(frozen=True)
@@ -83,9 +71,9 @@ class ToolCall:
     arguments: dict[str, Any]
     seconds: float | None = None
     on_progress: OnProgress | None = None
-    on_question: Callable[[Question], Coroutine[Any, Any, Reply]] | None = None
+    on_question: Callable[[Question], Coroutine[Any, Any, ElicitResult]] | None = None
     on_declined: Callable[[str], None] = lambda _: None
-    cancel: asyncio.Event | None = None
+    cancel: asyncio.Event = field(default_factory=asyncio.Event)
     check: Callable[[], Awaitable[str]] | None = None
 
 
@@ -144,7 +132,7 @@ class Exchange:
         if self.call is not None:
             self.call.on_declined(why)
 
-    async def ask(self, question: Question, seconds: float) -> Reply:
+    async def ask(self, question: Question, seconds: float) -> ElicitResult:
         """Return the reply to one question at a time; `UNASKED` where nobody is there, or answers in time."""
         self._questions, self.has_begun = self._questions + 1, True
         if self._questions > MOST_QUESTIONS:
@@ -162,7 +150,7 @@ class Exchange:
             self._waiting -= 1
             self._running_since = time.monotonic()
 
-    async def _reply(self, asking: Coroutine[Any, Any, Reply], seconds: float) -> Reply:
+    async def _reply(self, asking: Coroutine[Any, Any, ElicitResult], seconds: float) -> ElicitResult:
         working = asyncio.create_task(asking)
         events: set[asyncio.Future[Any]] = {working, self._over}
         try:
@@ -315,16 +303,15 @@ async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
         link.note("asked a question that belongs to no single call: declined")
         for each in link.open:
             each.declined("several calls were running, and nothing shows which one it belongs to")
-        return UNASKED.as_result()
-    content: Any = params.url if isinstance(params, types.ElicitRequestURLParams) else dict(params.requested_schema)
+        return UNASKED
+    content: Any = params.url if isinstance(params, ElicitRequestURLParams) else dict(params.requested_schema)
     if len(json.dumps([params.message, content])) > LARGEST_QUESTION:
         exchange.declined(f"it is larger than the {LARGEST_QUESTION:,} bytes that a question may have")
-        return UNASKED.as_result()
-    question = Question(link.spec.name, link.mask.text(params.message)[:LONGEST_MESSAGE])
+        return UNASKED
     # An address with a secret in it is none any more.
     part = {"url" if isinstance(content, str) else "schema": link.mask.value(content)}
-    reply = await exchange.ask(replace(question, **part), link.spec.timeouts.question)
-    return reply.as_result()
+    question = Question(link.spec.name, link.mask.text(params.message)[:LONGEST_MESSAGE], **part)
+    return await exchange.ask(question, link.spec.timeouts.question)
 
 
 def short(text: str, limit: int = LONGEST_LINE) -> str:

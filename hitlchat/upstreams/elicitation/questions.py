@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
+from mcp_types import ElicitResult
 
 from hitlchat.base import canonical, database
 from hitlchat.base.background import Waker
@@ -25,7 +26,7 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
 from hitlchat.secrets import sealing
-from hitlchat.upstreams.client.link import UNASKED, Question, Reply
+from hitlchat.upstreams.client.link import UNASKED, Question
 from hitlchat.upstreams.elicitation import screening
 from hitlchat.upstreams.elicitation.screening import fields_of
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion, question_changed
@@ -185,7 +186,7 @@ class Asker:
         self._has_asked = False
         self._unasked: list[str] = []
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, question: Question) -> ElicitResult:
         self._has_asked = True
         row = await in_db(_stored)(self._call, question)
         if row.state != QuestionState.OPEN:
@@ -207,7 +208,7 @@ class Asker:
         if self._has_asked:
             await in_db(end_with)(self._call.pk)
 
-    async def _answer(self, row: UpstreamQuestion) -> Reply:
+    async def _answer(self, row: UpstreamQuestion) -> ElicitResult:
         now = asyncio.get_running_loop().time
         end = now() + settings.MCP_QUESTION_SECONDS
         waker = Waker()
@@ -229,16 +230,17 @@ class Asker:
         return _reply(await in_db(take)(row.pk))
 
 
-def _reply(found: UpstreamQuestion) -> Reply:
+def _reply(found: UpstreamQuestion) -> ElicitResult:
     match found.state:
         case QuestionState.ANSWERED:
             try:
-                return Reply("accept", canonical.loads(sealing.unseal(found.sealed, PURPOSE)))
+                content = canonical.loads(sealing.unseal(found.sealed, PURPOSE))
+                return ElicitResult(action="accept", content=content)
             except sealing.Unsealable:
                 # Answered under another SECRET_KEY than this process has: nobody can read it here.
                 return UNASKED
         case QuestionState.DECLINED:
-            return Reply("decline")
+            return ElicitResult(action="decline")
         case _:
             return UNASKED
 

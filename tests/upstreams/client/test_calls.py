@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from mcp_types import ElicitResult
 
-from hitlchat.upstreams.client.link import Question, Reply, Step
+from hitlchat.upstreams.client.link import Question, Step
 from hitlchat.upstreams.client.results import Answer, NeverRan, Unknown
 from hitlchat.upstreams.client.spec import ServerSpec
 from tests.upstreams.client.upstreams import AT_MOST, Pool, StartServer, at, honest, written
@@ -89,9 +90,9 @@ async def test_results_failures_and_questions_pass_over_every_transport(pool: Po
         # A question reaches whoever waits for the call, and is cancelled where nobody does.
         asked: list[Question] = []
 
-        async def answer(question: Question) -> Reply:
+        async def answer(question: Question) -> ElicitResult:
             asked.append(question)
-            return Reply("accept", {"colour": "red"})
+            return ElicitResult(action="accept", content={"colour": "red"})
 
         found = await pool.call_tool(how, "paint", {}, on_question=answer)
         assert isinstance(found, Answer)
@@ -146,9 +147,9 @@ async def test_a_hook_for_progress_that_raises_does_not_cost_the_result(pool: Po
 
 @pytest.mark.slow("bets on time")
 async def test_the_time_of_a_question_does_not_count(pool: Pool, serve: Serve) -> None:
-    async def ponder(question: Question) -> Reply:
+    async def ponder(question: Question) -> ElicitResult:
         await asyncio.sleep(4.5)
-        return Reply("accept", {"colour": "blue"})
+        return ElicitResult(action="accept", content={"colour": "blue"})
 
     async def look(how: str) -> None:
         assert isinstance(await pool.call_tool(how, "echo", {"text": "awake"}), Answer)
@@ -162,7 +163,7 @@ async def test_the_time_of_a_question_does_not_count(pool: Pool, serve: Serve) -
 async def test_a_question_is_taken_back_when_its_call_is_cancelled(pool: Pool, serve: Serve) -> None:
     cancel, shown, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def wait(question: Question) -> Reply:
+    async def wait(question: Question) -> ElicitResult:
         shown.set()
         try:
             await asyncio.Event().wait()
@@ -179,7 +180,7 @@ async def test_a_question_is_taken_back_when_its_call_is_cancelled(pool: Pool, s
 
 
 async def test_a_hook_for_questions_that_raises_tells_the_server_nothing(pool: Pool, serve: Serve) -> None:
-    async def fail(question: Question) -> Reply:
+    async def fail(question: Question) -> ElicitResult:
         raise RuntimeError("our own affairs")
 
     await pool.put(serve("http-2025"))

@@ -11,10 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 from mcp.shared.message import SessionMessage
+from mcp_types import ElicitResult
 
 from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client.connection import try_connect
-from hitlchat.upstreams.client.link import Link, Question, Reply, Step
+from hitlchat.upstreams.client.link import Link, Question, Step
 from hitlchat.upstreams.client.results import Answer, Outcome, Rejected, Unknown, Unreadable
 from hitlchat.upstreams.client.spec import Limits, ServerSpec, Timeouts
 from hitlchat.upstreams.client.stdio import GARBAGE_AT_ONCE, _Pipes, child
@@ -143,9 +144,9 @@ async def test_what_no_server_gets_is_refused(pool: Pool) -> None:
 async def test_questions_without_end_are_declined_after_some(pool: Pool) -> None:
     asked: list[Question] = []
 
-    async def answer(question: Question) -> Reply:
+    async def answer(question: Question) -> ElicitResult:
         asked.append(question)
-        return Reply("accept")
+        return ElicitResult(action="accept")
 
     await pool.put(hostile())
     await pool.call_tool("hostile", "many_questions", {}, on_question=answer)
@@ -153,7 +154,7 @@ async def test_questions_without_end_are_declined_after_some(pool: Pool) -> None
 
 
 async def test_a_question_that_nobody_answers_is_cancelled_in_the_end(pool: Pool) -> None:
-    async def sleep(question: Question) -> Reply:
+    async def sleep(question: Question) -> ElicitResult:
         assert question.server == "hostile"
         await asyncio.Event().wait()
         raise AssertionError
@@ -167,9 +168,9 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_the_end(pool: Pool
 async def test_a_question_that_could_belong_to_two_people_is_asked_of_neither(pool: Pool) -> None:
     asked: list[Question] = []
 
-    async def answer(question: Question) -> Reply:
+    async def answer(question: Question) -> ElicitResult:
         asked.append(question)
-        return Reply("accept", {"password": "mine"})
+        return ElicitResult(action="accept", content={"password": "mine"})
 
     await pool.put(hostile())
     await up(pool, "hostile")

@@ -9,8 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from mcp_types import ElicitResult
 
-from hitlchat.upstreams.client.link import Question, Reply, Step
+from hitlchat.upstreams.client.link import Question, Step
 from hitlchat.upstreams.client.results import Answer
 from hitlchat.upstreams.client.spec import ServerSpec
 from tests import waiting
@@ -133,9 +134,9 @@ async def test_the_everything_server_tells_how_far_it_is(pool: Pool, everything:
 async def test_the_everything_server_may_ask(pool: Pool, everything: ServerSpec) -> None:
     asked: list[Question] = []
 
-    async def decline(question: Question) -> Reply:
+    async def decline(question: Question) -> ElicitResult:
         asked.append(question)
-        return Reply("decline")
+        return ElicitResult(action="decline")
 
     await pool.put(everything)
     await up(pool, "everything")
