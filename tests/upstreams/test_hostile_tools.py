@@ -14,7 +14,7 @@ from hitlchat.gate.status import Status
 from hitlchat.upstreams.client.spec import Limits
 from hitlchat.upstreams.models import ServerState, ToolState
 from tests.conftest import MakeTool
-from tests.upstreams.client.upstreams import SURROUNDINGS, Pool, Seen, at, written
+from tests.upstreams.client.upstreams import SURROUNDINGS, Pool, Seen, at, memory, written
 from tests.upstreams.gated import called, exposed, is_in, known, now, offering, program, unharmed, web
 from tests.upstreams.hostile_http import hostile_http
 from tests.upstreams.hostile_tools import NAMES, SLOW, UNFIT, tool
@@ -33,11 +33,6 @@ async def neighbour(alice: User, serving: None) -> AsyncIterator[Tool]:
     async with hostile_http() as there:
         server = await in_db(web)(alice, there, name="neighbour")
         yield (await exposed(alice, server, "fine"))["fine"]
-
-
-def memory() -> int:
-    """Of this process, in bytes."""
-    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * 4096
 
 
 @pytest.mark.guarantee("gate:same-call")

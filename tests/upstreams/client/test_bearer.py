@@ -50,8 +50,7 @@ async def test_a_token_that_is_refused_is_renewed_once(pool: Pool, start_server:
     server = start_server(transport, "--authorization", f"Bearer {GOOD}")
     purse = Purse()
     await pool.put(at(server.url), auth=Bearer(purse, server.url))
-    answer = await pool.call_tool("honest", "echo", {"text": f"{OLD} and {GOOD}"})
-    assert isinstance(answer, Answer)
+    answer = await pool.answer("honest", "echo", {"text": f"{OLD} and {GOOD}"})
     assert answer.text == "••• and •••"
     assert purse.renewals == 1
 

@@ -12,7 +12,7 @@ from mcp_types import ElicitResult
 from hitlchat.upstreams.client.link import Question, Step
 from hitlchat.upstreams.client.results import Answer, NeverRan, Unknown
 from hitlchat.upstreams.client.spec import ServerSpec
-from tests.upstreams.client.upstreams import AT_MOST, Pool, StartServer, at, honest, written
+from tests.upstreams.client.upstreams import AT_MOST, Person, Pool, StartServer, Steps, at, honest, written
 from tests.upstreams.honest_server import PICTURE
 from tests.waiting import soon
 
@@ -82,30 +82,21 @@ async def test_results_failures_and_questions_pass_over_every_transport(pool: Po
         assert found == Answer([{"type": "text", "text": "3"}], {"result": 3})
 
         # A tool that fails is no error of the connection.
-        found = await pool.call_tool(how, "fail", {"why": "no reason"})
-        assert isinstance(found, Answer)
-        assert found.is_error
+        assert (await pool.answer(how, "fail", {"why": "no reason"})).is_error
         assert pool.status(how).state == "up"
 
         # A question reaches whoever waits for the call, and is cancelled where nobody does.
-        asked: list[Question] = []
-
-        async def answer(question: Question) -> ElicitResult:
-            asked.append(question)
-            return ElicitResult(action="accept", content={"colour": "red"})
-
-        found = await pool.call_tool(how, "paint", {}, on_question=answer)
-        assert isinstance(found, Answer)
+        person = Person(ElicitResult(action="accept", content={"colour": "red"}))
+        found = await pool.answer(how, "paint", {}, on_question=person.reply)
         assert found.text == "painted red"
-        assert [(question.server, question.message) for question in asked] == [(how, "Which colour?")]
-        assert asked[0].schema["properties"].keys() == {"colour"}
-        found = await pool.call_tool(how, "paint", {})
-        assert isinstance(found, Answer)
-        assert found.text == "not painted: cancel"
+        (question,) = person.questions
+        assert (question.server, question.message) == (how, "Which colour?")
+        assert question.schema["properties"].keys() == {"colour"}
+        assert (await pool.answer(how, "paint")).text == "not painted: cancel"
 
         # Calls at the same time get their own answers.
-        together = await asyncio.gather(*(pool.call_tool(how, "echo", {"text": str(number)}) for number in range(6)))
-        assert [each.text for each in together if isinstance(each, Answer)] == [str(number) for number in range(6)]
+        together = await asyncio.gather(*(pool.answer(how, "echo", {"text": str(number)}) for number in range(6)))
+        assert [each.text for each in together] == [str(number) for number in range(6)]
 
     await at_once(pool, serve, ANYHOW, look)
 
@@ -120,13 +111,8 @@ async def test_of_a_picture_the_bytes_are_kept_beside_what_is_said_of_it(pool: P
 
 async def test_progress_is_passed_on(pool: Pool, serve: Serve) -> None:
     async def look(how: str) -> None:
-        steps: list[Step] = []
-
-        async def keep(step: Step) -> None:
-            steps.append(step)
-
-        found = await pool.call_tool(how, "slow", {"seconds": 1.0}, on_progress=keep)
-        assert isinstance(found, Answer)
+        steps = Steps()
+        await pool.answer(how, "slow", {"seconds": 1.0}, on_progress=steps.take)
         if how != "http-json":  # where the answer has no room for anything before it
             assert len(steps) >= 2
             assert [step.progress for step in steps] == sorted(step.progress for step in steps)
@@ -141,8 +127,7 @@ async def test_a_hook_for_progress_that_raises_does_not_cost_the_result(pool: Po
         raise RuntimeError("no")
 
     await pool.put(serve("stdio"))
-    found = await pool.call_tool("stdio", "slow", {"seconds": 0.3}, on_progress=fail)
-    assert isinstance(found, Answer)
+    await pool.answer("stdio", "slow", {"seconds": 0.3}, on_progress=fail)
 
 
 @pytest.mark.slow("bets on time")
@@ -153,8 +138,7 @@ async def test_the_time_of_a_question_does_not_count(pool: Pool, serve: Serve) -
 
     async def look(how: str) -> None:
         assert isinstance(await pool.call_tool(how, "echo", {"text": "awake"}), Answer)
-        found = await pool.call_tool(how, "paint", {}, on_question=ponder, seconds=4.0)
-        assert isinstance(found, Answer)
+        found = await pool.answer(how, "paint", {}, on_question=ponder, seconds=4.0)
         assert found.text == "painted blue"
 
     await at_once(pool, serve, ["stdio", "http-2025"], look)
@@ -184,8 +168,7 @@ async def test_a_hook_for_questions_that_raises_tells_the_server_nothing(pool: P
         raise RuntimeError("our own affairs")
 
     await pool.put(serve("http-2025"))
-    found = await pool.call_tool("http-2025", "paint", {}, on_question=fail)
-    assert isinstance(found, Answer)
+    found = await pool.answer("http-2025", "paint", {}, on_question=fail)
     assert found.text == "not painted: cancel"
 
 

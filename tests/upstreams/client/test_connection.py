@@ -24,6 +24,7 @@ from tests.upstreams.client.upstreams import (
     descriptors,
     honest,
     hostile,
+    living_groups,
     up,
     written,
 )
@@ -79,8 +80,7 @@ async def test_a_call_after_a_restart_that_nobody_noticed_runs_once(
     await up(pool)
     server.kill()
     server.start()
-    found = await pool.call_tool("honest", "add", {"a": 1, "b": 2})
-    assert isinstance(found, Answer), found
+    await pool.answer("honest", "add", {"a": 1, "b": 2})
     assert written(log) == "add\n"
 
 
@@ -186,9 +186,7 @@ async def test_a_program_gets_its_own_environment_and_an_empty_folder(
     monkeypatch.setenv("SECRET_KEY", "ours")
     monkeypatch.setenv("OPENAI_API_KEY", "ours as well")
     await pool.put(honest(env={"THEIRS": "1"}))
-    found = await pool.call_tool("honest", "environment", {})
-    assert isinstance(found, Answer)
-    given = found.structured
+    given = (await pool.answer("honest", "environment")).structured
     assert given["THEIRS"] == "1"
     assert given["files"] == ""
     assert given["HOME"] == given["cwd"]
@@ -239,28 +237,14 @@ async def test_nothing_is_left_of_a_program(habits: tuple[str, ...], tmp_path: P
     if "mute" not in habits:
         await up(pool, "hostile")
     started = children() - programs
-    groups = started_groups(started)
+    groups = living_groups(started)
     async with asyncio.timeout(AT_MOST):
         await pool.close()
     assert not asyncio.all_tasks() - tasks
     assert not children() - programs
-    await soon(lambda: not started_groups(groups), "all that it started is gone")
+    await soon(lambda: not living_groups(groups), "all that it started is gone")
     gc.collect()
     await soon(lambda: descriptors() <= files, "no descriptor is left")
-
-
-def started_groups(leaders: set[int]) -> set[int]:
-    """Those of the process groups that still have a living member."""
-    found = set[int]()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            except OSError:
-                continue
-            if fields[0] != "Z" and int(fields[2]) in leaders:
-                found.add(int(fields[2]))
-    return found
 
 
 async def test_several_connections_leave_nothing(start_server: StartServer) -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import anyio
 import pytest
@@ -15,21 +14,28 @@ from mcp_types import ElicitResult
 
 from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client.connection import try_connect
-from hitlchat.upstreams.client.link import Link, Question, Step
+from hitlchat.upstreams.client.link import Link, Question
 from hitlchat.upstreams.client.results import Answer, Outcome, Rejected, Unknown, Unreadable
 from hitlchat.upstreams.client.spec import Limits, ServerSpec, Timeouts
 from hitlchat.upstreams.client.stdio import GARBAGE_AT_ONCE, _Pipes, child
 from tests.tables import each_row
-from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, Pool, Seen, honest, hostile, up
+from tests.upstreams.client.upstreams import (
+    AT_MOST,
+    QUICK,
+    SURROUNDINGS,
+    Person,
+    Pool,
+    Seen,
+    Steps,
+    honest,
+    hostile,
+    memory,
+    up,
+)
 from tests.waiting import soon
 
 KEY = "sk-very-secret-0123456789"
 BRIEF = Timeouts(connect=5, listing=2, call=5, question=2, health=2, close=2, settle=0.1)
-
-
-def memory() -> int:
-    """Of this process, in bytes."""
-    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * 4096
 
 
 async def call(pool: Pool, name: str, seconds: float = 60.0) -> Outcome:
@@ -119,16 +125,11 @@ async def test_only_the_first_answer_to_a_call_counts(pool: Pool) -> None:
 
 @pytest.mark.slow("bets on time")
 async def test_a_flood_of_progress_is_passed_on_at_a_bearable_rate(pool: Pool) -> None:
-    steps: list[Step] = []
-
-    async def keep(step: Step) -> None:
-        steps.append(step)
-
+    steps = Steps()
     await pool.put(hostile())
     await up(pool, "hostile")
     began = time.monotonic()
-    found = await pool.call_tool("hostile", "flood", {}, on_progress=keep)
-    assert isinstance(found, Answer)
+    await pool.answer("hostile", "flood", on_progress=steps.take)
     assert len(steps) <= 10 * (time.monotonic() - began) + 2
     assert any("more messages than anyone asked for" in note for note in pool.status("hostile").notes)
 
@@ -142,15 +143,10 @@ async def test_what_no_server_gets_is_refused(pool: Pool) -> None:
 
 
 async def test_questions_without_end_are_declined_after_some(pool: Pool) -> None:
-    asked: list[Question] = []
-
-    async def answer(question: Question) -> ElicitResult:
-        asked.append(question)
-        return ElicitResult(action="accept")
-
+    person = Person(ElicitResult(action="accept"))
     await pool.put(hostile())
-    await pool.call_tool("hostile", "many_questions", {}, on_question=answer)
-    assert len(asked) <= 10
+    await pool.call_tool("hostile", "many_questions", {}, on_question=person.reply)
+    assert len(person.questions) <= 10
 
 
 async def test_a_question_that_nobody_answers_is_cancelled_in_the_end(pool: Pool) -> None:
@@ -160,28 +156,23 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_the_end(pool: Pool
         raise AssertionError
 
     await pool.put(hostile(timeouts=replace(QUICK, question=0.5)))
-    found = await pool.call_tool("hostile", "password", {}, on_question=sleep, seconds=20)
-    assert isinstance(found, Answer)
+    found = await pool.answer("hostile", "password", {}, on_question=sleep, seconds=20)
     assert found.text == '{"action": "cancel"}'
 
 
 async def test_a_question_that_could_belong_to_two_people_is_asked_of_neither(pool: Pool) -> None:
-    asked: list[Question] = []
-
-    async def answer(question: Question) -> ElicitResult:
-        asked.append(question)
-        return ElicitResult(action="accept", content={"password": "mine"})
-
+    person = Person(ElicitResult(action="accept", content={"password": "mine"}))
     await pool.put(hostile())
     await up(pool, "hostile")
     over = asyncio.Event()
-    other = asyncio.create_task(pool.call_tool("hostile", "silent", {}, seconds=60, on_question=answer, cancel=over))
-    found = await pool.call_tool("hostile", "password", {}, on_question=answer)
-    assert isinstance(found, Answer)
+    other = asyncio.create_task(
+        pool.call_tool("hostile", "silent", {}, seconds=60, on_question=person.reply, cancel=over)
+    )
+    found = await pool.answer("hostile", "password", on_question=person.reply)
     assert found.text == '{"action": "cancel"}'
     over.set()
     await other
-    assert asked == []
+    assert person.questions == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -14,7 +13,7 @@ from hitlchat.upstreams.client.connection import try_connect
 from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
 from hitlchat.upstreams.client.spec import ServerSpec, Timeouts
 from tests.tables import each_row
-from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, Pool, at, up
+from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, Pool, at, memory, up
 from tests.upstreams.hostile_http import HostileHttp, hostile_http, tool
 from tests.waiting import soon
 
@@ -29,10 +28,6 @@ async def upstream(pool: Pool) -> AsyncIterator[HostileHttp]:
         await pool.put(at(upstream.url(), "hostile"))
         yield upstream
         await pool.close()
-
-
-def memory() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * 4096
 
 
 def nested(levels: int) -> Any:

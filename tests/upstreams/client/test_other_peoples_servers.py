@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 from mcp_types import ElicitResult
 
-from hitlchat.upstreams.client.link import Question, Step
-from hitlchat.upstreams.client.results import Answer
 from hitlchat.upstreams.client.spec import ServerSpec
 from tests import waiting
 from tests.ports import free_port
-from tests.upstreams.client.upstreams import QUICK, Pool, Program, at, up
+from tests.upstreams.client.upstreams import QUICK, Person, Pool, Program, Steps, at, up
 
 pytestmark = pytest.mark.slow("servers of others")
 
@@ -58,21 +56,17 @@ async def test_the_time_server_tells_the_time(pool: Pool) -> None:
     await up(pool, "time")
     assert {tool.name for tool in (await pool.list_tools("time")).tools} == {"get_current_time", "convert_time"}
     conversion = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
-    found = await pool.call_tool("time", "convert_time", conversion)
-    assert isinstance(found, Answer)
+    found = await pool.answer("time", "convert_time", conversion)
     assert "21:00" in found.text
-    refused = await pool.call_tool("time", "get_current_time", {"timezone": "Nowhere/Never"})
-    assert isinstance(refused, Answer)
+    refused = await pool.answer("time", "get_current_time", {"timezone": "Nowhere/Never"})
     assert refused.is_error
 
 
 async def test_the_git_server_reads_a_repository_and_only_that(pool: Pool, repository: Path, tmp_path: Path) -> None:
     await pool.put(python_server("git", "--repository", str(repository)))
-    found = await pool.call_tool("git", "git_log", {"repo_path": str(repository)})
-    assert isinstance(found, Answer)
+    found = await pool.answer("git", "git_log", {"repo_path": str(repository)})
     assert "The first" in found.text
-    refused = await pool.call_tool("git", "git_log", {"repo_path": str(tmp_path)})
-    assert isinstance(refused, Answer)
+    refused = await pool.answer("git", "git_log", {"repo_path": str(tmp_path)})
     assert refused.is_error
 
 
@@ -82,11 +76,9 @@ async def test_the_filesystem_server_keeps_to_its_folder(pool: Pool, tmp_path: P
     (folder / "note.txt").write_text("a note", encoding="utf-8")
     (tmp_path / "secret.txt").write_text("a secret", encoding="utf-8")
     await pool.put(node_server("filesystem", str(folder)))
-    found = await pool.call_tool("filesystem", "read_text_file", {"path": str(folder / "note.txt")})
-    assert isinstance(found, Answer)
+    found = await pool.answer("filesystem", "read_text_file", {"path": str(folder / "note.txt")})
     assert found.text == "a note"
-    refused = await pool.call_tool("filesystem", "read_text_file", {"path": str(tmp_path / "secret.txt")})
-    assert isinstance(refused, Answer)
+    refused = await pool.answer("filesystem", "read_text_file", {"path": str(tmp_path / "secret.txt")})
     assert refused.is_error
 
 
@@ -109,35 +101,23 @@ async def test_the_everything_server_can_be_used(pool: Pool, everything: ServerS
     assert status.protocol_version
     names = {tool.name for tool in (await pool.list_tools("everything")).tools}
     assert {"echo", "get-sum", "get-tiny-image", "trigger-long-running-operation"} <= names
-    found = await pool.call_tool("everything", "echo", {"message": "hello"})
-    assert isinstance(found, Answer)
+    found = await pool.answer("everything", "echo", {"message": "hello"})
     assert found.text == "Echo: hello"
-    picture = await pool.call_tool("everything", "get-tiny-image", {})
-    assert isinstance(picture, Answer)
+    picture = await pool.answer("everything", "get-tiny-image", {})
     assert [block["mimeType"] for block in picture.content if block["type"] == "image"] == ["image/png"]
 
 
 async def test_the_everything_server_tells_how_far_it_is(pool: Pool, everything: ServerSpec) -> None:
-    steps: list[Step] = []
-
-    async def keep(step: Step) -> None:
-        steps.append(step)
-
+    steps = Steps()
     await pool.put(everything)
     how_long = {"duration": 1, "steps": 4}
-    found = await pool.call_tool("everything", "trigger-long-running-operation", how_long, on_progress=keep)
-    assert isinstance(found, Answer)
+    await pool.answer("everything", "trigger-long-running-operation", how_long, on_progress=steps.take)
     assert steps
     assert steps[0].total == 4
 
 
 async def test_the_everything_server_may_ask(pool: Pool, everything: ServerSpec) -> None:
-    asked: list[Question] = []
-
-    async def decline(question: Question) -> ElicitResult:
-        asked.append(question)
-        return ElicitResult(action="decline")
-
+    person = Person(ElicitResult(action="decline"))
     await pool.put(everything)
     await up(pool, "everything")
 
@@ -145,7 +125,6 @@ async def test_the_everything_server_may_ask(pool: Pool, everything: ServerSpec)
         return "trigger-elicitation-request" in {tool.name for tool in (await pool.list_tools("everything")).tools}
 
     await waiting.found(offered, "it offers the tool, since it has heard that we can answer")
-    found = await pool.call_tool("everything", "trigger-elicitation-request", {}, on_question=decline)
-    assert isinstance(found, Answer)
-    assert [question.server for question in asked] == ["everything"]
+    found = await pool.answer("everything", "trigger-elicitation-request", {}, on_question=person.reply)
+    assert [question.server for question in person.questions] == ["everything"]
     assert "declined" in found.text.lower()

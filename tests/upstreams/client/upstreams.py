@@ -7,18 +7,19 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
+from mcp_types import ElicitResult
 
 from hitlchat.upstreams.client.connection import Connection, Status
-from hitlchat.upstreams.client.link import ToolCall
+from hitlchat.upstreams.client.link import Question, Step, ToolCall
 from hitlchat.upstreams.client.listing import Listing
-from hitlchat.upstreams.client.results import Outcome
+from hitlchat.upstreams.client.results import Answer, Outcome
 from hitlchat.upstreams.client.spec import ServerSpec, Surroundings, Timeouts
 from tests import forks
 from tests.ports import free_port
@@ -114,6 +115,25 @@ def starting() -> Iterator[StartServer]:
         program.kill()
 
 
+class Steps(list[Step]):
+    """The progress of one call."""
+
+    async def take(self, step: Step) -> None:
+        self.append(step)
+
+
+@dataclass
+class Person:
+    """Answers all questions alike, and remembers them."""
+
+    answer: ElicitResult
+    questions: list[Question] = field(default_factory=list)
+
+    async def reply(self, question: Question) -> ElicitResult:
+        self.questions.append(question)
+        return self.answer
+
+
 @dataclass
 class Seen:
     """What the connections of a pool told."""
@@ -151,6 +171,11 @@ class Pool:
     async def call_tool(self, server: str, name: str, arguments: dict[str, Any], **how: Any) -> Outcome:
         return await self._connections[server].call_tool(ToolCall(name, arguments, **how))
 
+    async def answer(self, server: str, name: str, arguments: dict[str, Any] | None = None, **how: Any) -> Answer:
+        found = await self.call_tool(server, name, arguments or {}, **how)
+        assert isinstance(found, Answer), found
+        return found
+
     async def list_tools(self, server: str) -> Listing:
         return await self._connections[server].list_tools()
 
@@ -172,15 +197,24 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def memory() -> int:
+    """Of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * 4096
+
+
 def children() -> set[int]:
     """The processes that this one started and that are still there, dead ones that nobody waited for included."""
-    found = set[int]()
+    return {number for number, (_, parent, *_) in _processes() if int(parent) == os.getpid()}
+
+
+def living_groups(leaders: set[int]) -> set[int]:
+    """Those of the process groups that still have a living member."""
+    return {int(group) for _, (state, _, group, *_) in _processes() if state != "Z"} & leaders
+
+
+def _processes() -> Iterator[tuple[int, list[str]]]:
+    """All of this machine, with their states, parents, groups and so on."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == os.getpid():
-                found.add(int(folder.name))
-    return found
+            with suppress(OSError):
+                yield int(folder.name), (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
