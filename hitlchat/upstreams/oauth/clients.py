@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 from uuid import UUID
 
 import httpx2
+from django.core.serializers.json import DjangoJSONEncoder
 from django.utils import timezone
 from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.oauth2 import check_registration_usable
@@ -38,7 +39,7 @@ class NoClient(NotPossible):
 
 def seal(secret: Any, kind: str, server_id: UUID, place: str) -> str:
     """`secret`: a JSON value. `kind`: what it is; `place`: where alone it may be used."""
-    return sealing.seal(json.dumps([kind, str(server_id), place, secret]), PURPOSE)
+    return sealing.seal(json.dumps([kind, str(server_id), place, secret], cls=DjangoJSONEncoder), PURPOSE)
 
 
 def unseal(token: str, kind: str, server_id: UUID, place: str) -> Any:

@@ -2,11 +2,11 @@
 
 import hashlib
 import secrets
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import UUID, uuid4
 
 from asgiref.sync import async_to_sync
@@ -32,15 +32,15 @@ from hitlchat.upstreams.risk.rubric import is_privileged
 from hitlchat.upstreams.servers import require_administrator, require_person
 
 LASTS = timedelta(minutes=10)
+ATTEMPT = "sign-in attempt"
 MOST_AT_ONCE = 20
 
 
 @dataclass(frozen=True)
 class Asking:
-    """`user_id`, `session`: who must bring the answer, in which browser. `document`: where we describe ourselves."""
+    """`actor`, `session`: who must bring the answer, in which browser. `document`: where we describe ourselves."""
 
     actor: Actor
-    user_id: int
     session: str
     redirect_uri: str
     document: str = ""
@@ -58,40 +58,26 @@ class Typed:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that the second half needs. The `origin` is where the tokens may be sent."""
+    """All that the second half needs. `columns`: the sign-in, as far as it is certain; `origin`: where the tokens may
+    be sent; `names_itself`: the answers of this authority name their issuer (RFC 9207).
+    """
 
     verifier: str = field(repr=False)
-    client: dict[str, Any] = field(repr=False)
-    issuer: str
+    columns: dict[str, Any] = field(repr=False)
     names_itself: bool
-    token_endpoint: str
-    revocation_endpoint: str
-    redirect_uri: str
-    resource: str
-    scopes: str
-    wanted: str
     origin: str
-
-    def columns(self) -> dict[str, str]:
-        return {
-            "issuer": self.issuer,
-            "token_endpoint": self.token_endpoint,
-            "revocation_endpoint": self.revocation_endpoint,
-            "redirect_uri": self.redirect_uri,
-            "resource": self.resource,
-            "wanted_scopes": self.wanted,
-            "scopes_asked": self.scopes,
-        }
 
 
 @dataclass(frozen=True)
 class Begun:
-    """`url`: where the person goes now, at `host`; `plan`: what will be asked there."""
+    """`url`: where the person goes now; `row`: the sign-in that it may become, not saved."""
 
     url: str
-    host: str
-    plan: Plan
-    client: Client
+    row: SignIn
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc
 
     @property
     def place(self) -> str:
@@ -100,23 +86,17 @@ class Begun:
     @property
     def other_host(self) -> str:
         """The authorization server, where the page for people is on another host."""
-        host = urlsplit(self.plan.issuer).netloc
-        return "" if host == self.host else host
-
-    @property
-    def known_as(self) -> str:
-        return Registration(self.client.registration).label
+        return "" if self.row.issuer_host == self.host else self.row.issuer_host
 
     @property
     def far_reaching(self) -> bool:
-        return any(map(is_privileged, self.plan.scopes.split()))
+        return any(map(is_privileged, self.row.scopes_asked.split()))
 
 
 @dataclass(frozen=True)
 class Brought:
-    """The parts of the address with which the person came back; `user_id` and `session`: who, in which browser."""
+    """The parts of the address with which the person came back, and the `session` of their browser."""
 
-    user_id: int
     session: str
     state: str
     code: str = ""
@@ -142,39 +122,36 @@ def begin(server: UpstreamServer, asking: Asking, typed: Typed) -> Begun:
         # Whoever empties the field wants to be registered without.
         row = None
     authority, client = async_to_sync(_prepared)(server, asking, replace(typed, scopes=wanted), row, more)
-    pkce = PKCEParameters.generate()
-    plan = Plan(
-        verifier=pkce.code_verifier,
-        client=asdict(client),
-        issuer=authority.issuer,
-        # RFC 9207: its answers name their issuer.
-        names_itself=authority.metadata.authorization_response_iss_parameter_supported is True,
-        token_endpoint=str(authority.metadata.token_endpoint),
-        revocation_endpoint=str(authority.metadata.revocation_endpoint or ""),
-        redirect_uri=asking.redirect_uri,
-        resource=authority.resource,
-        scopes=" ".join(authority.scopes),
-        wanted=wanted,
-        origin=origin_of(server.url),
-    )
-    state = secrets.token_urlsafe(32)
-    _store(server, asking, plan, client, state)
-    page = urlsplit(str(authority.metadata.authorization_endpoint))
-    return Begun(_address(page, plan, client, state, pkce.code_challenge), page.netloc, plan, client)
+    metadata, pkce, state = authority.metadata, PKCEParameters.generate(), secrets.token_urlsafe(32)
+    columns = {
+        "issuer": authority.issuer,
+        "token_endpoint": str(metadata.token_endpoint),
+        "revocation_endpoint": str(metadata.revocation_endpoint or ""),
+        "redirect_uri": asking.redirect_uri,
+        "resource": authority.resource,
+        "wanted_scopes": wanted,
+        "scopes_asked": " ".join(authority.scopes),
+        **clients.columns(client, server.pk, authority.issuer),
+    }
+    names_itself = metadata.authorization_response_iss_parameter_supported is True
+    _store(server, asking, Plan(pkce.code_verifier, columns, names_itself, origin_of(server.url)), state)
+    row = SignIn(server=server, **columns)
+    return Begun(_address(str(metadata.authorization_endpoint), row, state, pkce.code_challenge), row)
 
 
 def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
     """Store the tokens, and connect anew. Raises: NotPossible, LookupError, OnlyAdministrators, OnlyPeople"""
     require_administrator(actor)
     require_person(actor)
-    plan = _used_up(server_id, brought)
+    plan = _used_up(server_id, brought, actor)
     try:
         server = _server_of(server_id, plan, brought)
-        client, data = Client(**plan.client), {"redirect_uri": plan.redirect_uri, "resource": plan.resource}
-        data |= {"code": brought.code, "code_verifier": plan.verifier}
-        endpoint, bounds = plan.token_endpoint, bounds_of(server)
-        tokens = async_to_sync(granted)(client, endpoint, bounds, "authorization_code", **data)
-        sign_in = partial(_store_sign_in, plan=plan, client=client, tokens=tokens, actor=actor)
+        row = SignIn(server=server, **plan.columns)
+        data = {"redirect_uri": row.redirect_uri, "resource": row.resource, "code": brought.code}
+        data["code_verifier"] = plan.verifier
+        client, bounds = clients.of(row), bounds_of(server)
+        tokens = async_to_sync(granted)(client, row.token_endpoint, bounds, "authorization_code", **data)
+        sign_in = partial(_store_sign_in, plan=plan, tokens=tokens, actor=actor)
         return servers.reach_anew(server_id, actor, sign_in, why="somebody signed in at its server again")
     except NotPossible as error:
         SignIn.objects.filter(pk=server_id).update(last_error=storable(str(error)), last_error_at=timezone.now())
@@ -229,16 +206,15 @@ async def _prepared(
     return authority, await clients.registered(authority, asking.redirect_uri, asking.document, bounds)
 
 
-def _store(server: UpstreamServer, asking: Asking, plan: Plan, client: Client, state: str) -> None:
-    now = timezone.now()
-    mine = SignInAttempt.objects.filter(user_id=asking.user_id)
-    hashed = _hash(state)
+def _store(server: UpstreamServer, asking: Asking, plan: Plan, state: str) -> None:
+    now, user_id, hashed = timezone.now(), asking.actor.user_id or 0, _hash(state)
+    mine = SignInAttempt.objects.filter(user_id=user_id)
     attempt = SignInAttempt(
         state_hash=hashed,
         server=server,
-        user_id=asking.user_id,
+        user_id=user_id,
         session_hash=_hash(asking.session),
-        plan=clients.seal(vars(plan), "attempt", server.pk, hashed),
+        plan=clients.seal(vars(plan), ATTEMPT, server.pk, hashed),
         expires_at=now + LASTS,
     )
     with transaction.atomic():
@@ -247,33 +223,33 @@ def _store(server: UpstreamServer, asking: Asking, plan: Plan, client: Client, s
         attempt.save(force_insert=True)
         # So that no attempt registers another client. A sign-in that works keeps its own.
         if not signed_in(server.pk).exists():
-            columns = plan.columns() | clients.columns(client, server.pk, plan.issuer)
-            SignIn.objects.update_or_create(pk=server.pk, defaults=columns)
+            SignIn.objects.update_or_create(pk=server.pk, defaults=plan.columns)
 
 
-def _address(page: SplitResult, plan: Plan, client: Client, state: str, challenge: str) -> str:
+def _address(page: str, row: SignIn, state: str, challenge: str) -> str:
     query = {
         "response_type": "code",
-        "client_id": client.id,
-        "redirect_uri": plan.redirect_uri,
+        "client_id": row.client_id,
+        "redirect_uri": row.redirect_uri,
         "state": state,
         "code_challenge": challenge,
         "code_challenge_method": "S256",
-        "resource": plan.resource,
-        **({"scope": plan.scopes} if plan.scopes else {}),
+        "resource": row.resource,
+        **({"scope": row.scopes_asked} if row.scopes_asked else {}),
         # Without it, some give nothing to renew the sign-in with.
-        **({"prompt": "consent"} if "offline_access" in plan.scopes.split() else {}),
+        **({"prompt": "consent"} if "offline_access" in row.scopes_asked.split() else {}),
     }
-    given = parse_qsl(page.query, keep_blank_values=True)
-    return urlunsplit(page._replace(query=urlencode([*given, *query.items()])))
+    parts = urlsplit(page)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    return urlunsplit(parts._replace(query=urlencode([*given, *query.items()])))
 
 
-def _used_up(server_id: UUID, brought: Brought) -> Plan:
+def _used_up(server_id: UUID, brought: Brought, actor: Actor) -> Plan:
     """Return the plan of the attempt that ends here, and delete the attempt: it is good for one answer."""
     mine = SignInAttempt.objects.filter(
         state_hash=_hash(brought.state),
         server_id=server_id,
-        user_id=brought.user_id,
+        user_id=actor.user_id or 0,
         session_hash=_hash(brought.session),
         expires_at__gt=timezone.now(),
     )
@@ -284,7 +260,7 @@ def _used_up(server_id: UUID, brought: Brought) -> Plan:
             "already used. Start again."
         )
     try:
-        return Plan(**clients.unseal(attempt.plan, "attempt", attempt.server_id, attempt.state_hash))
+        return Plan(**clients.unseal(attempt.plan, ATTEMPT, attempt.server_id, attempt.state_hash))
     except clients.Unreadable as error:
         raise NotPossible(str(error)) from error
 
@@ -296,7 +272,7 @@ def _server_of(server_id: UUID, plan: Plan, brought: Brought) -> UpstreamServer:
         raise NotPossible("The server was moved or removed in the meantime.")
     if brought.issuer is None and plan.names_itself:
         raise NotPossible("The answer does not name its authorization server, although this one always does.")
-    if brought.issuer is not None and not issuers_match(brought.issuer, plan.issuer):
+    if brought.issuer is not None and not issuers_match(brought.issuer, plan.columns["issuer"]):
         raise NotPossible("The answer is from another authorization server than the one that was asked.")
     if brought.error:
         raise NotPossible(f"The authorization server did not sign you in: {in_words(brought.error)}.")
@@ -305,17 +281,16 @@ def _server_of(server_id: UUID, plan: Plan, brought: Brought) -> UpstreamServer:
     return server
 
 
-def _store_sign_in(server: UpstreamServer, *, plan: Plan, client: Client, tokens: Tokens, actor: Actor) -> None:
+def _store_sign_in(server: UpstreamServer, *, plan: Plan, tokens: Tokens, actor: Actor) -> None:
     if origin_of(server.url) != plan.origin:
         raise NotPossible("The server was moved in the meantime.")
     before = SignIn.objects.filter(pk=server.pk).first()
     columns = {
-        **plan.columns(),
-        **clients.columns(client, server.pk, plan.issuer),
+        **plan.columns,
         **token_columns(tokens, server.pk, plan.origin),
         "mark": str(uuid4()),
         "origin": plan.origin,
-        "scopes_granted": storable(plan.scopes if tokens.scopes is None else tokens.scopes),
+        "scopes_granted": storable(plan.columns["scopes_asked"] if tokens.scopes is None else tokens.scopes),
         "signed_in_by_id": actor.user_id,
         "signed_in_at": timezone.now(),
         # Never one that was there before: a process that renews those must not put its own over these.

@@ -106,16 +106,16 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, server, form, status=422)
     places = [_absolute(request, view, server.pk) for view in ("servers:callback", "servers:client")]
-    asking = Asking(actor_of(request), person(request).pk, request.session.session_key or "", *places)
+    asking = Asking(actor_of(request), request.session.session_key or "", *places)
     try:
         begun = flow.begin(server, asking, form.typed(seen="changed" in request.POST))
     except NoClient as error:
         return _page(request, server, form, why=str(error), wants_client=True, status=422)
     except NotPossible as error:
         return _page(request, server, form, why=str(error), status=422)
-    typed_id = begun.client.id if begun.client.registration == Registration.TYPED else ""
-    fresh = ClientForm(initial={"client_id": typed_id, "scopes": begun.plan.wanted})
-    return _page(request, server, fresh, begun=begun, scopes=scopes_of(begun.plan.scopes))
+    typed_id = begun.row.client_id if begun.row.registration == Registration.TYPED else ""
+    fresh = ClientForm(initial={"client_id": typed_id, "scopes": begun.row.wanted_scopes})
+    return _page(request, server, fresh, begun=begun, scopes=scopes_of(begun.row.scopes_asked))
 
 
 @require_safe
@@ -128,7 +128,7 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
     query = request.GET
     answer = (query.get("state", ""), query.get("code", ""), query.get("iss"), query.get("error", ""))
     try:
-        brought = Brought(person(request).pk, request.session.session_key or "", *answer)
+        brought = Brought(request.session.session_key or "", *answer)
         flow.finish(server_id, brought, actor_of(request))
     except NotPossible as error:
         # With what an administrator entered the last time.
