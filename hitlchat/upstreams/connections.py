@@ -29,7 +29,6 @@ from hitlchat.upstreams.client.connection import Connection, Status, Trial, try_
 from hitlchat.upstreams.client.listing import Listing, ListingFailed
 from hitlchat.upstreams.client.results import NeverRan, Outcome
 from hitlchat.upstreams.discovery import Listed
-from hitlchat.upstreams.endpoint import around
 from hitlchat.upstreams.models import AWAY, ComposedTool, ServerState, ToolState, UpstreamServer
 from hitlchat.upstreams.oauth.tokens import credential
 from hitlchat.upstreams.risk import fingerprint
@@ -201,7 +200,7 @@ class Upkeep:
                 fresh.problem = str(error)
             else:
                 has_tools, has_status = partial(self._has_tools, fresh), partial(_has_status, fresh)
-                fresh.connection = Connection(spec, around(), auth=auth, on_tools=has_tools, on_status=has_status)
+                fresh.connection = Connection(spec, auth=auth, on_tools=has_tools, on_status=has_status)
             self._tracked[row.name] = fresh
             return fresh
 
@@ -307,4 +306,4 @@ def attempt(server: UpstreamServer) -> Trial:
         spec = endpoint.spec_of(server)
     except endpoint.Unusable as error:
         return Trial(error=str(error))
-    return async_to_sync(try_connect)(spec, around(), auth=credential(server))
+    return async_to_sync(try_connect)(spec, auth=credential(server))

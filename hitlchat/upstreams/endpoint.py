@@ -14,7 +14,7 @@ from hitlchat.outbound.addresses import DEFAULT_PORTS, reach
 from hitlchat.secrets import references
 from hitlchat.secrets.sealing import fingerprint
 from hitlchat.upstreams import server_draft
-from hitlchat.upstreams.client.spec import ServerSpec, Surroundings, Timeouts, TransportKind
+from hitlchat.upstreams.client.spec import ServerSpec, Timeouts, TransportKind
 from hitlchat.upstreams.models import Transport, UpstreamServer, sign_in_of
 from hitlchat.upstreams.risk.fingerprint import Connection
 from hitlchat.upstreams.risk.rubric import ServerFacts, Trust
@@ -61,10 +61,6 @@ def _installation() -> str:
     return fingerprint("this one", PURPOSE)
 
 
-def around() -> Surroundings:
-    return Surroundings(allow_stdio=settings.MCP_ALLOW_STDIO, is_ours=is_this_installation)
-
-
 class Unusable(Exception):
     """The server cannot be reached as it is set up; in words for the administrator."""
 
@@ -87,6 +83,7 @@ def spec_of(server: UpstreamServer) -> ServerSpec:
             secrets=tuple(secrets),
             allow_private=may_be_private(server),
             older_protocol=server.older_protocol,
+            is_ours=is_this_installation,
             timeouts=Timeouts(
                 call=server.call_seconds,
                 connect=most,

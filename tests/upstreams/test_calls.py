@@ -23,7 +23,6 @@ from hitlchat.upstreams.client.spec import ServerSpec
 from hitlchat.upstreams.models import ServerState, UpstreamServer, progressed
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, fresh, run, status
-from tests.upstreams.client.upstreams import SURROUNDINGS
 from tests.upstreams.shops import Shop, add, add_program, expose, row
 from tests.waiting import stored
 
@@ -140,6 +139,6 @@ def is_published(tool: Tool) -> bool:
 def as_listed_by(shop: Shop) -> Listing:
     """Its list, read over a connection of its own."""
     draft = ServerSpec("shop", "stdio", command=sys.executable, args=shop.arguments)
-    trial = asyncio.run(try_connect(draft, SURROUNDINGS))
+    trial = asyncio.run(try_connect(draft))
     assert trial.listing is not None, trial.error
     return trial.listing

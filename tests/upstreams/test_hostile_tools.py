@@ -14,7 +14,7 @@ from hitlchat.gate.status import Status
 from hitlchat.upstreams.client.spec import Limits
 from hitlchat.upstreams.models import ServerState, ToolState
 from tests.conftest import MakeTool
-from tests.upstreams.client.upstreams import SURROUNDINGS, Pool, Seen, at, memory, written
+from tests.upstreams.client.upstreams import Pool, Seen, at, memory, written
 from tests.upstreams.gated import called, exposed, is_in, known, now, offering, program, unharmed, web
 from tests.upstreams.hostile_http import hostile_http
 from tests.upstreams.hostile_tools import NAMES, SLOW, UNFIT, tool
@@ -136,7 +136,7 @@ async def test_what_of_a_list_was_left_out_stands_in_the_row(alice: User) -> Non
 async def test_other_names_with_every_list_do_not_fill_the_memory() -> None:
     """The SDK remembers every tool that it ever saw on a page: the connection is renewed, and with it what it knows."""
     seen = Seen()
-    pool = Pool(SURROUNDINGS, seen)
+    pool = Pool(seen)
     async with hostile_http() as there:
         await pool.put(at(there.url(), "restless", limits=Limits(tools=100)))
         for number in range(8):

@@ -25,7 +25,7 @@ from hitlchat.upstreams.client.link import CURRENT, Exchange, Link, Notes, ToolC
 from hitlchat.upstreams.client.listing import Listing, ListingFailed, listing
 from hitlchat.upstreams.client.opening import NotAllowed, opened
 from hitlchat.upstreams.client.results import NeverRan, Outcome
-from hitlchat.upstreams.client.spec import ServerSpec, Surroundings
+from hitlchat.upstreams.client.spec import ServerSpec
 from hitlchat.upstreams.client.stdio import NotStarted
 
 FIRST_PAUSE_SECONDS = 0.2
@@ -75,13 +75,12 @@ class Connection:
     def __init__(
         self,
         spec: ServerSpec,
-        surroundings: Surroundings,
         *,
         auth: httpx2.Auth | None = None,
-        on_tools: Callable[[Listing], Awaitable[None]] | None = None,
-        on_status: Callable[[Status], None] | None = None,
+        on_tools: Callable[[Listing], Awaitable[None]],
+        on_status: Callable[[Status], None],
     ) -> None:
-        self.spec, self._surroundings, self._auth = spec, surroundings, auth
+        self.spec, self._auth = spec, auth
         self._on_tools, self._on_status = on_tools, on_status
         self._mask = ConnectionMask(spec, auth)
         self._status = Status("down")
@@ -238,7 +237,7 @@ class Connection:
         timeouts, is_subscribed = link.spec.timeouts, asyncio.Event()
         with anyio.CancelScope(deadline=anyio.current_time() + timeouts.connect) as scope:
             link.stop = scope.cancel
-            async with opened(link, self._surroundings, self._auth) as client:
+            async with opened(link, self._auth) as client:
                 if self._refused and (why := await refusal(link)):
                     # A handshake alone does not make it healthy again.
                     link.drop(why)
@@ -310,8 +309,6 @@ class Connection:
 
     async def _has_tools(self, found: Listing) -> None:
         self._move(tool_count=len(found.tools), last_error=found.trouble)
-        if self._on_tools is None:
-            return
         try:
             await self._on_tools(found)
         except Exception:
@@ -324,8 +321,7 @@ class Connection:
             self._status = replace(self._status, **changes)
         self._turn.set()
         self._turn = asyncio.Event()
-        if self._on_status is not None:
-            self._on_status(self.status)
+        self._on_status(self.status)
 
 
 async def _first_of(*events: asyncio.Event) -> None:
@@ -346,7 +342,7 @@ class Trial(Status):
     listing: Listing | None = None
 
 
-async def try_connect(spec: ServerSpec, surroundings: Surroundings, *, auth: httpx2.Auth | None = None) -> Trial:
+async def try_connect(spec: ServerSpec, *, auth: httpx2.Auth | None = None) -> Trial:
     """Connect, read the list of tools and disconnect, within the timeouts. Never raises for the server's sake."""
     listings, is_over = list[Listing](), asyncio.Event()
 
@@ -358,7 +354,7 @@ async def try_connect(spec: ServerSpec, surroundings: Surroundings, *, auth: htt
         if status.last_error:
             is_over.set()
 
-    connection = Connection(spec, surroundings, auth=auth, on_tools=has_tools, on_status=has_status)
+    connection = Connection(spec, auth=auth, on_tools=has_tools, on_status=has_status)
     connection.start()
     timeouts = spec.timeouts
     try:

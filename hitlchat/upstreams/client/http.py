@@ -1,7 +1,7 @@
 """HTTP to servers that nobody trusts: to checked addresses, bounded as it arrives, with a token that is renewed."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from collections.abc import AsyncGenerator, AsyncIterator
 from functools import partial
 from typing import Protocol
 
@@ -57,9 +57,6 @@ class Bearer(httpx2.Auth):
 
     def hidden(self) -> tuple[str, ...]:
         return self._tokens.hidden()
-
-    def sync_auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
-        raise NotImplementedError("tokens are only sent asynchronously")
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         if origin_of(str(request.url)) != self._origin:

@@ -31,7 +31,7 @@ from mcp_types import (
 from hitlchat.upstreams.client import http
 from hitlchat.upstreams.client.link import CURRENT, Link, ask, masked_line
 from hitlchat.upstreams.client.results import Unreadable, complaint
-from hitlchat.upstreams.client.spec import VERSION, Surroundings
+from hitlchat.upstreams.client.spec import VERSION
 from hitlchat.upstreams.client.stdio import stdio
 
 # In each period so many of the server's own requests, and of messages that nobody waits for: notices, progress, answers
@@ -48,11 +48,11 @@ logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 
 
 class NotAllowed(Exception):
-    """The kind of connection is switched off here."""
+    """The server is none to connect to; in words for the administrator."""
 
 
 @asynccontextmanager
-async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None) -> AsyncIterator[Client]:
+async def opened(link: Link, auth: httpx2.Auth | None) -> AsyncIterator[Client]:
     """Open a connection, to be left in the same task. Raises: NotAllowed, and errors of the SDK, in groups"""
 
     async def question(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001
@@ -64,7 +64,7 @@ async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | Non
 
     began = time.monotonic()
     client = Client(
-        _transport(link, surroundings, auth),
+        _transport(link, auth),
         cache=None,
         client_info=Implementation(name="hitlchat", version=VERSION),
         elicitation_callback=question,
@@ -73,7 +73,7 @@ async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | Non
     )
     async with client:
         capabilities = client.server_capabilities
-        if capabilities is not None and surroundings.is_ours(capabilities.experimental):
+        if capabilities is not None and link.spec.is_ours(capabilities.experimental):
             raise NotAllowed("this is hitlchat itself, whose tools are already here")
         link.client, link.protocol_version = client, client.protocol_version
         link.handshake_ms = (time.monotonic() - began) * 1000
@@ -85,7 +85,7 @@ async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | Non
 
 
 @asynccontextmanager
-async def _transport(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None) -> AsyncIterator[Any]:
+async def _transport(link: Link, auth: httpx2.Auth | None) -> AsyncIterator[Any]:
     async with AsyncExitStack() as stack:
         if link.spec.transport == "http":
             client = await stack.enter_async_context(http.client(link, auth=auth))
@@ -93,10 +93,8 @@ async def _transport(link: Link, surroundings: Surroundings, auth: httpx2.Auth |
             transport = streamable_http_client(link.spec.url, http_client=client, max_sse_event_size=most)
         elif link.spec.transport == "sse":
             transport = sse_client(link.spec.url, httpx_client_factory=partial(http.client, link), auth=auth)
-        elif surroundings.allow_stdio:
-            transport = stdio(link)
         else:
-            raise NotAllowed("starting programs as servers is switched off here (MCP_ALLOW_STDIO=1 allows it)")
+            transport = stdio(link)
         reader, writer = await stack.enter_async_context(transport)
         yield TapReader(reader, link), TapWriter(writer, link)
 

@@ -24,14 +24,6 @@ class BadSpec(ValueError):
         self.problem = problem
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """`allow_stdio`: programs may be started. `is_ours`: experimental capabilities are of this very installation."""
-
-    allow_stdio: bool = False
-    is_ours: Callable[[dict[str, dict[str, Any]] | None], bool] = lambda _: False
-
-
 # Ours, as servers are told.
 VERSION = "0"
 
@@ -82,7 +74,8 @@ class Limits:
 @dataclass(frozen=True, repr=False)
 class ServerSpec:
     """One upstream server, with every `${VAR}` replaced by its value. `secrets`, and headers with credentials, are
-    masked in all that comes. `older_protocol`: begin with the handshake of 2025-11-25. Raises: BadSpec
+    masked in all that comes. `older_protocol`: begin with the handshake of 2025-11-25. `is_ours` tells from a server's
+    experimental capabilities whether it is this very installation. Raises: BadSpec
     """
 
     name: str
@@ -97,6 +90,7 @@ class ServerSpec:
     older_protocol: bool = False
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
+    is_ours: Callable[[dict[str, dict[str, Any]] | None], bool] = lambda _: False
 
     def __post_init__(self) -> None:
         if self.transport not in get_args(TransportKind):

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.upstreams.client.upstreams import SURROUNDINGS, Pool, Seen, starting
+from tests.upstreams.client.upstreams import Pool, Seen, starting
 
 start_server = pytest.fixture(starting)
 share_server = pytest.fixture(starting, scope="module")
@@ -19,7 +19,7 @@ def seen() -> Seen:
 
 @pytest_asyncio.fixture
 async def pool(seen: Seen) -> AsyncIterator[Pool]:
-    pool = Pool(SURROUNDINGS, seen)
+    pool = Pool(seen)
     yield pool
     await asyncio.wait_for(pool.close(), 30)
     left = {task for task in asyncio.all_tasks() if not task.done()} - {asyncio.current_task()}

@@ -9,7 +9,7 @@ import pytest
 from hitlchat.upstreams.client.connection import try_connect
 from hitlchat.upstreams.client.http import Bearer, NoToken
 from hitlchat.upstreams.client.results import Answer, NeverRan
-from tests.upstreams.client.upstreams import SURROUNDINGS, Pool, StartServer, at
+from tests.upstreams.client.upstreams import Pool, StartServer, at
 from tests.upstreams.hostile_http import hostile_http
 from tests.waiting import soon
 
@@ -71,7 +71,7 @@ async def test_a_new_token_that_is_not_taken_either_is_not_tried_for_ever(
 ) -> None:
     server = start_server("http", "--authorization", "Bearer another one")
     purse = Purse()
-    tried = await try_connect(at(server.url), SURROUNDINGS, auth=Bearer(purse, server.url))
+    tried = await try_connect(at(server.url), auth=Bearer(purse, server.url))
     assert (tried.http_status, purse.renewals) == (401, 1)
     assert tried.error == "the server rejects the sign-in, although it is new"
 

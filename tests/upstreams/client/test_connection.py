@@ -10,12 +10,11 @@ import pytest
 
 from hitlchat.upstreams.client.connection import try_connect
 from hitlchat.upstreams.client.results import Answer, NeverRan, Unknown
-from hitlchat.upstreams.client.spec import ServerSpec, Surroundings
+from hitlchat.upstreams.client.spec import ServerSpec
 from tests.ports import free_port
 from tests.upstreams.client.upstreams import (
     AT_MOST,
     QUICK,
-    SURROUNDINGS,
     Pool,
     Seen,
     StartServer,
@@ -167,19 +166,6 @@ async def test_a_server_that_wants_someone_to_sign_in_says_so(pool: Pool, start_
     assert isinstance(await pool.call_tool("honest", "add", {"a": 1, "b": 2}), Answer)
 
 
-async def test_programs_are_started_only_where_that_is_allowed(tmp_path: Path) -> None:
-    pool = Pool(Surroundings())
-    log = tmp_path / "log"
-    spec = ServerSpec("honest", "stdio", command="cp", args=("/etc/hostname", str(log)), timeouts=QUICK)
-    await pool.put(spec)
-    found = await pool.call_tool("honest", "add", {})
-    assert isinstance(found, NeverRan)
-    assert "MCP_ALLOW_STDIO" in found.reason
-    assert "MCP_ALLOW_STDIO" in (await try_connect(spec, Surroundings())).error
-    await pool.close()
-    assert not written(log)
-
-
 async def test_a_program_gets_its_own_environment_and_an_empty_folder(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,14 +186,14 @@ async def test_a_program_gets_its_own_environment_and_an_empty_folder(
 
 async def test_a_program_that_is_not_there_is_said_in_words() -> None:
     spec = ServerSpec("nothing", "stdio", command="no-such-program-anywhere", timeouts=QUICK)
-    assert (await try_connect(spec, SURROUNDINGS)).error == "the program 'no-such-program-anywhere' was not found"
+    assert (await try_connect(spec)).error == "the program 'no-such-program-anywhere' was not found"
 
 
 async def test_a_test_of_the_connection_leaves_the_live_one_alone(pool: Pool, start_server: StartServer) -> None:
     spec = at(start_server().url)
     await pool.put(spec)
     before = await up(pool)
-    trial = await try_connect(spec, SURROUNDINGS)
+    trial = await try_connect(spec)
     assert trial.error == ""
     assert trial.server_name == "honest"
     assert trial.listing is not None
@@ -227,10 +213,10 @@ async def test_a_test_of_the_connection_leaves_the_live_one_alone(pool: Pool, st
     ids=str,
 )
 async def test_nothing_is_left_of_a_program(habits: tuple[str, ...], tmp_path: Path) -> None:
-    await try_connect(honest(), SURROUNDINGS)  # what is made once and kept: threads, caches
+    await try_connect(honest())  # what is made once and kept: threads, caches
     gc.collect()
     tasks, files, programs = asyncio.all_tasks(), descriptors(), children()
-    pool = Pool(SURROUNDINGS)
+    pool = Pool()
     await pool.put(hostile(*habits))
     pool.connect("hostile")
     await soon(lambda: children() - programs, "the program runs")
@@ -249,11 +235,11 @@ async def test_nothing_is_left_of_a_program(habits: tuple[str, ...], tmp_path: P
 
 async def test_several_connections_leave_nothing(start_server: StartServer) -> None:
     server = start_server("http", "--era", "2025")
-    await try_connect(at(server.url), SURROUNDINGS)
+    await try_connect(at(server.url))
     gc.collect()
     tasks, files = asyncio.all_tasks(), descriptors()
     for _ in range(3):
-        assert (await try_connect(at(server.url), SURROUNDINGS)).error == ""
+        assert (await try_connect(at(server.url))).error == ""
     gc.collect()
     assert not asyncio.all_tasks() - tasks
     assert descriptors() <= files + 1

@@ -19,19 +19,7 @@ from hitlchat.upstreams.client.results import Answer, Outcome, Rejected, Unknown
 from hitlchat.upstreams.client.spec import Limits, ServerSpec, Timeouts
 from hitlchat.upstreams.client.stdio import GARBAGE_AT_ONCE, _Pipes, child
 from tests.tables import each_row
-from tests.upstreams.client.upstreams import (
-    AT_MOST,
-    QUICK,
-    SURROUNDINGS,
-    Person,
-    Pool,
-    Seen,
-    Steps,
-    honest,
-    hostile,
-    memory,
-    up,
-)
+from tests.upstreams.client.upstreams import AT_MOST, QUICK, Person, Pool, Seen, Steps, honest, hostile, memory, up
 from tests.waiting import soon
 
 KEY = "sk-very-secret-0123456789"
@@ -245,7 +233,7 @@ async def test_a_server_that_cannot_be_used_says_why(habit: str, words: str) -> 
     if habit == "mute-list":
         spec = hostile(habit, timeouts=Timeouts(connect=15, listing=2, close=2))
     async with asyncio.timeout(AT_MOST):
-        trial = await try_connect(spec, SURROUNDINGS)
+        trial = await try_connect(spec)
     assert words in trial.error
     if habit == "dies-at-start":
         assert any("no configuration found" in note for note in trial.notes)
@@ -262,7 +250,7 @@ async def test_a_server_that_cannot_be_used_says_why(habit: str, words: str) -> 
 async def test_the_last_words_of_a_program_are_masked_escaped_and_cut(said: str, words: str) -> None:
     code = f"import sys; sys.stderr.write('{said}'); sys.exit(3)"
     spec = ServerSpec("last", "stdio", command=sys.executable, args=("-c", code), secrets=("s3cret-0815",))
-    error = (await try_connect(spec, SURROUNDINGS)).error
+    error = (await try_connect(spec)).error
     assert error.startswith("the program ended with code 3")
     assert words in error
     assert len(error) < 240
@@ -278,7 +266,7 @@ async def test_the_last_words_of_a_program_are_masked_escaped_and_cut(said: str,
     ],
 )
 async def test_the_list_of_tools_ends_somewhere(habit: str, count: int, words: str) -> None:
-    trial = await try_connect(hostile(habit), SURROUNDINGS)
+    trial = await try_connect(hostile(habit))
     assert trial.error == ""
     assert trial.listing is not None
     assert len(trial.listing.tools) == count
@@ -286,14 +274,14 @@ async def test_the_list_of_tools_ends_somewhere(habit: str, count: int, words: s
 
 
 async def test_of_two_tools_with_one_name_the_first_counts_and_both_are_told() -> None:
-    listing = (await try_connect(hostile("twins"), SURROUNDINGS)).listing
+    listing = (await try_connect(hostile("twins"))).listing
     assert listing is not None
     assert [tool.definition["description"] for tool in listing.tools] == ["the first"]
     assert listing.repeated == ("fine",)
 
 
 async def test_odd_tools_are_told_as_they_are() -> None:
-    listing = (await try_connect(hostile("odd"), SURROUNDINGS)).listing
+    listing = (await try_connect(hostile("odd"))).listing
     assert listing is not None
     recursive, broken = listing.tools
     assert recursive.definition["title"] == "<script>alert(1)</script>\x1b[31m"

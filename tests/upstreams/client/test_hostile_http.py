@@ -13,7 +13,7 @@ from hitlchat.upstreams.client.connection import try_connect
 from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
 from hitlchat.upstreams.client.spec import ServerSpec, Timeouts
 from tests.tables import each_row
-from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, Pool, at, memory, up
+from tests.upstreams.client.upstreams import AT_MOST, QUICK, Pool, at, memory, up
 from tests.upstreams.hostile_http import HostileHttp, hostile_http, tool
 from tests.waiting import soon
 
@@ -280,7 +280,7 @@ async def test_a_place_without_a_server_says_why(subtests: pytest.Subtests, upst
         with subtests.test(path):
             timeouts = BRIEF if path in {"/hang", "/drip"} else QUICK
             async with asyncio.timeout(AT_MOST):
-                trial = await try_connect(at(upstream.url(path), "hostile", timeouts=timeouts), SURROUNDINGS)
+                trial = await try_connect(at(upstream.url(path), "hostile", timeouts=timeouts))
             assert words in trial.error
     assert not [path for _, path, _ in upstream.seen if path == "/stolen"]
 
@@ -299,7 +299,7 @@ async def test_addresses_of_our_own_are_not_asked(subtests: pytest.Subtests, ups
     for url, words in OURS.items():
         with subtests.test(url):
             spec = ServerSpec("hostile", "http", url=url.format(port=upstream.port), timeouts=QUICK)
-            assert words in (await try_connect(spec, SURROUNDINGS)).error
+            assert words in (await try_connect(spec)).error
     assert upstream.seen == []
 
 

@@ -20,7 +20,7 @@ from hitlchat.upstreams.client.connection import Connection, Status
 from hitlchat.upstreams.client.link import Question, Step, ToolCall
 from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.client.results import Answer, Outcome
-from hitlchat.upstreams.client.spec import ServerSpec, Surroundings, Timeouts
+from hitlchat.upstreams.client.spec import ServerSpec, Timeouts
 from tests import forks
 from tests.ports import free_port
 from tests.waiting import soon, until
@@ -31,7 +31,6 @@ HOSTILE: Final = FOLDER / "hostile_server.py"
 # What ends by itself, at a limit of its own, is given this long by a test: seconds.
 AT_MOST: Final = 60
 
-SURROUNDINGS: Final = Surroundings(allow_stdio=True)
 QUICK: Final = Timeouts(connect=15, listing=10, call=10, question=5, health_every=30, health=3, close=3, settle=0.1)
 
 
@@ -148,14 +147,14 @@ class Seen:
 class Pool:
     """The connections of one test, by the names of their servers."""
 
-    def __init__(self, surroundings: Surroundings, seen: Seen | None = None) -> None:
-        self._surroundings, self._seen = surroundings, seen or Seen()
+    def __init__(self, seen: Seen | None = None) -> None:
+        self._seen = seen or Seen()
         self._connections: dict[str, Connection] = {}
 
     async def put(self, spec: ServerSpec, *, auth: httpx2.Auth | None = None) -> None:
         await self.remove(spec.name)
         tools, status = partial(self._seen.tools, spec.name), self._seen.statuses.append
-        found = Connection(spec, self._surroundings, auth=auth, on_tools=tools, on_status=status)
+        found = Connection(spec, auth=auth, on_tools=tools, on_status=status)
         self._connections[spec.name] = found
 
     async def remove(self, name: str) -> None:
