@@ -10,10 +10,7 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
 from hitlchat.base.database import in_db
-from hitlchat.gate import decide
-from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.upstreams import discovery, exposure, servers
 from hitlchat.upstreams.changes import Change
 from hitlchat.upstreams.client.connection import try_connect
@@ -21,8 +18,9 @@ from hitlchat.upstreams.client.link import Step
 from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.client.spec import ServerSpec
 from hitlchat.upstreams.models import ServerState, UpstreamServer, progressed
-from tests.conftest import caller, signed_in
-from tests.gate.asking import approval_of, approved, fresh, run, status
+from tests.conftest import signed_in
+from tests.gate.asking import approved, fresh, run, status
+from tests.upstreams.gated import asked, is_published, settled, yes
 from tests.upstreams.shops import Shop, add, add_program, expose, row
 from tests.waiting import stored
 
@@ -33,20 +31,6 @@ async def connected(person: User, shop: Shop, **fields: Any) -> UpstreamServer:
     server = await in_db(add)(person, shop, **fields)
     await stored(server.tools.exists, "its tools are known")
     return server
-
-
-async def asked(person: User, tool: Tool, **arguments: Any) -> ToolCall:
-    return await submit(CallRequest(tool.name, arguments, caller(person)))
-
-
-async def yes(person: User, call: ToolCall) -> None:
-    approval = await in_db(approval_of)(call)
-    await in_db(decide.approve)(approval.pk, signed_in(person))
-
-
-async def settled(call: ToolCall) -> ToolCall:
-    await stored(lambda: fresh(call).settled, "the call is settled")
-    return await in_db(fresh)(call)
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel")
@@ -130,10 +114,6 @@ async def test_a_disabled_server_gets_no_call_that_waited(alice: User, bob: User
     await in_db(servers.enable)(server.pk, True, signed_in(alice))
     await stored(lambda: is_published(tool), "the tool is back")
     assert shop.heard == []
-
-
-def is_published(tool: Tool) -> bool:
-    return Tool.objects.get(pk=tool.pk).published
 
 
 def as_listed_by(shop: Shop) -> Listing:

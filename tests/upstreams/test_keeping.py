@@ -1,7 +1,6 @@
 """The connections of a server process: opened for what is enabled, followed, reported, closed."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +20,7 @@ from hitlchat.upstreams.server_draft import ServerDraft, draft_of
 from tests.conftest import signed_in
 from tests.ports import free_port
 from tests.upstreams.client.upstreams import StartServer, children, starting
-from tests.upstreams.gated import state_here
+from tests.upstreams.gated import is_in, now, state_here
 from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, listing, row, somewhere
 from tests.waiting import SECONDS, soon, stored
 
@@ -31,21 +30,8 @@ start_server = pytest.fixture(starting)
 KEY = "sk-very-secret-0815"
 
 
-def now(server: UpstreamServer) -> UpstreamServer:
-    return UpstreamServer.objects.get(pk=server.pk)
-
-
-def is_in(state: ServerState, server: UpstreamServer) -> Callable[[], bool]:
-    return lambda: now(server).state == state
-
-
-async def reaches(state: ServerState, server: UpstreamServer, seconds: float = 60) -> UpstreamServer:
-    await stored(is_in(state, server), f"{server.name} is {state}", seconds=seconds)
-    return await in_db(now)(server)
-
-
 async def test_what_is_known_of_a_connection_stands_in_the_row(alice: User, shop: Shop, serving: None) -> None:
-    server = await reaches(ServerState.UP, await in_db(add)(alice, shop))
+    server = await is_in(ServerState.UP, await in_db(add)(alice, shop))
     assert (server.told_name, server.told_version, server.reason, server.reported_by) == ("changing", "1", "", me())
     assert server.latency_ms is not None
     await stored(lambda: now(server).tool_count == 1, "its tools are counted")
@@ -53,7 +39,7 @@ async def test_what_is_known_of_a_connection_stands_in_the_row(alice: User, shop
 
 async def test_a_server_that_is_not_there_says_why(alice: User, serving: None) -> None:
     draft = ServerDraft("nobody", url=f"http://127.0.0.1:{free_port()}/mcp")
-    server = await reaches(ServerState.DOWN, await in_db(servers.create)(draft, signed_in(alice)))
+    server = await is_in(ServerState.DOWN, await in_db(servers.create)(draft, signed_in(alice)))
     assert server.reason
     assert server.last_error_at is not None
 
@@ -63,26 +49,26 @@ async def test_a_server_that_wants_someone_to_sign_in_says_so(
 ) -> None:
     program = start_server("http", "--authorization", f"Bearer {KEY}")
     draft = ServerDraft("guarded", url=program.url)
-    server = await reaches(ServerState.SIGN_IN, await in_db(servers.create)(draft, signed_in(alice)))
+    server = await is_in(ServerState.SIGN_IN, await in_db(servers.create)(draft, signed_in(alice)))
     opened = ServerDraft("guarded", url=program.url, headers=(Value("Authorization", f"Bearer {KEY}"),))
     await in_db(servers.change)(server.pk, opened, signed_in(alice))
-    await reaches(ServerState.UP, server)
+    await is_in(ServerState.UP, server)
 
 
 async def test_what_is_missing_in_the_environment_is_named(alice: User, serving: None) -> None:
     made = await in_db(somewhere)(alice, headers=(Value("Authorization", "Bearer ${NOT_SET_HERE}"),))
-    server = await reaches(ServerState.UNUSABLE, made)
+    server = await is_in(ServerState.UNUSABLE, made)
     assert server.reason == "Authorization: the environment variable NOT_SET_HERE is not set on this server."
 
 
 async def test_an_edit_connects_anew(alice: User, shop: Shop, serving: None) -> None:
-    server = await reaches(ServerState.UP, await in_db(add)(alice, shop))
+    server = await is_in(ServerState.UP, await in_db(add)(alice, shop))
     await in_db(servers.change)(
         server.pk, ServerDraft("shop", url=f"http://127.0.0.1:{free_port()}/mcp"), signed_in(alice)
     )
-    await reaches(ServerState.DOWN, server)
+    await is_in(ServerState.DOWN, server)
     await in_db(servers.change)(server.pk, ServerDraft("renamed", url=shop.program.url), signed_in(alice))
-    await reaches(ServerState.UP, server)
+    await is_in(ServerState.UP, server)
 
 
 async def test_nothing_of_a_program_is_left_when_its_server_is_disabled_or_removed(
@@ -90,12 +76,12 @@ async def test_nothing_of_a_program_is_left_when_its_server_is_disabled_or_remov
 ) -> None:
     before = children()
     server = await in_db(add_program)(alice, shop)
-    await reaches(ServerState.UP, server)
+    await is_in(ServerState.UP, server)
     assert children() - before
     await in_db(servers.enable)(server.pk, False, signed_in(alice))
     await soon(lambda: not children() - before, "the program has ended")
     await in_db(servers.enable)(server.pk, True, signed_in(alice))
-    await reaches(ServerState.UP, server)
+    await is_in(ServerState.UP, server)
     await in_db(servers.delete)(server.pk, signed_in(alice))
     await soon(lambda: not children() - before, "the program has ended")
 

@@ -7,9 +7,7 @@ import httpx2
 from django.test import Client
 from django.urls import reverse
 
-from hitlchat.base.database import in_db
-from hitlchat.upstreams.models import ServerState, SignIn, UpstreamServer
-from tests.waiting import stored
+from hitlchat.upstreams.models import SignIn, UpstreamServer
 
 HOST = "localhost"
 
@@ -51,15 +49,6 @@ def sign_in(browser: Client, name: str = "guarded", **fields: str) -> Any:
 
 def kept(server: UpstreamServer) -> SignIn:
     return SignIn.objects.get(pk=server.pk)
-
-
-def now(server: UpstreamServer) -> UpstreamServer:
-    return UpstreamServer.objects.get(pk=server.pk)
-
-
-async def reaches(state: ServerState, server: UpstreamServer, seconds: float = 20) -> UpstreamServer:
-    await stored(lambda: now(server).state == state, f"{server.name} is {state}", seconds=seconds)
-    return await in_db(now)(server)
 
 
 def callback(server: UpstreamServer, **told: str) -> str:

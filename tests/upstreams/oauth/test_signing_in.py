@@ -7,9 +7,10 @@ from django.test import Client
 
 from hitlchat.base.database import in_db
 from hitlchat.upstreams.models import ServerState, SignInAttempt, UpstreamServer
+from tests.upstreams.gated import is_in
 from tests.upstreams.oauth import journeys
 from tests.upstreams.oauth.guarded import Guarded
-from tests.upstreams.oauth.journeys import begin, kept, link, query, reaches
+from tests.upstreams.oauth.journeys import begin, kept, link, query
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,10 +32,10 @@ def test_the_person_is_told_where_they_go_and_what_is_asked(
 async def test_whoever_signs_in_connects_the_server(
     server: UpstreamServer, guarded: Guarded, browser: Client, serving: None
 ) -> None:
-    await reaches(ServerState.SIGN_IN, server)
+    await is_in(ServerState.SIGN_IN, server)
     answer = await in_db(journeys.sign_in)(browser)
     assert (answer.status_code, answer.headers["location"]) == (302, "/servers/s/guarded")
-    await reaches(ServerState.UP, server)
+    await is_in(ServerState.UP, server)
     found = await in_db(kept)(server)
     assert (found.scopes, found.problem, found.renews) == (("notes.read", "offline_access"), "", True)
     assert not await in_db(SignInAttempt.objects.exists)()

@@ -21,11 +21,11 @@ from hitlchat.upstreams.oauth.tokens import Holder
 from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
 from tests.gate.asking import fresh
+from tests.upstreams.gated import asked, is_in, settled, yes
 from tests.upstreams.oauth import journeys
 from tests.upstreams.oauth.guarded import Guarded, guarded_server
-from tests.upstreams.oauth.journeys import kept, reaches, sign_in
+from tests.upstreams.oauth.journeys import kept, sign_in
 from tests.upstreams.shops import expose
-from tests.upstreams.test_calls import asked, settled, yes
 from tests.waiting import found, soon, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -139,7 +139,7 @@ async def test_a_sign_in_that_was_revoked_waits_for_a_person_and_says_why(
     guarded.end_all()
     call = await called(alice, tool, "never")
     assert (call.status, guarded.calls) == (Status.FAILED, [])
-    shown = await reaches(ServerState.SIGN_IN, server)
+    shown = await is_in(ServerState.SIGN_IN, server)
     assert "it no longer knows this sign-in" in shown.reason
     await stored(lambda: not Tool.objects.get(pk=tool.pk).published, "its tools have left the catalog")
     row = await in_db(kept)(server)
@@ -192,7 +192,7 @@ async def test_whoever_signs_in_anew_may_be_somebody_else_and_signing_out_gives_
     assert answer.status_code == 302
     assert len(guarded.asked("/revoke")) == before + 2
     assert not await in_db(lambda: Tool.objects.get(pk=tool.pk).published)()
-    await reaches(ServerState.SIGN_IN, server)
+    await is_in(ServerState.SIGN_IN, server)
     row = await in_db(kept)(server)
     assert (row.mark, row.tokens, row.scopes_granted) == ("", "", "")
 
@@ -222,11 +222,11 @@ async def test_a_server_that_is_moved_does_not_get_them(
     alice: User, server: UpstreamServer, guarded: Guarded, browser: Client, serving: None
 ) -> None:
     await in_db(sign_in)(browser)
-    await reaches(ServerState.UP, server)
+    await is_in(ServerState.UP, server)
     with guarded_server() as elsewhere:
         elsewhere.answers["/mcp"] = JSONResponse({}, 401)
         await in_db(servers.change)(server.pk, ServerDraft("guarded", url=elsewhere.mcp), signed_in(alice))
-        moved = await reaches(ServerState.SIGN_IN, server)
+        moved = await is_in(ServerState.SIGN_IN, server)
         assert "address has changed" in moved.reason
         assert not any("authorization" in each.headers for each in elsewhere.heard)
         assert not any(secret in str(elsewhere.heard) for secret in guarded.given)
