@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -49,12 +49,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Status:
-    """`since`: when it came into this state. `last_error` stays, secrets masked, until the server is up for good, and
-    `latency_ms` is of the last exchange without work. `http_status`: 401 where the server wants someone to sign in.
+    """`last_error` stays, secrets masked, until the server is up for good, and `latency_ms` is of the last exchange
+    without work. `http_status`: 401 where the server wants someone to sign in.
     """
 
     state: State
-    since: datetime = field(default_factory=now)
     last_error: str = ""
     last_error_at: datetime | None = None
     http_status: int | None = None
@@ -62,7 +61,6 @@ class Status:
     protocol_version: str = ""
     server_name: str = ""
     server_version: str = ""
-    tool_count: int | None = None
     notes: tuple[str, ...] = ()
     """The last lines that the server wrote to its standard error, and what was wrong with its output."""
 
@@ -142,7 +140,7 @@ class Connection:
             if isinstance(live := await self._ready(self.spec.timeouts.connect), NeverRan):
                 raise ListingFailed(live.reason) from error
             found = await listing(live)
-        self._move(tool_count=len(found.tools))
+        self._move()
         return found
 
     async def close(self) -> None:
@@ -185,7 +183,7 @@ class Connection:
     async def _own(self) -> None:
         """Connect, and stay until the connection is gone, again and again. For a task of its own."""
         pause = FIRST_PAUSE_SECONDS
-        self._move("connecting")
+        self._move(state="connecting")
         while not self._closing.is_set():
             began = time.monotonic()
             self._wake.clear()
@@ -205,13 +203,13 @@ class Connection:
                 async with asyncio.timeout(pause * random.uniform(0.8, 1.2) - FIRST_PAUSE_SECONDS):  # noqa: S311
                     await self._wake.wait()
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-        self._move("down")
+        self._move(state="down")
 
     def _lost(self, link: Link) -> None:
         self._live = None
         if not self._closing.is_set():
             error = {"last_error": link.reason, "last_error_at": now(), "http_status": link.http_status}
-            self._move("down", latency_ms=None, **error)
+            self._move(state="down", latency_ms=None, **error)
 
     async def _maintain(self, link: Link) -> None:
         """Open the connection, and stay until it ends, in a task of its own. No server makes it raise."""
@@ -246,7 +244,7 @@ class Connection:
                 scope.deadline, link.stop = float("inf"), None
                 self._opened, self._live = True, link
                 self._move(
-                    "up",
+                    state="up",
                     http_status=None,
                     latency_ms=link.handshake_ms,
                     protocol_version=link.protocol_version,
@@ -308,17 +306,14 @@ class Connection:
                 self._move(latency_ms=(time.monotonic() - began) * 1000)
 
     async def _has_tools(self, found: Listing) -> None:
-        self._move(tool_count=len(found.tools), last_error=found.trouble)
+        self._move(last_error=found.trouble)
         try:
             await self._on_tools(found)
         except Exception:
             logger.exception("taking in the tools of %s failed", self.spec.name)
 
-    def _move(self, state: State | None = None, **changes: Any) -> None:
-        if state is not None and state != self._status.state:
-            changes |= {"state": state, "since": now()}
-        if changes:
-            self._status = replace(self._status, **changes)
+    def _move(self, **changes: Any) -> None:
+        self._status = replace(self._status, **changes)
         self._turn.set()
         self._turn = asyncio.Event()
         self._on_status(self.status)
