@@ -101,9 +101,7 @@ class Authority:
         return tuple(self.metadata.token_endpoint_auth_methods_supported or ("client_secret_basic",))
 
 
-async def discover(
-    server: UpstreamServer, bounds: Bounds, *, issuer: str = "", before: str = "", wanted: str = ""
-) -> Authority:
+async def discover(server: UpstreamServer, bounds: Bounds, *, issuer: str, before: str, wanted: str) -> Authority:
     """Ask a server for its authority, and that for what it offers. `issuer`, `before`: the authority an administrator
     names, or did the last time; `wanted`: rights instead of the server's own. Raises: NotPossible, NoAnswer
     """

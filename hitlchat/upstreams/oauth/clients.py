@@ -65,8 +65,8 @@ class Client:
     registration: str
     expires_at: int | None = None
 
-    def authenticated(self, data: dict[str, str]) -> httpx2.Request:
-        """Return a request to be addressed, with `data` and with what proves who asks."""
+    def request(self, endpoint: str, data: dict[str, str]) -> httpx2.Request:
+        """Return a request with `data` and with what proves who asks."""
         headers: dict[str, str] = {"Accept": "application/json"}
         data = {**data, "client_id": self.id}
         if self.method == "client_secret_basic" and self.secret:
@@ -74,7 +74,7 @@ class Client:
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         elif self.secret:
             data["client_secret"] = self.secret
-        return httpx2.Request("POST", "https://invalid/", data=data, headers=headers)
+        return httpx2.Request("POST", endpoint, data=data, headers=headers)
 
 
 def given(client_id: str, secret: str, authority: Authority) -> Client:

@@ -105,7 +105,8 @@ def in_words(error: str) -> str:
 
 async def granted(client: Client, endpoint: str, bounds: Bounds, kind: str, **data: str) -> Tokens:
     """Exchange a code or a refresh token, as `kind` of grant names it. Raises: NotPossible, NoAnswer"""
-    response = await _posted(client, endpoint, bounds, {"grant_type": kind, **data}, "The token endpoint")
+    request = client.request(endpoint, {"grant_type": kind, **data})
+    response = await fetched(request, bounds, "The token endpoint")
     if response.status_code >= 500 or response.status_code == 429:
         raise NoAnswer(f"The token endpoint answered {response.status_code}.")
     if response.status_code != 200:
@@ -131,8 +132,8 @@ async def granted(client: Client, endpoint: str, bounds: Bounds, kind: str, **da
 
 async def revoked(client: Client, endpoint: str, bounds: Bounds, token: str, kind: str) -> None:
     """Have the authorization server forget a token. Raises: NotPossible, NoAnswer"""
-    data = {"token": token, "token_type_hint": kind}
-    response = await _posted(client, endpoint, bounds, data, "The revocation endpoint")
+    request = client.request(endpoint, {"token": token, "token_type_hint": kind})
+    response = await fetched(request, bounds, "The revocation endpoint")
     if response.status_code != 200:
         raise NotPossible(f"The revocation endpoint answered {response.status_code}.")
 
@@ -277,20 +278,16 @@ class Holder:
             raise
         except NotPossible as error:
             logger.warning("The sign-in at an upstream server could not be renewed: %s", error)
-            await in_db(_spoil)(present.row, translatable(f"The sign-in could not be renewed. {error}"))
+            problem = storable(translatable(f"The sign-in could not be renewed. {error}"))
+            # Tokens that are of no use any more are forgotten. The sign-in stays what it was, for a person to renew.
+            row = SignIn.objects.filter(pk=present.row.pk, generation=present.row.generation)
+            await in_db(row.update)(tokens="", renews=False, problem=problem, renewing_by="", renewing_until=None)
             self._present = None
             raise NoToken(f"the sign-in could not be renewed: {error}", 401) from error
         # Some give no new refresh token: the old one stays good.
         tokens = replace(tokens, refresh=tokens.refresh or present.refresh)
         await in_db(_replace)(present.row, tokens)
         return await self._read_signed_in()
-
-
-async def _posted(client: Client, endpoint: str, bounds: Bounds, data: dict[str, str], what: str) -> httpx2.Response:
-    request = client.authenticated(data)
-    request.url = httpx2.URL(endpoint)
-    request.headers["Host"] = request.url.netloc.decode("ascii")
-    return await fetched(request, bounds, what)
 
 
 def _stored(server_id: UUID, origin: str) -> Generation | None:
@@ -318,12 +315,6 @@ def _replace(before: SignIn, tokens: Tokens) -> None:
     row = signed_in(before.pk).filter(generation=before.generation, origin=before.origin)
     scopes = {} if tokens.scopes is None else {"scopes_granted": storable(tokens.scopes)}
     row.update(generation=before.generation + 1, **columns(tokens, before.pk, before.origin), **scopes)
-
-
-def _spoil(before: SignIn, why: str) -> None:
-    """Forget tokens that are of no use any more. The sign-in stays what it was, for a person to renew."""
-    row = SignIn.objects.filter(pk=before.pk, generation=before.generation)
-    row.update(tokens="", renews=False, problem=storable(why), renewing_by="", renewing_until=None)
 
 
 def _lacks(server_id: UUID, scopes: str) -> None:
