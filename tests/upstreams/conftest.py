@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.base.background import background
+from hitlchat.base.database import in_db
+from hitlchat.gate.models import Tool
 from hitlchat.upstreams import connections
 from tests.upstreams.asking import Counter, StartCounter
+from tests.upstreams.gated import exposed, web
+from tests.upstreams.hostile_http import hostile_http
 from tests.upstreams.shops import Shop, put_on_path, shop_in
 
 # A server process looks at what has changed every other second, or once woken.
@@ -61,6 +66,14 @@ async def serving(transactional_db: None) -> AsyncIterator[None]:
     await background.drain(5)
     background.adopt(None)
     await asyncio.wait_for(connections.end(), 30)
+
+
+@pytest.fixture
+async def neighbour(alice: User, serving: None) -> AsyncIterator[Tool]:
+    """A tool of another server, in use all the time."""
+    async with hostile_http() as there:
+        server = await in_db(web)(alice, there, name="neighbour")
+        yield (await exposed(alice, server, "fine"))["fine"]
 
 
 async def keep_waking() -> None:

@@ -1,7 +1,6 @@
 """A program that means no good, through the gate: the truth is told of it, and nobody else notices anything."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -28,10 +27,8 @@ from tests.upstreams.gated import (
     settled,
     unharmed,
     unreported,
-    web,
     yes,
 )
-from tests.upstreams.hostile_http import hostile_http
 from tests.upstreams.hostile_tools import DRESS, dressed
 from tests.waiting import stored
 
@@ -40,14 +37,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("allow_stdio", "serving"),
 ]
-
-
-@pytest.fixture
-async def neighbour(alice: User, serving: None) -> AsyncIterator[Tool]:
-    """A tool of another server, in use all the time."""
-    async with hostile_http() as there:
-        server = await in_db(web)(alice, there, name="neighbour")
-        yield (await exposed(alice, server, "fine"))["fine"]
 
 
 # What becomes of a call, and what the model reads of it: one of each kind, of which client/test_hostile.py has more.

@@ -44,14 +44,6 @@ async def hostile(serving: None) -> AsyncIterator[HostileHttp]:
         yield there
 
 
-@pytest.fixture
-async def neighbour(alice: User, serving: None) -> AsyncIterator[Tool]:
-    """A tool of another server, in use all the time."""
-    async with hostile_http() as there:
-        server = await in_db(web)(alice, there, name="neighbour")
-        yield (await exposed(alice, server, "fine"))["fine"]
-
-
 @pytest.mark.guarantee("gate:truth", "gate:at-most-once")
 async def test_whatever_a_tool_does_its_call_ends_as_it_was_and_was_made_once(
     alice: User, bob: User, neighbour: Tool, hostile: HostileHttp

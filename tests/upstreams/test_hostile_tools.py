@@ -1,6 +1,5 @@
 """What a server offers cannot harm: names that are taken for others, schemas that never end, thousands of tools."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from hitlchat.upstreams.client.spec import Limits
 from hitlchat.upstreams.models import ServerState, ToolState
 from tests.conftest import MakeTool
 from tests.upstreams.client.upstreams import Pool, Seen, at, memory, written
-from tests.upstreams.gated import called, exposed, is_in, known, now, offering, program, unharmed, web
+from tests.upstreams.gated import called, exposed, is_in, known, now, offering, program, unharmed
 from tests.upstreams.hostile_http import hostile_http
 from tests.upstreams.hostile_tools import NAMES, SLOW, UNFIT, tool
 from tests.waiting import stored
@@ -25,14 +24,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("allow_stdio", "serving"),
 ]
-
-
-@pytest.fixture
-async def neighbour(alice: User, serving: None) -> AsyncIterator[Tool]:
-    """A tool of another server, in use all the time."""
-    async with hostile_http() as there:
-        server = await in_db(web)(alice, there, name="neighbour")
-        yield (await exposed(alice, server, "fine"))["fine"]
 
 
 @pytest.mark.guarantee("gate:same-call")
