@@ -20,10 +20,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
 from hitlchat.upstreams.client.calls import REFUSED, attempt, refusal, too_large
-from hitlchat.upstreams.client.http import ConnectionMask
+from hitlchat.upstreams.client.http import masking
 from hitlchat.upstreams.client.link import CURRENT, Exchange, Link, Notes, ToolCall, in_words
 from hitlchat.upstreams.client.listing import Listing, ListingFailed, listing
-from hitlchat.upstreams.client.opening import NotAllowed, opened
+from hitlchat.upstreams.client.opening import opened
 from hitlchat.upstreams.client.results import NeverRan, Outcome
 from hitlchat.upstreams.client.spec import ServerSpec
 from hitlchat.upstreams.client.stdio import NotStarted
@@ -40,7 +40,7 @@ SUBSCRIBED_SECONDS = 1.0
 PAUSES_FOR_ONE = 10.0
 LONGEST_REST_SECONDS = 300.0
 # The errors of the SDK and the transports when a server is at fault; in groups as well.
-EXPECTED: Final = (MCPError, NotStarted, NotAllowed, httpx2.HTTPError, OSError, RuntimeError, ValueError)
+EXPECTED: Final = (MCPError, NotStarted, httpx2.HTTPError, OSError, RuntimeError, ValueError)
 
 State = Literal["connecting", "up", "down"]
 
@@ -80,7 +80,7 @@ class Connection:
     ) -> None:
         self.spec, self._auth = spec, auth
         self._on_tools, self._on_status = on_tools, on_status
-        self._mask = ConnectionMask(spec, auth)
+        self._mask = masking(spec, auth)
         self._status = Status("down")
         self._notes = Notes()
         self._owner: asyncio.Task[None] | None = None

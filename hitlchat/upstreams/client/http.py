@@ -1,8 +1,8 @@
 """HTTP to servers that nobody trusts: to checked addresses, bounded as it arrives, with a token that is renewed."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
-from functools import partial
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import lru_cache, partial
 from typing import Protocol
 
 import httpx2
@@ -39,7 +39,7 @@ class NoToken(Exception):
 
 class Tokens(Protocol):
     def hidden(self) -> tuple[str, ...]:
-        """Return every secret seen so far; the same object as long as there is no other."""
+        """Return every secret seen so far."""
 
     async def current(self) -> str:
         """Return the token to send; empty if requests go without. Raises: NoToken"""
@@ -81,26 +81,10 @@ class Bearer(httpx2.Auth):
                 exchange.lose(f"the sign-in does not give the right to do this{wanted}")
 
 
-class ConnectionMask:
-    """Hides what is secret in a connection, also what becomes so while it lasts."""
-
-    def __init__(self, spec: ServerSpec, auth: httpx2.Auth | None) -> None:
-        self._fixed = spec.hidden
-        self._bearer = auth if isinstance(auth, Bearer) else None
-        self._hidden: tuple[str, ...] = ()
-        self._mask = Mask(self._fixed)
-
-    def text(self, text: str) -> str:
-        return self._current().text(text)
-
-    def value(self, value: object) -> object:
-        return self._current().value(value)
-
-    def _current(self) -> Mask:
-        hidden = self._bearer.hidden() if self._bearer else ()
-        if hidden is not self._hidden:
-            self._hidden, self._mask = hidden, Mask((*self._fixed, *hidden))
-        return self._mask
+def masking(spec: ServerSpec, auth: httpx2.Auth | None) -> Callable[[], Mask]:
+    """Return what makes the mask of a connection, which also hides what becomes secret while it lasts."""
+    mask = lru_cache(1)(lambda hidden: Mask((*spec.hidden, *hidden)))
+    return lambda: mask(auth.hidden() if isinstance(auth, Bearer) else ())
 
 
 class Cut(httpx2.StreamError):

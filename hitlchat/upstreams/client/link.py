@@ -18,8 +18,9 @@ from mcp_types import ElicitRequestParams, ElicitRequestURLParams, ElicitResult,
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client.results import NeverRan, Trouble, Unknown, Unreadable
-from hitlchat.upstreams.client.spec import Masking, ServerSpec
+from hitlchat.upstreams.client.spec import ServerSpec
 
 MOST_QUESTIONS = 10
 LARGEST_QUESTION = 64 * 1024
@@ -196,11 +197,11 @@ class Link:
     def __init__(
         self,
         spec: ServerSpec,
-        mask: Masking,
+        mask: Callable[[], Mask],
         on_drop: Callable[["Link"], None] = lambda _: None,
         notes: Notes | None = None,
     ) -> None:
-        self.spec, self.mask, self.notes = spec, mask, notes or Notes()
+        self.spec, self._mask, self.notes = spec, mask, notes or Notes()
         self.dropped, self.changed, self.doubted = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.reason = ""
         self.stop: Callable[[], None] | None = None
@@ -214,6 +215,10 @@ class Link:
         self.http_status: int | None = None
         self._on_drop = on_drop
         self._retiring: asyncio.TimerHandle | None = None
+
+    @property
+    def mask(self) -> Mask:
+        return self._mask()
 
     @property
     def session(self) -> ClientSession:

@@ -47,13 +47,9 @@ Item = SessionMessage | Exception
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 
 
-class NotAllowed(Exception):
-    """The server is none to connect to; in words for the administrator."""
-
-
 @asynccontextmanager
 async def opened(link: Link, auth: httpx2.Auth | None) -> AsyncIterator[Client]:
-    """Open a connection, to be left in the same task. Raises: NotAllowed, and errors of the SDK, in groups"""
+    """Open a connection, to be left in the same task. Raises: ConnectionRefusedError; errors of the SDK, in groups"""
 
     async def question(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001
         return await ask(link, params)
@@ -74,7 +70,7 @@ async def opened(link: Link, auth: httpx2.Auth | None) -> AsyncIterator[Client]:
     async with client:
         capabilities = client.server_capabilities
         if capabilities is not None and link.spec.is_ours(capabilities.experimental):
-            raise NotAllowed("this is hitlchat itself, whose tools are already here")
+            raise ConnectionRefusedError("this is hitlchat itself, whose tools are already here")
         link.client, link.protocol_version = client, client.protocol_version
         link.handshake_ms = (time.monotonic() - began) * 1000
         if info := client.server_info:

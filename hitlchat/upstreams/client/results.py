@@ -15,7 +15,8 @@ from mcp_types.methods import validate_server_result
 from pydantic import TypeAdapter, ValidationError
 
 from hitlchat.base import canonical
-from hitlchat.upstreams.client.spec import Limits, Masking
+from hitlchat.secrets.masking import Mask
+from hitlchat.upstreams.client.spec import Limits
 
 LONGEST_NUMBER = 400  # digits; more than any double has
 # Characters and values that are looked through at once; more of them must not keep the others waiting.
@@ -184,7 +185,7 @@ class Tidied:
             self._structured = structured
         return {key: value for key, value in result.items() if key != "structuredContent"}
 
-    async def answer(self, result: types.CallToolResult, mask: Masking) -> Answer:
+    async def answer(self, result: types.CallToolResult, mask: Mask) -> Answer:
         """Return the whole answer without secrets; unreadable parts are described in words, at their places."""
         blocks: list[Any] = [[_plain(block), _packed(block)] for block in result.content[:FEW]]
         parts = [result.structured_content, blocks, self._structured, [*self._unreadable.values()]]
@@ -192,7 +193,7 @@ class Tidied:
             return self._masked(result, mask)
         return await asyncio.to_thread(self._masked, result, mask)
 
-    def _masked(self, result: types.CallToolResult, mask: Masking) -> Answer:
+    def _masked(self, result: types.CallToolResult, mask: Mask) -> Answer:
         attachments: dict[str, bytes] = {}
         content: list[dict[str, Any]] = []
         for place, block in enumerate(result.content):
@@ -207,7 +208,7 @@ class Tidied:
         return Answer(content, mask.value(structured), bool(result.is_error), attachments)
 
 
-def _in_words(odd: dict[str, Any], mask: Masking) -> dict[str, Any]:
+def _in_words(odd: dict[str, Any], mask: Mask) -> dict[str, Any]:
     kind, block = mask.text(odd["kind"])[:100], odd["block"]
     head = f"[{kind}: a part of the result that cannot be read, since it {odd['why']}]"
     try:
@@ -237,7 +238,7 @@ def _packed(block: types.ContentBlock) -> str | None:
             return None
 
 
-def _attached(packed: str, mask: Masking, attachments: dict[str, bytes]) -> dict[str, Any]:
+def _attached(packed: str, mask: Mask, attachments: dict[str, bytes]) -> dict[str, Any]:
     """Return the members that describe the bytes of a block: their digest, or why they are left out."""
     try:
         data = base64.b64decode(packed, validate=True)

@@ -3,16 +3,8 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
-
-
-class Masking(Protocol):
-    """Hides the values that it was made for."""
-
-    def text(self, text: str) -> str: ...
-
-    def value(self, value: Any) -> Any: ...
 
 
 class BadSpec(ValueError):

@@ -154,9 +154,7 @@ def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **col
     if actor.is_person:
         columns |= {"answered_by_id": actor.user_id, "means": actor.means, "answered_at": database.now()}
     with transaction.atomic():
-        rows = UpstreamQuestion.objects.filter(pk=question.pk, state=OPEN)
-        if actor.is_person:
-            rows = rows.filter(deadline__gt=Now(), call__status=Status.EXECUTING)
+        rows = UpstreamQuestion.objects.filter(IS_OPEN if actor.is_person else Q(state=OPEN), pk=question.pk)
         if rows.update(state=state, **columns) != 1:
             raise NotOpen(UpstreamQuestion.objects.get(pk=question.pk))
         _record(question, state, actor, **{"fields": columns["fields"]} if "fields" in columns else {})

@@ -166,13 +166,12 @@ class Holder:
     def __init__(self, server: UpstreamServer) -> None:
         self._server, self._origin, self._trouble = server, origin_of(server.url), ""
         self._present: Generation | None = None
-        self._hidden: tuple[str, ...] = ()
         self._secrets: deque[str] = deque(maxlen=MOST_HIDDEN)
         self._renewing: asyncio.Task[Generation | NoToken] | None = None
         self._not_before = self._refused_until = 0.0
 
     def hidden(self) -> tuple[str, ...]:
-        return self._hidden
+        return tuple(self._secrets)
 
     async def current(self) -> str:
         present = self._present or await self._read()
@@ -213,9 +212,7 @@ class Holder:
         if found is None:
             return None
         secrets = [each for each in (found.access, found.refresh, found.client.secret) if each]
-        if new := [each for each in secrets if each not in self._secrets]:
-            self._secrets.extend(new)
-            self._hidden = tuple(self._secrets)
+        self._secrets.extend(each for each in secrets if each not in self._secrets)
         if found.row.problem:
             raise NoToken(found.row.problem, 401)
         return found

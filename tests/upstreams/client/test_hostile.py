@@ -208,7 +208,7 @@ async def test_others_have_their_turn_while_a_chunk_of_garbage_is_looked_at() ->
     incoming, outgoing = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     looked_at = [0]
     async with outgoing, child(spec) as started:
-        pipes = _Pipes(Link(spec, Mask([])), started)
+        pipes = _Pipes(Link(spec, lambda: Mask([])), started)
         reading = asyncio.create_task(pipes.read(incoming))
         async with asyncio.timeout(AT_MOST):
             while looked_at[-1] < 5_000:
