@@ -40,9 +40,9 @@ LONGEST_MESSAGE = 2000
 # The SDK's message for an HTTP status without a message of the protocol.
 _OF_THE_SDK = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
 _ANSWERED = 200
-# Refused for what the request is, or how often one comes, and not for its session.
+# These refuse the request itself or its rate, not its session.
 _OF_THE_REQUEST = frozenset({408, 411, 413, 414, 415, 429, 431})
-# Not provably unread by themselves.
+# These alone do not prove that the request was not read.
 _ODDLY_UNREAD = frozenset({409, 419, 422, 440})
 # The codes that servers give a meaning of their own.
 _OF_SERVERS = range(-32099, -31999)
@@ -68,7 +68,7 @@ def too_large(arguments: dict[str, Any], most: int) -> str:
 
 
 class _NoAnswer(Exception):
-    """The server asked back for what it does not get; with the code and the message of the error that this is."""
+    """The server requested input that it does not get; with the code and the message of an error."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Refusal:
 
     @property
     def may_be_of_the_session(self) -> bool:
-        """Return whether it may mean, in whatever words, that the server does not know the session."""
+        """Return whether it may mean that the server does not know the session, whatever its wording."""
         if self.is_of_http:
             return self.http_status < 500 and self.http_status not in _OF_THE_REQUEST
         if self.http_status != _ANSWERED:
@@ -99,11 +99,11 @@ class Refusal:
 
     @property
     def came_before_the_tool(self) -> bool:
-        """Return whether nothing can have run, if the server refuses everything else likewise."""
+        """Return whether the tool cannot have run, provided that the server refuses other requests in the same way."""
         if self.is_of_http:
             return self.http_status in UNREAD | _ODDLY_UNREAD
         is_unread = self.code == types.INVALID_REQUEST or _SESSION.search(self.message) is not None
-        # What ended may have ended in the middle of the call.
+        # A session that ended may have ended in the middle of the call.
         return is_unread and _ENDED.search(self.message) is None
 
     def is_like(self, other: Self) -> bool:
@@ -140,12 +140,12 @@ async def attempt(link: Link, call: ToolCall) -> Outcome:
 
 
 async def refusal(link: Link) -> str:
-    """Return how the server refuses a request for nothing, or nothing if it answers. Raises: as `within`"""
+    """Return how the server refuses a harmless request; empty if it answers. Raises: as `within`"""
     session = link.session
     probe = session.send_discover(LATEST_MODERN_VERSION) if link.is_modern else session.send_ping()
     refused = await _refusal_to(probe, link)
     if refused is not None and not refused.is_of_http and refused.code != types.CONNECTION_CLOSED:
-        # Some do not know this request, and say so in their own way.
+        # Some servers do not know this request, and report that in their own way.
         refused = await _refusal_to(session.list_tools(), link)
     return refused.in_words(link.hide) if refused is not None else ""
 
@@ -180,12 +180,12 @@ async def _sending(
             link.abandoned += 1
         exchange.close()
         if link.abandoned >= MOST_ABANDONED and not link.open:
-            # Of so many calls an answer may still come, which nobody could tell from another's.
+            # A late answer to one of so many calls could be taken for the answer to another.
             link.drop(f"{link.abandoned} calls were never answered")
 
 
 async def within(request: Coroutine[Any, Any, Result], link: Link, exchange: Exchange) -> Result:
-    """Make a request that is no call. Raises: TimeoutError; RuntimeError, which says the trouble; and its own errors"""
+    """Make a request other than a call. Raises: TimeoutError; RuntimeError, with the trouble; the request's errors"""
     async with _sending(request, link, exchange) as working:
         await _until_settled(working, exchange)
         if exchange.trouble.done():
@@ -214,7 +214,7 @@ async def _attempted(link: Link, call: ToolCall) -> tuple[Outcome, Refusal | Non
         why = await _until_settled(working, exchange)
         outcome = await _outcome(link, working, exchange, tidied, why)
         error = working.exception() if working.done() and not working.cancelled() else None
-        # An answer that cannot be read is one, and no refusal.
+        # An answer that cannot be read is still an answer, not a refusal.
         may_have_begun = exchange.trouble.done() or exchange.has_begun or isinstance(outcome, Unreadable)
         if isinstance(error, MCPError) and not may_have_begun:
             return outcome, Refusal.of(error, exchange)
@@ -303,7 +303,7 @@ async def _rounds(link: Link, call: ToolCall) -> types.CallToolResult:
                 name=call.name, arguments=call.arguments, input_responses=responses or None, request_state=state
             )
             result = await link.session.send_request(
-                # Not `session.call_tool`: that checks the answer against the server's own schema, whatever it takes.
+                # Not `session.call_tool`: it validates the answer against the server's schema, however long that takes.
                 types.CallToolRequest(params=params),
                 _RESULT,
                 request_read_timeout_seconds=None,
@@ -324,7 +324,7 @@ async def _rounds(link: Link, call: ToolCall) -> types.CallToolResult:
 
 @asynccontextmanager
 async def _progress(on_progress: OnProgress | None, hide: Callable[[str], str]) -> AsyncIterator[ProgressFnT | None]:
-    """Pass on the newest step, and skip older ones that were not passed on yet. `hide` takes secrets out."""
+    """Pass on the newest step and skip older ones. `hide` masks secrets."""
     if on_progress is None:
         yield None
         return

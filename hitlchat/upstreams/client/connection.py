@@ -1,4 +1,4 @@
-"""The one owner of a server: connects, notices that it is gone, connects again; and one test of a connection."""
+"""The connection to a server, opened again whenever it is lost; and a single test of one."""
 
 import asyncio
 import logging
@@ -30,16 +30,16 @@ from hitlchat.upstreams.client.stdio import NotStarted
 
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
-# A connection that lasted so long was a good one: the next failure is the first.
+# A connection that lasted this long was stable: after it, pauses start from the shortest again.
 SETTLED_SECONDS = 10.0
-# What ending a program may take, beyond the time that a server has for its goodbye.
+# Time to end a program, beyond the `close` timeout.
 ENDING_SECONDS = 8.0
-# So long a server has to say that it will tell of changes, and so long is the first pause before it is asked again.
+# How long a server may take to confirm a subscription; also the first pause before subscribing again.
 SUBSCRIBED_SECONDS = 1.0
-# A list that never stays the same is read for a small part of the time only, however long it takes to take it in.
+# After each list, rest this many times as long as reading and recording it took, even if it changes all the time.
 PAUSES_FOR_ONE = 10.0
 LONGEST_REST_SECONDS = 300.0
-# The errors of the SDK and the transports when a server is at fault; in groups as well.
+# Errors of the SDK and the transports that are the server's fault; they also come in groups.
 EXPECTED: Final = (MCPError, NotStarted, httpx2.HTTPError, OSError, RuntimeError, ValueError)
 
 State = Literal["connecting", "up", "down"]
@@ -85,9 +85,9 @@ class Connection:
         self._notes = Notes()
         self._owner: asyncio.Task[None] | None = None
         self._link: Link | None = None
-        # The same while it is open, and takes calls.
+        # The same link, while it is open and takes calls.
         self._live: Link | None = None
-        # How the last check of its health was refused.
+        # How the server refused the last health check.
         self._refused = ""
         self._closing, self._opened, self._failures = asyncio.Event(), False, 0
         self._turn, self._wake = asyncio.Event(), asyncio.Event()
@@ -99,17 +99,17 @@ class Connection:
 
     @property
     def has_news(self) -> bool:
-        """Return whether the server has said that its tools changed, and the list was not read since."""
+        """Return whether the server announced changed tools and the list has not been read since."""
         return self._link is not None and self._link.changed.is_set()
 
     def start(self) -> None:
-        """Begin to connect, unless that has been done."""
+        """Start connecting, once."""
         if self._owner is None and not self._closing.is_set():
-            # Without the context of whoever happens to come first.
+            # In a context of its own, not that of the first caller.
             self._owner = asyncio.get_running_loop().create_task(self._own(), context=Context())
 
     async def call_tool(self, call: ToolCall) -> Outcome:
-        """Make the call, repeated once where that is safe. Never raises for the server's sake."""
+        """Make the call, repeated once where that is safe. Raises nothing, whatever the server does."""
         if why := too_large(call.arguments, self.spec.limits.argument_bytes):
             return NeverRan(why)
         seconds = call.seconds or self.spec.timeouts.call
@@ -197,7 +197,7 @@ class Connection:
                 break
             if self._opened and time.monotonic() - began > SETTLED_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
-            # A call that waits for the connection cuts it short, but not below the first pause.
+            # A call that waits for the connection shortens the pause, but not below the first one.
             await asyncio.sleep(FIRST_PAUSE_SECONDS)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause * random.uniform(0.8, 1.2) - FIRST_PAUSE_SECONDS):  # noqa: S311
@@ -212,7 +212,7 @@ class Connection:
             self._move(state="down", latency_ms=None, **error)
 
     async def _maintain(self, link: Link) -> None:
-        """Open the connection, and stay until it ends, in a task of its own. No server makes it raise."""
+        """Open the connection and stay until it ends, in its own task. Raises nothing, whatever the server does."""
         exchange = Exchange(link.spec.timeouts.connect)
         CURRENT.set(exchange)
         try:
@@ -237,7 +237,7 @@ class Connection:
             link.stop = scope.cancel
             async with opened(link, self._auth) as client:
                 if self._refused and (why := await refusal(link)):
-                    # A handshake alone does not make it healthy again.
+                    # A handshake alone does not prove that it is healthy again.
                     link.drop(why)
                     return
                 self._refused = ""
@@ -263,7 +263,7 @@ class Connection:
                 scope.deadline = anyio.current_time() + timeouts.close
 
     async def _follow(self, link: Link, is_subscribed: asyncio.Event) -> None:
-        """Read the list of tools now and after every notice of change; less and less often if notices never end."""
+        """Read the list of tools now and after each notice of change, less often if notices keep coming."""
         pause = link.spec.timeouts.settle
         with anyio.move_on_after(SUBSCRIBED_SECONDS):
             await is_subscribed.wait()
@@ -282,7 +282,7 @@ class Connection:
             await asyncio.sleep(max(pause, rest - (time.monotonic() - read_at)))
 
     async def _look_after(self, link: Link) -> None:
-        """Check now and then that an answer comes; a server that is busy with a call may take its time."""
+        """Check regularly that the server answers, except while it executes a call."""
         while True:
             with anyio.move_on_after(link.spec.timeouts.health_every):
                 await link.doubted.wait()
@@ -330,7 +330,7 @@ async def _first_of(*events: asyncio.Event) -> None:
 
 @dataclass(frozen=True)
 class Trial(Status):
-    """The last status of a test, and its outcome: `error` is empty if the server was reached and told its tools."""
+    """The last status of a test, and its outcome: `error` is empty if the server listed its tools."""
 
     state: State = "down"
     error: str = ""
@@ -338,7 +338,7 @@ class Trial(Status):
 
 
 async def try_connect(spec: ServerSpec, *, auth: httpx2.Auth | None = None) -> Trial:
-    """Connect, read the list of tools and disconnect, within the timeouts. Never raises for the server's sake."""
+    """Connect, read the list of tools and disconnect, within the timeouts. Raises nothing, whatever the server does."""
     listings, is_over = list[Listing](), asyncio.Event()
 
     async def has_tools(found: Listing) -> None:
@@ -365,7 +365,7 @@ async def try_connect(spec: ServerSpec, *, auth: httpx2.Auth | None = None) -> T
 
 
 async def _subscribe(client: Client, link: Link, is_subscribed: asyncio.Event) -> None:
-    """Subscribe to changes, as servers of the newer protocol want it; `is_subscribed` once that is answered."""
+    """Subscribe to changes, as the newer protocol requires. Sets `is_subscribed` once the server has answered."""
     pause = SUBSCRIBED_SECONDS
     while True:
         try:
@@ -374,7 +374,7 @@ async def _subscribe(client: Client, link: Link, is_subscribed: asyncio.Event) -
                     scope.deadline = float("inf")
                     if not subscription.honored.tools_list_changed:
                         return
-                    # Nobody heard of what changed before.
+                    # Changes before the subscription were not announced.
                     link.changed.set()
                     is_subscribed.set()
                     async for _ in subscription:
@@ -391,5 +391,5 @@ async def _subscribe(client: Client, link: Link, is_subscribed: asyncio.Event) -
             is_subscribed.set()
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-        # Nobody heard of what changed in the meantime.
+        # Nor were changes in the meantime.
         link.changed.set()

@@ -1,4 +1,4 @@
-"""HTTP to servers that nobody trusts: to checked addresses, bounded as it arrives, with a token that is renewed."""
+"""HTTP to untrusted servers: only to checked addresses, with bounded answers and a token that is renewed."""
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -16,21 +16,21 @@ from hitlchat.upstreams.client.link import CURRENT, Link, short
 from hitlchat.upstreams.client.results import Unreadable, openings, whole_characters
 from hitlchat.upstreams.client.spec import VERSION, ServerSpec
 
-# Of a request that must not be sent: why.
+# The extension of a request that must not be sent, with the reason.
 NO_TOKEN = "hitlchat.no_token"  # noqa: S105  names it, and is none
-# A stream may be silent for so long; the calls on it have deadlines of their own.
+# How long a stream may be silent; the calls on it have deadlines of their own.
 SILENT_SECONDS = 330.0
-# The headers of one event, and what surrounds a message in it.
+# Overhead of one event beside its message.
 FRAME_BYTES = 4096
 SSE_BYTES = 1024 * 1024 - 1
 SESSION = "mcp-session-id"
 FAILED = 400
-# The SDK sends back whatever it is given, and cannot be used any more once that fails.
+# The SDK sends back any name, and its session is broken if that fails.
 _SESSION_NAME = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
 class NoToken(Exception):
-    """No token can be sent; why, in words. `http_status` 401: someone has to sign in; None: it may come by itself."""
+    """No token can be sent, and why. `http_status`: 401 if someone has to sign in, None if waiting may help."""
 
     def __init__(self, reason: str, http_status: int | None = None) -> None:
         super().__init__(reason)
@@ -48,7 +48,7 @@ class Tokens(Protocol):
         """Return another token than the one that the server has just refused. Raises: NoToken"""
 
     async def lacks(self, scopes: str) -> None:
-        """Note rights for want of which the server refused a request."""
+        """Note missing rights, for which the server refused a request."""
 
 
 class Bearer(httpx2.Auth):
@@ -82,17 +82,17 @@ class Bearer(httpx2.Auth):
 
 
 def masking(spec: ServerSpec, auth: httpx2.Auth | None) -> Callable[[], Mask]:
-    """Return what makes the mask of a connection, which also hides what becomes secret while it lasts."""
+    """Return a function that returns the current mask of a connection: a renewed token is hidden too."""
     mask = lru_cache(1)(lambda hidden: Mask((*spec.hidden, *hidden)))
     return lambda: mask(auth.hidden() if isinstance(auth, Bearer) else ())
 
 
 class Cut(httpx2.StreamError):
-    """The rest of a response does not come, or is not wanted."""
+    """The rest of a response was cut off, by the server or here."""
 
 
 def most_bytes(spec: ServerSpec) -> int:
-    """Return how large a message may be, with what surrounds it. The SDK's older transport has a bound of its own."""
+    """Return how large a message may be, with its overhead. The SDK's older transport has a bound of its own."""
     wanted = spec.limits.message_bytes + FRAME_BYTES
     return min(wanted, SSE_BYTES) if spec.transport == "sse" else wanted
 
@@ -144,7 +144,7 @@ class GuardedTransport(guard.Transport):
         return response
 
     def _heed(self, request: httpx2.Request, response: httpx2.Response) -> None:
-        """Note an answer that the SDK would swallow."""
+        """Note a status that the SDK does not report."""
         status, exchange = response.status_code, CURRENT.get()
         if request.method == "POST" or self._link.spec.transport == "sse":
             self._link.http_status = status if status >= 400 else None
@@ -154,7 +154,7 @@ class GuardedTransport(guard.Transport):
             reason = "the server no longer knows this session"
             if exchange is not None and request.method == "POST":
                 exchange.lose(reason, retry=True)
-            # Other calls of the session may have run: they get the time for their own answers.
+            # Other calls of the session may have run: wait for their answers.
             self._link.retire(reason)
         elif status >= 400 and self._is_last_post(request):
             self._link.drop(f"the server answered {status}")
@@ -170,7 +170,7 @@ class GuardedTransport(guard.Transport):
         return httpx2.Response(503, request=request, json={"jsonrpc": "2.0", "id": None, "error": error})
 
     def _without_token(self, request: httpx2.Request, why: NoToken) -> httpx2.Response:
-        """Close the connection instead of sending a request: its status says everywhere that a sign-in is due."""
+        """Close the connection instead of sending a request; its status then shows that a sign-in is due."""
         if why.http_status is not None:
             self._link.http_status = why.http_status
             if exchange := CURRENT.get():
@@ -179,7 +179,7 @@ class GuardedTransport(guard.Transport):
         return self._lost(request, str(why))
 
     def _is_last_post(self, request: httpx2.Request) -> bool:
-        """Return whether it is the last: over the older transport the SDK's writer ends with the first that fails."""
+        """Return whether none can follow: the SDK's writer for the older transport ends with the first failure."""
         return self._link.spec.transport == "sse" and request.method == "POST"
 
 
@@ -200,7 +200,7 @@ class _Bounded(httpx2.AsyncByteStream):
             async for chunk in self._stream:
                 self._count(chunk)
                 parts.append(chunk)
-                # A character of an event does not go on behind the end of a line; of a body it may, up to its end.
+                # No character of an event continues after a line. One of another body may, which waits for its end.
                 if self._is_events and (end := max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1):
                     parts[-1] = chunk[:end]
                     yield whole_characters(b"".join(parts))
@@ -230,7 +230,7 @@ class _Bounded(httpx2.AsyncByteStream):
     def _cut(self, reason: str) -> None:
         exchange = CURRENT.get()
         if self._status >= FAILED and exchange in self._link.open and exchange is not None:
-            # What refuses the request is no answer of the tool.
+            # A refusal is no answer of the tool.
             exchange.lose(reason)
         self._link.too_large(reason)
         raise Cut(reason)

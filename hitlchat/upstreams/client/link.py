@@ -27,9 +27,9 @@ LARGEST_QUESTION = 64 * 1024
 LONGEST_MESSAGE = 2000
 LONGEST_LINE = 500
 MOST_NOTES = 50
-# So many calls may have been given up without an answer before the connection is renewed.
+# After this many calls without an answer the connection is replaced.
 MOST_ABANDONED = 16
-# With these a request is refused before anyone looks at what it asks for.
+# Statuses with which servers refuse a request without reading its body.
 UNREAD = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 412, 413, 415, 421, 426, 429, 431})
 
 logger = logging.getLogger(__name__)
@@ -45,13 +45,13 @@ class Question:
     url: str = ""
 
 
-# The reply where nobody was asked: servers never get a no that nobody gave.
+# The reply if nobody was asked. A decline is only sent when a person declined.
 UNASKED: Final = ElicitResult(action="cancel")
 
 
 @dataclass(frozen=True)
 class Step:
-    """`total`: None if the server does not know. `message` is the server's word."""
+    """`total`: None if the server does not know. `message`: from the server."""
 
     progress: float
     total: float | None = None
@@ -104,19 +104,19 @@ class Exchange:
             self.trouble.set_result(trouble)
 
     def lose(self, reason: str, *, retry: bool = False) -> None:
-        """Note that the connection is gone; whether the request was sent decides what that means."""
+        """Fail because the connection is lost: unknown if the request was sent, else it never ran."""
         if self.sent:
             self.fail(Unknown(f"{reason}, after the request was sent"))
         else:
             self.fail(NeverRan(reason, self.http_status, retry=retry))
 
     def turned_away(self, http_status: int) -> None:
-        """A response came over HTTP; some of those that refuse prove that nothing was done."""
+        """Note the status of an HTTP response. Some refusals prove that the request was not processed."""
         self.http_status = http_status
         if http_status in UNREAD:
             if self.posts == 1:
                 self.sent = False
-            # It may be repeated with another token, and is the first again.
+            # It may be sent again with another token, as the first.
             self.posts -= 1
 
     def seconds_left(self) -> float | None:
@@ -124,7 +124,7 @@ class Exchange:
         return None if self._waiting else self._left - (time.monotonic() - self._running_since)
 
     def close(self) -> None:
-        """Take back an open question: nobody waits for the request any more."""
+        """Withdraw an open question: nobody waits for the request any more."""
         self._over.cancel()
         self.trouble.cancel()
 
@@ -134,7 +134,7 @@ class Exchange:
             self.call.on_declined(why)
 
     async def ask(self, question: Question, seconds: float) -> ElicitResult:
-        """Return the reply to one question at a time; `UNASKED` where nobody is there, or answers in time."""
+        """Return the reply, to one question at a time; `UNASKED` if nobody can be asked or answers in time."""
         self._questions, self.has_begun = self._questions + 1, True
         if self._questions > MOST_QUESTIONS:
             self.declined(f"it is more than the {MOST_QUESTIONS} that a call may ask")
@@ -162,7 +162,7 @@ class Exchange:
         if not working.done() or working.cancelled():
             return UNASKED
         if failure := working.exception():
-            # The server is not told what is wrong with us.
+            # Our own errors are not the server's business.
             logger.error("a question could not be asked", exc_info=failure)
             return UNASKED
         return working.result()
@@ -172,7 +172,7 @@ CURRENT: ContextVar[Exchange | None] = ContextVar("upstream_exchange", default=N
 
 
 class Notes:
-    """The newest last. What comes again is listed once, at its last time, and counted."""
+    """The newest last. A repeated note is listed once, with its last time and a count."""
 
     def __init__(self) -> None:
         self._notes: dict[str, tuple[datetime, int]] = {}
@@ -184,7 +184,7 @@ class Notes:
             del self._notes[next(iter(self._notes))]
 
     def lines(self) -> tuple[str, ...]:
-        """Return each with its time, as ISO 8601 has it, and a space before."""
+        """Return each note, after its time in ISO 8601 and a space."""
         return tuple(
             f"{at:%Y-%m-%dT%H:%M:%SZ} {text}" + (f" ({times:,} times)" if times > 1 else "")
             for text, (at, times) in self._notes.items()
@@ -231,11 +231,11 @@ class Link:
 
     @property
     def forgets(self) -> bool:
-        """Return whether nothing more can come of a request that was given up: its own stream is closed with it."""
+        """Return whether no late answer can arrive: the stream of an abandoned request is closed with it."""
         return self.is_modern and self.spec.transport == "http"
 
     def drop(self, reason: str, last_words: str = "") -> None:
-        """Give the connection up: what was not sent may go over the next. `last_words`: the server's, for `reason`."""
+        """Give up the connection; requests not yet sent may use the next. `last_words`: of the server, on `reason`."""
         if self.dropped.is_set():
             return
         hidden = self.hide(reason)
@@ -251,7 +251,7 @@ class Link:
         self._on_drop(self)
 
     def retire(self, reason: str) -> None:
-        """Take no more calls, and give the connection up when those under way have their answers, or soon."""
+        """Take no more calls, and give up the connection once those under way are answered, or after two seconds."""
         if self._retiring is None and not self.dropped.is_set():
             self._retiring = asyncio.get_running_loop().call_later(2.0, self.drop, reason)
             self.reason = self.hide(reason)
@@ -263,7 +263,7 @@ class Link:
             self.drop(self.reason)
 
     def too_large(self, reason: str) -> None:
-        """Fail the request whose answer was cut off on its way in; drop the connection if nobody knows which one."""
+        """Fail the request whose answer was cut off; drop the connection if it is unclear which one that is."""
         exchange = CURRENT.get()
         if exchange not in self.open:
             exchange = self.only_call()
@@ -287,7 +287,7 @@ class Link:
         return any(exchange.call for exchange in self.open)
 
     def only_call(self) -> Exchange | None:
-        """Return the one call that a message without an address must belong to; None if that is not certain."""
+        """Return the only call that an unaddressed message can belong to; None if that is uncertain."""
         calls = [exchange for exchange in self.open if exchange.call]
         return calls[0] if len(calls) == 1 and not self.abandoned else None
 
@@ -299,10 +299,10 @@ class Link:
 
 
 async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
-    """Return the reply to a question. Nobody is asked what belongs to no single call, lest it reach somebody else."""
+    """Return the reply to a question. Only one of a certain call is asked: others could reach the wrong person."""
     exchange = CURRENT.get()
     if exchange is None or exchange.call is None:
-        # Over standard input and output nothing names the call that a question belongs to.
+        # Over standard input and output a question does not name its call.
         exchange = link.only_call()
     if exchange is None:
         link.note("asked a question that belongs to no single call: declined")
@@ -313,27 +313,27 @@ async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
     if len(json.dumps([params.message, content])) > LARGEST_QUESTION:
         exchange.declined(f"it is larger than the {LARGEST_QUESTION:,} bytes that a question may have")
         return UNASKED
-    # An address with a secret in it is none any more.
+    # Masking may break an address that contains a secret.
     part = {"url" if isinstance(content, str) else "schema": link.mask.value(content)}
     question = Question(link.spec.name, link.mask.text(params.message)[:LONGEST_MESSAGE], **part)
     return await exchange.ask(question, link.spec.timeouts.question)
 
 
 def short(text: str, limit: int = LONGEST_LINE) -> str:
-    """Return a text on one line, at most `limit` characters, without what a terminal or a page would obey."""
+    """Return a text on one line, at most `limit` characters, with control characters escaped."""
     words = " ".join(text[: 4 * limit].split())
     line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in words)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def masked_line(text: str, hide: Callable[[str], str], limit: int = LONGEST_LINE) -> str:
-    """Return `short` of what `hide` leaves. A secret that was cut first would not be found by its half."""
+    """Return `short` of the masked text. Masked first, since half a secret would not be recognised."""
     read = text[: 8 * limit]
     return short(hide(read if len(read) == len(text) else f"{read}… ({len(text) - len(read)} more)"), limit)
 
 
 def where(error: ValidationError) -> str:
-    """Return the first thing that does not fit, without what stood there."""
+    """Return the first problem, without the value itself."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return short(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)
 
@@ -344,7 +344,7 @@ def in_words(
     about: str = "the server's answer",
     late: str = "the server did not answer in time",
 ) -> str:
-    """Return an error in words; of a group the first that says something. `hide` takes secrets out."""
+    """Return an error in words; of a group, the first one. `hide` masks secrets."""
     match error:
         case BaseExceptionGroup():
             leaves = [each for each in error.exceptions if isinstance(each, Exception)] or error.exceptions

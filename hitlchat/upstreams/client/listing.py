@@ -16,14 +16,14 @@ from hitlchat.upstreams.client.link import Exchange, Link, in_words, where
 from hitlchat.upstreams.client.results import complaint
 
 MOST_PAGES = 1000
-# The SDK forgets no tool that it saw on one of several pages: after so many lists of other tools, it has to start anew.
+# The SDK never forgets a tool of a list in pages: after this many lists of other tools a new connection is due.
 MOST_LISTS = 4
 MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class UpstreamTool:
-    """One tool as its server describes it; all of it is the server's word. `definition`: the whole JSON object."""
+    """One tool as its server describes it, untrusted. `definition`: the whole JSON object."""
 
     name: str
     definition: dict[str, Any]
@@ -57,7 +57,7 @@ def named(names: Iterable[str], longest: int = 120) -> str:
 
 
 class ListingFailed(Exception):
-    """The list could not be read; in words for the administrator. `is_refusal`: over a new connection it might be."""
+    """The list could not be read; the message is for administrators. `is_refusal`: a new connection may help."""
 
     def __init__(self, reason: str, *, is_refusal: bool = False) -> None:
         super().__init__(reason)
@@ -65,7 +65,7 @@ class ListingFailed(Exception):
 
 
 async def listing(link: Link) -> Listing:
-    """Read all pages. Raises: ListingFailed, not even the first can be read"""
+    """Read all pages. Raises: ListingFailed, if not even the first can be read"""
     reading = _Reading(link)
     exchange = Exchange(link.spec.timeouts.listing, tidy=reading.tidy)
     try:
@@ -73,7 +73,7 @@ async def listing(link: Link) -> Listing:
     except (MCPError, RuntimeError, ValidationError, TimeoutError) as error:
         late = f"the list of tools did not come within {link.spec.timeouts.listing:g} seconds"
         why = in_words(error, link.hide, about="the list of tools", late=late)
-        # Whether the server takes any request over this connection is another question, and asked soon.
+        # Check soon whether the server still takes requests over this connection.
         link.doubted.set()
         if not reading.pages or link.dropped.is_set():
             is_refusal = isinstance(error, MCPError) and Refusal.of(error, exchange).may_be_of_the_session
@@ -87,7 +87,7 @@ async def listing(link: Link) -> Listing:
 
 
 class _Reading:
-    """A list of tools as far as it was read: entries by themselves, page by page."""
+    """The part of a list of tools that has been read, page by page."""
 
     def __init__(self, link: Link) -> None:
         self._link, self._limits = link, link.spec.limits
@@ -107,11 +107,11 @@ class _Reading:
         first: types.ListToolsResult | None = None
         seen = set[str]()
         for _ in range(MOST_PAGES):
-            # An empty cursor is one like any other.
+            # An empty cursor is a cursor too.
             params = None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
             page = await self._link.session.list_tools(params=params)
             if cursor == "" and first is not None and page.tools == first.tools:
-                # The server took it for none, and began again: there is no more.
+                # The server ignored the empty cursor and started again: the list is complete.
                 return
             first = first or page
             self._take(page.tools)
@@ -126,7 +126,7 @@ class _Reading:
         self.cut = f"the list has more than {MOST_PAGES:,} pages"
 
     def tidy(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a page, as it came, without what cannot be read; that is noted."""
+        """Return a raw page without the parts that cannot be read, which are noted."""
         entries, cursor = result.get("tools"), result.get("nextCursor")
         if not isinstance(entries, list):
             return result
@@ -154,10 +154,10 @@ class _Reading:
         offered = {tool.name for tool in tools}
         for name in self._listed:
             if name not in offered:
-                # The SDK leaves it out, as the protocol has it.
+                # The SDK leaves it out, as the protocol requires.
                 self._leave_out(name, "its x-mcp-header cannot be used")
         for tool in tools:
-            # Without what is secret in it: a server may write down what it was given.
+            # Masked, since a server may repeat its credentials here.
             definition = self._link.mask.value(tool.model_dump(by_alias=True, mode="json", exclude_unset=True))
             read = UpstreamTool(definition["name"], definition)
             if read.name in self._found:
@@ -186,6 +186,6 @@ def _fault(entry: Any, link: Link) -> str:
     except ValidationError as error:
         return where(error).removeprefix("tools.0.")
     except (KeyError, ValueError):
-        # Of a revision that is not known here the SDK checks as much itself.
+        # For an unknown revision, the SDK makes the same checks itself.
         return ""
     return ""

@@ -34,16 +34,16 @@ from hitlchat.upstreams.client.results import Unreadable, complaint
 from hitlchat.upstreams.client.spec import VERSION
 from hitlchat.upstreams.client.stdio import stdio
 
-# In each period so many of the server's own requests, and of messages that nobody waits for: notices, progress, answers
-# that come too late. Those over it are read and dropped.
+# Limits per period, for the server's own requests and for messages that nobody waits for: notices, progress, late
+# answers. Messages above them are read and dropped.
 PERIOD_SECONDS = 10.0
 MOST_REQUESTS, MOST_NOTICES = 100, 1000
-# Not read any faster, what is dropped cannot be sent any faster.
+# Reading dropped messages slowly also slows down their sender.
 DROPPED_AT_ONCE, DROPPED_PAUSE_SECONDS = 50, 0.01
 
 Item = SessionMessage | Exception
 
-# The SDK logs whatever a server sends that it does not understand, with a traceback each; the notes have it too.
+# The SDK logs a traceback for each message that it does not understand; the notes have those too.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 
 
@@ -96,7 +96,7 @@ async def _transport(link: Link, auth: httpx2.Auth | None) -> AsyncIterator[Any]
 
 
 class Tap:
-    """One end of the SDK's streams, with everything that it has: whoever holds it ends the stream behind it."""
+    """One end of the SDK's streams. Everything not defined here is passed on to the stream behind it."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -141,7 +141,7 @@ class TapReader(Tap):
                 await asyncio.sleep(DROPPED_PAUSE_SECONDS)
 
     def _answer(self, item: SessionMessage, message: JSONRPCResponse | JSONRPCError) -> SessionMessage:
-        """Return an answer that somebody waits for, or an error in its place if nobody could use it."""
+        """Return an expected answer, or an error in its place if it cannot be used."""
         exchange = self._link.answered(message.id)
         if isinstance(message, JSONRPCError):
             return item
@@ -155,7 +155,7 @@ class TapReader(Tap):
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=error))
 
     def _is_wanted(self, message: Any) -> bool:
-        """Return whether a message that nobody waits for is passed on."""
+        """Return whether an unexpected message is passed on."""
         period = int(time.monotonic() / PERIOD_SECONDS)
         if period != self._period:
             self._period, self._came = period, Counter()
