@@ -26,7 +26,7 @@ _SPECIAL_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16",
 _NAT64 = IPv6Network("64:ff9b::/96")
 _LOCAL_V4 = tuple(map(IPv4Network, ("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _LOCAL_V6 = tuple(map(IPv6Network, ("::1/128", "fc00::/7")))
-# Where clouds hand out their keys to requests from inside, by addresses that would pass as local.
+# Metadata services of clouds, at addresses that would count as local.
 _METADATA = frozenset(map(ip_address, ("fd00:ec2::254", "fd20:ce::254")))
 _METADATA_NAMES = frozenset(
     {
@@ -59,7 +59,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_local(address: Address) -> bool:
-    """Return whether it is this machine or a private network, plainly written, and no place where clouds keep keys."""
+    """Return whether it is this machine or a private network, but no metadata service of a cloud."""
     if isinstance(address, IPv4Address):
         return any(address in network for network in _LOCAL_V4)
     return address not in _METADATA and any(address in network for network in _LOCAL_V6)

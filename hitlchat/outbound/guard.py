@@ -22,8 +22,8 @@ from hitlchat.outbound import addresses
 from hitlchat.outbound.addresses import Address
 
 MOST_CONNECTIONS = 64
-# Shorter than the 5 s of common servers: a request over a connection that its server is just closing would be lost, and
-# nobody could tell whether it was heard.
+# Shorter than the 5 s of common servers: if a server closes a connection during a request, nobody knows whether it was
+# processed.
 IDLE_SECONDS = 4.0
 CONNECT_SECONDS = 10.0
 MOST_ATTEMPTS = 4
@@ -31,7 +31,7 @@ MOST_ATTEMPTS = 4
 # Says why a host must not be asked, empty if it may: with None before its look-up, then with each address found.
 Refusal = Callable[[str, Address | None], str]
 Purpose = Literal["server", "notice", "tool"]
-# A look-up cannot be stopped: those for one purpose must not fill the threads that another one needs, or the program.
+# Look-ups cannot be cancelled: those for one purpose must not use up the threads of another, or of the program.
 _LOOKUPS: dict[Purpose, ThreadPoolExecutor] = {
     "server": ThreadPoolExecutor(4, thread_name_prefix="server-lookup"),
     "notice": ThreadPoolExecutor(8, thread_name_prefix="notice-lookup"),
@@ -40,11 +40,11 @@ _LOOKUPS: dict[Purpose, ThreadPoolExecutor] = {
 
 
 class NotReachable(httpx2.ConnectError):
-    """The name leads nowhere, or to where nobody may ask; in words for the administrator."""
+    """The name cannot be resolved, or must not be reached; the message is for administrators."""
 
 
 class Forbidden(NotReachable):
-    """Nobody may ask there."""
+    """The host must not be reached."""
 
 
 def refusal(host: str, address: Address | None, *, allow_private: bool, loopback: bool = True) -> str:
@@ -76,7 +76,7 @@ class Transport(httpx2.AsyncHTTPTransport):
         on_write: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(verify=tls(), trust_env=False)
-        # httpx2 has no parameter for a network. Should its pool be named otherwise one day, this fails: nothing leaves.
+        # httpx2 has no parameter for a network. If its pool is ever renamed, this line fails and nothing is sent.
         del self._pool
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls(),
@@ -99,7 +99,7 @@ async def answered(request: httpx2.Request, transport: Transport) -> AsyncIterat
 
 
 async def beginning(response: httpx2.Response, most: int) -> bytes:
-    """Return the body as it was sent, or of one that has more than `most` bytes at least one byte more than that."""
+    """Return the raw body; of one with more than `most` bytes, its beginning, which is longer than `most`."""
     body = bytearray()
     async with aclosing(response.aiter_raw()) as chunks:
         async for chunk in chunks:
@@ -138,7 +138,7 @@ def tls() -> ssl.SSLContext:
 
 
 class _Network(AsyncNetworkBackend):
-    """Connects to the addresses that were checked right before, so that no name changes its meaning in between."""
+    """Connects to the very addresses that were checked, so that no name can be resolved differently in between."""
 
     def __init__(self, refused: Refusal, threads: ThreadPoolExecutor, stream: "Callable[[Any], _Stream]") -> None:
         self._network, self._refused, self._threads, self._stream = AnyIOBackend(), refused, threads, stream

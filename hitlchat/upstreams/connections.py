@@ -33,8 +33,8 @@ from hitlchat.upstreams.models import AWAY, ComposedTool, ServerState, ToolState
 from hitlchat.upstreams.oauth.tokens import credential
 from hitlchat.upstreams.risk import fingerprint
 
-# So long the report of a process counts that is connected: others may just have no way to the server. It is repeated
-# at least with every check of the connection's health, each half minute.
+# How long the report of a connected process outweighs those of others, which may just not reach the server. It is
+# repeated at least with each health check, twice a minute.
 COUNTS_FOR = timedelta(seconds=75)
 MOST_NOTES = 20
 LOOK_SECONDS = 2.0
@@ -53,7 +53,7 @@ def report(server_id: UUID, revision: int, status: Status) -> bool:
     if status.state == "down" and status.http_status == 401:
         state = ServerState.SIGN_IN
     elif status.state == "down" and not status.last_error:
-        # Not tried yet: that is no reason to take anything out of the catalog.
+        # Not tried yet, which is no reason to remove tools from the catalog.
         state = ServerState.CONNECTING
     columns: dict[str, Any] = {
         "state": state,
@@ -70,7 +70,7 @@ def report(server_id: UUID, revision: int, status: Status) -> bool:
 
 
 def fall_silent() -> None:
-    """Take back the reports of this process, which ends."""
+    """Withdraw the reports of this process, which ends."""
     UpstreamServer.objects.filter(reported_by=me()).update(reported_at=None)
 
 
@@ -141,7 +141,7 @@ class Upkeep:
         await self.report()
 
     async def look(self) -> None:
-        """Make the connections what the rows say, and connect."""
+        """Bring the connections in line with the rows, and connect."""
         rows = {row.name: row for row in await in_db(lambda: list(UpstreamServer.objects.filter(enabled=True)))()}
         for name in self._tracked.keys() - rows.keys():
             async with self._changing:
@@ -160,9 +160,9 @@ class Upkeep:
         for tracked in list(self._tracked.values()):
             if tracked.connection is None or not tracked.is_unreported:
                 continue
-            # Not while a list is recorded: that it was gone before would take the tools out that this brings back.
+            # Not while a list is recorded: reporting an earlier loss would remove the tools that this list brings back.
             async with tracked.recording:
-                # Before it is read: what changes while it is being written is reported next time.
+                # Reset first, so that changes during the report are reported next time.
                 tracked.is_unreported = False
                 if not await in_db(report)(tracked.server_id, tracked.revision, tracked.connection.status):
                     tracked.recorded = None
@@ -186,7 +186,7 @@ class Upkeep:
 
     async def _server(self, row: UpstreamServer) -> Tracked:
         """Return the server as `row` has it, with its connection. Of two that differ the newer one counts."""
-        # Without the lock: closing another server's connection takes its time.
+        # Without the lock, which is held while other servers' connections are closed.
         if (tracked := self._current(row)) is not None:
             return tracked
         async with self._changing:
@@ -238,7 +238,7 @@ class Upkeep:
             if tracked.listed is None:
                 return
             listing = tracked.listed.listing
-            # One that is equal becomes the same object, which the next comparison sees at once.
+            # An equal list becomes the same object, which makes the next comparison fast.
             if tracked.recorded == listing or await discovery.take_in(tracked.server_id, tracked.revision, listing):
                 tracked.recorded = listing
 
@@ -251,7 +251,7 @@ async def _read(tracked: Tracked, connection: Connection) -> Listing:
     """Return what the server lists now, read once for all who ask at the same time. Raises: ListingFailed"""
     if tracked.reading is None or tracked.reading.done():
         tracked.reading = asyncio.create_task(connection.list_tools())
-    # One of them may be cancelled: the others still wait.
+    # Shielded: if one of them is cancelled, the others still wait.
     return await asyncio.shield(tracked.reading)
 
 
@@ -284,7 +284,7 @@ async def end() -> None:
 
 @asynccontextmanager
 async def upkeep() -> AsyncIterator[Upkeep]:
-    """Lend the connections of the server process; any other process opens its own and closes them after."""
+    """Lend the connections of the server process; other processes open their own and close them afterwards."""
     if _serving is not None and _serving.loop is asyncio.get_running_loop():
         yield _serving
         return

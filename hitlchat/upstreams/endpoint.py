@@ -21,7 +21,7 @@ from hitlchat.upstreams.risk.rubric import ServerFacts, Trust
 
 KEY = "hitlchat"
 PURPOSE = "mcp installation"
-# So much longer the connection waits for an answer: the person's time is looked after where the question is kept.
+# Added to the time for an answer, which ends where the question is stored, not at the connection.
 QUESTION_MARGIN_SECONDS = 5.0
 LONGEST_PLACE = 120
 SENTENCE = "This is hitlchat's own address: these tools are already here and need no connection."
@@ -47,7 +47,7 @@ def is_own_address(url: str, request: HttpRequest) -> bool:
 
 
 def mark() -> dict[str, dict[str, Any]]:
-    """The experimental capability by which our own MCP server says whose it is: of no use without our key."""
+    """The experimental capability that marks our own MCP server; it cannot be forged without our key."""
     return {KEY: {"installation": _installation()}}
 
 
@@ -79,7 +79,7 @@ def spec_of(server: UpstreamServer) -> ServerSpec:
             url=server_draft.filled("url", server.url, secrets),
             args=tuple(server_draft.filled("args", arg, secrets) for arg in server.args),
             command=server.command,
-            # After all that fills it.
+            # Last: the lines above fill it.
             secrets=tuple(secrets),
             allow_private=may_be_private(server),
             older_protocol=server.older_protocol,

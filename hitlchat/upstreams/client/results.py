@@ -19,16 +19,16 @@ from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client.spec import Limits
 
 LONGEST_NUMBER = 400  # digits; more than any double has
-# Characters and values that are looked through at once; more of them must not keep the others waiting.
+# Results with more characters and values than this are masked in a thread, so that nobody else has to wait.
 FEW = 16 * 1024
 _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
-# Of a block that cannot be read: so much of what came is kept, in characters.
+# How many characters are kept of a block that cannot be read.
 LONGEST_UNREADABLE = 2000
-# What a block may lack.
+# Optional members of a block.
 _EXTRAS = ("annotations", "_meta", "icons")
 _SHOWN = {"type", "text", "mime_type", "uri", "name", "title", "description", "annotations"}
 _NOTHING: dict[str, Any] = {"type": "text", "text": ""}
-# Half of a pair of surrogates, perhaps: most such escapes are halves of a whole pair.
+# A surrogate, possibly a lone one: most belong to a pair.
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
@@ -61,17 +61,17 @@ class Rejected:
 
 @dataclass(frozen=True)
 class NeverRan:
-    """The server provably never got the request, or turned it away unread. `http_status`: what it said, if it did."""
+    """The server provably never got the request, or refused it unread. `http_status`: of its response, if any."""
 
     reason: str
     http_status: int | None = None
     retry: bool = False
-    """The connection was at fault, and has been given up: over a new one the call may well succeed."""
+    """The connection was at fault and has been given up: over a new one the call may succeed."""
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """An answer came, so the tool has ended, but what it said cannot be used: too large, too deep, not the protocol."""
+    """An answer came, so the tool has ended, but it cannot be used: too large, too deep, or not the protocol."""
 
     reason: str
 
@@ -88,12 +88,12 @@ Trouble = NeverRan | Unreadable | Unknown
 
 
 def openings(data: bytes) -> int:
-    """Return about how many lists and objects there are to parse, which costs far more than the bytes."""
+    """Return roughly how many lists and objects there are, which cost far more to parse than their bytes."""
     return data.count(b"[") + data.count(b"{")
 
 
 def whole_characters(text: bytes) -> bytes:
-    """Return a JSON text with U+FFFD for every half of a character, which no parser takes and nothing can keep."""
+    """Return a JSON text with U+FFFD for every lone surrogate, which parsers refuse and nothing can store."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -104,7 +104,7 @@ def whole_characters(text: bytes) -> bytes:
 
 
 def complaint(value: Any, limits: Limits) -> str:
-    """Return what is wrong, as the end of a sentence; empty if nothing is. In `limits.nodes` steps, not recursive."""
+    """Return what is wrong, as the end of a sentence; empty if nothing is. Takes at most `limits.nodes` steps."""
     left = limits.nodes
     level: list[Any] = [value]
     for _ in range(limits.depth + 1):
@@ -129,7 +129,7 @@ def _is_no_number(value: Any) -> bool:
 
 
 class Tidied:
-    """The answers to one call as they can be read: what cannot is taken out, and kept in words, by its place."""
+    """The readable parts of the answers to one call. The others are replaced, and described by their places."""
 
     def __init__(self, version: str, limits: Limits) -> None:
         self._version, self._limits = version, limits
@@ -137,11 +137,11 @@ class Tidied:
         self._structured: Any = None
 
     def tidy(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a result, as it came, without what would keep all of it from being read."""
+        """Return a raw result without the parts that would make all of it unreadable."""
         self._unreadable, self._structured = {}, None
         content = result.get("content")
         if not isinstance(content, list) and result.get("structuredContent") is None:
-            # No result at all, or one of which nothing can be read.
+            # No result, or one without any readable part.
             return result
         raw = content if isinstance(content, list) else [] if content is None else [content]
         blocks = [self._tidied(place, block) for place, block in enumerate(raw)]
@@ -219,7 +219,7 @@ def _in_words(odd: dict[str, Any], mask: Mask) -> dict[str, Any]:
 
 
 def _plain(block: types.ContentBlock) -> dict[str, Any]:
-    """Return the parts of a block that pages show, without its bytes."""
+    """Return the members of a block that pages show, without its bytes."""
     plain = block.model_dump(by_alias=True, mode="json", exclude_none=True, include=_SHOWN)
     if isinstance(block, types.EmbeddedResource):
         plain |= block.resource.model_dump(by_alias=True, mode="json", exclude_none=True, include=_SHOWN)

@@ -23,23 +23,23 @@ from hitlchat.upstreams.client.link import Link
 from hitlchat.upstreams.client.results import Unreadable, openings, whole_characters
 from hitlchat.upstreams.client.spec import ServerSpec
 
-# What programs need to run at all; everything else of our own environment is kept from them.
+# Variables that programs need to run. They get nothing else of our own environment.
 INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 BUFFER_BYTES = 256 * 1024
 
-# Of a line that is too long, so much is kept of both ends.
+# How much of both ends of a line that is too long is kept.
 KEPT_ENDS = 512
 CHUNK_BYTES = 64 * 1024
-# A program that writes faster is read more slowly, and so has to wait.
+# A program that writes faster than this has to wait.
 OUTPUT_BYTES_A_SECOND = 32 * 1024 * 1024
 ERROR_BYTES_A_SECOND = 256 * 1024
-# A chunk may hold thousands of lines, and to look at all of them would keep everyone else waiting.
+# A chunk may hold thousands of lines: let others have a turn in between.
 GARBAGE_AT_ONCE, GARBAGE_PAUSE_SECONDS = 50, 0.0025
 MOST_GARBAGE_NOTES = 10
 LONGEST_NOTE = 4096
-# A message that is let go since it is too large ends somewhere, or the connection does.
+# A message that is larger still, and discarded, ends the connection.
 MOST_LET_GO_BYTES = 32 * 1024 * 1024
-# What is still in the pipe when the program ends.
+# Time to read what is left in the pipe after the program has ended.
 LAST_WORDS_SECONDS = 0.5
 
 _ID = rb'"id"\s*:\s*(?:(\d{1,9})|"([A-Za-z0-9_.-]{1,64})")'
@@ -62,7 +62,7 @@ async def stdio(link: Link) -> AsyncIterator[TransportStreams]:
             pipes = _Pipes(link, started)
             incoming, to_sdk = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             from_sdk, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-            # Until the program has ended: one that cannot write does not end.
+            # They run until the program has ended, since one that cannot write does not end.
             tasks += map(asyncio.create_task, (pipes.read(incoming), pipes.write(outgoing), pipes.listen()))
             async with incoming, to_sdk, from_sdk, outgoing:
                 try:
@@ -78,7 +78,7 @@ async def stdio(link: Link) -> AsyncIterator[TransportStreams]:
 
 
 class Child(SubprocessStreamProtocol):
-    """A program that runs. `exited`: unlike the `wait` of asyncio it does not wait for whoever else holds the pipes."""
+    """A running program. `exited` is set even if another process still holds its pipes, unlike asyncio's `wait`."""
 
     transport: asyncio.SubprocessTransport
 
@@ -97,12 +97,12 @@ async def child(spec: ServerSpec) -> AsyncIterator[Child]:
     folder = scratch.make("upstream")
     try:
         with anyio.CancelScope(shield=True):
-            # Cancelled in the middle of it, nobody would know of the program.
+            # If this were cancelled halfway, the program would be left running.
             started = await _started(spec, folder.path)
         try:
             yield started
         finally:
-            # Cancelled or not: a program left running is nobody's.
+            # Also when cancelled: no program may be left running.
             with anyio.CancelScope(shield=True):
                 await _end(started)
     finally:
@@ -125,7 +125,7 @@ async def _started(spec: ServerSpec, folder: Path) -> Child:
             start_new_session=True,
         )
     except FileNotFoundError as error:
-        # Python tells the two apart by the file that the error names.
+        # The error's file name tells the two apart.
         missing = "the folder" if error.filename == str(folder) else "the program"
         raise NotStarted(f"{missing} {error.filename!r} was not found") from error
     except (OSError, ValueError) as error:
@@ -142,7 +142,7 @@ async def _end(started: Child) -> None:
     if not await _gone(started, 2.0):
         _signal(group, signal.SIGTERM)
         await _gone(started, 1.0)
-    # Also after a polite end: what it started itself may not have followed.
+    # Also after an orderly end: processes that it started may still run.
     _signal(group, signal.SIGKILL)
     await _gone(started, 1.0)
     with suppress(ProcessLookupError, PermissionError):
@@ -164,19 +164,19 @@ def _signal(group: int, number: signal.Signals) -> None:
 
 @dataclass(frozen=True)
 class TooLong:
-    """A line that was let go, without its middle."""
+    """A line that was too long, without its middle."""
 
     head: bytes
     tail: bytes
 
     @property
     def beginning(self) -> str:
-        """Return the beginning for a note; its end says how it was cut, so that half a secret there is found."""
+        """Return the beginning for a note, marked as cut, so that the mask also hides half a secret at its end."""
         return f"{self.head.decode(errors='replace')}… ({len(self.tail)} more)"
 
 
 class Lines:
-    """Holds `most` bytes at any time, however much is fed. `let_go`: bytes of the line that goes on, lost so far."""
+    """Splits bytes into lines, holding at most `most` bytes. `let_go`: how many of the current line were discarded."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -224,7 +224,7 @@ class _Pipes:
         self._heard, self._last_words = asyncio.Event(), ""
 
     async def read(self, incoming: Incoming) -> None:
-        """Read what the program says, until it ends; once nobody listens, it is let go."""
+        """Read messages until the program ends; once nobody takes them, discard them."""
         lines = Lines(self._link.spec.limits.message_bytes)
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async with incoming:
@@ -243,7 +243,7 @@ class _Pipes:
             pass
 
     async def _explain(self, otherwise: str) -> None:
-        """Say why there is no more to read or write, if it was not our doing; `otherwise`: the program still runs."""
+        """Drop the connection with the reason for its end, unless it is ours; `otherwise`: the program still runs."""
         if self.leaving:
             return
         with suppress(TimeoutError):
@@ -258,7 +258,7 @@ class _Pipes:
         self._link.drop(f"the program ended with code {code}", self._last_words)
 
     async def _chunk(self) -> bytes:
-        """Return the next bytes; none when the program has ended, even if a child of it still holds the pipe."""
+        """Return the next bytes; none once the program has ended, even if its child still holds the pipe."""
         stdout, exited = self._started.stdout, self._started.exited
         assert stdout is not None
         reading, leaving = asyncio.create_task(stdout.read(CHUNK_BYTES)), asyncio.create_task(exited.wait())
@@ -298,7 +298,7 @@ class _Pipes:
     def _answered(self, line: bytes | TooLong, complaint: str) -> SessionMessage | None:
         """Return an error in place of a message that cannot be read, for the request that it answers."""
         head, tail = (line.head, line.tail) if isinstance(line, TooLong) else (line, line)
-        # Where programs usually put the id of a message.
+        # Programs usually put the id at one of the ends of a message.
         found = _ID_FIRST.match(head) or _ID_LAST.search(tail[-KEPT_ENDS:])
         request_id = None if found is None else int(found[1]) if found[1] else str(found[2], "ascii")
         if request_id is None or not self._link.is_waiting(request_id):
@@ -329,7 +329,7 @@ class _Pipes:
             await self._explain("the server closed its input")
 
     async def listen(self) -> None:
-        """Listen to the program's standard error: the last lines are kept, the rest is let go."""
+        """Note the last lines of the program's standard error."""
         stderr = self._started.stderr
         assert stderr is not None
         lines = Lines(LONGEST_NOTE)

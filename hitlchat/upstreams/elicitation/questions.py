@@ -1,4 +1,4 @@
-"""Questions as rows, from asking to their end, which may be in another process than the one that waits."""
+"""Questions as rows, from asking to answering, which may happen in another process than the one that waits."""
 
 import asyncio
 from collections import defaultdict
@@ -33,7 +33,7 @@ from hitlchat.upstreams.models import QuestionState, UpstreamQuestion, question_
 
 PURPOSE = "answer to an upstream question"
 OPEN = QuestionState.OPEN
-# It can be answered now, by the database's clock.
+# Questions that can be answered now, by the database's clock.
 IS_OPEN: Final = Q(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
 EVENTS = {
     QuestionState.OPEN: "call.question_asked",
@@ -150,7 +150,7 @@ def _by_conversation(user_id: int) -> QuerySet[UpstreamQuestion, tuple[UUID | No
 
 
 def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **columns: Any) -> UpstreamQuestion:
-    """Close a question: of any number of answers the first one counts. Raises: NotOpen"""
+    """Close a question, only once: the first answer counts. Raises: NotOpen"""
     if actor.is_person:
         columns |= {"answered_by_id": actor.user_id, "means": actor.means, "answered_at": database.now()}
     with transaction.atomic():
@@ -162,7 +162,7 @@ def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **col
 
 
 def _record(question: UpstreamQuestion, state: QuestionState, actor: Actor, **data: Any) -> None:
-    """Put an end on the call's record and, after the commit, tell open pages and the waiting process."""
+    """Record a change of a question and, after the commit, notify open pages and the waiting process."""
     which = {"question": str(question.pk), "server": question.server_name}
     note(question.call_id, EVENTS[state], actor=actor, data=which | data)
     call: ToolCall = question.call
@@ -171,7 +171,7 @@ def _record(question: UpstreamQuestion, state: QuestionState, actor: Actor, **da
 
 
 def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
-    # Whoever executes it to its end sees to that by itself; here it may be that nobody is left who could.
+    # A process that finishes the call closes its questions itself. This call may have lost its process.
     if status == Status.UNKNOWN:
         end_with(call_id)
 
@@ -245,7 +245,7 @@ def _reply(found: UpstreamQuestion) -> ElicitResult:
 
 def _stored(call: ToolCall, question: Question) -> UpstreamQuestion:
     with transaction.atomic():
-        # Of several that come at the same time each counts those before it.
+        # Locked, so that of several at the same time each counts those before it.
         list(ToolCall.objects.select_for_update().filter(pk=call.pk))
         earlier = UpstreamQuestion.objects.filter(call=call).values_list("state", flat=True)
         why = screening.obstacle(question, list(earlier))

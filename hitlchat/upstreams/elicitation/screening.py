@@ -1,4 +1,4 @@
-"""Screening of questions: fields as a form has them; none for a secret, which MCP forbids, or a private address."""
+"""Screening of questions: form fields; none may ask for a secret (MCP forbids it) or lead to a private network."""
 
 import re
 import string
@@ -41,7 +41,7 @@ _KINDS: dict[str, Kind] = {"string": "text", "integer": "integer", "number": "nu
 
 
 class Unusable(ValueError):
-    """No form can be made of a schema, or nobody may be sent to an address; why, in the middle of a sentence."""
+    """A schema makes no form, or an address must not be opened; the message is the middle of a sentence."""
 
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -69,7 +69,7 @@ def _field(name: str, part: Any, *, required: bool) -> Field:
         description=_text(part, "description", LONGEST_DESCRIPTION),
         required=required,
         format=form if isinstance(form, str) and form in FORMATS else "",
-        # What would not be checked in linear time is left to the server.
+        # A pattern that is not checked in linear time is left to the server.
         pattern=pattern if kind == "text" and isinstance(pattern, str) and linear(pattern) else "",
         least=least,
         most=most,
@@ -157,7 +157,7 @@ def link(url: str) -> Link:
     """Return the address as it is shown and opened. Raises: Unusable"""
     if HIDDEN in url:
         raise Unusable("its address contains a secret of its own connection")
-    # What a browser takes for a slash, or leaves out, would lead it elsewhere than where this looks.
+    # Browsers read some of these as slashes and drop others, and so would open another address than this one.
     if not url or len(url) > LONGEST_URL or re.search(r"[\s\\<>\"`{}|^\x00-\x1f\x7f-\x9f]", url):
         raise Unusable("its address cannot be read")
     try:

@@ -1,1 +1,1 @@
-"""Signing in at upstream servers with OAuth: from who gives tokens there to tokens that renew themselves."""
+"""Signing in at upstream servers with OAuth, from discovery of the authorization server to renewal of tokens."""

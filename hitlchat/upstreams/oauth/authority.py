@@ -1,4 +1,4 @@
-"""Discovery of who gives tokens for a server (RFC 9728, RFC 8414), over requests to checked addresses."""
+"""Discovery of the authorization server of an upstream server (RFC 9728, RFC 8414), at checked addresses only."""
 
 import asyncio
 import re
@@ -32,7 +32,7 @@ MOST_BYTES = 256 * 1024
 LONGEST_URL = 2000
 LONGEST_SCOPES = 4000
 _SCOPE = re.compile(r"[!#-\[\]-~]+")
-# What the address of the sign-in page must not already say.
+# Parameters that the address of the sign-in page must not have yet.
 _OURS = {"client_id", "redirect_uri", "state", "scope", "code_challenge", "response_type", "resource"}
 
 
@@ -41,7 +41,7 @@ class NotPossible(Exception):
 
 
 class NoAnswer(NotPossible):
-    """The authority did not answer; it may at another time."""
+    """The authority did not answer now; another attempt may succeed."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Bounds:
     here: bool
 
     def checked(self, url: str, what: str) -> str:
-        """Return the address that `what` names. Raises: NotPossible, nobody may go there."""
+        """Return the address unchanged. Raises: NotPossible, it must not be requested"""
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -73,7 +73,7 @@ class Bounds:
 
 
 def bounds_of(server: UpstreamServer) -> Bounds:
-    """Return the bounds of requests for a server. Raises: NotPossible, nobody could sign in over its connection."""
+    """Return the bounds of requests for a server. Raises: NotPossible, its own address is outside of them"""
     private = endpoint.may_be_private(server)
     bounds = Bounds(private, private and reach(urlsplit(server.url).hostname or "") == "local")
     bounds.checked(server.url.partition("?")[0], "The server's own address")
@@ -117,13 +117,13 @@ async def discover(server: UpstreamServer, bounds: Bounds, *, issuer: str, befor
 
 
 def address_of(server: UpstreamServer) -> str:
-    """Return the server as a resource that tokens are for: without query, which may be secret."""
+    """Return the resource identifier of the server: its address without the query, which may be secret."""
     address = str(endpoint.connection_of(server).identity()["url"])
     return address[:-1] if urlsplit(address).path == "/" else address
 
 
 def scopes_in(text: str) -> tuple[str, ...]:
-    """Return rights as they are written in OAuth, with spaces between. Raises: NotPossible"""
+    """Return the rights in a text that separates them with spaces. Raises: NotPossible"""
     names = tuple(dict.fromkeys(text.split()))
     if len(names) > 100 or len(text) > LONGEST_SCOPES or not all(map(_SCOPE.fullmatch, names)):
         raise NotPossible("Separate the rights (scopes) with spaces, without quotation marks.")
@@ -131,7 +131,7 @@ def scopes_in(text: str) -> tuple[str, ...]:
 
 
 async def fetched(request: httpx2.Request, bounds: Bounds, what: str, *, body: bool = True) -> httpx2.Response:
-    """Return the first answer: redirects are not followed. Raises: NotPossible, NoAnswer"""
+    """Return the answer, without following redirects. Raises: NotPossible, NoAnswer"""
     bounds.checked(str(request.url), what)
     request.headers["Accept-Encoding"] = "identity"
     request.headers["User-Agent"] = "hitlchat"
@@ -153,7 +153,7 @@ async def fetched(request: httpx2.Request, bounds: Bounds, what: str, *, body: b
 
 
 async def _challenge(spec: ServerSpec, bounds: Bounds) -> httpx2.Response:
-    """Return what the server says to whoever comes without a token."""
+    """Return the server's answer to a request without a token."""
     headers = {**spec.headers, "Accept": "application/json, text/event-stream"}
     if spec.transport == "sse":
         request = httpx2.Request("GET", spec.url, headers=headers)
@@ -183,7 +183,7 @@ async def _resource(
 
 def _issuer(server: UpstreamServer, resource: ProtectedResourceMetadata | None, wanted: str, before: str) -> str:
     if resource is None:
-        # Servers of before June 2025 are their own authorities.
+        # Servers from before June 2025 are their own authorities.
         parts = urlsplit(server.url)
         return wanted or before or f"{parts.scheme}://{parts.netloc}"
     named = [str(each) for each in resource.authorization_servers]
@@ -229,7 +229,7 @@ def _checked(metadata: OAuthMetadata, bounds: Bounds) -> OAuthMetadata:
 def _scopes(
     challenged: str | None, resource: ProtectedResourceMetadata | None, metadata: OAuthMetadata
 ) -> tuple[str, ...]:
-    """Return the rights that the server asked for just now, else those that it lists: never all of its authority."""
+    """Return the rights that the server just asked for, else those it lists, but never all of its authority's."""
     listed = " ".join(resource.scopes_supported or ()) if resource else ""
     scopes = scopes_in(challenged or listed)
     if scopes and "offline_access" in (metadata.scopes_supported or ()):

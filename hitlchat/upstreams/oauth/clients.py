@@ -24,21 +24,21 @@ from hitlchat.upstreams.oauth.authority import Authority, Bounds, NotPossible, f
 
 PURPOSE = "upstream sign-in"
 NAME = "hitlchat"
-# In the form before in a header: the revocation endpoint of servers made with the SDK reads only the former.
+# The form comes before the header: the revocation endpoint of servers made with the SDK reads only the form.
 METHODS: Final[tuple[TokenEndpointAuthMethod, ...]] = ("none", "client_secret_post", "client_secret_basic")
 LONGEST = 4000
 
 
 class Unreadable(Exception):
-    """The sealed secret cannot be read, or is for something else; in words for the administrator."""
+    """The sealed secret cannot be read, or is for another use; the message is for administrators."""
 
 
 class NoClient(NotPossible):
-    """The authorization server registers nobody by itself: an administrator has to type in what it gave them."""
+    """The authorization server registers no clients automatically: an administrator has to enter a client ID."""
 
 
 def seal(secret: Any, kind: str, server_id: UUID, place: str) -> str:
-    """`secret`: a JSON value. `kind`: what it is; `place`: where alone it may be used."""
+    """`secret`: a JSON value. It can only be unsealed with the same `kind`, server and `place`."""
     return sealing.seal(json.dumps([kind, str(server_id), place, secret], cls=DjangoJSONEncoder), PURPOSE)
 
 
@@ -57,7 +57,7 @@ def unseal(token: str, kind: str, server_id: UUID, place: str) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class Client:
-    """`method`: how it proves at the token endpoint who it is. `expires_at`: when its secret does, or None."""
+    """`method`: how it authenticates at the token endpoint. `expires_at`: when its secret expires, or None."""
 
     id: str
     secret: str
@@ -66,7 +66,7 @@ class Client:
     expires_at: int | None = None
 
     def request(self, endpoint: str, data: dict[str, str]) -> httpx2.Request:
-        """Return a request with `data` and with what proves who asks."""
+        """Return an authenticated request with this form data."""
         headers: dict[str, str] = {"Accept": "application/json"}
         data = {**data, "client_id": self.id}
         if self.method == "client_secret_basic" and self.secret:
@@ -89,13 +89,13 @@ def given(client_id: str, secret: str, authority: Authority) -> Client:
 
 
 def earlier(row: SignIn | None, authority: Authority, redirect_uri: str) -> Client | None:
-    """Return the client of the last sign-in, if it is still good."""
+    """Return the client of the last sign-in, if it can still be used."""
     if row is None or row.issuer != authority.issuer or not row.client_id:
         return None
     if row.registration != Registration.TYPED and row.redirect_uri != redirect_uri:
         return None
     if row.registration == Registration.DYNAMIC and not set(authority.scopes) <= set(row.scopes_asked.split()):
-        # It may only ask for the rights that it was registered with.
+        # It may only request the rights that it was registered with.
         return None
     if row.client_expires_at is not None and row.client_expires_at <= timezone.now():
         return None
@@ -112,7 +112,7 @@ def of(row: SignIn) -> Client:
 
 
 def columns(client: Client, server_id: UUID, issuer: str) -> dict[str, Any]:
-    """Return the columns that a client is stored in. Its secret is for this issuer alone."""
+    """Return the columns that store a client. Its secret is sealed for this issuer."""
     expires = datetime.fromtimestamp(client.expires_at, UTC) if client.expires_at else None
     return {
         "client_id": client.id,
@@ -155,7 +155,7 @@ async def registered(authority: Authority, redirect_uri: str, document: str, bou
 
 
 def wanted_metadata(redirect_uri: str, offered: tuple[str, ...] = ("none",)) -> OAuthClientMetadata:
-    """Return how this installation describes itself. `offered`: how a client may prove who it is."""
+    """Return this installation's description of itself. `offered`: the methods with which clients may authenticate."""
     here = reach(urlsplit(redirect_uri).hostname or "") == "local"
     return OAuthClientMetadata(
         client_name=NAME,

@@ -38,7 +38,7 @@ MOST_AT_ONCE = 20
 
 @dataclass(frozen=True)
 class Asking:
-    """`actor`, `session`: who must bring the answer, in which browser. `document`: where we describe ourselves."""
+    """The answer must come from this `actor` in this browser `session`. `document`: the address of our description."""
 
     actor: Actor
     session: str
@@ -48,7 +48,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class Typed:
-    """An administrator's settings instead of what is found out. `scopes`: None for those of the last time."""
+    """Settings that an administrator entered to override discovery. `scopes`: None for those of the last time."""
 
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
@@ -116,10 +116,10 @@ def begin(server: UpstreamServer, asking: Asking, typed: Typed) -> Begun:
     more: tuple[str, ...] = ()
     if row is not None and typed.scopes is None:
         wanted = row.wanted_scopes
-        # The rights whose want had calls refused, with those that there are, so that none of them is lost.
+        # Rights that calls lacked, with those granted already, so that none of them is lost.
         more = scopes_in(f"{row.scopes_granted} {row.lacking}") if row.lacking else ()
     if row and row.registration == Registration.TYPED and typed.scopes is not None and not typed.client_id:
-        # Whoever empties the field wants to be registered without.
+        # Emptying the field means registering automatically.
         row = None
     authority, client = async_to_sync(_prepared)(server, asking, replace(typed, scopes=wanted), row, more)
     metadata, pkce, state = authority.metadata, PKCEParameters.generate(), secrets.token_urlsafe(32)
@@ -140,7 +140,7 @@ def begin(server: UpstreamServer, asking: Asking, typed: Typed) -> Begun:
 
 
 def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
-    """Store the tokens, and connect anew. Raises: NotPossible, LookupError, OnlyAdministrators, OnlyPeople"""
+    """Store the tokens and reconnect. Raises: NotPossible, LookupError, OnlyAdministrators, OnlyPeople"""
     require_administrator(actor)
     require_person(actor)
     plan = _used_up(server_id, brought, actor)
@@ -159,7 +159,7 @@ def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
 
 
 def forget(server_id: UUID, actor: Actor) -> str:
-    """Delete and revoke the tokens; return why the latter failed, if it did. Raises: LookupError, OnlyAdministrators"""
+    """Delete and revoke the tokens; return why revoking failed, if it did. Raises: LookupError, OnlyAdministrators"""
     require_administrator(actor)
     server = UpstreamServer.objects.filter(pk=server_id).first()
     row = signed_in(server_id).first()
@@ -236,7 +236,7 @@ def _address(page: str, row: SignIn, state: str, challenge: str) -> str:
         "code_challenge_method": "S256",
         "resource": row.resource,
         **({"scope": row.scopes_asked} if row.scopes_asked else {}),
-        # Without it, some give nothing to renew the sign-in with.
+        # Without it, some servers give no refresh token.
         **({"prompt": "consent"} if "offline_access" in row.scopes_asked.split() else {}),
     }
     parts = urlsplit(page)
@@ -245,7 +245,7 @@ def _address(page: str, row: SignIn, state: str, challenge: str) -> str:
 
 
 def _used_up(server_id: UUID, brought: Brought, actor: Actor) -> Plan:
-    """Return the plan of the attempt that ends here, and delete the attempt: it is good for one answer."""
+    """Return the plan of this attempt and delete the attempt, which is valid for one answer."""
     mine = SignInAttempt.objects.filter(
         state_hash=_hash(brought.state),
         server_id=server_id,
@@ -266,7 +266,7 @@ def _used_up(server_id: UUID, brought: Brought, actor: Actor) -> Plan:
 
 
 def _server_of(server_id: UUID, plan: Plan, brought: Brought) -> UpstreamServer:
-    """Return the server if it is where it was, and the answer is this authority's (RFC 9207) and a yes."""
+    """Return the server, unless it was moved, or the answer is a refusal or from another authority (RFC 9207)."""
     server = UpstreamServer.objects.filter(pk=server_id).first()
     if server is None or origin_of(server.url) != plan.origin:
         raise NotPossible("The server was moved or removed in the meantime.")
@@ -293,7 +293,7 @@ def _store_sign_in(server: UpstreamServer, *, plan: Plan, tokens: Tokens, actor:
         "scopes_granted": storable(plan.columns["scopes_asked"] if tokens.scopes is None else tokens.scopes),
         "signed_in_by_id": actor.user_id,
         "signed_in_at": timezone.now(),
-        # Never one that was there before: a process that renews those must not put its own over these.
+        # A new number, so that a process that is renewing earlier tokens does not overwrite these.
         "generation": before.generation + 1 if before else 1,
         "lacking": "",
         "last_error": "",
@@ -314,7 +314,7 @@ async def _revoke(server: UpstreamServer, row: SignIn) -> None:
     client = clients.of(row)
     access, refresh = clients.unseal(row.tokens, "tokens", row.pk, row.origin)
     bounds = bounds_of(server)
-    # Whoever forgets the second also forgets what it renews, but not everyone does both.
+    # Revoking one of them should also revoke the other, but not every server does that.
     for token, kind in ((refresh, "refresh_token"), (access, "access_token")):
         if token:
             await revoked(client, row.revocation_endpoint, bounds, token, kind)

@@ -1,4 +1,4 @@
-"""The tokens of a sign-in: got at the token endpoint, sealed in the database, renewed by one process at a time."""
+"""The tokens of a sign-in: from the token endpoint, sealed in the database, renewed by one process at a time."""
 
 import asyncio
 import logging
@@ -30,20 +30,20 @@ from hitlchat.upstreams.oauth.authority import LONGEST_SCOPES, Bounds, NoAnswer,
 from hitlchat.upstreams.oauth.clients import Client, Unreadable
 
 LONGEST_LIFE = timedelta(days=3650)
-# Whatever an authorization server says, so long a token is used; and so long nobody asks again who did not answer.
+# A token is used for at least this long. After an authority did not answer, it is left alone for the pause.
 SHORTEST_LIFE = timedelta(seconds=1)
 PAUSE_SECONDS = 10.0
 SOON = timedelta(seconds=60)
-# Longer than a request for newer ones can take.
+# Longer than a refresh can take.
 LEASE = timedelta(seconds=30)
 LOOK_SECONDS = 0.2
 WAIT_SECONDS = 40.0
-# One that is refused so soon would be refused again.
+# If a token is rejected this soon after a refresh, another refresh would not help.
 JUST_NOW_SECONDS = 30.0
 MOST_LACKING = 1000
 MOST_HIDDEN = 12
 _TOKEN = re.compile(rf"[\x21-\x7e]{{{SHORTEST_SECRET},16384}}")
-# What the standard calls errors, in words; others are told as they are.
+# The error codes of the standard, in words; others are shown as they are.
 _ERRORS = {
     "invalid_grant": "it no longer knows this sign-in",
     "invalid_client": "it does not know this installation, or not with this client secret",
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Tokens:
-    """`scopes`: None if they are those that were asked for."""
+    """`scopes`: None if they are those that were requested."""
 
     access: str
     refresh: str = ""
@@ -118,7 +118,7 @@ async def granted(client: Client, endpoint: str, bounds: Bounds, kind: str, **da
     try:
         found = OAuthToken.model_validate_json(response.content)
     except ValidationError:
-        # Without the error itself, which quotes what came.
+        # Not chained: the error quotes the answer.
         raise NotPossible("The token endpoint did not answer with tokens.") from None
     refresh = found.refresh_token or ""
     if not _TOKEN.fullmatch(found.access_token) or (refresh and not _TOKEN.fullmatch(refresh)):
@@ -151,7 +151,7 @@ def columns(tokens: Tokens, server_id: UUID, origin: str) -> dict[str, Any]:
 
 
 def credential(server: UpstreamServer) -> httpx2.Auth | None:
-    """Return what authorises requests to `server`, and to its origin alone; None where nobody is signed in."""
+    """Return the authorization of requests to the origin of `server`; None if nobody is signed in."""
     is_signed_in = server.transport != Transport.STDIO and signed_in(server.pk).exists()
     return Bearer(Holder(server), server.url) if is_signed_in else None
 
@@ -202,7 +202,7 @@ class Holder:
         await in_db(_lacks)(self._server.pk, scopes)
 
     async def _read(self) -> Generation | None:
-        """Return what is stored now; None if nobody is signed in. Raises: NoToken, it is of no use."""
+        """Return the stored generation; None if nobody is signed in. Raises: NoToken, it is unusable"""
         try:
             bounds_of(self._server)
             found = await in_db(_stored)(self._server.pk, self._origin)
@@ -224,12 +224,12 @@ class Holder:
         return found
 
     async def _next(self, present: Generation) -> Generation:
-        """Return the next generation: one refresh for all who need it, which nobody who gives up cuts short."""
+        """Return the next generation, from one refresh for all who wait; it continues if one of them is cancelled."""
         if asyncio.get_running_loop().time() < self._not_before:
             outcome = self._unless_over(present)
         else:
             if self._renewing is None or self._renewing.done():
-                # Of its own context: what a call counts as sent is the call, and not this.
+                # In a context of its own: the refresh must not count as the call being sent.
                 self._renewing = asyncio.create_task(self._renew(present), context=Context())
             outcome = await asyncio.shield(self._renewing)
         if isinstance(outcome, NoToken):
@@ -247,11 +247,11 @@ class Holder:
             return self._unless_over(present)
 
     def _unless_over(self, present: Generation) -> Generation | NoToken:
-        """Return the present tokens while the authorization server does not answer."""
+        """Return the present tokens, until they expire, while the authorization server does not answer."""
         return NoToken(f"the sign-in could not be renewed: {self._trouble}") if present.is_over else present
 
     async def _renewed_by_one(self, present: Generation) -> Generation:
-        """Refresh here, or wait for the process that has begun to. Raises: NoToken, NoAnswer"""
+        """Refresh, or wait for another process that is doing so. Raises: NoToken, NoAnswer"""
         who, end = uuid4().hex, asyncio.get_running_loop().time() + WAIT_SECONDS
         while not await in_db(_claim)(self._server.pk, present.row.generation, who):
             now = await self._read_signed_in()
@@ -276,12 +276,12 @@ class Holder:
         except NotPossible as error:
             logger.warning("The sign-in at an upstream server could not be renewed: %s", error)
             problem = storable(translatable(f"The sign-in could not be renewed. {error}"))
-            # Tokens that are of no use any more are forgotten. The sign-in stays what it was, for a person to renew.
+            # The useless tokens are deleted. The sign-in itself stays, for a person to renew.
             row = SignIn.objects.filter(pk=present.row.pk, generation=present.row.generation)
             await in_db(row.update)(tokens="", renews=False, problem=problem, renewing_by="", renewing_until=None)
             self._present = None
             raise NoToken(f"the sign-in could not be renewed: {error}", 401) from error
-        # Some give no new refresh token: the old one stays good.
+        # Without a new refresh token, the old one stays valid.
         tokens = replace(tokens, refresh=tokens.refresh or present.refresh)
         await in_db(_replace)(present.row, tokens)
         return await self._read_signed_in()
@@ -299,10 +299,10 @@ def _stored(server_id: UUID, origin: str) -> Generation | None:
 
 
 def _claim(server_id: UUID, number: int, who: str) -> bool:
-    """Return whether `who` is the one to renew this generation: refresh tokens are often good for a single use."""
+    """Return whether `who` got the lease to renew this generation. Refresh tokens are often valid only once."""
     row = SignIn.objects.filter(pk=server_id, generation=number, tokens__gt="")
     free = row.filter(renewing_until=None) | row.filter(renewing_until__lt=Now())
-    # Further ahead than it can be: the clock was set back since.
+    # Further ahead than a lease can reach: the clock was set back since.
     free |= row.filter(renewing_until__gt=Now() + LEASE + SLACK)
     return free.update(renewing_by=who, renewing_until=Now() + LEASE) == 1
 
@@ -315,7 +315,7 @@ def _replace(before: SignIn, tokens: Tokens) -> None:
 
 
 def _lacks(server_id: UUID, scopes: str) -> None:
-    """Note the rights for want of which a call was refused."""
+    """Note the missing rights for which a call was refused."""
     row = signed_in(server_id).first()
     if row is None:
         return
