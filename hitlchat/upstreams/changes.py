@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -25,6 +26,7 @@ USUAL = 0
 LONGEST = {name: spec.LONGEST[name] for name in ("prompt_template", "condition")}
 LONGEST |= {"description": limits.LONGEST_DESCRIPTION, "vouch_note": 500}
 WORDS = {**spec.WORDS, "vouch": gettext_noop("Vouched for"), "vouch_note": gettext_noop("Note on vouching")}
+_HELD = gettext_noop("The tool changed after it was accepted. Review the difference and accept it first.")
 Settings = dict[str, str | bool | int | None]
 
 
@@ -148,43 +150,38 @@ def guard_after(row: ComposedTool, change: Change) -> Guard:
     return replace(guard(row), **{name: value for name, value in wanted.items() if name in counts})
 
 
-def loosens(row: ComposedTool, change: Change) -> bool:
-    """Return whether the tool could run without asking a known person where it could not before, or a yes to it needs
-    less care.
-    """
-    after = guard_after(row, change)
-    says_less = gate.weaker(guard(row), after) or less_care(row, change)
-    return bool(says_less) or (after.hitl_mode != HitlMode.REQUIRED and change.offers(row))
-
-
-def less_care(row: ComposedTool, change: Change) -> tuple[str, ...]:
+def _less_care(row: ComposedTool, change: Change) -> tuple[str, ...]:
     """Say in plain words that somebody states a lower level than counts now; empty if nobody does."""
     states = change.vouch in Vouch.values and change.vouch != Vouch.SCAN
     level = int(str(change.vouch).removeprefix("L")) if states else row.risk_inherent
     if level >= row.risk_inherent:
         return ()
     most = settings.HITL_ELICITATION_MAX_RISK
-    said = translatable(
+    sentence = translatable(
         f"Its risk counts as L{level} instead of L{row.risk_inherent}: a yes needs less care, and up to L{most} the "
         "word of a trusted MCP client can be enough."
     )
-    return (said,)
+    return (sentence,)
 
 
 def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) -> Loosening | None:
-    """Return the loosening to confirm before `change`, if any. `by_name`: what the gate says of its new name."""
-    if not loosens(row, change) and not by_name:
+    """Return the loosening to confirm before `change`: the tool could run without asking a certain person where it
+    could not before, or a yes to it needs less care. `by_name`: what the gate says of its new name.
+    """
+    before, after, care = guard(row), guard_after(row, change), _less_care(row, change)
+    offers = change.offers(row)
+    if not (gate.weaker(before, after) or care or by_name or (offers and after.hitl_mode != HitlMode.REQUIRED)):
         return None
-    back, before, after = loosening_back(row), guard(row), guard_after(row, change)
+    back = loosening_back(row)
     condition = back.condition if change.condition is None else change.condition
     return replace(
         back,
         after=change.hitl_mode or back.before,
-        exposes=change.offers(row),
+        exposes=offers,
         rule=condition != back.condition,
         condition=condition,
         trusts=gate.trusts(before, after),
-        words=gate.reads_otherwise(before, after) + less_care(row, change) + by_name,
+        words=gate.reads_otherwise(before, after) + care + by_name,
     )
 
 
@@ -212,9 +209,8 @@ def vouches(row: ComposedTool, change: Change) -> bool:
 
 def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[Objection]:
     """Return the objections to a change of a tool that was assessed; `known`: names of what is not its server's."""
-    checks = [_texts(row, change), _rules(row, change), _exposing(row, change, ceiling), _vouching(row, change)]
-    checks.append(_speaking(row, change, known))
-    return [each for objections in checks for each in objections]
+    checks = _texts(row, change), _rules(row, change), _exposing(row, change, ceiling), _vouching(row, change)
+    return [*chain(*checks, _speaking(row, change, known))]
 
 
 def suspicion(row: ComposedTool) -> Objection | None:
@@ -239,13 +235,12 @@ def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
         if len(text) > most:
             yield Objection(field, translatable(f"{words}: at most {most:,} characters, not {len(text):,}."))
         elif storable(text) != text:
-            yield Objection(
-                field, translatable(f"{words}: contains a character that cannot be stored, such as U+0000.")
-            )
+            sentence = translatable(f"{words}: contains a character that cannot be stored, such as U+0000.")
+            yield Objection(field, sentence)
     if change.digest is not None and change.digest != row.seen_digest:
         yield Objection("digest", "The tool has changed since you reviewed it. Review it again.")
     elif change.settled is not None and change.settled != _settings_digest(row):
-        last = ToolEvent.objects.filter(tool=row, actor__isnull=False).select_related("actor").order_by("pk").last()
+        last = ToolEvent.objects.filter(tool=row, actor__isnull=False).select_related("actor").last()
         sentence = gettext_noop("Someone changed this in the meantime. Review it again.")
         if last and last.actor:
             sentence = translatable(f"{last.actor.get_username()} changed this in the meantime. Review it again.")
@@ -281,9 +276,8 @@ def _rules(row: ComposedTool, change: Change) -> Iterator[Objection]:
             yield Objection("condition", translatable(f"Condition: not a Python expression: {wrong}"))
             return
         if row.tool is None or change.condition != row.tool.condition:
-            said = async_to_sync(policy.condition_fault)(change.condition, record.get("inputSchema") or {})
-            if said:
-                yield Objection("condition", f"Condition: {said}")
+            if fault := async_to_sync(policy.condition_fault)(change.condition, record.get("inputSchema") or {}):
+                yield Objection("condition", f"Condition: {fault}")
 
 
 def _wrong(error: Exception, condition: str) -> str:
@@ -303,9 +297,7 @@ def _exposing(row: ComposedTool, change: Change, ceiling: int) -> Iterator[Objec
     for problem in row.problems:
         yield Objection("exposed", translatable(f"It cannot be offered: {problem}"))
     if row.held:
-        yield Objection(
-            "exposed", ("The tool changed after it was accepted. Review the difference and accept it first.")
-        )
+        yield Objection("exposed", _HELD)
     if row.risk_inherent > ceiling:
         sentence = translatable(f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here.")
         yield Objection("exposed", sentence)
@@ -321,7 +313,7 @@ def _vouching(row: ComposedTool, change: Change) -> Iterator[Objection]:
     elif change.vouch and change.vouch != row.standing_vouch and change.digest is None:
         yield Objection("vouch", "Vouched for: send the digest of the definition that you looked at.")
     elif change.vouch and row.held:
-        yield Objection("vouch", "The tool changed after it was accepted. Review the difference and accept it first.")
+        yield Objection("vouch", _HELD)
 
 
 def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[Objection]:

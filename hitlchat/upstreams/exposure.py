@@ -29,7 +29,6 @@ from hitlchat.upstreams.changes import (
     check,
     loosening,
     loosening_back,
-    loosens,
     rewords,
     sending_elsewhere,
     settings_of,
@@ -91,13 +90,10 @@ def aliases(wanted: list[Wanted]) -> Names:
     return Names(given, problems)
 
 
-def apply(
-    changes: Sequence[Change], actor: Actor, *, confirmed: str | None = None, returning: Sequence[Loosening] = ()
-) -> list[ComposedTool]:
+def apply(changes: Sequence[Change], actor: Actor, *, confirmed: str | None = None) -> list[ComposedTool]:
     """Carry out all of `changes` at once; return the tools in the same order. `confirmed`: the digest of the last
-    NotConfirmed; None where the caller asks. `returning`: what comes back besides and asks less. Raises: Refused,
-    NotConfirmed, OnlyAdministrators; OnlyPeople, a program loosens something, vouches for it, or chooses what the
-    approver reads
+    NotConfirmed; None where the caller asks. Raises: Refused, NotConfirmed, OnlyAdministrators; OnlyPeople, a program
+    loosens something, vouches for it, or chooses what the approver reads
     """
     require_administrator(actor)
     wanted = {each.tool: each if actor.is_person else replace(each, warnings_read=False) for each in changes}
@@ -106,13 +102,12 @@ def apply(
             rows = _locked(wanted)
             if missing := wanted.keys() - rows.keys():
                 raise Refused({tool: [MISSING] for tool in missing})
-            by_name = _by_name(rows, wanted)
-            if not actor.is_person and any(
-                by_name.get(pk) or loosens(rows[pk], change) or rewords(rows[pk], change) or vouches(rows[pk], change)
-                for pk, change in wanted.items()
+            question = _question(rows, wanted)
+            if not actor.is_person and (
+                question.loosenings
+                or any(rewords(rows[pk], change) or vouches(rows[pk], change) for pk, change in wanted.items())
             ):
                 raise OnlyPeople
-            question = _question(rows, wanted, returning, by_name)
             is_open = question.loosenings and confirmed not in {None, question.digest}
             _apply(rows, wanted, actor, question if is_open else None)
     except IntegrityError as error:
@@ -183,30 +178,13 @@ def _locked(ids: Iterable[UUID]) -> dict[UUID, ComposedTool]:
     return rows
 
 
-def _by_name(rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change]) -> dict[UUID, tuple[str, ...]]:
-    """Map tools that get another name to what the gate says of it."""
+def _question(rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change]) -> NotConfirmed:
+    """Return the loosenings to confirm. Of tools that get another name, the gate may have something to say."""
     given = aliases([(rows[pk], change.alias) for pk, change in wanted.items()]).given
     names = {pk: name for pk, name in given.items() if (tool := rows[pk].tool) is None or tool.name != name}
     weaker = weaker_names(set(names.values()), [pk for pk in names if rows[pk].tool])
-    return {pk: weaker[name] for pk, name in names.items()}
-
-
-def _question(
-    rows: dict[UUID, ComposedTool],
-    wanted: dict[UUID, Change],
-    returning: Sequence[Loosening],
-    by_name: dict[UUID, tuple[str, ...]],
-) -> NotConfirmed:
-    """Return the loosenings to confirm, each tool once and as it is to be."""
-    chosen = [each for pk, change in wanted.items() if (each := loosening(rows[pk], change, by_name.get(pk, ())))]
-    tools_chosen, others = {each.tool for each in chosen}, []
-    for back in (each for each in returning if each.tool not in tools_chosen):
-        change = wanted.get(back.tool, Change(back.tool))
-        mode = change.hitl_mode or back.after
-        # Unless the change keeps it away, or lets it ask every time.
-        if change.exposed is not False and mode != HitlMode.REQUIRED:
-            others.append(replace(back, before=mode, after=mode))
-    return NotConfirmed([*chosen, *others])
+    found = (loosening(rows[pk], change, weaker.get(names.get(pk, ""), ())) for pk, change in wanted.items())
+    return NotConfirmed([each for each in found if each])
 
 
 def _apply(
