@@ -34,8 +34,7 @@ from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, ask, recording
 from tests.insights.rows import answered
 from tests.tables import each_row
-from tests.upstreams.drawers import take_in
-from tests.upstreams.shops import expose, listing, somewhere
+from tests.upstreams.shops import expose, listing, somewhere, take_in
 
 pytestmark = pytest.mark.django_db
 

@@ -7,8 +7,7 @@ from django.utils import translation
 
 from hitlchat.base.sentences import read, translated
 from tests.tables import each_row
-from tests.upstreams.drawers import take_in
-from tests.upstreams.shops import listing, somewhere
+from tests.upstreams.shops import listing, somewhere, take_in
 from tools_studio.capabilities import parse
 
 

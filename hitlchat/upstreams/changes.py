@@ -275,9 +275,10 @@ def _rules(row: ComposedTool, change: Change) -> Iterator[Objection]:
             wrong = _wrong(error, change.condition)
             yield Objection("condition", translatable(f"Condition: not a Python expression: {wrong}"))
             return
-        if row.tool is None or change.condition != row.tool.condition:
-            if fault := async_to_sync(policy.condition_fault)(change.condition, record.get("inputSchema") or {}):
-                yield Objection("condition", f"Condition: {fault}")
+        is_other = row.tool is None or change.condition != row.tool.condition
+        schema = record.get("inputSchema") or {}
+        if is_other and (fault := async_to_sync(policy.condition_fault)(change.condition, schema)):
+            yield Objection("condition", f"Condition: {fault}")
 
 
 def _wrong(error: Exception, condition: str) -> str:

@@ -28,8 +28,7 @@ from tests.gate.asking import ask, say_yes
 from tests.gate.deciding_people import rule
 from tests.notices.noticing import webhook
 from tests.upstreams.asking import executing_elsewhere, question_of
-from tests.upstreams.drawers import take_in
-from tests.upstreams.shops import expose, listing, somewhere
+from tests.upstreams.shops import expose, listing, somewhere, take_in
 from tools_studio.models import Script, TestCase
 
 PICTURE: Final = b"a picture"

@@ -45,8 +45,7 @@ from tests.conftest import PASSWORD, signed_in
 from tests.gate.asking import SCHEMA, approval_of, approved, ask, fresh, run
 from tests.gate.granting import HERE
 from tests.record.conftest import Sql, found, happen, report, undone
-from tests.upstreams.drawers import take_in
-from tests.upstreams.shops import expose, listing, somewhere
+from tests.upstreams.shops import expose, listing, somewhere, take_in
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -14,10 +14,11 @@ from hitlchat.base.background import background
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import connections
+from hitlchat.upstreams.models import UpstreamServer
 from tests.upstreams.asking import Counter, StartCounter
 from tests.upstreams.gated import exposed, web
 from tests.upstreams.hostile_http import hostile_http
-from tests.upstreams.shops import Shop, put_on_path, shop_in
+from tests.upstreams.shops import SAYS_IT_BACK, Shop, listing, put_on_path, shop_in, somewhere, take_in
 
 # A server process looks at what has changed every other second, or once woken.
 LOOK_SECONDS: Final = 0.2
@@ -30,6 +31,14 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
     made.program.start()
     yield made
     made.program.kill()
+
+
+@pytest.fixture
+def server(alice: User) -> UpstreamServer:
+    """A server “shop” that listed `echo` and `other`, and that nobody ever connects to."""
+    made = somewhere(alice)
+    take_in(made, listing(echo=SAYS_IT_BACK, other="Say something else instead."))
+    return made
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from hitlchat.secrets.values import Value
 from hitlchat.upstreams import endpoint, gallery
 from hitlchat.upstreams.models import ComposedTool, ToolState, Trust, UpstreamServer
 from hitlchat.upstreams.pages import form
-from tests.upstreams.shops import expose, somewhere
-from tests.upstreams.test_pages import KEY, list_tools, of
+from tests.upstreams.drawers import of
+from tests.upstreams.shops import expose, listing, somewhere, take_in
+from tests.upstreams.test_pages import KEY
 
 pytestmark = pytest.mark.django_db
 
@@ -300,7 +301,7 @@ def test_what_someone_else_saved_meanwhile_is_not_overwritten_unseen(alice: User
 
 def test_saving_says_that_another_address_takes_the_tools_out_of_the_catalog(alice: User) -> None:
     server = somewhere(alice)
-    list_tools(server, echo="Say the text back.")
+    take_in(server, listing(echo="Say the text back."))
     tool = expose(alice, server, hitl_mode=HitlMode.REQUIRED)
     page = of(alice).post("/servers/s/shop", HTTP | {"url": "https://other.example/mcp", "enabled": "on"}, follow=True)
     assert b"The address is different now, so the tools have left the catalog." in page.content

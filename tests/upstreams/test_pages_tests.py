@@ -13,8 +13,9 @@ from pytest_django import Settings
 
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.pages import form
-from tests.upstreams.shops import Shop, shop_in, somewhere
-from tests.upstreams.test_pages import KEY, list_tools, of
+from tests.upstreams.drawers import of
+from tests.upstreams.shops import Shop, listing, shop_in, somewhere, take_in
+from tests.upstreams.test_pages import KEY
 from tests.upstreams.test_pages_form import HTTP, STDIO, header, save
 
 pytestmark = pytest.mark.django_db
@@ -47,7 +48,7 @@ def test_the_risk_is_sent_again_once_the_tools_are_known(alice: User) -> None:
     assert "are assumed to change things" in before
     found = re.search(r'name="risk-mark" value="(\w+)"', before)
     assert found
-    list_tools(server, remove="Remove it.")
+    take_in(server, listing(remove="Remove it."))
     after = client.post("/servers/risk", HTTP | {"of": "shop", "risk-mark": found[1]})
     assert (after.status_code, b"assumed" in after.content) == (200, False)
 

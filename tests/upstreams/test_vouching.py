@@ -21,8 +21,7 @@ from hitlchat.upstreams.pages.ledger import acceptance_of
 from hitlchat.upstreams.servers import OnlyPeople
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, say_yes, status
-from tests.upstreams.shops import SAYS_IT_BACK, expose, listing, row, somewhere
-from tests.upstreams.test_exposure import take_in
+from tests.upstreams.shops import SAYS_IT_BACK, expose, listing, row, somewhere, take_in
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]
 
