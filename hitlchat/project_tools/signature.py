@@ -69,7 +69,7 @@ class Signature:
                 found = error.errors(include_url=False, include_context=False, include_input=False)
                 problems += [(name, f"{'.'.join(map(str, (name, *each['loc'])))}: {each['msg']}.") for each in found]
         if problems:
-            raise BadArguments(" ".join(said for _, said in problems), problems[0][0])
+            raise BadArguments(" ".join(sentence for _, sentence in problems), problems[0][0])
         return made
 
 

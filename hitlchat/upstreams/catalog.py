@@ -13,15 +13,14 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import stated, stopping, tools
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
-from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.stopping import NOT_STARTED
 from hitlchat.gate.transition import note
 from hitlchat.upstreams import endpoint
-from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
+from hitlchat.upstreams.models import ComposedTool, Exposure, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.risk.fingerprint import Offered
 from hitlchat.upstreams.risk.limits import checkable, unchecked
 from hitlchat.upstreams.risk.rubric import Assessment, ServerFacts, assess_server, assess_tool, compose
-from hitlchat.upstreams.risk.scan import Known, findings_of, trips
+from hitlchat.upstreams.risk.scan import OtherNames, findings_of, trips
 
 CHANGED = "Its server changed its definition after it was accepted."
 SOURCE = "upstream"
@@ -58,16 +57,15 @@ def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
 
 
 def basis_of(row: ComposedTool) -> str:
-    """Return what its level rests on, in one sentence."""
     if row.standing_vouch:
         return translatable(f"An administrator vouches for it as it is now: its risk is L{row.risk_inherent}.")
     return translatable(f"Nobody here vouches for it: L{row.risk_inherent} is an estimate from what its server says.")
 
 
-def known_to(server: UpstreamServer) -> Known:
+def other_names(server: UpstreamServer) -> OtherNames:
     tools = Tool.objects.exclude(composed__server=server).filter(published=True)
     servers = UpstreamServer.objects.exclude(pk=server.pk)
-    return Known(
+    return OtherNames(
         frozenset(tools.values_list("name", flat=True)[:MOST_KNOWN]),
         frozenset(servers.values_list("name", flat=True)[:MOST_KNOWN]),
     )
@@ -92,7 +90,6 @@ def event_of(
 
 
 def store_events(events: Iterable[ToolEvent], actor: Actor) -> None:
-    """Store events of tools; what they say is on record, too."""
     made = ToolEvent.objects.bulk_create(events, batch_size=EVENTS_AT_A_TIME)
     for start in range(0, len(made), EVENTS_AT_A_TIME):
         keys = [each.pk for each in made[start : start + EVENTS_AT_A_TIME]]
@@ -103,7 +100,7 @@ def altered() -> Iterator[str]:
     """Yield a sentence for each exposed tool that is kept otherwise than it was accepted."""
     for server in UpstreamServer.objects.order_by("name"):
         rows = server.tools.filter(state=ToolState.EXPOSED, tool__isnull=False).select_related("tool")
-        update = Update(server, HIGHEST_RISK, SYSTEM)
+        update = Update(server, SYSTEM)
         for row in rows.order_by("name").iterator(chunk_size=AT_A_TIME):
             assert row.tool is not None
             wanted = update.columns(row, row.tool.name)
@@ -118,8 +115,8 @@ def altered() -> Iterator[str]:
 class Update:
     """One change of a server's tools, within one transaction: rows first, then `finish` with all that follows."""
 
-    def __init__(self, server: UpstreamServer, ceiling: int, actor: Actor) -> None:
-        self.server, self.ceiling, self.actor = server, ceiling, actor
+    def __init__(self, server: UpstreamServer, actor: Actor) -> None:
+        self.server, self.actor, self.ceiling = server, actor, Exposure.current().ceiling
         self.events: list[ToolEvent] = []
         self._own: dict[str, Assessment] = {}
         self._ended: dict[UUID, str] = {}
@@ -227,10 +224,9 @@ class Update:
         return "definition_hash" in differing
 
 
-def follow_all(server: UpstreamServer, ceiling: int, actor: Actor, *, changed: str = "") -> None:
-    """Follow any change on which all tools of `server` depend."""
+def follow_all(server: UpstreamServer, actor: Actor, *, changed: str = "") -> None:
     rows = list(server.tools.select_related("tool"))
-    update = Update(server, ceiling, actor)
+    update = Update(server, actor)
     for row in rows:
         update.follow(row, changed=changed)
     store(rows, ["state", "reason", *RISK_COLUMNS])

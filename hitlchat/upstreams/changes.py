@@ -19,7 +19,7 @@ from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, Vouch
 from hitlchat.upstreams.risk import aliases, limits
-from hitlchat.upstreams.risk.scan import Known, findings_of
+from hitlchat.upstreams.risk.scan import OtherNames, findings_of
 
 # In place of seconds to answer: those of the installation.
 USUAL = 0
@@ -207,10 +207,10 @@ def vouches(row: ComposedTool, change: Change) -> bool:
     return any(getattr(change, name) not in {None, now[name]} for name in ("vouch", "vouch_note"))
 
 
-def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[Objection]:
-    """Return the objections to a change of a tool that was assessed; `known`: names of what is not its server's."""
+def check(row: ComposedTool, change: Change, ceiling: int, others: OtherNames) -> list[Objection]:
+    """Return the objections to a change of a tool that was assessed; `others`: names of what is not its server's."""
     checks = _texts(row, change), _rules(row, change), _exposing(row, change, ceiling), _vouching(row, change)
-    return [*chain(*checks, _speaking(row, change, known))]
+    return [*chain(*checks, _speaking(row, change, others))]
 
 
 def suspicion(row: ComposedTool) -> Objection | None:
@@ -223,10 +223,10 @@ def suspicion(row: ComposedTool) -> Objection | None:
     return None
 
 
-def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[Objection]:
+def sending_elsewhere(row: ComposedTool, others: OtherNames) -> Iterator[Objection]:
     """Yield objections to the description that an exposed tool has once it is as its server lists it now."""
     if row.exposed:
-        yield from _elsewhere(row.description or row.seen.get("description", ""), known)
+        yield from _elsewhere(row.description or row.seen.get("description", ""), others)
 
 
 def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
@@ -317,16 +317,16 @@ def _vouching(row: ComposedTool, change: Change) -> Iterator[Objection]:
         yield Objection("vouch", _HELD)
 
 
-def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[Objection]:
+def _speaking(row: ComposedTool, change: Change, others: OtherNames) -> Iterator[Objection]:
     """Yield objections to the description for models, wherever the tool is or becomes exposed."""
     is_offered = row.exposed if change.exposed is None else change.exposed
     if not is_offered or (row.exposed and change.description is None):
         return
     own = row.description if change.description is None else change.description
     record = row.pinned if row.exposed and row.pinned else row.seen
-    yield from _elsewhere(own or record.get("description", ""), known)
+    yield from _elsewhere(own or record.get("description", ""), others)
 
 
-def _elsewhere(description: str, known: Known) -> Iterator[Objection]:
-    for sentence in aliases.speaking(description, known.tools, known.servers):
+def _elsewhere(description: str, others: OtherNames) -> Iterator[Objection]:
+    for sentence in aliases.speaking(description, others.tools, others.servers):
         yield Objection("description", f"{sentence} Write your own description.")

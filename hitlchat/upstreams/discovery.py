@@ -20,12 +20,12 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.upstreams import catalog, endpoint
 from hitlchat.upstreams.client.listing import Listing, UpstreamTool, named
-from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
+from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from hitlchat.upstreams.risk import limits
 from hitlchat.upstreams.risk.fingerprint import Connection, Offered, Pinned, Unusable, difference, pin
 from hitlchat.upstreams.risk.limits import left_to_the_server
 from hitlchat.upstreams.risk.rubric import Assessment, ServerFacts, assess_tool, says_it_writes
-from hitlchat.upstreams.risk.scan import Finding, Known, as_json, scan
+from hitlchat.upstreams.risk.scan import Finding, OtherNames, as_json, scan
 
 LONGEST_NAMED = 40
 ATTEMPTS = 3
@@ -65,12 +65,12 @@ class Judgement:
         return any(judged.writes for judged in self.tools.values())
 
 
-def judge(listing: Listing, connection: Connection, facts: ServerFacts, known: Known) -> Judgement:
-    """Judge all tools of a list. Raises: ValueError, the connection's URL cannot be understood"""
+def judge(listing: Listing, connection: Connection, facts: ServerFacts, others: OtherNames) -> Judgement:
+    """Raises: ValueError, the connection's URL cannot be understood"""
     tools: dict[str, Judged] = {}
     odd: list[str] = []
     for tool in listing.tools:
-        judged = _judged(tool, connection, facts, known)
+        judged = _judged(tool, connection, facts, others)
         if judged is None:
             odd.append(tool.name)
         else:
@@ -85,7 +85,7 @@ def judge(listing: Listing, connection: Connection, facts: ServerFacts, known: K
     return Judgement(tools, "; ".join(notes), unread, is_whole=not listing.cut)
 
 
-def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, known: Known) -> Judged | None:
+def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, others: OtherNames) -> Judged | None:
     """Judge one tool; None if it cannot even be stored as a row."""
     # U+FFFD stands for what could not be read: under this name its server does not know it.
     can_be_kept = len(tool.name) <= limits.LONGEST_NAME and storable(tool.name) == tool.name
@@ -104,7 +104,7 @@ def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, know
     return Judged(
         pinned=pinned,
         problems=problems,
-        findings=scan(offered, known),
+        findings=scan(offered, others),
         own=assess_tool(offered, facts),
         writes=says_it_writes(offered),
     )
@@ -159,22 +159,22 @@ async def take_in(server_id: UUID, revision: int, listing: Listing) -> bool:
         premises = await in_db(_premises)(server_id, revision)
         if premises is None:
             return False
-        connection, facts, known = premises
+        connection, facts, others = premises
         # In a thread that nobody else waits for: thousands of tools take seconds.
         loop = asyncio.get_running_loop()
-        judgement = await loop.run_in_executor(_THREADS, judge, listing, connection, facts, known)
+        judgement = await loop.run_in_executor(_THREADS, judge, listing, connection, facts, others)
         if await in_db(record)(server_id, revision, judgement, facts):
             return True
     logger.warning("An upstream server's list was not recorded: it keeps changing")
     return False
 
 
-def _premises(server_id: UUID, revision: int) -> tuple[Connection, ServerFacts, Known] | None:
+def _premises(server_id: UUID, revision: int) -> tuple[Connection, ServerFacts, OtherNames] | None:
     """Return the facts that judging a list takes from the database; None if the revision is not the present one."""
     server = UpstreamServer.objects.filter(pk=server_id, revision=revision, enabled=True).first()
     if server is None:
         return None
-    return endpoint.connection_of(server), endpoint.facts_of(server, writes=True), catalog.known_to(server)
+    return endpoint.connection_of(server), endpoint.facts_of(server, writes=True), catalog.other_names(server)
 
 
 def record(server_id: UUID, revision: int, judgement: Judgement, facts: ServerFacts) -> bool:
@@ -205,7 +205,7 @@ def _record(server: UpstreamServer, judgement: Judgement) -> None:
         for name, judged in judgement.tools.items()
         if name not in rows
     ]
-    update = catalog.Update(server, Exposure.current().ceiling, SYSTEM)
+    update = catalog.Update(server, SYSTEM)
     for row in (*rows.values(), *fresh):
         judged = judgement.tools.get(row.name)
         if judged is not None:

@@ -18,7 +18,7 @@ from hitlchat.gate.loosening import weaker_names
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.transition import note
 from hitlchat.upstreams import catalog
-from hitlchat.upstreams.catalog import known_to
+from hitlchat.upstreams.catalog import other_names
 from hitlchat.upstreams.changes import (
     Change,
     Loosening,
@@ -116,12 +116,12 @@ def apply(changes: Sequence[Change], actor: Actor, *, confirmed: str | None = No
     return [rows[change.tool] for change in changes]
 
 
-def problems(changes: Sequence[Change], ceiling: int, actor: Actor) -> dict[UUID, list[Objection]]:
-    """Return what would speak against `changes` under this ceiling, for each tool; nothing is locked or changed."""
+def problems(changes: Sequence[Change], actor: Actor) -> dict[UUID, list[Objection]]:
+    """Return what would speak against `changes`, for each tool; nothing is locked or changed."""
     ids = [change.tool for change in changes]
     rows = {row.pk: row for row in ComposedTool.objects.select_related("tool", "server").filter(pk__in=ids)}
     wanted = {change.tool: change for change in changes if change.tool in rows}
-    return _plan(rows, wanted, ceiling, actor)[0].problems | {pk: [MISSING] for pk in ids if pk not in rows}
+    return _plan(rows, wanted, actor)[0].problems | {pk: [MISSING] for pk in ids if pk not in rows}
 
 
 def accept(
@@ -140,9 +140,9 @@ def accept(
             raise Refused({tool_id: [Objection("digest", "The tool has changed again. Review it again.")]})
         if not warnings_read and (found := suspicion(row)):
             raise Refused({tool_id: [found]})
-        if elsewhere := list(sending_elsewhere(row, known_to(row.server))):
+        if elsewhere := list(sending_elsewhere(row, other_names(row.server))):
             raise Refused({tool_id: elsewhere})
-        update = catalog.Update(row.server, Exposure.current().ceiling, actor)
+        update = catalog.Update(row.server, actor)
         _accept(row, update, keep_mode=keep_mode)
         update.follow(row)
         _save([row])
@@ -191,7 +191,7 @@ def _apply(
     rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], actor: Actor, question: NotConfirmed | None
 ) -> None:
     """Apply the changes. `question`: a confirmation to demand once nothing else speaks against them."""
-    names, updates = _plan(rows, wanted, Exposure.current().ceiling, actor)
+    names, updates = _plan(rows, wanted, actor)
     if names.problems:
         raise Refused(names.problems)
     if question:
@@ -209,17 +209,17 @@ def _apply(
 
 
 def _plan(
-    rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], ceiling: int, actor: Actor
+    rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], actor: Actor
 ) -> tuple[Names, dict[UUID, catalog.Update]]:
     """The aliases with all that speaks against the changes, and each server's update, still empty."""
     names = aliases([(rows[pk], change.alias) for pk, change in wanted.items()])
     servers = {row.server_id: row.server for row in rows.values()}
-    updates = {pk: catalog.Update(server, ceiling, actor) for pk, server in servers.items()}
-    known = {pk: known_to(server) for pk, server in servers.items()}
+    updates = {pk: catalog.Update(server, actor) for pk, server in servers.items()}
+    others = {pk: other_names(server) for pk, server in servers.items()}
     for pk, change in wanted.items():
-        row = rows[pk]
-        updates[row.server_id].assess(row)
-        if objections := check(row, change, ceiling, known[row.server_id]):
+        row, update = rows[pk], updates[rows[pk].server_id]
+        update.assess(row)
+        if objections := check(row, change, update.ceiling, others[row.server_id]):
             names.problems[pk] = [*names.problems.get(pk, ()), *objections]
     return names, updates
 
@@ -293,16 +293,6 @@ def offers(mode: str, source: str) -> bool:
     return mode == ExposureMode.BOTH or (source == catalog.SOURCE) == (mode == ExposureMode.COMPOSED)
 
 
-def returning(ceiling: int) -> list[Loosening]:
-    """Return the tools that this ceiling brings back and that do not ask every time; locked, within a transaction."""
-    list(UpstreamServer.objects.select_for_update().order_by("pk"))
-    back = ComposedTool.objects.filter(state=ToolState.WITHHELD, held=False, tool__isnull=False)
-    back = back.filter(risk_inherent__gt=Exposure.current().ceiling, risk_inherent__lte=ceiling)
-    back = back.filter(seen_digest=F("pinned_digest"), seen_profile=F("pinned_profile"))
-    less = back.exclude(tool__hitl_mode=HitlMode.REQUIRED).select_related("server", "tool")
-    return [loosening_back(row) for row in less.defer("seen", "pinned")]
-
-
 def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = None) -> Exposure:
     """Change mode and ceiling: tools above it leave the catalog at once. `confirmed`: as of `apply`. Raises:
     BadExposure, NotConfirmed, OnlyAdministrators; OnlyPeople, a program raises the ceiling or widens the mode
@@ -319,7 +309,7 @@ def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = Non
         is_wider = now.mode not in {mode, ExposureMode.BOTH}
         if (ceiling > now.ceiling or is_wider) and not actor.is_person:
             raise OnlyPeople
-        question = NotConfirmed(returning(ceiling) if confirmed is not None else ())
+        question = NotConfirmed(_returning(now.ceiling, ceiling) if confirmed is not None else ())
         if question.loosenings and confirmed != question.digest:
             raise question
         found, _ = Exposure.objects.update_or_create(pk=1, defaults=after)
@@ -327,5 +317,14 @@ def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = Non
             data = {"before": before, "after": after} | stated.states("exposure", "")
             note(None, "exposure.changed", actor=actor, data=data)
         for server in servers if ceiling != now.ceiling else ():
-            catalog.follow_all(server, ceiling, actor)
+            catalog.follow_all(server, actor)
     return found
+
+
+def _returning(before: int, after: int) -> list[Loosening]:
+    """Return the tools that another ceiling brings back and that do not ask every time."""
+    back = ComposedTool.objects.filter(state=ToolState.WITHHELD, held=False, tool__isnull=False)
+    back = back.filter(risk_inherent__gt=before, risk_inherent__lte=after)
+    back = back.filter(seen_digest=F("pinned_digest"), seen_profile=F("pinned_profile"))
+    less = back.exclude(tool__hitl_mode=HitlMode.REQUIRED).select_related("server", "tool")
+    return [loosening_back(row) for row in less.defer("seen", "pinned")]

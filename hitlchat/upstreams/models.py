@@ -112,8 +112,8 @@ class SignInAttempt(models.Model):
 def sign_in_of(server: Any) -> SignIn | None:
     if server.transport == "stdio":
         return None
-    kept = SignIn.objects.filter(pk=server.pk).exclude(mark="").first()
-    return kept if kept and kept.origin == origin_of(server.url) else None
+    found = SignIn.objects.filter(pk=server.pk).exclude(mark="").first()
+    return found if found and found.origin == origin_of(server.url) else None
 
 
 SERVER_NAME = RegexValidator(
@@ -384,5 +384,4 @@ class Exposure(models.Model):
 
     @classmethod
     def current(cls) -> "Exposure":
-        """Return the exposure now: the defaults while nobody has changed them."""
         return only(cls.objects.all()) or cls()

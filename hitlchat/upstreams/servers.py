@@ -7,7 +7,6 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import canonical
@@ -125,14 +124,13 @@ class OnlyPeople(Forbidden):
 
 
 def require_administrator(actor: Actor) -> None:
-    """Check that `actor` is an administrator; the system is none: nothing exposes itself. Raises: OnlyAdministrators"""
+    """Raises: OnlyAdministrators, also for the system: nothing exposes itself."""
     user = User.objects.filter(pk=actor.user_id).first() if actor.user_id is not None else None
     if user is None or not may_administer(user):
         raise OnlyAdministrators
 
 
 def require_person(actor: Actor) -> None:
-    """Check that `actor` is a person. Raises: OnlyPeople"""
     if not actor.is_person:
         raise OnlyPeople
 
@@ -153,7 +151,6 @@ def needs_person(draft: ServerDraft, saved: UpstreamServer | None = None) -> boo
 
 
 def _referred(draft: ServerDraft) -> set[str]:
-    """Return the variables of our environment that are sent to the server."""
     given = [each.value or "" for each in (*draft.headers, *draft.env)]
     return {name for text in (draft.url, *draft.args, *given) for name in references.names(text)}
 
@@ -234,8 +231,7 @@ def reconnect(server_id: UUID, actor: Actor) -> UpstreamServer:
         server = _locked(server_id)
         if not server.enabled:
             raise BadServer({"enabled": "The server is disabled: enable it first."})
-        server.revision, server.state, server.reason = server.revision + 1, ServerState.NEW, ""
-        server.save(update_fields=["revision", "state", "reason", "updated_at"])
+        _store(server, {"revision": server.revision + 1, "state": ServerState.NEW, "reason": ""})
         wake()
     return server
 
@@ -248,13 +244,8 @@ def reach_anew(server_id: UUID, actor: Actor, change: Callable[[UpstreamServer],
     with transaction.atomic():
         server = _locked(server_id)
         change(server)
-        columns = _FORGOTTEN | {"state": ServerState.NEW if server.enabled else ServerState.DISABLED}
-        for name, value in columns.items():
-            setattr(server, name, value)
-        # The row is locked.
-        server.revision += 1
-        server.save(update_fields=[*columns, "revision", "updated_at"])
-        catalog.follow_all(server, Exposure.current().ceiling, actor, changed=why)
+        _store(server, {}, connects_anew=True)
+        catalog.follow_all(server, actor, changed=why)
         wake()
     return server
 
@@ -303,27 +294,29 @@ def _locked(server_id: UUID) -> UpstreamServer:
     return found
 
 
+def _store(server: UpstreamServer, columns: dict[str, Any], *, connects_anew: bool = False) -> None:
+    """Write columns of a locked row. `connects_anew`: every process does, and what they saw of it is forgotten."""
+    if connects_anew:
+        state = ServerState.NEW if columns.get("enabled", server.enabled) else ServerState.DISABLED
+        columns = {**columns, **_FORGOTTEN, "state": state, "revision": server.revision + 1}
+    for name, value in columns.items():
+        setattr(server, name, value)
+    server.save(update_fields=[*columns, "updated_at"])
+
+
 def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> None:
     before, settings_before = endpoint.connection_of(server).identity(), _settings_of(server)
     differing = {name: value for name, value in columns.items() if getattr(server, name) != value}
     if not differing:
         return
     carried = sorted(name for name in differing if name not in SERVER_SETTINGS)
-    other = any(name in differing for name in (*_REACHED_BY, "enabled"))
-    if other:
-        enabled = differing.get("enabled", server.enabled)
-        differing |= _FORGOTTEN | {"state": ServerState.NEW if enabled else ServerState.DISABLED}
-    for name, value in differing.items():
-        setattr(server, name, value)
-    # The row is locked.
-    server.revision += int(other)
-    UpstreamServer.objects.filter(pk=server.pk).update(**differing, revision=server.revision, updated_at=timezone.now())
+    _store(server, differing, connects_anew=any(name in differing for name in (*_REACHED_BY, "enabled")))
     note_server("server.changed", server, actor, settings_before, _settings_of(server), also=carried)
     if endpoint.connection_of(server).identity() != before:
         # Who is there now has not said what it offers.
         ComposedTool.objects.filter(server=server).update(listed=False)
     why = "its server was changed" if server.enabled else "its server was disabled"
-    catalog.follow_all(server, Exposure.current().ceiling, actor, changed=why)
+    catalog.follow_all(server, actor, changed=why)
     if not server.enabled:
         offered = server.tools.filter(tool__isnull=False).values_list("tool_id", flat=True)
         catalog.end_calls(dict.fromkeys(offered, why), actor)

@@ -99,7 +99,7 @@ def take_in(server: UpstreamServer, found: Listing) -> None:
     """Record what `server` lists, as its connection does."""
     present = UpstreamServer.objects.get(pk=server.pk)
     facts = endpoint.facts_of(present, writes=True)
-    judged = discovery.judge(found, endpoint.connection_of(present), facts, catalog.known_to(present))
+    judged = discovery.judge(found, endpoint.connection_of(present), facts, catalog.other_names(present))
     assert discovery.record(present.pk, present.revision, judged, facts)
 
 

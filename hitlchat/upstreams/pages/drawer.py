@@ -63,13 +63,13 @@ class Sent:
 
     lines: dict[UUID, Line]
     stamps: dict[UUID, str]
-    missing: list[UUID]
-    confirmed: str = ""
-    rest: str = ""
-    rest_now: Rest | None = None
-    rest_seen: str = ""
-    unknown_now: Unknown | None = None
-    unknown_seen: str = ""
+    missing: int
+    confirmed: str
+    rest: str
+    rest_now: Rest | None
+    rest_seen: str
+    unknown_now: Unknown | None
+    unknown_seen: str
 
     def changes(self) -> list[Change]:
         """Return the changes to make; other settings of a tool that is and stays hidden are nobody's wish."""
@@ -93,20 +93,21 @@ def read_form(data: Mapping[str, str], server: UpstreamServer) -> Sent:
     """Read the form of a server. Raises: BadRequest if no page of ours sends this"""
     fields = _by_tool(data)
     rows = server.tools.select_related("tool").filter(pk__in=list(fields))
-    for row in (found := list(rows)):
-        row.server = server
-    lines = {line.row.pk: _bound(line, fields[line.row.pk]) for line in lines_of(found)}
-    stamps = {pk: each["stamp"] for pk, each in fields.items()}
-    missing = [pk for pk in fields if pk not in lines]
-    sent = Sent(lines, stamps, missing, data.get("confirmed", ""))
-    if unknown := data.get("vouch_all", ""):
-        sent = replace(sent, unknown_now=unknown_of(server), unknown_seen=unknown)
-    if not (rest := data.get("rest", "")):
-        return sent
-    if rest not in REST:
+    lines = {line.row.pk: _bound(line, fields[line.row.pk]) for line in lines_of(rows)}
+    if (rest := data.get("rest", "")) not in {"", *REST}:
         raise BadRequest(f"rest: expected one of {', '.join(REST)}")
-    now = rest_of(server, Wanted.of(data), number(data.get("from", "")), Exposure.current().ceiling)
-    return replace(sent, rest=rest, rest_now=now, rest_seen=data.get("rest_stamp", ""))
+    start, ceiling = number(data.get("from", "")), Exposure.current().ceiling
+    return Sent(
+        lines,
+        stamps={pk: each["stamp"] for pk, each in fields.items()},
+        missing=len(fields) - len(lines),
+        confirmed=data.get("confirmed", ""),
+        rest=rest,
+        rest_now=rest_of(server, Wanted.of(data), start, ceiling) if rest else None,
+        rest_seen=data.get("rest_stamp", ""),
+        unknown_now=unknown_of(server) if data.get("vouch_all") else None,
+        unknown_seen=data.get("vouch_all", ""),
+    )
 
 
 def _by_tool(data: Mapping[str, str]) -> dict[UUID, dict[str, str]]:
@@ -178,7 +179,7 @@ def carry_out(sent: Sent, actor: Actor) -> Outcome:
     if sent.unknown_now and sent.unknown_now.stamp != sent.unknown_seen:
         return Outcome(conflict=_("The tools have changed since you looked. Review them again."))
     if sent.missing:
-        return Outcome(unmentioned=len(sent.missing))
+        return Outcome(unmentioned=sent.missing)
     try:
         return Outcome(applied=len(exposure.apply(sent.changes(), actor, confirmed=sent.confirmed)))
     except Refused as refused:
@@ -256,10 +257,9 @@ def details(request: HttpRequest, tool_id: UUID) -> HttpResponse:
 def check(request: HttpRequest, name: str) -> HttpResponse:
     """Show what would speak against a form that is being filled in; nothing is changed."""
     sent = read_form(request.POST.dict(), server_named(name))
-    ceiling = Exposure.current().ceiling
-    outcome = refusal(sent, exposure.problems(sent.changes(), ceiling, actor_of(request)))
+    outcome = refusal(sent, exposure.problems(sent.changes(), actor_of(request)))
     found = sent.lines | {line.row.pk: line for line in outcome.problems}
-    context = {"lines": found.values(), "ceiling": ceiling, "filter": Wanted(), **_words()}
+    context = {"lines": found.values(), "ceiling": Exposure.current().ceiling, "filter": Wanted(), **_words()}
     return render(request, "servers/drawer/_checked.html", context)
 
 
@@ -365,7 +365,7 @@ def _servers(request: HttpRequest) -> dict[str, Any]:
     wanted, ceiling = Wanted.of(request.GET.dict()), Exposure.current().ceiling
     opened = dict.fromkeys(request.GET.getlist("server"), _most_in(request.GET))
     found = drawer_list.sections(wanted, opened, ceiling)
-    many = sum(each.found for each in found)
+    many = sum(each.counts["found"] for each in found)
     return {"sections": found, "ceiling": ceiling, "found": many, **_filter(request.GET.dict()), **_words()}
 
 

@@ -1,6 +1,7 @@
 """The servers of the drawer with the lines of their tools, filtered and in pieces."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,13 +20,13 @@ from hitlchat.gate import spec
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.stopping import NOT_STARTED
-from hitlchat.upstreams import endpoint, exposure
+from hitlchat.upstreams import exposure
 from hitlchat.upstreams.catalog import basis_of
 from hitlchat.upstreams.changes import settings_of, stamp
 from hitlchat.upstreams.models import AWAY, ComposedTool, Exposure, ToolState, UpstreamServer, Vouch
-from hitlchat.upstreams.pages.summary import risk_reason
+from hitlchat.upstreams.pages.summary import risk_of, risk_reason
 from hitlchat.upstreams.risk.limits import unchecked
-from hitlchat.upstreams.risk.rubric import CREDIT, Assessment, assess_server, effective
+from hitlchat.upstreams.risk.rubric import CREDIT, Assessment, effective
 from hitlchat.upstreams.risk.scan import Finding, blocks, findings_of, trips
 
 SHORT = 160
@@ -307,26 +308,21 @@ class Piece:
 
 @dataclass(frozen=True)
 class Section:
-    """A server with its tools, of which `piece` are shown; `free` could be exposed under the present ceiling."""
+    """A server with its tools, of which `piece` are shown. `counts`: see `counts_of`."""
 
     server: UpstreamServer
-    offered: int
-    exposed: int
-    wanted: int
-    above: int
-    free: int
-    found: int
     risk: Assessment
-    piece: Piece | None = field(default=None)
+    counts: Mapping[str, int]
+    piece: Piece | None
 
     @property
     def most(self) -> int:
         """Return the number of tools that can be chosen at all."""
-        return self.wanted + self.free
+        return self.counts["wanted"] + self.counts["free"]
 
     @property
     def left_out(self) -> int:
-        return max(0, self.offered - self.most)
+        return max(0, self.counts["offered"] - self.most)
 
     @property
     def silent(self) -> bool:
@@ -339,8 +335,8 @@ def sections(wanted: Wanted, opened: Mapping[str, int], ceiling: int) -> list[Se
     left = MOST_FOUND
     counts = counts_of(wanted, ceiling)
     for server in UpstreamServer.objects.all():
-        fits = counts[server.pk]["found"] if server.pk in counts else 0
-        if wanted.any and not fits and server.name not in opened:
+        found_here = server.pk in counts and counts[server.pk]["found"]
+        if wanted.any and not found_here and server.name not in opened:
             continue
         most = opened.get(server.name) or (PIECE if wanted.any and left > 0 else 0)
         piece = piece_of(server, wanted, slice(0, most), ceiling) if most else None
@@ -350,22 +346,17 @@ def sections(wanted: Wanted, opened: Mapping[str, int], ceiling: int) -> list[Se
 
 
 def section_of(server: UpstreamServer, counts: Mapping[UUID, dict[str, int]], piece: Piece | None) -> Section:
-    counted = counts.get(server.pk, dict.fromkeys((*_COUNTED, "above", "free", "found"), 0))
-    facts = endpoint.facts_of(server, writes=server.writes)
-    return Section(server, risk=assess_server(facts), piece=piece, **counted)
+    return Section(server, risk_of(server), counts.get(server.pk, Counter()), piece)
 
 
 def piece_of(
     server: UpstreamServer, wanted: Wanted, shown: slice, ceiling: int, filled: Mapping[UUID, Line] | None = None
 ) -> Piece:
     """Return some tools of a server. `filled`: lines as a form has them; those of other pieces are kept besides."""
-    tools = wanted.of_all(server.tools.all())
-    rows = list(tools.select_related("tool").order_by("name")[shown])
-    rest = rest_of(server, wanted, shown.start + len(rows), ceiling)
-    for row in rows:
-        row.server = server
     others = dict(filled or {})
+    rows = wanted.of_all(server.tools.all()).select_related("tool").order_by("name")[shown]
     lines = [others.pop(line.row.pk, line) for line in lines_of(rows)]
+    rest = rest_of(server, wanted, shown.start + len(lines), ceiling)
     return Piece(server, lines, shown.start, rest, list(others.values()), unknown_of(server))
 
 
@@ -390,6 +381,7 @@ def rest_of(server: UpstreamServer, wanted: Wanted, start: int, ceiling: int) ->
 
 
 def counts_of(wanted: Wanted, ceiling: int) -> dict[UUID, dict[str, int]]:
+    """Return numbers of tools by server; `free` could be exposed under the present ceiling, `found` fit the filters."""
     tools = ComposedTool.objects.order_by()
     filters = {**_COUNTED, "above": above(ceiling), "free": FREE & Q(exposed=False, risk_inherent__lte=ceiling)}
     # Under names of their own: a condition on the column `exposed` would be taken for one on the count.

@@ -160,7 +160,7 @@ def acceptance_of(row: ComposedTool) -> dict[str, Any]:
         )
     facts = endpoint.facts_of(row.server, writes=row.server.writes)
     then = endpoint.facts_of(row.server, writes=wrote)
-    old, new = scan(pinned, catalog.known_to(row.server)), findings_of(row.warnings)
+    old, new = scan(pinned, catalog.other_names(row.server)), findings_of(row.warnings)
     accepted = {(each.id, each.where, each.excerpt) for each in old}
     gated = catalog.is_gated(row)
     stated = row.stated_risk(row.pinned_digest)

@@ -151,7 +151,7 @@ def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
     found = summary.summary_of(server)
     order = Case(*(When(state=state, then=Value(at)) for at, state in enumerate(_ORDER)), output_field=IntegerField())
-    rows = server.tools.select_related("tool", "server").order_by(order, "name")
+    rows = server.tools.select_related("tool").order_by(order, "name")
     page = Paginator(rows, TOOLS_ON_A_PAGE).get_page(request.GET.get("page"))
     names = exposure.proposals(page)
     lines = []

@@ -81,21 +81,21 @@ def normal(server: str, tool: str) -> str:
     return _ending(name or "tool", _digest(server, tool))
 
 
-def assign(offers: Iterable[Offer], taken: Collection[str]) -> dict[Offer, str]:
-    """Return an alias for each offer, like no other and none of `taken`: with `_2`, `_3`, … in alphabetical order."""
+def assign(offers: Iterable[Offer], in_use: Collection[str]) -> dict[Offer, str]:
+    """Return an alias for each offer, like no other and none of `in_use`: with `_2`, `_3`, … in alphabetical order."""
     given: dict[Offer, str] = {}
-    shapes = {shape(name) for name in (*taken, *RESERVED)}
+    shapes = {shape(name) for name in (*in_use, *RESERVED)}
     for offer in sorted(set(offers)):
         given[offer] = next(name for name in _candidates(offer) if shape(name) not in shapes)
         shapes.add(shape(given[offer]))
     return given
 
 
-def objection(alias: str, taken: Collection[str]) -> str:
-    """Return why an administrator cannot choose this alias, empty if they can. `taken`: the names of all other tools"""
+def objection(alias: str, in_use: Collection[str]) -> str:
+    """Return why an administrator cannot choose this alias, empty if they can. `in_use`: names of all other tools"""
     if not _FORM.fullmatch(alias):
         return translatable(f"Expected 1 to {LONGEST} letters (a to z), digits, “_” and “-”.")
-    return mistakable(alias, taken)
+    return mistakable(alias, in_use)
 
 
 def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> Iterator[str]:

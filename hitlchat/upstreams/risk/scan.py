@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal
 
 from hitlchat.base.canonical import storable
@@ -27,12 +27,12 @@ MOST_TEXTS = 10_000
 MOST_CHARACTERS = 400_000
 MOST_FINDINGS = 100
 LONG_TEXT = 5_000
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{80,}|[A-Za-z0-9_-]{100,}")
 _ENCODED = (
-    re.compile(r"[A-Za-z0-9+/]{80,}|[A-Za-z0-9_-]{100,}"),
     re.compile(r"(?:[0-9a-fA-F]{2}){65,}"),
     re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|&#x?[0-9a-fA-F]{1,6};){8,}"),
+    re.compile(r"\bdata:[a-z]{1,20}/[a-z0-9.+-]{1,60};base64,", re.IGNORECASE),
 )
-_DATA = re.compile(r"\bdata:[a-z]{1,20}/[a-z0-9.+-]{1,60};base64,", re.IGNORECASE)
 _PADDING = re.compile(r"\s{80,}|(?:\n[ \t]{0,40}){15,}")
 # What an emoji is put together with, right where it belongs.
 _EMOJI = r"\xa9\xae\u203c-\u3299\U0001f000-\U0001faff"
@@ -78,14 +78,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Known:
+class OtherNames:
     """Names to look out for: those of tools and servers other than the one that is scanned, and of what is its own."""
 
     tools: frozenset[str] = frozenset()
     servers: frozenset[str] = frozenset()
 
 
-_NOTHING = Known()
+_NOTHING = OtherNames()
 
 
 def trips(findings: Iterable[Finding]) -> bool:
@@ -278,19 +278,18 @@ class Match:
     end: int
 
 
-def unseen(text: str) -> Iterator[Match]:
-    """Yield at most one match per kind. Line ends of any system, emoji and spaces of other widths are no finding."""
+def unseen(text: str) -> list[Match]:
+    """Return at most one match per kind. Line ends of any system, emoji and spaces of other widths are no finding."""
     # A character stands in for each one taken out: places must stay what they are.
     text = _JOINED.sub(lambda match: " " * len(match[0]), text).replace("\r\n", " \n")
     if not _ODD.search(text) and "\\" not in text:
-        return
-    is_covered = False
-    for id, severity, pattern, sentence in _UNSEEN:
-        if match := pattern.search(text):
-            is_covered = True
-            yield Match(id, severity, sentence, match.start(), match.end())
-    if not is_covered:
-        yield from _rest(text)
+        return []
+    found = [
+        Match(id, severity, sentence, match.start(), match.end())
+        for id, severity, pattern, sentence in _UNSEEN
+        if (match := pattern.search(text))
+    ]
+    return found or list(_rest(text))
 
 
 def _rest(text: str) -> Iterator[Match]:
@@ -314,7 +313,11 @@ def _hidden(char: str) -> bool:
 
 
 def blobs(text: str) -> Iterator[Match]:
-    if match := _encoded(text):
+    # Words run together have few digits or one case; encodings have everything.
+    kinds = str.isupper, str.islower, str.isdigit
+    plain = (match for match in _BASE64.finditer(text) if all(any(map(kind, match[0])) for kind in kinds))
+    others = (match for pattern in _ENCODED if (match := pattern.search(text)))
+    if match := next(chain(plain, others), None):
         sentence = "Has an encoded stretch that a person cannot read and a model may decode."
         yield Match("encoded", "warn", sentence, match.start(), match.end())
     if match := _PADDING.search(text):
@@ -325,21 +328,12 @@ def blobs(text: str) -> Iterator[Match]:
         yield Match("overlong", "warn", sentence, 0, 0)
 
 
-def _encoded(text: str) -> re.Match[str] | None:
-    plain, *others = _ENCODED
-    for match in plain.finditer(text):
-        # Words run together have few digits or one case; encodings have everything.
-        if all(any(map(kind, match[0])) for kind in (str.isupper, str.islower, str.isdigit)):
-            return match
-    return next(filter(None, (each.search(text) for each in (*others, _DATA))), None)
-
-
-def scan(tool: Offered, known: Known = _NOTHING) -> tuple[Finding, ...]:
+def scan(tool: Offered, others: OtherNames = _NOTHING) -> tuple[Finding, ...]:
     """Return at most a hundred findings, in linear time. One of them says where a part was too large to be read."""
-    return tuple(islice(_findings(tool, known), MOST_FINDINGS))
+    return tuple(islice(_findings(tool, others), MOST_FINDINGS))
 
 
-def _findings(tool: Offered, known: Known) -> Iterator[Finding]:
+def _findings(tool: Offered, others: OtherNames) -> Iterator[Finding]:
     left = MOST_CHARACTERS
     for count, text in enumerate(texts(tool)):
         left -= len(text.text)
@@ -349,7 +343,7 @@ def _findings(tool: Offered, known: Known) -> Iterator[Finding]:
             return
         raw = text.text[:LONGEST_TEXT]
         signals = _short(raw, text.name) if len(raw) <= SHORT_TEXT else _signals(raw, text.name)
-        for match in (*signals, *_names(raw, known, tool.name)):
+        for match in (*signals, *_names(raw, others, tool.name)):
             yield Finding(match.id, match.severity, text.where, excerpt(raw, match.start, match.end), match.sentence)
         if len(text.text) > LONGEST_TEXT:
             sentence = translatable(f"Only the first {LONGEST_TEXT:,} of {len(text.text):,} characters were scanned.")
@@ -375,8 +369,8 @@ def _signals(raw: str, is_name: bool) -> tuple[Match, ...]:
 _short = lru_cache(maxsize=4096)(_signals)
 
 
-def _names(raw: str, known: Known, own: str) -> Iterator[Match]:
-    if found := next(mentions(raw, known.tools, own), None):
+def _names(raw: str, others: OtherNames, own: str) -> Iterator[Match]:
+    if found := next(mentions(raw, others.tools, own), None):
         yield Match("other-tool", "warn", f"Names “{found.name}”, a tool from elsewhere.", found.start, found.end)
-    if found := next(mentions(raw, known.servers), None):
+    if found := next(mentions(raw, others.servers), None):
         yield Match("other-server", "warn", f"Names “{found.name}”, another server.", found.start, found.end)
