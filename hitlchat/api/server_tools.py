@@ -1,6 +1,6 @@
 """The tools of upstream servers: what is known and offered of them, and how administrators change that."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -206,8 +206,8 @@ class AnyText(StringConverter):
 
 register_converter(AnyText, "toolname")
 
-# Changes, each with its place in the body: empty, or `tools.3.`.
-Wanted = Sequence[tuple[str, ToolChange]]
+# Changes by their places in the body: empty, or `tools.3.`.
+Wanted = Mapping[str, ToolChange]
 
 
 def tools(rows: Iterable[models.ComposedTool], *, schemas_too: bool) -> list[ComposedTool]:
@@ -265,24 +265,20 @@ def list_server_tools(
     are. Whole definitions are left out, unless `schemas` asks for them.
     """
     rows = named(name).tools.order_by("name")
-    if wanted.state is not None:
+    if wanted.state:
         rows = rows.filter(state=wanted.state)
     if wanted.q:
         rows = rows.filter(Q(name__icontains=wanted.q) | Q(tool__name__icontains=wanted.q))
     response[COUNT_HEADER] = str(rows.count())
-    found = rows.select_related("server", "tool", "vouched_by").defer("pinned")[
-        wanted.offset : wanted.offset + wanted.limit
-    ]
-    return tools(found, schemas_too=wanted.schemas)
+    rows = rows.select_related("tool", "vouched_by").defer("pinned")
+    return tools(rows[wanted.offset : wanted.offset + wanted.limit], schemas_too=wanted.schemas)
 
 
 @router.put("/{name}/tools", response=list[ComposedTool])
 def change_server_tools(request: ApiRequest, name: str, body: ToolChanges) -> list[ComposedTool]:
     """All changes at once, or none. Errors are named by their place in the body, such as `tools.0.alias`."""
-    actor, server = request.auth.actor, named(name)
-    wanted = [(f"tools.{index}.", change) for index, change in enumerate(body.tools)]
-    rows = _carry_out(server, wanted, actor)
-    return tools(rows, schemas_too=False)
+    wanted = {f"tools.{index}.": change for index, change in enumerate(body.tools)}
+    return tools(_carry_out(named(name), wanted, request.auth.actor), schemas_too=False)
 
 
 @router.get("/{name}/tools/{toolname:tool}/history", response=list[HistoryEvent])
@@ -325,12 +321,11 @@ def change_server_tool(request: ApiRequest, name: str, tool: str, body: ToolChan
     409: it would run with less oversight (`confirmLowering`), or has changed since its `digest` was read. Only a
     person's session or a token of kind “approver” may let a tool do more or ask less.
     """
-    actor, row = request.auth.actor, _tool(name, tool)
+    row = _tool(name, tool)
     if body.tool not in {None, row.name}:
         raise BadChange({"tool": "The URL names another tool."})
     change = body.model_copy(update={"tool": row.name})
-    rows = _carry_out(row.server, [("", change)], actor)
-    return tools(rows, schemas_too=True)[0]
+    return tools(_carry_out(row.server, {"": change}, request.auth.actor), schemas_too=True)[0]
 
 
 def _tool(server_name: str, tool: str) -> models.ComposedTool:
@@ -342,11 +337,11 @@ def _tool(server_name: str, tool: str) -> models.ComposedTool:
 def _carry_out(server: UpstreamServer, wanted: Wanted, actor: Actor) -> list[models.ComposedTool]:
     """All of it in one transaction. BadChange, OnlyAdministrators, OnlyPeople."""
     rows, changes = _rows(server, wanted), []
-    for row, (_, body) in zip(rows, wanted, strict=True):
+    for place, body in wanted.items():
         fields = {name: getattr(body, name) for name in DECIDED}
         if "deadline_seconds" in body.model_fields_set:
             fields["deadline_seconds"] = body.deadline_seconds or USUAL
-        changes.append(Change(row.pk, **fields))
+        changes.append(Change(rows[place].pk, **fields))
     try:
         try:
             return exposure.apply(changes, actor, confirmed="")
@@ -356,31 +351,31 @@ def _carry_out(server: UpstreamServer, wanted: Wanted, actor: Actor) -> list[mod
     except NotConfirmed as error:
         raise OtherChange({"confirmLowering": f"{error} Something else was just changed. Try again."}) from error
     except Refused as error:
-        raise _refusal(error, {row.pk: place for row, (place, _) in zip(rows, wanted, strict=True)}) from error
+        raise _refusal(error, {row.pk: place for place, row in rows.items()}) from error
 
 
-def _rows(server: UpstreamServer, wanted: Wanted) -> list[models.ComposedTool]:
-    names = [str(body.tool) for _, body in wanted]
-    rows = {row.name: row for row in server.tools.defer("seen", "pinned").filter(name__in=names)}
+def _rows(server: UpstreamServer, wanted: Wanted) -> dict[str, models.ComposedTool]:
+    """Return the tools by the places of their changes. Raises: BadChange"""
+    names = {place: str(body.tool) for place, body in wanted.items()}
+    rows = {row.name: row for row in server.tools.defer("seen", "pinned").filter(name__in=names.values())}
     errors: dict[str, str] = {}
-    seen: set[str] = set()
-    for name, (place, _) in zip(names, wanted, strict=True):
+    places: dict[str, str] = {}
+    for place, name in names.items():
         if name not in rows:
             errors[f"{place}tool"] = "The server has no tool with this name."
-        elif name in seen:
+        elif places.setdefault(name, place) != place:
             errors[f"{place}tool"] = "Listed twice."
-        seen.add(name)
     if errors:
         raise BadChange(errors)
-    return [rows[name] for name in names]
+    return {place: rows[name] for place, name in names.items()}
 
 
-def _check_confirmed(loosening: NotConfirmed, rows: Iterable[models.ComposedTool], wanted: Wanted) -> None:
+def _check_confirmed(loosening: NotConfirmed, rows: Mapping[str, models.ComposedTool], wanted: Wanted) -> None:
     loosened = {each.tool for each in loosening.loosenings}
     errors = {
         f"{place}confirmLowering": f"{row.name[:64]!r} would run with less oversight. Send true to confirm."
-        for row, (place, body) in zip(rows, wanted, strict=True)
-        if row.pk in loosened and not body.confirm_lowering
+        for place, row in rows.items()
+        if row.pk in loosened and not wanted[place].confirm_lowering
     }
     if errors:
         raise OtherChange(errors) from loosening

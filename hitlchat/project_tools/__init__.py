@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
+from hitlchat.base.sentences import translatable
+
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
@@ -60,8 +62,19 @@ class Declaration:
     @property
     def path(self) -> str:
         """Module and function, such as shop.tools.refund."""
-        module = getattr(self.function, "__module__", "?")
-        return f"{module}.{getattr(self.function, '__qualname__', repr(self.function))}"
+        return f"{self.module}.{getattr(self.function, '__qualname__', repr(self.function))}"
+
+    @property
+    def module(self) -> str:
+        return str(getattr(self.function, "__module__", "?"))
+
+    @property
+    def name(self) -> str:
+        return self.chosen.name or getattr(self.function, "__name__", "")
+
+    @property
+    def origin(self) -> str:
+        return translatable(f"Function {self.path} of this server's own project")
 
 
 # In the order in which Python came across them.

@@ -31,21 +31,13 @@ LONGEST = {name.removesuffix("_template"): most for name, most in spec.LONGEST.i
 _tools: dict[str, "ProjectTool"] = {}
 
 
-def name_of(declaration: Declaration) -> str:
-    return declaration.chosen.name or getattr(declaration.function, "__name__", "")
-
-
-def origin_of(declaration: Declaration) -> str:
-    return translatable(f"Function {declaration.path} of this server's own project")
-
-
 def _name(declaration: Declaration) -> Iterator[str]:
     try:
         # Nothing but text: the validator would look at how anything else is written.
-        TOOL_NAME(name_of(declaration) if isinstance(declaration.chosen.name, str) else "")
+        TOOL_NAME(declaration.name if isinstance(declaration.chosen.name, str) else "")
     except ValidationError as error:
         yield f"name: {error.messages[0]}"
-    if len(origin_of(declaration)) > LONGEST_ORIGIN:
+    if len(declaration.origin) > LONGEST_ORIGIN:
         yield f"the path of the function is too long: a sentence with it has more than {LONGEST_ORIGIN} characters"
     function = inspect.unwrap(declaration.function)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -123,30 +115,13 @@ class Beforehand:
     caller: str | None
 
 
-@dataclass(frozen=True)
-class ProjectTool:
-    declaration: Declaration
+@dataclass(frozen=True, kw_only=True)
+class ProjectTool(Declaration):
     signature: Signature
     code: str
     line: int
     previewing: Beforehand | None
     judging: Beforehand | None
-
-    @property
-    def name(self) -> str:
-        return name_of(self.declaration)
-
-    @property
-    def chosen(self) -> Chosen:
-        return self.declaration.chosen
-
-    @property
-    def path(self) -> str:
-        return self.declaration.path
-
-    @property
-    def module(self) -> str:
-        return self.declaration.function.__module__
 
     @property
     def risk(self) -> int:
@@ -191,7 +166,7 @@ class ProjectTool:
             "input_schema": self.signature.input_schema,
             "output_schema": self.signature.output_schema,
             "source": SOURCE,
-            "origin": origin_of(self.declaration),
+            "origin": self.origin,
             "hitl_mode": self.hitl_mode.value,
             "prompt_template": chosen.prompt,
             "condition": self.condition,
@@ -207,7 +182,7 @@ class ProjectTool:
 def load() -> None:
     """Import `tools.py` of every installed app and look at what it declares. ImproperlyConfigured names all faults."""
     autodiscover_modules("tools")
-    names = Counter(name_of(each) for each in DECLARED)
+    names = Counter(each.name for each in DECLARED)
     made, problems = [], []
     for declaration in DECLARED:
         found, wrong = _look(declaration, names)
@@ -235,18 +210,16 @@ def check_project_tools(**_: Any) -> list[CheckMessage]:
 
 
 def _look(declaration: Declaration, names: Counter[str]) -> tuple[ProjectTool | None, list[str]]:
+    function, chosen = declaration.function, declaration.chosen
     try:
-        code, line = _code(declaration.function, "below `@tool`")
-        found = signature.read(declaration.function)
-        preview = _beforehand("preview", declaration.chosen.preview, found)
-        condition = declaration.chosen.condition
-        judging = _beforehand("condition", condition, found) if inspect.isroutine(condition) else None
+        code, line = _code(function, "below `@tool`")
+        found = signature.read(function)
+        preview = _beforehand("preview", chosen.preview, found)
+        judging = _beforehand("condition", chosen.condition, found) if inspect.isroutine(chosen.condition) else None
     except SignatureError as error:
         return None, [str(error)]
-    made = ProjectTool(declaration, found, code, line, preview, judging)
-    chosen = declaration.chosen
-    problems = [*_name(declaration), *_words(chosen, found), *_mode(chosen), *_numbers(chosen)]
-    problems += _against(chosen, found)
+    made = ProjectTool(function, chosen, signature=found, code=code, line=line, previewing=preview, judging=judging)
+    problems = [*_name(made), *_words(chosen, found), *_mode(chosen), *_numbers(chosen), *_against(chosen, found)]
     if names[made.name] > 1:
         problems.append(f"the name {made.name!r} is given to {names[made.name]} functions; `name=` gives another one")
     return made, problems

@@ -89,7 +89,7 @@ class ProjectSource:
         if made is None:
             return ToolResult.failure("changed", f"It was not run: {OTHER_CODE}")
         extra = {made.signature.caller: await in_db(_caller)(call)} if made.signature.caller else {}
-        job = Job(made.declaration.function, made.signature, call.arguments, extra, f"{made.path}, call {call.pk}")
+        job = Job(made.function, made.signature, call.arguments, extra, f"{made.path}, call {call.pk}")
         # A task of its own, so that neither a time-out nor the function's own tricks end the one that records.
         work = asyncio.create_task(run_job(job))
         try:
@@ -203,7 +203,7 @@ async def _within(work: Work, made: ProjectTool, call: ToolCall) -> ToolResult:
     seconds = made.chosen.timeout_seconds
     if await _ends(work, seconds):
         return _outcome(work, "It was not finished: the function cancelled itself.")
-    if inspect.iscoroutinefunction(made.declaration.function):
+    if inspect.iscoroutinefunction(made.function):
         work.cancel()
         if await _ends(work, GRACE_SECONDS):
             message = translatable(
