@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
-from hitlchat.base.sentences import translatable
-
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
@@ -71,10 +69,6 @@ class Declaration:
     @property
     def name(self) -> str:
         return self.chosen.name or getattr(self.function, "__name__", "")
-
-    @property
-    def origin(self) -> str:
-        return translatable(f"Function {self.path} of this server's own project")
 
 
 # In the order in which Python came across them.

@@ -18,7 +18,7 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import policy, prompt, schema, spec
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
-from hitlchat.project_tools import DECLARED, HIGHEST_RISK, Chosen, Declaration, Function, signature
+from hitlchat.project_tools import DECLARED, HIGHEST_RISK, Declaration, Function, signature
 from hitlchat.project_tools.signature import Signature, SignatureError
 
 SOURCE = "project"
@@ -29,78 +29,6 @@ LONGEST_TIMEOUT = 86400
 LONGEST_ORIGIN = 200
 LONGEST = {name.removesuffix("_template"): most for name, most in spec.LONGEST.items()}
 _tools: dict[str, "ProjectTool"] = {}
-
-
-def _name(declaration: Declaration) -> Iterator[str]:
-    try:
-        # Nothing but text: the validator would look at how anything else is written.
-        TOOL_NAME(declaration.name if isinstance(declaration.chosen.name, str) else "")
-    except ValidationError as error:
-        yield f"name: {error.messages[0]}"
-    if len(declaration.origin) > LONGEST_ORIGIN:
-        yield f"the path of the function is too long: a sentence with it has more than {LONGEST_ORIGIN} characters"
-    function = inspect.unwrap(declaration.function)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        yield "the function yields; expected a function that returns"
-    if inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(declaration.function):
-        yield "the function is async, but a decorator between it and `@tool` hides this; make the wrapper async too"
-
-
-def _words(chosen: Chosen, found: Signature) -> Iterator[str]:
-    for option, most in LONGEST.items():
-        text = _text_of(chosen.condition) if option == "condition" else getattr(chosen, option)
-        if not isinstance(text, str) or len(text) > most:
-            yield f"{option}: expected text of at most {most:,} characters"
-        elif storable(text) != text:
-            yield f"{option}: contains a character that cannot be stored, such as U+0000"
-    if storable(found.description) != found.description:
-        yield "the docstring contains a character that cannot be stored, such as U+0000"
-
-
-def _text_of(condition: Any) -> Any:
-    return f"{condition.__module__}.{condition.__qualname__}()" if inspect.isfunction(condition) else condition
-
-
-def _mode(chosen: Chosen) -> Iterator[str]:
-    if chosen.hitl is not None and chosen.hitl not in HitlMode.values:
-        yield f"hitl: expected REQUIRED, CONDITIONAL or DISABLED, not {chosen.hitl!r}"
-    if chosen.hitl == HitlMode.DISABLED and chosen.risk is None:
-        yield "hitl: a tool that never asks must say its risk, from 0 to 5"
-    switch: Any = chosen.signed_in_only
-    if not isinstance(switch, bool):
-        yield f"signed_in_only: expected True or False, not {chosen.signed_in_only!r}"
-    if chosen.condition and chosen.hitl != HitlMode.CONDITIONAL:
-        yield "condition: it only counts with hitl='CONDITIONAL'"
-
-
-def _numbers(chosen: Chosen) -> Iterator[str]:
-    if chosen.risk is not None and not _within(chosen.risk, 0, HIGHEST_RISK, whole=True):
-        yield f"risk: expected a whole number from 0 to {HIGHEST_RISK}, not {chosen.risk!r}"
-    if chosen.deadline_seconds is not None and not _within(chosen.deadline_seconds, 1, LONGEST_DEADLINE, whole=True):
-        yield f"deadline_seconds: expected 1 second to 30 days, not {chosen.deadline_seconds!r}"
-    if not _within(chosen.timeout_seconds, SHORTEST_TIMEOUT, LONGEST_TIMEOUT):
-        yield f"timeout_seconds: expected {SHORTEST_TIMEOUT} seconds to a day, not {chosen.timeout_seconds!r}"
-
-
-def _within(value: object, least: float, most: float, *, whole: bool = False) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-        return False
-    return least <= value <= most
-
-
-def _against(chosen: Chosen, found: Signature) -> Iterator[str]:
-    try:
-        if isinstance(chosen.prompt, str):
-            prompt.check(chosen.prompt, found.input_schema["properties"])
-        written = chosen.condition if isinstance(chosen.condition, str) else ""
-        if problem := policy.misread_condition(written, found.input_schema):
-            yield f"condition: {problem[:1].lower()}{problem[1:]}"
-        schema.check_schema(found.input_schema)
-        schema.check_patterns(found.input_schema)
-    except prompt.BadTemplate as error:
-        yield f"prompt: {error}"
-    except schema.BadSchema as error:
-        yield f"its signature gives no valid schema: {error}"
 
 
 @dataclass(frozen=True)
@@ -124,6 +52,10 @@ class ProjectTool(Declaration):
     judging: Beforehand | None
 
     @property
+    def origin(self) -> str:
+        return translatable(f"Function {self.path} of this server's own project")
+
+    @property
     def risk(self) -> int:
         return HIGHEST_RISK if self.chosen.destructive or self.chosen.risk is None else self.chosen.risk
 
@@ -134,8 +66,8 @@ class ProjectTool(Declaration):
     @property
     def condition(self) -> str:
         """Return it as people read it: an expression, or the name of a function."""
-        text: str = _text_of(self.chosen.condition)
-        return text
+        condition: Any = self.chosen.condition
+        return f"{condition.__module__}.{condition.__qualname__}()" if inspect.isfunction(condition) else condition
 
     @cached_property
     def definition_hash(self) -> str:
@@ -219,10 +151,81 @@ def _look(declaration: Declaration, names: Counter[str]) -> tuple[ProjectTool | 
     except SignatureError as error:
         return None, [str(error)]
     made = ProjectTool(function, chosen, signature=found, code=code, line=line, previewing=preview, judging=judging)
-    problems = [*_name(made), *_words(chosen, found), *_mode(chosen), *_numbers(chosen), *_against(chosen, found)]
+    problems = [text for check in (_name, _words, _mode, _numbers, _against) for text in check(made)]
     if names[made.name] > 1:
         problems.append(f"the name {made.name!r} is given to {names[made.name]} functions; `name=` gives another one")
     return made, problems
+
+
+def _name(made: ProjectTool) -> Iterator[str]:
+    try:
+        # Nothing but text: the validator would look at how anything else is written.
+        TOOL_NAME(made.name if isinstance(made.chosen.name, str) else "")
+    except ValidationError as error:
+        yield f"name: {error.messages[0]}"
+    if len(made.origin) > LONGEST_ORIGIN:
+        yield f"the path of the function is too long: a sentence with it has more than {LONGEST_ORIGIN} characters"
+    function = inspect.unwrap(made.function)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        yield "the function yields; expected a function that returns"
+    if inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(made.function):
+        yield "the function is async, but a decorator between it and `@tool` hides this; make the wrapper async too"
+
+
+def _words(made: ProjectTool) -> Iterator[str]:
+    for option, most in LONGEST.items():
+        text = made.condition if option == "condition" else getattr(made.chosen, option)
+        if not isinstance(text, str) or len(text) > most:
+            yield f"{option}: expected text of at most {most:,} characters"
+        elif storable(text) != text:
+            yield f"{option}: contains a character that cannot be stored, such as U+0000"
+    if storable(made.signature.description) != made.signature.description:
+        yield "the docstring contains a character that cannot be stored, such as U+0000"
+
+
+def _mode(made: ProjectTool) -> Iterator[str]:
+    chosen = made.chosen
+    if chosen.hitl is not None and chosen.hitl not in HitlMode.values:
+        yield f"hitl: expected REQUIRED, CONDITIONAL or DISABLED, not {chosen.hitl!r}"
+    if chosen.hitl == HitlMode.DISABLED and chosen.risk is None:
+        yield "hitl: a tool that never asks must say its risk, from 0 to 5"
+    switch: Any = chosen.signed_in_only
+    if not isinstance(switch, bool):
+        yield f"signed_in_only: expected True or False, not {chosen.signed_in_only!r}"
+    if chosen.condition and chosen.hitl != HitlMode.CONDITIONAL:
+        yield "condition: it only counts with hitl='CONDITIONAL'"
+
+
+def _numbers(made: ProjectTool) -> Iterator[str]:
+    chosen = made.chosen
+    if chosen.risk is not None and not _within(chosen.risk, 0, HIGHEST_RISK, whole=True):
+        yield f"risk: expected a whole number from 0 to {HIGHEST_RISK}, not {chosen.risk!r}"
+    if chosen.deadline_seconds is not None and not _within(chosen.deadline_seconds, 1, LONGEST_DEADLINE, whole=True):
+        yield f"deadline_seconds: expected 1 second to 30 days, not {chosen.deadline_seconds!r}"
+    if not _within(chosen.timeout_seconds, SHORTEST_TIMEOUT, LONGEST_TIMEOUT):
+        yield f"timeout_seconds: expected {SHORTEST_TIMEOUT} seconds to a day, not {chosen.timeout_seconds!r}"
+
+
+def _within(value: object, least: float, most: float, *, whole: bool = False) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        return False
+    return least <= value <= most
+
+
+def _against(made: ProjectTool) -> Iterator[str]:
+    chosen, found = made.chosen, made.signature
+    try:
+        if isinstance(chosen.prompt, str):
+            prompt.check(chosen.prompt, found.input_schema["properties"])
+        written = chosen.condition if isinstance(chosen.condition, str) else ""
+        if problem := policy.misread_condition(written, found.input_schema):
+            yield f"condition: {problem[:1].lower()}{problem[1:]}"
+        schema.check_schema(found.input_schema)
+        schema.check_patterns(found.input_schema)
+    except prompt.BadTemplate as error:
+        yield f"prompt: {error}"
+    except schema.BadSchema as error:
+        yield f"its signature gives no valid schema: {error}"
 
 
 def _beforehand(option: str, function: Any, of: Signature) -> Beforehand | None:
