@@ -12,31 +12,6 @@ NAMES: Final = (
     *("../../etc/passwd", "\x1b[31mred", "<b>bold</b>", "two\nlines", " ", "", "a" * 128, "a" * 129),
 )
 
-# Why they cannot be offered.
-UNFIT: Final[dict[str, tuple[dict[str, Any], str]]] = {
-    "same_again": ({"type": "object", "$ref": "#"}, "refers to itself"),
-    "defs_again": (
-        {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"$ref": "#/$defs/a"}}},
-        "refers to itself",
-    ),
-    "doubling": (
-        {
-            "type": "object",
-            "properties": {"a": {"$ref": "#/$defs/0"}},
-            "$defs": {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(30)} | {"30": {}},
-        },
-        "checked more than 20,000 times",
-    ),
-    "elsewhere": ({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/s.json"}}}, "expected a schema"),
-    "file": ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "expected a schema within"),
-    "no_type": ({"type": "object", "properties": {"a": {"type": "no such type"}}}, "not valid JSON Schema"),
-    "no_pattern": (
-        {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}},
-        "not valid JSON Schema",
-    ),
-    "fat": ({"type": "object", "description": "x" * 70_000}, "bytes long"),
-}
-
 _TEXT: Final = {"type": "string"}
 _MANY: Final = "a" * 40 + "!"
 # Arguments on which a usual check takes years; and whether they fit as far as they are checked here.

@@ -1,18 +1,16 @@
 """Schemas whose patterns take long to compile: what an upstream lists costs nobody else their time."""
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.base.expressions import MOST_PATTERNS, compiled
 from hitlchat.gate.card import card
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import discovery
 from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import UpstreamServer
 from tests.gate.asking import ask
-from tests.upstreams.shops import expose, listed, row, somewhere
+from tests.upstreams.shops import expose, listed, row, somewhere, take_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -24,8 +22,7 @@ PLAIN = {f"q{n}": {"pattern": f"^costly-{n}$"} for n in range(5)}
 def server(alice: User) -> UpstreamServer:
     made = somewhere(alice)
     schema = {"type": "object", "properties": COSTLY | PLAIN}
-    found = Listing((listed("echo", inputSchema=schema, outputSchema=schema),))
-    assert async_to_sync(discovery.take_in)(made.pk, made.revision, found)
+    take_in(made, Listing((listed("echo", inputSchema=schema, outputSchema=schema),)))
     return made
 
 
@@ -38,7 +35,7 @@ def test_costly_patterns_are_not_compiled_when_a_list_is_judged(alice: User) -> 
     before = compiled.cache_info().misses
     made = somewhere(alice)
     schema = {"type": "object", "properties": COSTLY | {"other": {"pattern": "^only-this-one$"}}}
-    assert async_to_sync(discovery.take_in)(made.pk, made.revision, Listing((listed("echo", inputSchema=schema),)))
+    take_in(made, Listing((listed("echo", inputSchema=schema),)))
     assert compiled.cache_info().misses - before <= 1
     assert row(made).problems == []
 
@@ -70,8 +67,7 @@ def test_what_only_the_server_checks_is_said_on_the_card_and_on_its_pages(
     alice: User, bob: User, client: Client
 ) -> None:
     made = somewhere(alice)
-    found = Listing((listed("echo", inputSchema=NAMES),))
-    assert async_to_sync(discovery.take_in)(made.pk, made.revision, found)
+    take_in(made, Listing((listed("echo", inputSchema=NAMES),)))
     tool = expose(alice, made)
     assert ask(bob, tool, {"name": "no blanks"}).status == Status.REJECTED
     waits = ask(bob, tool, {"name": "Zoë", "code": "anything"})

@@ -145,7 +145,7 @@ def test_a_program_may_expose_what_asks_and_loosen_nothing(alice: User, server: 
             exposure.apply([Change(echo, exposed=True, **fields)], program)  # type: ignore[arg-type]
     exposure.apply([Change(echo, exposed=True)], program)
     with pytest.raises(OnlyPeople):
-        exposure.accept(echo, row(server).seen_digest, program)
+        exposure.accept(echo, row(server).seen_digest, program, keep_mode=True, warnings_read=True)
     change(alice, server, hitl_mode="CONDITIONAL", condition="True")
     with pytest.raises(OnlyPeople):
         exposure.apply([Change(echo, condition="False")], program)

@@ -16,7 +16,7 @@ from tests.conftest import MakeTool
 from tests.upstreams.client.upstreams import Pool, Seen, at, memory, written
 from tests.upstreams.gated import called, exposed, is_in, known, now, offering, program, unharmed
 from tests.upstreams.hostile_http import hostile_http
-from tests.upstreams.hostile_tools import NAMES, SLOW, UNFIT, tool
+from tests.upstreams.hostile_tools import NAMES, SLOW, tool
 from tests.waiting import stored
 
 pytestmark = [
@@ -53,14 +53,6 @@ async def test_names_that_cannot_be_kept_or_seen_are_named_and_not_offered(alice
     assert unfit == {"ec\u200bho", "\x1b[31mred", "two\nlines"}
     assert "cannot be stored" in (await in_db(now)(server)).listing_note
     assert (await in_db(now)(server)).listing_note.isprintable()
-
-
-async def test_schemas_that_cannot_be_checked_are_not_offered_and_say_why(alice: User, tmp_path: Path) -> None:
-    definitions = [tool(name, inputSchema=schema) for name, (schema, _) in UNFIT.items()]
-    rows = await known(await in_db(offering)(alice, tmp_path, [*definitions, tool("good")]))
-    assert rows["good"].state == ToolState.NEW
-    for name, (_, words) in UNFIT.items():
-        assert (rows[name].state, words in rows[name].reason) == (ToolState.UNFIT, True), rows[name].reason
 
 
 async def test_an_entry_that_breaks_the_protocol_is_left_out_and_its_row_says_where(

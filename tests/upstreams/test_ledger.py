@@ -8,15 +8,13 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import exposure, servers
-from hitlchat.upstreams.changes import Change, Refused
+from hitlchat.upstreams.changes import Change
 from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.pages.ledger import AT_A_TIME
-from hitlchat.upstreams.servers import OnlyPeople
 from tests.conftest import signed_in
 from tests.gate.asking import ask, status
 from tests.upstreams.shops import POISONED, SAYS_IT_BACK, expose, listed, listing, row, somewhere, take_in
@@ -189,16 +187,6 @@ def test_accepting_what_has_not_changed_leaves_the_mode_alone(alice: User, serve
     tool = expose(alice, server, hitl_mode="DISABLED")
     exposure.accept(row(server).pk, row(server).seen_digest, signed_in(alice))
     assert Tool.objects.get(pk=tool.pk).hitl_mode == "DISABLED"
-
-
-def test_a_program_accepts_nothing_whatever_it_says(alice: User, server: UpstreamServer) -> None:
-    expose(alice, server)
-    take_in(server, listing(echo=POISONED))
-    found = row(server)
-    with pytest.raises(OnlyPeople):
-        exposure.accept(found.pk, found.seen_digest, Actor(alice.pk, "system"), keep_mode=True, warnings_read=True)
-    with pytest.raises(Refused, match="Suspicious text"):
-        exposure.accept(found.pk, found.seen_digest, signed_in(alice))
 
 
 def test_what_changed_back_has_to_be_looked_at_all_the_same(admin: Client, alice: User, server: UpstreamServer) -> None:
