@@ -1,7 +1,6 @@
 """The whole way over REST, with real servers: connect, expose, use in a conversation, decline, approve, accept."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -9,21 +8,14 @@ import pytest
 
 from tests.processes import STEADY, Person, Server, Servers, installation, migrated, servers
 from tests.scripted_model import ScriptedModel, calls, scripted_model, text
-from tests.upstreams.shops import SAYS_IT_BACK, Shop, shop_in
+from tests.upstreams.conftest import shop
+from tests.upstreams.shops import SAYS_IT_BACK, Shop
 from tests.waiting import until
 
-__all__ = ["installation", "migrated", "scripted_model", "servers"]
+__all__ = ["installation", "migrated", "scripted_model", "servers", "shop"]
 
 # A server process has to be set up and started first.
 pytestmark = [pytest.mark.embedded, pytest.mark.timeout(180)]
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    made = shop_in(tmp_path)
-    made.program.start()
-    yield made
-    made.program.kill()
 
 
 @pytest.fixture

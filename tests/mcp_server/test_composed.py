@@ -2,8 +2,6 @@
 
 import base64
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from asgiref.sync import sync_to_async as in_thread
@@ -21,19 +19,13 @@ from tests.conftest import signed_in
 from tests.mcp_server.clients import ERAS, Asked, connected, status, text, yes
 from tests.upstreams import gated
 from tests.upstreams.client.upstreams import HONEST
+from tests.upstreams.conftest import shop
 from tests.upstreams.honest_server import PICTURE, SOUND
-from tests.upstreams.shops import Shop, add, expose, shop_in
+from tests.upstreams.shops import Shop, add, expose
 from tests.waiting import until
 
+__all__ = ["shop"]
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    made = shop_in(tmp_path)
-    made.program.start()
-    yield made
-    made.program.kill()
 
 
 @pytest.fixture
