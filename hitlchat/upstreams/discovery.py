@@ -60,10 +60,6 @@ class Judgement:
     unread: dict[str, str] = field(default_factory=dict)
     is_whole: bool = True
 
-    @property
-    def writes(self) -> bool:
-        return any(judged.writes for judged in self.tools.values())
-
 
 def judge(listing: Listing, connection: Connection, facts: ServerFacts, others: OtherNames) -> Judgement:
     """Raises: ValueError, the connection's URL cannot be understood"""
@@ -193,7 +189,7 @@ def _record(server: UpstreamServer, judgement: Judgement) -> None:
     before = {row.pk: _columns(row) for row in rows.values()}
     # What is missing may be what writes.
     unseen = server.writes and not (judgement.is_whole and not judgement.unread)
-    server.writes, server.present = bool(judgement.writes or unseen), True
+    server.writes, server.present = unseen or any(judged.writes for judged in judgement.tools.values()), True
     fresh = [
         ComposedTool(
             server=server,

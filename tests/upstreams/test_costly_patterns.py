@@ -31,15 +31,6 @@ def looked_for() -> tuple[int, int]:
     return found.hits, found.misses
 
 
-def test_costly_patterns_are_not_compiled_when_a_list_is_judged(alice: User) -> None:
-    before = compiled.cache_info().misses
-    made = somewhere(alice)
-    schema = {"type": "object", "properties": COSTLY | {"other": {"pattern": "^only-this-one$"}}}
-    take_in(made, Listing((listed("echo", inputSchema=schema),)))
-    assert compiled.cache_info().misses - before <= 1
-    assert row(made).problems == []
-
-
 def test_exposing_compiles_nothing_in_its_transaction(alice: User, server: UpstreamServer) -> None:
     before = looked_for()
     tool = expose(alice, server)

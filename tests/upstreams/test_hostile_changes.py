@@ -4,20 +4,17 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import discovery, exposure
+from hitlchat.upstreams import exposure
 from hitlchat.upstreams.changes import Change, Refused
-from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.models import ToolState
 from tests.conftest import signed_in
 from tests.gate.asking import fresh
-from tests.upstreams import shops
 from tests.upstreams.gated import asked, called, exposed, is_published, known, read, settled, tools_of, web, yes
 from tests.upstreams.hostile_http import HostileHttp, hostile_http
 from tests.waiting import stored
@@ -147,25 +144,3 @@ async def test_a_tool_that_appears_is_not_offered_and_then_asks_and_one_that_is_
     assert new.tool is not None
     assert new.tool.hitl_mode == HitlMode.REQUIRED
     assert (await asked(bob, new.tool)).status == Status.WAITING
-
-
-RAISES = {"destructiveHint": True, "openWorldHint": True}
-LOWERS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-
-
-@pytest.mark.parametrize("name, description", [("delete_everything", "Delete everything."), ("echo", "Say it back.")])
-@pytest.mark.guarantee("SR-31")
-def test_hints_may_raise_the_risk_and_never_lower_it(name: str, description: str, alice: User) -> None:
-    """SR-31."""
-    server = shops.somewhere(alice)
-
-    def risk(hints: dict[str, Any] | None) -> int:
-        members = {"annotations": hints} if hints else {}
-        found = shops.listed(name, description, **members)
-        async_to_sync(discovery.take_in)(server.pk, server.revision, Listing((found,)))
-        return shops.row(server, name).risk_inherent
-
-    without = risk(None)
-    assert risk(LOWERS) >= without
-    assert risk(RAISES) >= without
-    assert risk({**LOWERS, **RAISES}) >= without

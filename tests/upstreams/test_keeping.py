@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -13,7 +12,7 @@ from hitlchat.base.background import me
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.secrets.values import Value
-from hitlchat.upstreams import connections, discovery, servers
+from hitlchat.upstreams import connections, servers
 from hitlchat.upstreams.client.connection import Status
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft, draft_of
@@ -21,7 +20,7 @@ from tests.conftest import signed_in
 from tests.ports import free_port
 from tests.upstreams.client.upstreams import StartServer, children, starting
 from tests.upstreams.gated import is_in, now, state_here
-from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, listing, row, somewhere
+from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, listing, row, somewhere, take_in
 from tests.waiting import SECONDS, soon, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -119,15 +118,11 @@ DOWN = Status("down", last_error="no way")
 def server(alice: User) -> UpstreamServer:
     """In the catalog with `echo`, as another process says that is connected."""
     made = somewhere(alice)
-    _taken(made)
+    take_in(made, listing(echo=SAYS_IT_BACK))
     expose(alice, made)
     fields: dict[str, Any] = {"state": ServerState.UP, "reported_by": "another", "reported_at": timezone.now()}
     UpstreamServer.objects.filter(pk=made.pk).update(**fields)
     return now(made)
-
-
-def _taken(server: UpstreamServer) -> None:
-    async_to_sync(discovery.take_in)(server.pk, server.revision, listing(echo=SAYS_IT_BACK))
 
 
 def is_offered() -> bool:
@@ -158,7 +153,7 @@ def test_being_connected_again_is_not_enough_to_be_offered_again(server: Upstrea
     assert not is_offered()
     assert not connections.report(server.pk, server.revision, UP)
     assert not is_offered()
-    _taken(server)
+    take_in(server, listing(echo=SAYS_IT_BACK))
     assert is_offered()
 
 
