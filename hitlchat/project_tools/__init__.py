@@ -35,8 +35,8 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """The options of `@tool(…)`. `risk` None: not said, which counts as the highest. `signed_in_only`:
-    that an MCP client says that its user said yes is not enough.
+    """The options of `@tool(…)`. `risk` None counts as the highest. `signed_in_only`: the word of an MCP client is not
+    enough.
     """
 
     hitl: str | None = None

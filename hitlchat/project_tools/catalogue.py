@@ -71,9 +71,7 @@ class ProjectTool(Declaration):
 
     @cached_property
     def definition_hash(self) -> str:
-        """Hash what a model or a person is told of it, and the text of its functions themselves (not of what they
-        call).
-        """
+        """Return a hash of all that models and people read of it, and of the source of its own functions."""
         return canonical.sha256(
             {
                 "source": SOURCE,

@@ -42,9 +42,7 @@ class SignatureError(ValueError):
 
 @dataclass(frozen=True)
 class Signature:
-    """`output_schema` is None where nothing is said about the result; `caller` names the parameter that gets who
-    called, if there is one.
-    """
+    """`output_schema` is None without an annotation of the result; `caller` names the parameter that gets it."""
 
     input_schema: Schema
     output_schema: Schema | None

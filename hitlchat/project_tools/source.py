@@ -194,7 +194,7 @@ def _differs(row: Tool, columns: Mapping[str, Any]) -> bool:
 
 
 def _of_definition(name: str, definition_hash: str) -> ProjectTool | None:
-    """Another process of this installation may have started with newer code, and this one must not run the old."""
+    """Return the function of this definition; None if this process has other code, which must not run in its place."""
     made = catalogue.tools().get(name)
     return made if made is not None and made.definition_hash == definition_hash else None
 

@@ -97,7 +97,7 @@ def store_events(events: Iterable[ToolEvent], actor: Actor) -> None:
 
 
 def altered() -> Iterator[str]:
-    """Yield a sentence for each exposed tool that is kept otherwise than it was accepted."""
+    """Yield a sentence for each exposed tool whose rows differ from what was accepted."""
     for server in UpstreamServer.objects.order_by("name"):
         rows = server.tools.filter(state=ToolState.EXPOSED, tool__isnull=False).select_related("tool")
         update = Update(server, SYSTEM)
@@ -249,7 +249,7 @@ def store(rows: Iterable[ComposedTool], columns: Iterable[str]) -> None:
 
 
 def is_gated(row: ComposedTool) -> bool:
-    """Return whether every call of it is asked about; so it is to begin with."""
+    """Return whether every call needs approval, as at first."""
     return row.tool is None or row.tool.hitl_mode == HitlMode.REQUIRED
 
 

@@ -1,4 +1,4 @@
-"""Changes of an upstream's tool: what somebody wants, whether that loosens anything, and what speaks against it."""
+"""Requested changes to upstream tools: whether they are valid, and whether they reduce oversight."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -138,12 +138,12 @@ def stamp(row: ComposedTool) -> str:
 
 
 def guard(row: ComposedTool) -> Guard:
-    """Return what has people asked now, or would from the start."""
+    """Return the guard that the tool has, or would begin with."""
     return guard_of(row.tool) if row.tool else Guard(HitlMode.REQUIRED.value)
 
 
 def guard_after(row: ComposedTool, change: Change) -> Guard:
-    """Return what has people asked once `change` is made."""
+    """Return the guard of the tool once `change` is made."""
     wanted: dict[str, Any] = change.settings
     # Nobody has read anything of one that was never exposed.
     counts = spec.SETTINGS if row.tool else spec.INHERITED
@@ -214,7 +214,7 @@ def check(row: ComposedTool, change: Change, ceiling: int, others: OtherNames) -
 
 
 def suspicion(row: ComposedTool) -> Objection | None:
-    """Return the objection to suspicious texts of the tool, as its server lists it now, that nobody has read."""
+    """Return the objection to a tool with suspicious texts that nobody has confirmed to have read."""
     for found in findings_of(row.warnings):
         if found.severity == "block":
             said = found.sentence
@@ -224,7 +224,7 @@ def suspicion(row: ComposedTool) -> Objection | None:
 
 
 def sending_elsewhere(row: ComposedTool, others: OtherNames) -> Iterator[Objection]:
-    """Yield objections to the description that an exposed tool has once it is as its server lists it now."""
+    """Yield objections to the description that an exposed tool would have once its present definition is accepted."""
     if row.exposed:
         yield from _elsewhere(row.description or row.seen.get("description", ""), others)
 

@@ -135,7 +135,7 @@ class Listed:
         return {tool.name: tool for tool in self.listing.tools}
 
     def lacks(self, name: str) -> bool:
-        """Return whether the tool may just not have been read."""
+        """Return whether the tool may be in the part of the list that was not read."""
         return bool(self.listing.cut) and name not in self.tools
 
     def why_missing(self, name: str) -> str:

@@ -35,7 +35,7 @@ class Registration(models.TextChoices):
 
 
 class SignIn(models.Model):
-    """One server's; all processes use the same tokens. `mark` stands for one completed sign-in, empty where nobody is
+    """The sign-in at one server, for all processes. `mark` stands for one completed sign-in, empty where nobody is
     signed in. Seals are bound to the server's id and origin: of no use in another row, or for a server that was moved.
     """
 

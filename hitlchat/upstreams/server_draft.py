@@ -48,7 +48,7 @@ def stored_values(stored: Iterable[Stored]) -> list[dict[str, Any]]:
 
 
 def values_identity(stored: Iterable[Stored]) -> list[list[str]]:
-    """Return the same as long as nothing was changed; of a secret, nothing that gives it away."""
+    """Return a value that changes when any of them does, and gives no secret away."""
     return sorted([each.name, each.mark] for each in stored)
 
 
@@ -134,7 +134,7 @@ def columns(draft: ServerDraft, saved: UpstreamServer | None = None) -> dict[str
         raise BadServer(errors)
     found = {each.name: getattr(draft, each.name) for each in fields(ServerDraft)}
     program = draft.transport == Transport.STDIO
-    # What does not belong to the transport would be kept for nobody to see.
+    # Fields of other transports are cleared: no page would show them.
     found |= {"url": "", "allow_private": False} if program else {"command": ""}
     return found | {
         "headers": [] if program else _to_store(draft.headers, stored["headers"]),
@@ -264,7 +264,7 @@ def _connection_errors(
 
 
 def _misplaced(draft: ServerDraft) -> dict[str, str]:
-    """Return references that stand where a server is: a person accepts that; it must not hang on the environment."""
+    """Return errors of references in the address or program: a person accepts these as they are."""
     where = draft.url.partition("?")[0]
     if any(references.names(where)):
         return {"url": "A reference such as ${NAME} is only allowed after the “?”."}

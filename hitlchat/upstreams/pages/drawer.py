@@ -44,7 +44,7 @@ _LINE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([a-z_]+)")
 _STAMP = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{64}")
 _TEXTS = ("alias", "hitl_mode", "condition", *DETAILS)
 _FIELDS = {"stamp", "exposed", "warnings_read", "signed_in_only", *_TEXTS}
-# What is no number of seconds, for what checks the change to say so.
+# Stands for a text that is no number of seconds, so that the check of the change rejects it.
 _NO_NUMBER = -1
 CRITICAL = 5
 REST = ("select", "deselect")
@@ -72,7 +72,7 @@ class Sent:
     unknown_seen: str
 
     def changes(self) -> list[Change]:
-        """Return the changes to make; other settings of a tool that is and stays hidden are nobody's wish."""
+        """Return the changes to make; a tool that is and stays hidden keeps its settings."""
         found = [
             _change_of(line, self.stamps[pk])
             for pk, line in self.lines.items()
@@ -126,7 +126,7 @@ def _by_tool(data: Mapping[str, str]) -> dict[UUID, dict[str, str]]:
 
 
 def _bound(line: Line, fields: dict[str, str]) -> Line:
-    """Return the line with what was filled in otherwise than the tool has it."""
+    """Return the line with the fields that differ from the settings of the tool."""
     is_open = "description" in fields
     filled: dict[str, Any] = {name: fields[name].replace("\r\n", "\n") for name in _TEXTS if name in fields}
     ticks = ("exposed", "warnings_read", *(("signed_in_only",) if is_open else ()))
@@ -198,7 +198,7 @@ def refusal(sent: Sent, problems: Mapping[UUID, list[Objection]]) -> Outcome:
 
 
 def _refused(line: Line, found: list[Objection]) -> Line:
-    """Return the line with its problems; choices for another tool than it is now are taken back."""
+    """Return the line with its problems; if the tool has changed, its fields are reset."""
     if any(each.field in {"digest", "settled"} for each in found):
         sentences = [*(each.sentence for each in found), _TAKEN_BACK]
         return Line(line.row, line.default, problems={"whole": sentences}, is_stale=True)
@@ -215,7 +215,7 @@ def _refused(line: Line, found: list[Objection]) -> Line:
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def drawer(request: HtmxRequest) -> HttpResponse:
-    """Show the drawer over the servers page, alone where that is there already; or change mode and ceiling."""
+    """Show the drawer, with the servers page behind it unless that is open; or change mode and ceiling."""
     if request.method == "POST":
         return _offer(request)
     context = _everything(request)
@@ -247,7 +247,7 @@ def lines(request: HtmxRequest, name: str) -> HttpResponse:
 @administrator_only
 @require_safe
 def details(request: HttpRequest, tool_id: UUID) -> HttpResponse:
-    """Show what most people need not see of one tool: all of its texts, its schema, and what is seldom changed."""
+    """Show the rest of one tool: all of its texts, its schema, and settings that are seldom changed."""
     row = get_object_or_404(ComposedTool.objects.select_related("server", "tool", "vouched_by"), pk=tool_id)
     return render(request, "servers/drawer/_details.html", {"line": lines_of([row])[0], **_words()})
 
@@ -255,7 +255,7 @@ def details(request: HttpRequest, tool_id: UUID) -> HttpResponse:
 @administrator_only
 @require_POST
 def check(request: HttpRequest, name: str) -> HttpResponse:
-    """Show what would speak against a form that is being filled in; nothing is changed."""
+    """Show the objections to a form that is being filled in; nothing is changed."""
     sent = read_form(request.POST.dict(), server_named(name))
     outcome = refusal(sent, exposure.problems(sent.changes(), actor_of(request)))
     found = sent.lines | {line.row.pk: line for line in outcome.problems}
@@ -266,7 +266,7 @@ def check(request: HttpRequest, name: str) -> HttpResponse:
 @administrator_only
 @require_POST
 def require(request: HtmxRequest) -> HttpResponse:
-    """Let all exposed tools ask every time. That only adds to what people see, so nothing is asked back."""
+    """Let all exposed tools ask every time. That adds oversight, so nobody has to confirm it."""
     lenient = ComposedTool.objects.filter(exposed=True).exclude(tool__hitl_mode=HitlMode.REQUIRED)
     wishes = [Change(pk, hitl_mode=HitlMode.REQUIRED.value) for pk in lenient.values_list("pk", flat=True)]
     try:

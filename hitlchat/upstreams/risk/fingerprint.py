@@ -160,14 +160,9 @@ def _object(entry: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
 
 
 def _walk(where: str, before: Any, after: Any) -> Iterator[Difference]:
-    if before is _ABSENT:
-        yield Difference(where, None, _shown(after, isinstance(after, str)))
-        return
-    if after is _ABSENT:
-        yield Difference(where, _shown(before, isinstance(before, str)), None)
-        return
+    one_side = before is _ABSENT or after is _ABSENT
     # Texts are compared, not values: for Python, 1 and True and 1.0 are equal.
-    if canonical.dumps(before) == canonical.dumps(after):
+    if not one_side and canonical.dumps(before) == canonical.dumps(after):
         return
     match before, after:
         case dict(), dict():
@@ -177,10 +172,10 @@ def _walk(where: str, before: Any, after: Any) -> Iterator[Difference]:
             for index, (one, other) in enumerate(zip_longest(before, after, fillvalue=_ABSENT)):
                 yield from _walk(step(where, index), one, other)
         case _:
-            texts = isinstance(before, str) and isinstance(after, str)
-            yield Difference(where, _shown(before, texts), _shown(after, texts))
+            # Text as it is beside text or nothing, else as JSON: “5” and 5 must not look the same.
+            plain = all(value is _ABSENT or isinstance(value, str) for value in (before, after))
+            yield Difference(where, _shown(before, plain), _shown(after, plain))
 
 
-def _shown(value: Any, plain: bool) -> Seen:
-    """Text as it is beside text, else as JSON: “5” and 5 must not look the same."""
-    return see(value if plain else canonical.pretty(value, indent=2))
+def _shown(value: Any, plain: bool) -> Seen | None:
+    return None if value is _ABSENT else see(value if plain else canonical.pretty(value, indent=2))
