@@ -24,7 +24,7 @@ from hitlchat.gate import spec
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import LONGEST_DEADLINE, Tool
 from hitlchat.upstreams import exposure, models
-from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused
+from hitlchat.upstreams.changes import FIELDS, USUAL, Change, NotConfirmed, Refused
 from hitlchat.upstreams.exposure import NotListed
 from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.risk.fingerprint import difference
@@ -36,8 +36,7 @@ router.add_decorator(only_administrators)
 COUNT_HEADER = "X-Total-Count"
 MOST_TOOLS = 5000
 MOST_EVENTS = 20
-VOUCH = ("vouch", "vouch_note")
-DECIDED = ("exposed", "alias", "description", *spec.SETTINGS, *VOUCH, "digest", "warnings_read")
+DECIDED = ("exposed", *FIELDS, "digest", "warnings_read")
 
 Visible = Annotated[str, BeforeValidator(lambda seen: seen.plain if isinstance(seen, Seen) else seen)]
 VouchName = Literal["", "scan", "L1", "L2", "L3", "L4", "L5"]

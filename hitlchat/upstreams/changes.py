@@ -21,6 +21,8 @@ from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, Vouch
 from hitlchat.upstreams.risk import aliases, limits
 from hitlchat.upstreams.risk.scan import OtherNames, findings_of
 
+# What an administrator decides of an exposed tool: members of a Change, fields of each form, and of its history.
+FIELDS = ("alias", *spec.SETTINGS, "description", "vouch", "vouch_note")
 # In place of seconds to answer: those of the installation.
 USUAL = 0
 LONGEST = {name: spec.LONGEST[name] for name in ("prompt_template", "condition")}
@@ -83,9 +85,9 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Loosening:
-    """A tool that could run unseen where it could not before. `before` and `after` are HITL modes; `exposes`: it is not
-    offered at all now; `rule`: another condition is to decide, which is `condition`; `trusts`: the word of an MCP
-    client is to be enough, where a signed-in person must decide now.
+    """A tool with less oversight than before. `before` and `after` are HITL modes; `exposes`: it is not offered at all
+    now; `unseen`: it could run without anyone being asked; `trusts`: the word of an MCP client is to be enough, where a
+    signed-in person must decide now.
     """
 
     tool: UUID
@@ -95,16 +97,11 @@ class Loosening:
     before: str
     after: str
     exposes: bool
-    rule: bool
+    unseen: bool
     condition: str
     trusts: bool = False
     # Texts and times, in words.
     words: tuple[str, ...] = ()
-
-    @property
-    def unseen(self) -> bool:
-        """Return whether the tool could run without anyone being asked at all."""
-        return self.before != self.after or self.exposes or self.rule
 
 
 class NotConfirmed(Exception):
@@ -173,12 +170,13 @@ def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) 
     if not (gate.weaker(before, after) or care or by_name or (offers and after.hitl_mode != HitlMode.REQUIRED)):
         return None
     back = loosening_back(row)
+    mode = change.hitl_mode or back.before
     condition = back.condition if change.condition is None else change.condition
     return replace(
         back,
-        after=change.hitl_mode or back.before,
+        after=mode,
         exposes=offers,
-        rule=condition != back.condition,
+        unseen=offers or (mode, condition) != (back.before, back.condition),
         condition=condition,
         trusts=gate.trusts(before, after),
         words=gate.reads_otherwise(before, after) + care + by_name,
@@ -190,21 +188,18 @@ def loosening_back(row: ComposedTool) -> Loosening:
     now = guard(row)
     mode, risk = now.hitl_mode, row.risk_inherent
     return Loosening(
-        row.pk, row.server.name, row.name, risk, mode, mode, exposes=True, rule=False, condition=now.condition
+        row.pk, row.server.name, row.name, risk, mode, mode, exposes=True, unseen=True, condition=now.condition
     )
 
 
 def rewords(row: ComposedTool, change: Change) -> bool:
     """Return whether the approver would read other texts of the tool than its server or a person wrote."""
-    alias, prompt_template = (row.tool.name, row.tool.prompt_template) if row.tool else ("", "")
-    texts = {"alias": alias, "description": row.description, "prompt_template": prompt_template}
-    return any(getattr(change, name) not in {None, text} for name, text in texts.items())
+    return _alters(row, change, "alias", "description", "prompt_template")
 
 
 def vouches(row: ComposedTool, change: Change) -> bool:
     """Return whether somebody vouches for the tool as it is listed now, takes that back, or says more about it."""
-    now = settings_of(row)
-    return any(getattr(change, name) not in {None, now[name]} for name in ("vouch", "vouch_note"))
+    return _alters(row, change, "vouch", "vouch_note")
 
 
 def check(row: ComposedTool, change: Change, ceiling: int, others: OtherNames) -> list[Objection]:
@@ -227,6 +222,11 @@ def sending_elsewhere(row: ComposedTool, others: OtherNames) -> Iterator[Objecti
     """Yield objections to the description that an exposed tool would have once its present definition is accepted."""
     if row.exposed:
         yield from _elsewhere(row.description or row.seen.get("description", ""), others)
+
+
+def _alters(row: ComposedTool, change: Change, *names: str) -> bool:
+    now = settings_of(row)
+    return any(getattr(change, name) not in {None, now.get(name, "")} for name in names)
 
 
 def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:

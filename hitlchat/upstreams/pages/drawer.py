@@ -22,28 +22,18 @@ from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.models import HitlMode
 from hitlchat.upstreams import exposure
-from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Objection, Refused
+from hitlchat.upstreams.changes import FIELDS, USUAL, Change, NotConfirmed, Objection, Refused
 from hitlchat.upstreams.exposure import BadExposure
 from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer, Vouch
 from hitlchat.upstreams.pages import drawer_list
 from hitlchat.upstreams.pages import server as page
-from hitlchat.upstreams.pages.drawer_list import (
-    DETAILS,
-    Line,
-    Rest,
-    Unknown,
-    Wanted,
-    lines_of,
-    number,
-    rest_of,
-    unknown_of,
-)
+from hitlchat.upstreams.pages.drawer_list import Line, Rest, Unknown, Wanted, lines_of, number, rest_of, unknown_of
 from hitlchat.upstreams.pages.summary import administrator_only, server_named
 
 _LINE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([a-z_]+)")
 _STAMP = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{64}")
-_TEXTS = ("alias", "hitl_mode", "condition", *DETAILS)
-_FIELDS = {"stamp", "exposed", "warnings_read", "signed_in_only", *_TEXTS}
+_TEXTS = tuple(name for name in FIELDS if name != "signed_in_only")
+_FIELDS = {"stamp", "exposed", "warnings_read", *FIELDS}
 # Stands for a text that is no number of seconds, so that the check of the change rejects it.
 _NO_NUMBER = -1
 CRITICAL = 5
@@ -62,7 +52,6 @@ class Sent:
     """
 
     lines: dict[UUID, Line]
-    stamps: dict[UUID, str]
     missing: int
     confirmed: str
     rest: str
@@ -73,12 +62,11 @@ class Sent:
 
     def changes(self) -> list[Change]:
         """Return the changes to make; a tool that is and stays hidden keeps its settings."""
-        found = [
-            _change_of(line, self.stamps[pk])
+        wished = {
+            pk: _change_of(line)
             for pk, line in self.lines.items()
             if line.typed.keys() - {"warnings_read"} and (line.row.exposed or line.now["exposed"])
-        ]
-        wished = {each.tool: each for each in found}
+        }
         if self.rest and self.rest_now is not None:
             others = self.rest_now.free if self.rest == "select" else self.rest_now.exposed
             wished = {pk: Change(pk, exposed=self.rest == "select") for pk in others} | wished
@@ -99,7 +87,6 @@ def read_form(data: Mapping[str, str], server: UpstreamServer) -> Sent:
     start, ceiling = number(data.get("from", "")), Exposure.current().ceiling
     return Sent(
         lines,
-        stamps={pk: each["stamp"] for pk, each in fields.items()},
         missing=len(fields) - len(lines),
         confirmed=data.get("confirmed", ""),
         rest=rest,
@@ -132,7 +119,7 @@ def _bound(line: Line, fields: dict[str, str]) -> Line:
     ticks = ("exposed", "warnings_read", *(("signed_in_only",) if is_open else ()))
     filled |= {name: name in fields for name in ticks}
     typed = {name: value for name, value in filled.items() if _plain(name, value) != _plain(name, line.settings[name])}
-    return replace(line, typed=typed, is_open=is_open)
+    return replace(line, typed=typed, stamp_seen=fields["stamp"], is_open=is_open)
 
 
 def _plain(name: str, value: str | bool) -> str | bool:
@@ -143,8 +130,8 @@ def _plain(name: str, value: str | bool) -> str | bool:
     return text if name == "description" else text.replace("\r", "").replace("\n", "")
 
 
-def _change_of(line: Line, seen: str) -> Change:
-    digest, _, settled = seen.partition(".")
+def _change_of(line: Line) -> Change:
+    digest, _, settled = line.stamp_seen.partition(".")
     typed = dict(line.typed)
     if "deadline_seconds" in typed:
         text = typed["deadline_seconds"].strip()

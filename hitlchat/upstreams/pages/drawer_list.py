@@ -56,14 +56,15 @@ _COUNTED = {"offered": ~Q(state=ToolState.GONE), "exposed": _EXPOSED, "wanted": 
 @dataclass(frozen=True)
 class Line:
     """One tool. `default`: the alias that it gets unless somebody chooses one. `typed`: what a form has otherwise than
-    the tool, and `problems`: what speaks against that, by field or of the whole. `is_open`: its details are shown too;
-    `is_stale`: it has changed since it was shown.
+    the tool, and `problems`: what speaks against that, by field or of the whole. `stamp_seen`: its stamp as it was
+    shown; `is_stale`: it has changed since; `is_open`: its details are shown too.
     """
 
     row: ComposedTool
     default: str
     typed: Mapping[str, Any] = field(default_factory=dict)
     problems: Mapping[str, list[str]] = field(default_factory=dict)
+    stamp_seen: str = ""
     is_open: bool = False
     is_stale: bool = False
     # The reason for a lower risk if every call is asked about, which the page may be about to change.
@@ -207,20 +208,17 @@ def chips() -> list[Any]:
 def _levels() -> list[dict[str, Any]]:
     """Return each choice of the ceiling with the tools that it would keep out, and the calls that it would withdraw."""
     fit = ComposedTool.objects.exclude(state__in=[ToolState.GONE, ToolState.UNFIT])
-    counted = (
-        fit.order_by().values("risk_inherent").annotate(many=Count("pk"), wanted=Count("pk", filter=Q(exposed=True)))
-    )
-    found = {each["risk_inherent"]: (each["many"], each["wanted"]) for each in counted}
+    by_risk = fit.order_by().values_list("risk_inherent")
+    counted = list(by_risk.annotate(Count("pk"), wanted=Count("pk", filter=Q(exposed=True))))
     open_calls = ToolCall.objects.filter(status__in=NOT_STARTED, tool__composed__state=ToolState.EXPOSED)
-    risks = open_calls.order_by().values_list("tool__composed__risk_inherent").annotate(many=Count("pk"))
-    waiting = dict(risks.values_list("tool__composed__risk_inherent", "many"))
+    waiting = list(open_calls.order_by().values_list("tool__composed__risk_inherent").annotate(Count("pk")))
     return [
         {
             "number": number,
             "label": f"L{number} {_(RISK_LABELS[number])}",
-            "above": sum(many for level, (many, _) in found.items() if level > number),
-            "above_exposed": sum(wanted for level, (_, wanted) in found.items() if level > number),
-            "calls": sum(many for level, many in waiting.items() if level > number),
+            "above": sum(many for level, many, _ in counted if level > number),
+            "above_exposed": sum(wanted for level, _, wanted in counted if level > number),
+            "calls": sum(many for level, many in waiting if level > number),
         }
         for number in range(1, 6)
     ]
@@ -387,8 +385,7 @@ def counts_of(wanted: Wanted, ceiling: int) -> dict[UUID, dict[str, int]]:
     # Under names of their own: a condition on the column `exposed` would be taken for one on the count.
     numbers = {f"many_{name}": Count("pk", filter=condition) for name, condition in filters.items()}
     rows = tools.values("server").annotate(**numbers).values_list("server", *numbers)
-    found = wanted.of_all(tools).values_list("server").annotate(many=Count("pk")).values_list("server", "many")
-    fits = dict(found) if wanted.any else {}
+    fits = dict(wanted.of_all(tools).values_list("server").annotate(Count("pk"))) if wanted.any else {}
     return {row[0]: {**dict(zip(filters, row[1:], strict=True)), "found": fits.get(row[0], 0)} for row in rows}
 
 

@@ -16,12 +16,10 @@ from hitlchat.base import canonical
 from hitlchat.base.diff import sides
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import see
-from hitlchat.gate import spec
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import HitlMode, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import catalog, endpoint, exposure
-from hitlchat.upstreams.changes import WORDS as WORDS_OF_FIELDS
+from hitlchat.upstreams import catalog, changes, endpoint, exposure
 from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, Vouch
 from hitlchat.upstreams.pages import summary
@@ -51,7 +49,7 @@ WORDS = {
 }
 SETTINGS = {
     "alias": gettext_noop("Alias"),
-    **{name: WORDS_OF_FIELDS[name] for name in (*spec.SETTINGS, "description", "vouch", "vouch_note")},
+    **{name: changes.WORDS[name] for name in changes.FIELDS if name != "alias"},
 }
 _MEANS = {
     "session": gettext_noop("in the browser"),
