@@ -1,10 +1,10 @@
 from django.urls import path
 
-from hitlchat.chat import find, uses, views
+from hitlchat.chat import pages, uses, views
 
 urlpatterns = [
     path("", views.chat, name="chat"),
-    path("find", find.find, name="find"),
+    path("find", pages.find, name="find"),
     path("chat/new", views.new_conversation, name="new-conversation"),
     path("chat/next-steps/dismiss", views.dismiss_next_steps, name="dismiss-next-steps"),
     path("chat/threads", views.threads, name="threads"),
