@@ -1,16 +1,19 @@
 """Markdown of a model, rendered so that nothing in it can act: no raw HTML, no images, no attributes but the listed."""
 
+import logging
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
 from html import unescape
 from itertools import islice
 from typing import Any
+from xml.etree.ElementTree import Element, tostring
 
 import nh3
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
+from latex2mathml.converter import convert_to_element
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
@@ -24,7 +27,6 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 from hitlchat.base import visible
-from hitlchat.chat.mathml import mathml
 
 TAGS = {
     *("p", "br", "hr", "strong", "em", "s", "code", "pre", "span", "a", "blockquote", "ul", "ol", "li", "sup"),
@@ -104,6 +106,31 @@ ENDS = "?!.,:;*_~'…“”"
 LONGEST_ADDRESS = 200
 BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
 FORMULA = re.compile(r'<code class="math-(inline|block)">([^<]*)</code>')
+LONGEST_FORMULA = 2000
+# The presentation elements of MathML Core (W3C) that text can be set with.
+MATH_TAGS = {
+    *("math", "mrow", "mi", "mn", "mo", "ms", "mtext", "mspace", "mfrac", "msqrt", "mroot", "mstyle", "mphantom"),
+    *("msub", "msup", "msubsup", "munder", "mover", "munderover", "mmultiscripts", "mprescripts", "none"),
+    *("mtable", "mtr", "mtd", "menclose"),
+}
+MATH_ATTRIBUTES = {
+    *("display", "stretchy", "fence", "form", "separator", "accent", "accentunder", "minsize", "maxsize", "width"),
+    *("columnalign", "columnlines", "rowlines", "linethickness", "mathvariant", "notation", "displaystyle"),
+    *("scriptlevel", "movablelimits", "symmetric", "largeop"),
+}
+# A few commands of its own that use each other have a formula of 600 characters take seconds.
+MACROS = re.compile(r"\\(newcommand|renewcommand|newenvironment|def)\b")
+# Environments that the library does not know, by those that look the same.
+ALIKE = {
+    **dict.fromkeys(("aligned", "flalign", "flalign*"), "align*"),
+    **dict.fromkeys(("gathered", "gather", "gather*", "multline", "multline*", "equation", "equation*"), "matrix"),
+    "dcases": "cases",
+}
+ENVIRONMENT = re.compile(r"\\(begin|end)\{([a-z]+\*?)\}")
+# Words and small lengths: nothing may move over what stands beside the formula.
+MATH_VALUE = re.compile(r"[a-z -]{1,40}|-?[0-2](\.\d{1,4})?(em)?|\d{1,3}%")
+
+logger = logging.getLogger(__name__)
 
 
 class TooMuch(Exception):
@@ -257,6 +284,35 @@ def clean(html: str, *, place: str = "") -> str:
         # What cannot be set stays as its source.
         shown = FORMULA.sub(lambda each: mathml(unescape(each[2]), block=each[1] == "block") or each[0], shown)
     return FOOTNOTE.sub(partial(_linked, place), shown)
+
+
+@lru_cache(maxsize=2048)
+def mathml(latex: str, *, block: bool) -> str:
+    """Return `latex` as a `math` element, whose text is escaped; empty if it cannot be set."""
+    if len(latex) > LONGEST_FORMULA or MACROS.search(latex):
+        return ""
+    latex = ENVIRONMENT.sub(lambda edge: f"\\{edge[1]}{{{ALIKE.get(edge[2], edge[2])}}}", latex)
+    try:
+        element = convert_to_element(latex, display="block" if block else "inline")
+    except Exception:
+        # The library has no common kind of error for what it cannot read.
+        logger.exception("A formula could not be rendered, so its source is shown")
+        return ""
+    _tame(element)
+    return tostring(element, encoding="unicode")
+
+
+def _tame(element: Element) -> None:
+    """Keep what sets a formula: links, styles and colours are for pages of ours alone."""
+    if element.tag not in MATH_TAGS:
+        element.tag = "mrow"
+    given = element.attrib.items()
+    element.attrib = {name: value for name, value in given if name in MATH_ATTRIBUTES and MATH_VALUE.fullmatch(value)}
+    # The library writes signs as character references, and counts on nobody escaping them.
+    element.text = unescape(element.text) if element.text else element.text
+    element.tail = unescape(element.tail) if element.tail else element.tail
+    for child in element:
+        _tame(child)
 
 
 def _linked(place: str, mark: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/agent/loop.py": "the outermost frame of a run: whatever goes wrong, the run ends as failed and says so",
     "hitlchat/chat/consumers.py": "the outermost frame of a websocket: the page is told, and the socket stays open",
-    "hitlchat/chat/mathml.py": "around a library without a kind of error of its own: the source is shown instead",
+    "hitlchat/chat/markdown.py": "around a library without a kind of error of its own: the source is shown instead",
     "hitlchat/base/background.py": "the outermost frame of a task that nobody awaits, of a worker, or of a step",
     "hitlchat/doctor.py": "around each check: what fails is what the operator wants to know, and the others go on",
     "hitlchat/gate/perform.py": "around a tool: whatever a source raises, the call ends as failed",

@@ -10,7 +10,7 @@ from django.template import Context, Template
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.chat import markdown, mathml
+from hitlchat.chat import markdown
 from hitlchat.chat.markdown import ATTRIBUTES, SCROLLED, TAGS, OpenTail, render
 
 DOCUMENTS = {
@@ -178,8 +178,8 @@ class Seen(HTMLParser):
 
 def assert_harmless(html: str) -> None:
     for tag, attributes in Seen(html).tags:
-        if tag in mathml.TAGS:
-            assert attributes.keys() <= mathml.ATTRIBUTES
+        if tag in markdown.MATH_TAGS:
+            assert attributes.keys() <= markdown.MATH_ATTRIBUTES
             continue
         assert tag in TAGS
         ours = {"rel"} if tag == "a" else set(SCROLLED.get(tag, ()))
@@ -357,7 +357,7 @@ LATEX = [*"abx12+-=<>&'{}[]()^_ ", '"', *COMMANDS.split()]
 @hypothesis.settings(max_examples=40)
 @given(st.lists(st.sampled_from(LATEX), max_size=30))
 def test_no_formula_can_act(pieces: list[str]) -> None:
-    html = mathml.mathml("".join(pieces), block=False)
+    html = markdown.mathml("".join(pieces), block=False)
     assert_harmless(html)
     assert "javascript" not in html
 
