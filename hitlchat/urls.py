@@ -2,8 +2,7 @@ from django.urls import include, path
 
 from hitlchat import health, violations
 from hitlchat.api.root import api
-from hitlchat.chat.administering import EndpointPages, PresetPages, ToolSetPages
-from hitlchat.chat.agents import AgentPages
+from hitlchat.chat.administering import AgentPages, EndpointPages, PresetPages, ToolSetPages
 from hitlchat.telemetry import metrics
 
 handler500 = "hitlchat.health.server_error"

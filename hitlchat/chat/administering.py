@@ -1,4 +1,4 @@
-"""The pages on which administrators set up what conversations run on: model endpoints, tool sets and presets."""
+"""The pages on which administrators set up model endpoints, tool sets and presets, and authors set up agent tools."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,16 +12,19 @@ from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
-from hitlchat.agent import endpoints, model_client, presets, routes, tool_sets
+from hitlchat.accounts.roles import may_author
+from hitlchat.agent import agents, endpoints, model_client, presets, routes, tool_sets
 from hitlchat.agent.administering import LONGEST_DESCRIPTION, InUse
 from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint
-from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint, Preset, ToolSet
+from hitlchat.agent.models import AgentTool, Api, KeyHeader, ModelEndpoint, Preset, ToolSet
 from hitlchat.agent.presets import LONGEST_INSTRUCTIONS
 from hitlchat.base.problems import Invalid
 from hitlchat.chat.drafts import DraftForm, DraftPages
 from hitlchat.chat.uses import LimitsForm, Pick, asks_labels, picks
+from hitlchat.gate import spec, tools
 from hitlchat.gate.actor import Actor, actor_of
-from hitlchat.gate.models import Asks
+from hitlchat.gate.card import RISK_LABELS
+from hitlchat.gate.models import Asks, HitlMode
 
 
 class EndpointForm(DraftForm):
@@ -250,8 +253,12 @@ class PresetForm(LimitsForm, DraftForm):
         draft, route = presets.Draft("") if row is None else presets.draft_of(row), _route_of(row)
         super().__init__(row, data, draft, starters="\n".join(draft.starters), route=route)
         left_open = ("", _("Default for new conversations"))
+        groups = routes.choices(None).groups
+        is_gone = route and route not in {each.value for _name, group in groups for each in group}
+        gone = [(route, route)] if is_gone else []
+        models = [(name, [(each.value, each.model) for each in group]) for name, group in groups]
         self.choose_from("asks", asks_labels(Asks.values))
-        self.choose_from("route", [left_open, *_models_with(route)])
+        self.choose_from("route", [left_open, *models, *gone])
         self.choose_from("tool_set", [left_open, *((each.name, each.name) for each in tool_sets.standing())])
 
     def draft(self) -> presets.Draft:
@@ -278,7 +285,104 @@ def _route_of(row: Preset | None) -> str:
     return f"{endpoint}/{row.model or usual}"
 
 
-def _models_with(now: str) -> list[tuple[str, Any]]:
-    found = [(name, [(each.value, each.model) for each in choices]) for name, choices in routes.choices(None).groups]
-    known = {value for _name, group in found for value, _model in group}
-    return [*found, *([(now, now)] if now and now not in known else [])]
+class AgentForm(DraftForm):
+    """An agent as it is typed."""
+
+    flows = agents
+    name = forms.CharField(max_length=64, help_text="The name that models use: letters, digits, _ and -.")
+    title = forms.CharField(required=False, max_length=spec.LONGEST["title"])
+    description = forms.CharField(
+        label="Purpose",
+        max_length=agents.LONGEST["description"],
+        widget=forms.Textarea({"rows": 2, "class": "grows"}),
+        help_text="Models read this to know when to call the agent.",
+    )
+    instructions = forms.CharField(
+        max_length=agents.LONGEST["instructions"],
+        widget=forms.Textarea({"rows": 6, "class": "grows"}),
+        help_text="The agent reads these before each task.",
+    )
+    tools = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple())
+    route = forms.ChoiceField(required=False, label="Model")
+    max_turns = forms.IntegerField(
+        required=False,
+        label="Turns",
+        help_text="The agent stops after this many. Leave empty for the limit of conversations.",
+    )
+    max_tokens = forms.IntegerField(
+        required=False,
+        label="Tokens",
+        help_text="Most tokens for one task, as counted by the model server. Leave empty for no limit.",
+    )
+    hitl_mode = forms.ChoiceField(
+        label="When called", choices=[(value, gettext_lazy(label)) for value, label in HitlMode.choices]
+    )
+    condition = forms.CharField(
+        required=False,
+        max_length=spec.LONGEST["condition"],
+        widget=forms.TextInput({"class": "mono", "spellcheck": "false"}),
+        help_text="Asks if true, for example len(args['task']) > 500. Applies if policies decide.",
+    )
+    prompt_template = forms.CharField(
+        required=False,
+        label="Approval prompt",
+        max_length=spec.LONGEST["prompt_template"],
+        help_text="With {toolName} and {args.task}.",
+    )
+    risk_level = forms.TypedChoiceField(
+        label="Risk",
+        coerce=int,
+        choices=lambda: [(level, f"L{level} {_(word)}") for level, word in enumerate(RISK_LABELS)],
+    )
+    deadline_seconds = forms.IntegerField(
+        required=False, label="Time to answer", help_text="In seconds. Leave empty for the default."
+    )
+    signed_in_only = forms.BooleanField(required=False, label="Only a signed-in person can approve")
+    published = forms.BooleanField(required=False, label="Published: others can call it")
+    confirm = forms.BooleanField(required=False, label="I understand that it will ask less than before")
+
+    def __init__(self, row: AgentTool | None, data: Any = None) -> None:
+        draft = agents.Draft("") if row is None else agents.draft_of(row)
+        route = f"{draft.endpoint}/{draft.model}" if draft.endpoint else ""
+        super().__init__(row, data, draft, tools=list(draft.tools), route=route)
+        # Those that it has come first, also where they are gone or not published.
+        rows = tools.listed().order_by("name").filter(published=True).exclude(name__in=[*draft.tools, draft.name])
+        names = [*sorted(draft.tools), *rows.values_list("name", flat=True)]
+        self.choose_from("tools", [(each, each) for each in names])
+        # What is chosen stays, though it may not be offered any more.
+        offered = [(each.value, each.value) for _name, group in routes.choices(None).groups for each in group]
+        gone = [(route, route.rstrip("/"))] if route and (route, route) not in offered else []
+        self.choose_from("route", [("", _("The model of the calling conversation")), *gone, *offered])
+        for field in self.fields.values():
+            field.widget.attrs.setdefault("autocomplete", "off")
+
+    def draft(self) -> agents.Draft:
+        given = {"name": ""} | self.given(agents.FIELDS) | self.chosen_route()
+        return agents.Draft(**given | {"tools": tuple(given.get("tools", ()))})
+
+
+class AgentPages(DraftPages[AgentTool]):
+    namespace = "agents"
+    templates = "agents"
+    section = "studio"
+    form = AgentForm
+    may = may_author
+    words = gettext_noop("Only people who may write tools can set up agents.")
+    saved = "one"
+    name_column = "tool__name"
+    rows = staticmethod(agents.standing)
+
+    def about_all(self) -> dict[str, Any]:
+        return {"rows": [(row, row.tools) for row in self.rows()]}
+
+    def name_of(self, row: AgentTool) -> str:
+        return row.tool.name
+
+    def store(self, form: DraftForm, actor: Actor) -> AgentTool:
+        confirmed = form.cleaned_data["confirm"]
+        if form.row is None:
+            return agents.create(form.draft(), actor, confirmed=confirmed)
+        return agents.change(form.row.tool.name, form.draft(), actor, confirmed=confirmed)
+
+    def delete(self, row: AgentTool, actor: Actor) -> None:
+        agents.remove(row.tool.name, actor)

@@ -19,6 +19,7 @@ from hitlchat.accounts.access import View, only
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base.problems import Conflict, Invalid
 from hitlchat.gate.actor import Actor, actor_of
+from hitlchat.gate.loosening import NotConfirmed
 
 R = TypeVar("R", bound=Model)
 
@@ -122,6 +123,8 @@ class DraftPages(Generic[R]):
             return self.store(form, actor)
         except Invalid as error:
             form.report(error.errors)
+        except NotConfirmed as error:
+            form.weaker = error.weaker
         return None
 
     def delete(self, row: R, actor: Actor) -> None:
