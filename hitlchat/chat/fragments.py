@@ -13,7 +13,7 @@ from hitlchat.agent.runner import TakenBack
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import see
-from hitlchat.chat import transcript_view
+from hitlchat.chat import call_view, transcript_view
 from hitlchat.chat.transcript_view import Asked, MessageView
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.batch import Outcome
@@ -124,7 +124,7 @@ def message(message_id: str, view: MessageView | None, *, known: bool) -> str:
 
 
 def call(conversation_id: UUID, call_id: UUID) -> str:
-    view = transcript_view.call(conversation_id, call_id)
+    view = call_view.of_id(conversation_id, call_id)
     return render_to_string("chat/_call.html", {"view": view, "oob": True}) if view else ""
 
 

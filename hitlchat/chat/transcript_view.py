@@ -1,8 +1,6 @@
 """A conversation as its page shows it: messages with their calls, cards that wait, what the run does."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -19,104 +17,23 @@ from hitlchat.agent.model_client import uses_demo
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, MessageState, QueuedMessage, Role, Run
 from hitlchat.agent.usage import Used
 from hitlchat.base import canonical
-from hitlchat.base.moments import about
-from hitlchat.base.sentences import translated
-from hitlchat.base.statements import compiled, prefetch
+from hitlchat.base.statements import compiled
 from hitlchat.base.visible import escaped
-from hitlchat.chat.grid import Grid, grid
-from hitlchat.gate import (
-    attention,
-    batch,
-    contents,
-    decide,
-    disclosure,
-    oversight,
-    question,
-    queue,
-    results,
-    stopping,
-    who,
-)
+from hitlchat.chat import call_view
+from hitlchat.gate import batch, oversight, queue
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.card import Card, card, key
+from hitlchat.gate.card import Card, card
 from hitlchat.gate.grants import giving, scope
-from hitlchat.gate.models import Approval, Asks, Decision, Grant, ToolCall, Verdict, delegation
+from hitlchat.gate.models import Approval, Asks
 from hitlchat.gate.models.delegation import Delegation
 from hitlchat.gate.status import Status
-from hitlchat.gate.tools import AGENT
 from hitlchat.upstreams.elicitation import questions
-from hitlchat.upstreams.models import UpstreamQuestion
-from hitlchat.upstreams.pages.questions import QuestionCard
-from hitlchat.upstreams.pages.questions import card as question_card
 
 MOST_MESSAGES = 80
-SHOWN_OF_RESULT = 4000
-# A longer result is folded.
-LONG_RESULT = 1000
-SHOWN_OF_ARGUMENTS = 20_000
 SHOWN_OF_THOUGHTS = 50_000
 # What a person said, of signs each of which takes several in HTML.
 LONG_AS_HTML = 300_000
-# Of an agent: all of them are on its own page.
-MOST_STEPS = 50
 NOT_ON_CARDS = ("call__arguments", "call__tool__input_schema")
-
-
-@dataclass(frozen=True)
-class CallView:
-    call: ToolCall
-    summary: str
-    result: str
-    # The same as a table, if it is one.
-    grid: Grid | None
-    # Characters of the result, and how many of them are not among those shown.
-    size: int
-    hidden: int
-    # What its line says of an answer beyond its status.
-    verdict: str
-    fate: str
-    arguments: str
-    # What it printed.
-    output: str
-    # The arguments as they were asked, if a person changed them.
-    asked: str
-    approval: Approval | None
-    # Of the card that asks about it.
-    card_key: str
-    decided_at: datetime | None
-    # How long what was answered had been shown, in sentences.
-    looked: str
-    questions: list[QuestionCard]
-    can_stop: bool
-    # Of a call of an agent, once it works.
-    agent: "AgentView | None"
-
-    @property
-    def is_long(self) -> bool:
-        return self.size > LONG_RESULT
-
-    @property
-    def granted_until(self) -> datetime | None:
-        grants = self.approval.grants.all() if self.approval else ()
-        return next((each.until for each in grants), None)
-
-
-@dataclass(frozen=True)
-class StepView:
-    """A call of an agent."""
-
-    call: ToolCall
-    summary: str
-    agent: "AgentView | None" = None
-
-
-@dataclass(frozen=True)
-class AgentView:
-    """The calls of an agent that works for a call, with what agents below it do, and where all of it can be read."""
-
-    conversation_id: UUID
-    steps: list[StepView]
-    more: bool
 
 
 @dataclass(frozen=True)
@@ -138,7 +55,7 @@ class MessageView:
 
     message: Message
     html: SafeString | str
-    calls: list[CallView]
+    calls: list[call_view.CallView]
     # Of what a person said; None where there is but one.
     versions: Versions | None = None
     files: list[FileView] = field(default_factory=list)
@@ -156,7 +73,7 @@ class MessageView:
 
     @property
     def thoughts(self) -> str:
-        return _beginning(self.message.reasoning, SHOWN_OF_THOUGHTS)
+        return call_view.beginning(self.message.reasoning, SHOWN_OF_THOUGHTS)
 
     @property
     def is_cut(self) -> bool:
@@ -203,7 +120,7 @@ def message(conversation_id: UUID, message_id: UUID) -> MessageView | None:
 
 
 def _views(conversation_id: UUID, shown: list[Message]) -> list[MessageView]:
-    calls = _calls(_of_turns([each.pk for each in shown])) if shown else {}
+    calls = call_view.of_turns([each.pk for each in shown])
     versions = branches.versions(shown)
     used = usage.of_messages(conversation_id, [each.pk for each in shown if each.role == Role.ASSISTANT])
     attached = {row.pk: list(row.attachments.all()) for row in shown if row.role == Role.USER}
@@ -216,7 +133,7 @@ def _views(conversation_id: UUID, shown: list[Message]) -> list[MessageView]:
         views.append(
             MessageView(
                 message=row,
-                html=_beginning(row.content, SHOWN_OF_THOUGHTS) if is_long else row.content,
+                html=call_view.beginning(row.content, SHOWN_OF_THOUGHTS) if is_long else row.content,
                 calls=calls.get(row.pk, []),
                 versions=versions.get(row.pk),
                 files=[_file(each, unsent) for each in attached.get(row.pk, ())],
@@ -237,11 +154,6 @@ def attach(conversation: Conversation | None) -> dict[str, Any]:
     limits = {"mib": settings.ATTACHMENT_MIB, "bytes": keeping.most_bytes(), "files": settings.ATTACHMENT_FILES}
     takes_images = settings.MODEL_IMAGES > 0 if conversation is None else routes.takes_images(conversation)
     return {"attach": limits, "takes_images": takes_images}
-
-
-def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
-    found = _calls(_of_id(conversation_id, call_id))
-    return next((view for views in found.values() for view in views), None)
 
 
 def asked(conversation_id: UUID, viewer: Actor) -> Asked:
@@ -365,190 +277,11 @@ def _turn(conversation_id: UUID) -> QuerySet[Run, UUID | None]:
     return Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE).values_list("turn_id", flat=True)
 
 
-def _file(row: Attachment, unsent: set[UUID]) -> FileView:
-    note = _("The model is not sent this image.") if row.pk in unsent else keeping.note(row)
-    return FileView(row, kinds.LABELS.get(row.media_type, row.media_type), note)
-
-
-def _calls(rows: Iterable[ToolCall]) -> dict[UUID | None, list[CallView]]:
-    listed, found = list(rows), dict[UUID | None, list[CallView]]()
-    approvals = [row.approval for row in listed if hasattr(row, "approval")]
-    prefetch(approvals, "decisions", _decisions, "approval_id")
-    prefetch(approvals, "grants", _grants, "approval_id")
-    prefetch(listed, "questions", _questions, "call_id")
-    agents = _agents([row.pk for row in listed if row.source == AGENT])
-    for row in listed:
-        found.setdefault(row.turn_id, []).append(_call(row, agents.get(row.pk)))
-    return found
-
-
 @compiled
 def _message(conversation_id: UUID, message_id: UUID) -> QuerySet[Message]:
     return Message.objects.shown().filter(pk=message_id, conversation_id=conversation_id)
 
 
-@compiled
-def _of_turns(turn_ids: list[UUID]) -> QuerySet[ToolCall]:
-    return _shown(ToolCall.objects.filter(turn_id__in=turn_ids))
-
-
-@compiled
-def _of_id(conversation_id: UUID, call_id: UUID) -> QuerySet[ToolCall]:
-    return _shown(ToolCall.objects.filter(pk=call_id, conversation_id=conversation_id))
-
-
-def _shown(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
-    schemas = ("tool__input_schema", "tool__output_schema", "tool__description")
-    return rows.select_related("approval", "tool").defer(*schemas).order_by("position", "created_at")
-
-
-@compiled
-def _decisions(approval_ids: list[UUID]) -> QuerySet[Decision]:
-    return Decision.objects.filter(approval__pk__in=approval_ids).select_related("person")
-
-
-@compiled
-def _grants(approval_ids: list[UUID]) -> QuerySet[Grant]:
-    return Grant.objects.filter(approval__pk__in=approval_ids)
-
-
-@compiled
-def _questions(call_ids: list[UUID]) -> QuerySet[UpstreamQuestion]:
-    return UpstreamQuestion.objects.filter(call__pk__in=call_ids).select_related("answered_by")
-
-
-def _agents(call_ids: list[UUID]) -> dict[UUID, AgentView]:
-    """Return what the agents do that these calls began."""
-    begun = delegation.begun_by(call_ids) if call_ids else {}
-    if not begun:
-        return {}
-    rows = ToolCall.objects.filter(conversation_id__in=begun.values()).select_related("approval")
-    listed = list(disclosure.with_words(rows).order_by("created_at", "position"))
-    # As deep as agents may call agents.
-    below = _agents([row.pk for row in listed if row.source == AGENT])
-    steps: dict[UUID | None, list[StepView]] = {}
-    for row in listed:
-        steps.setdefault(row.conversation_id, []).append(StepView(row, disclosure.sentence(row), below.get(row.pk)))
-    return {
-        call_id: AgentView(where, steps.get(where, [])[:MOST_STEPS], len(steps.get(where, [])) > MOST_STEPS)
-        for call_id, where in begun.items()
-    }
-
-
-def _call(row: ToolCall, agent: AgentView | None) -> CallView:
-    approval: Approval | None = getattr(row, "approval", None)
-    # One for each time it was asked about and answered.
-    decisions = list(approval.decisions.all()) if approval else []
-    text = contents.text(row) if row.status == Status.SUCCEEDED else ""
-    arguments, asked = canonical.pretty(row.arguments, indent=2), ""
-    if approval is not None and not question.is_one(row):
-        before = approval.disclosure["arguments"]
-        is_changed = canonical.dumps(before) != canonical.dumps(row.arguments)
-        asked = _beginning(canonical.pretty(before, indent=2), SHOWN_OF_ARGUMENTS) if is_changed else ""
-    return CallView(
-        call=row,
-        summary=disclosure.sentence(row),
-        result=text[:SHOWN_OF_RESULT],
-        grid=None if contents.has_text_beside(row) or not text else grid(contents.structured(row)),
-        size=len(text),
-        hidden=max(0, len(text) - SHOWN_OF_RESULT),
-        verdict=_verdict(decisions[-1], row) if decisions else "",
-        fate=fate(row, approval),
-        arguments=_beginning(arguments, SHOWN_OF_ARGUMENTS),
-        output=_beginning(row.output, SHOWN_OF_ARGUMENTS),
-        asked=asked,
-        approval=approval,
-        card_key=key(approval.pk, row.round) if approval else "",
-        decided_at=decisions[-1].decided_at if decisions else None,
-        looked=attention.words(decisions[-1], approval.disclosure) if approval and decisions else "",
-        questions=[question_card(each) for each in row.questions.all()],
-        can_stop=stopping.can_stop(row) and not stopping.is_requested(row),
-        agent=agent,
-    )
-
-
-def _beginning(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    left = _("%(hidden)s more characters are kept in the record.") % {"hidden": f"{len(text) - most:,}"}
-    return f"{text[:most]}…\n{left}"
-
-
-def fate(row: ToolCall, approval: Approval | None) -> str:
-    """Return the outcome of a call in plain sentences: who decided, how long it took, and how it ended."""
-    sentences = []
-    if approval is not None:
-        grant = _("A grant was given with it: {grant}")
-        sentences += [_answer(decision, row) for decision in approval.decisions.all()]
-        sentences += [grant.format(grant=scope.sentence(each, translated)) for each in approval.grants.all()]
-    return " ".join(part for part in (*sentences, _ending(row)) if part)
-
-
-def _verdict(last: Decision, row: ToolCall) -> str:
-    name = last.person.get_username()
-    if last.verdict == Verdict.APPROVE:
-        if question.is_one(row):
-            return _("Answered by {name}: “{answer}”").format(name=name, answer=question.in_words(row.arguments))
-        return "" if last.edited_arguments is None else _("Approved with changes by {name}").format(name=name)
-    if last.verdict == Verdict.ANSWER:
-        return _("Answered in the tool's place by {name}").format(name=name)
-    if last.verdict == Verdict.SUGGEST:
-        return _("Declined by {name}, to do instead: “{reason}”").format(name=name, reason=last.reason)
-    if not last.reason:
-        return _("Declined by {name}").format(name=name)
-    return _("Declined by {name}: “{reason}”").format(name=name, reason=decide.shown_reason(last.reason))
-
-
-def _answer(decision: Decision, row: ToolCall) -> str:
-    seconds, yes = (decision.decided_at - row.created_at).total_seconds(), decision.verdict == "approve"
-    said = _("Approved by {name}, {how}, after {span}.") if yes else _("Declined by {name}, {how}, after {span}.")
-    if yes and question.is_one(row):
-        said = _("Answered by {name}, {how}, after {span}.")
-    if decision.verdict == Verdict.ANSWER:
-        said = _("Answered in the tool's place by {name}, {how}, after {span}.")
-    said = said.format(name=decision.person.get_username(), how=translated(who.how(decision)), span=about(seconds))
-    if decision.edited_arguments is not None and not question.is_one(row):
-        said += " " + _("The arguments were changed first.")
-    if decision.reason:
-        why = _("Note: “{reason}”") if yes else _("Reason: “{reason}”")
-        if decision.verdict == Verdict.SUGGEST:
-            why = _("To do instead: “{reason}”")
-        said += " " + why.format(reason=decide.shown_reason(decision.reason))
-    if decision.round < row.round:
-        said += " " + _("This call was asked about again because its preview had changed.")
-    return said
-
-
-def _ending(row: ToolCall) -> str:
-    match Status(row.status):
-        case Status.DECLINED | Status.EXPIRED if question.is_one(row):
-            return _("The model was told that there was no answer.")
-        case Status.DECLINED | Status.EXPIRED | Status.ANSWERED:
-            words = {
-                Status.DECLINED: _("It was not executed."),
-                Status.EXPIRED: _("Nobody answered in time, and the call did not run."),
-                Status.ANSWERED: _("The tool did not run. The model reads that a person answered."),
-            }
-            return words[Status(row.status)]
-        case Status.WITHDRAWN | Status.REFUSED | Status.REJECTED:
-            return translated(row.reason)
-        case Status.UNKNOWN:
-            again = _("It may or may not have happened. It will not be repeated automatically.")
-            return f"{_why_unknown(row)} {again}"
-        case Status.FAILED:
-            return results.sentence(row.error or {})
-        case Status.APPROVED | Status.ALLOWED:
-            return _(stopping.outlook(row))
-        case Status.EXECUTING:
-            name = stopping.requested_by(row)
-            stopped = _("{name} requested a stop. It may still be running.")
-            return stopped.format(name=name) if name else _("Running now.")
-        case _:
-            return ""
-
-
-def _why_unknown(row: ToolCall) -> str:
-    event = row.events.filter(name="call.unknown").last()
-    why = str(event.data.get("reason", "")) if event else ""
-    sentence = f"{why[:1].upper()}{why[1:].rstrip('.')}." if why else "The server stopped while this was executing."
-    return _(sentence)
+def _file(row: Attachment, unsent: set[UUID]) -> FileView:
+    note = _("The model is not sent this image.") if row.pk in unsent else keeping.note(row)
+    return FileView(row, kinds.LABELS.get(row.media_type, row.media_type), note)

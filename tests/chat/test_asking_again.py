@@ -10,7 +10,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.agent.models import RunStatus
-from hitlchat.chat import transcript_view
+from hitlchat.chat import call_view
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.sources import Preview
@@ -127,6 +127,6 @@ async def test_nobody_answering_the_second_time_is_told_as_that(
 
 async def fate_of_the_call(talk: Talk) -> str:
     (call,) = await talk.calls()
-    view = await in_database(transcript_view.call)(talk.conversation.pk, call.pk)
+    view = await in_database(call_view.of_id)(talk.conversation.pk, call.pk)
     assert view is not None
     return view.fate

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hitlchat.chat.grid import LONGEST_CELL, MOST_COLUMNS, MOST_FIELDS, MOST_INNER, MOST_ROWS, Grid, grid
+from hitlchat.chat.call_view import LONGEST_CELL, MOST_COLUMNS, MOST_FIELDS, MOST_INNER, MOST_ROWS, Grid, grid
 
 ORDERS = [{"number": 4711, "customer": "Ann"}, {"number": 4712, "paid": True}]
 ROWS = [["4711", "Ann", ""], ["4712", "", "true"]]

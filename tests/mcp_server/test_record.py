@@ -10,7 +10,7 @@ from django.test import Client
 from mcp_types import Implementation
 
 from hitlchat.accounts.models import Token, TokenKind
-from hitlchat.chat.transcript_view import fate
+from hitlchat.chat.call_view import fate
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.who import LONGEST_CLAIM
