@@ -22,6 +22,7 @@ LONGEST_NAME, LONGEST_DESCRIPTION = 64, 300
 BEGINS_WITH_IT: Final = gettext_noop("This is the default for new conversations. Choose another default first.")
 
 R = TypeVar("R", ModelEndpoint, Preset, ToolSet)
+D = TypeVar("D")
 
 
 class OnlyPeople(Forbidden):
@@ -39,41 +40,46 @@ class InUse(Conflict):
 
 
 @dataclass(frozen=True)
-class Subject(Generic[R]):
+class Subject(Generic[R, D]):
     """One kind of what administrators set up, called `word` on the record, which has `recorded` of each row.
 
-    Each change is checked in this order: who asks for it, and what `columns` raises of it.
+    Each change is checked in this order: who asks for it, and what `columns` raises of the draft, for a row or a new
+    one.
     """
 
     word: str
     rows: Callable[[], QuerySet[R]]
     recorded: Callable[[R], dict[str, Any]]
-    # What is said to others, to whoever finds a row gone, and of a name that is taken.
+    columns: Callable[[D, R | None], dict[str, Any]]
+    # Sentences for others, for a row that is gone, and for a name that is taken.
     only_people: str
     gone: str
     name_taken: str
     # Columns of which the record says only that they changed.
     unrecorded: Collection[str] = ()
 
-    def create(self, columns: Callable[[], dict[str, Any]], actor: Actor, *, begins: bool = False) -> R:
-        """Add a row. `begins`: new conversations begin with it. Raises: OnlyPeople, NameTaken."""
+    def create(self, draft: D, actor: Actor, *, begins: bool = False) -> R:
+        """Add a row; on record. `begins`: new conversations begin with it.
+
+        Raises: OnlyPeople, NameTaken, and what `columns` raises.
+        """
         self._require(actor)
-        made = columns()
+        columns = self.columns(draft, None)
         with transaction.atomic():
             with self._naming():
-                row = self.rows().create(**made)
+                row = self.rows().create(**columns)
                 self._note("added", row, actor, {}, self.recorded(row))
             if begins:
                 self.begin_with(row.pk, actor)
                 row.refresh_from_db()
         return row
 
-    def change(self, pk: UUID, columns: Callable[[R], dict[str, Any]], actor: Actor) -> R:
-        """Write what differs. Raises: OnlyPeople, NameTaken, NotFound."""
+    def change(self, pk: UUID, draft: D, actor: Actor) -> R:
+        """Write what differs; on record. Raises: OnlyPeople, NameTaken, NotFound, and what `columns` raises."""
         self._require(actor)
         with self._naming():
             row = self._locked(pk)
-            self._write(row, actor, **columns(row))
+            self._write(row, actor, **self.columns(draft, row))
         return row
 
     def begin_with(self, pk: UUID | None, actor: Actor) -> None:
@@ -105,8 +111,7 @@ class Subject(Generic[R]):
 
     def _require(self, actor: Actor) -> None:
         """Let pass administrators, signed in or with an approver token. Raises: OnlyPeople."""
-        user = actor.person
-        if user is None or not may_administer(user):
+        if actor.person is None or not may_administer(actor.person):
             raise OnlyPeople(self.only_people)
 
     @contextmanager

@@ -97,7 +97,7 @@ _PLAIN: Final = tuple(name for name in FIELDS if name in spec.WATCHED)
 _WRITTEN: Final = (*_PLAIN, "facts", "definition_hash", "input_schema", "origin")
 
 
-def standing() -> QuerySet[AgentTool]:
+def rows() -> QuerySet[AgentTool]:
     """Return all agents by name, with their tools and endpoints."""
     return AgentTool.objects.select_related("tool", "endpoint").order_by("tool__name")
 
@@ -231,7 +231,7 @@ def change(name: str, draft: Draft, actor: Actor, *, confirmed: bool = False) ->
             _withdraw(before.tool, agent.tool, actor)
     except IntegrityError as error:
         raise NameTaken({"name": TAKEN}) from error
-    return standing().get(pk=before.pk)
+    return rows().get(pk=before.pk)
 
 
 def remove(name: str, actor: Actor) -> None:
@@ -257,7 +257,7 @@ class AgentSource:
 
     def delegate(self, call: ToolCall) -> None:
         """Begin a conversation for `call`, in the transaction that starts it. Raises: CannotBegin."""
-        agent = standing().filter(tool=call.tool).first()
+        agent = rows().filter(tool=call.tool).first()
         if agent is None:
             raise CannotBegin(GONE)
         if definition_hash(agent) != call.definition_hash:
@@ -288,7 +288,7 @@ class AgentSource:
 
     def altered(self) -> Iterator[str]:
         """Yield a sentence for each agent that is kept otherwise than the hash of its tool says."""
-        for agent in standing():
+        for agent in rows():
             if definition_hash(agent) != agent.tool.definition_hash:
                 yield translatable(f"The agent {agent.tool.name!r} does not match its saved definition.")
 
@@ -302,7 +302,7 @@ def _require(actor: Actor) -> User:
 
 def _locked(name: str) -> AgentTool:
     found = Tool.objects.select_for_update(of=("self",)).filter(name=name, source=AGENT).first()
-    agent = standing().filter(pk=found.pk).first() if found is not None else None
+    agent = rows().filter(pk=found.pk).first() if found is not None else None
     if agent is None:
         raise NotFound(gettext_noop("There is no agent with this name."))
     return agent

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from functools import partial
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
@@ -72,7 +71,7 @@ FIELDS: Final = tuple(name for name in Draft.__dataclass_fields__ if name != "ke
 RECORDED: Final = (*(name for name in FIELDS if name != "base_url"), "is_default")
 
 
-def standing() -> QuerySet[ModelEndpoint]:
+def rows() -> QuerySet[ModelEndpoint]:
     return ModelEndpoint.objects.filter(removed_at=None)
 
 
@@ -197,26 +196,32 @@ def _recorded(row: ModelEndpoint) -> dict[str, Any]:
     return plain | prices | {"address": Endpoint(row.base_url, "", row.model).shown_url}
 
 
-_subject = Subject[ModelEndpoint](
+def _columns(draft: Draft, row: ModelEndpoint | None) -> dict[str, Any]:
+    if errors := problems(draft, row):
+        raise BadEndpoint(errors)
+    if row is not None and row.is_default and not draft.enabled:
+        raise InUse(BEGINS_WITH_IT)
+    found: dict[str, Any] = asdict(draft) | {"other_models": list(dict.fromkeys(draft.other_models))}
+    key = found.pop("key")
+    if key is None:
+        return found
+    return found | {"key": key if not key or any(references.names(key)) else sealing.seal(key, PURPOSE)}
+
+
+_subject = Subject[ModelEndpoint, Draft](
     word="endpoint",
-    rows=standing,
+    rows=rows,
     recorded=_recorded,
+    columns=_columns,
     only_people=gettext_noop("Only an administrator may change model endpoints: sign in, or use an approver token."),
     gone=gettext_noop("This model endpoint was removed."),
     name_taken=gettext_noop("There is already an endpoint with this name."),
     unrecorded=("key", "base_url"),
 )
 
+create = _subject.create
 # Has new conversations begin with this endpoint; None: with that of the environment.
 begin_with = _subject.begin_with
-
-
-def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ModelEndpoint:
-    """Add an endpoint; on record. `begins`: new conversations begin with it.
-
-    Raises: BadEndpoint, NameTaken, OnlyPeople.
-    """
-    return _subject.create(partial(_columns, draft), actor, begins=begins)
 
 
 def change(endpoint_id: UUID, draft: Draft, actor: Actor, *, begins: bool = False) -> ModelEndpoint:
@@ -225,7 +230,7 @@ def change(endpoint_id: UUID, draft: Draft, actor: Actor, *, begins: bool = Fals
     Raises: BadEndpoint, NameTaken, OnlyPeople, InUse, NotFound.
     """
     with transaction.atomic():
-        row = _subject.change(endpoint_id, partial(_columns, draft), actor)
+        row = _subject.change(endpoint_id, draft, actor)
         if begins:
             begin_with(row.pk, actor)
     return row
@@ -238,15 +243,3 @@ def remove(endpoint_id: UUID, actor: Actor) -> None:
     """
     with _subject.removing(endpoint_id, actor) as row:
         ModelEndpoint.objects.filter(pk=row.pk).update(removed_at=timezone.now(), enabled=False, key="")
-
-
-def _columns(draft: Draft, row: ModelEndpoint | None = None) -> dict[str, Any]:
-    if errors := problems(draft, row):
-        raise BadEndpoint(errors)
-    if row is not None and row.is_default and not draft.enabled:
-        raise InUse(BEGINS_WITH_IT)
-    found: dict[str, Any] = asdict(draft) | {"other_models": list(dict.fromkeys(draft.other_models))}
-    key = found.pop("key")
-    if key is None:
-        return found
-    return found | {"key": key if not key or any(references.names(key)) else sealing.seal(key, PURPOSE)}

@@ -134,40 +134,31 @@ def _tool_set(draft: Mapping[str, Any]) -> dict[str, Any]:
     return {"tool_set": None if draft["tool_set"] is None else tool_sets.named_one(draft["tool_set"])}
 
 
-_subject = Subject[Preset](
+def _columns(draft: Draft, _row: Preset | None) -> dict[str, Any]:
+    if errors := problems(draft):
+        raise BadPreset(errors)
+    given = asdict(draft)
+    return given | route(given) | _tool_set(given) | {"starters": list(draft.starters)}
+
+
+_subject = Subject[Preset, Draft](
     word="preset",
     rows=rows,
     recorded=lambda row: asdict(draft_of(row)) | {"starters": list(starters(row))},
+    columns=_columns,
     only_people=gettext_noop("Only an administrator may change presets: sign in, or use an approver token."),
     gone=gettext_noop("This preset was deleted."),
     name_taken=gettext_noop("There is already a preset with this name."),
 )
 
-
-def create(draft: Draft, actor: Actor) -> Preset:
-    """Add a preset; on record. Raises: BadPreset, NameTaken, OnlyPeople."""
-    return _subject.create(lambda: _columns(draft), actor)
-
-
-def change(preset_id: UUID, draft: Draft, actor: Actor) -> Preset:
-    """Change a preset; on record. Conversations that began with it stay as they are.
-
-    Raises: BadPreset, NameTaken, OnlyPeople, NotFound.
-    """
-    return _subject.change(preset_id, lambda _row: _columns(draft), actor)
+# Conversations that began with a preset stay as they are when it changes.
+create, change = _subject.create, _subject.change
 
 
 def remove(preset_id: UUID, actor: Actor) -> None:
     """Delete a preset; on record. Conversations that began with it stay as they are. Raises: OnlyPeople, NotFound."""
     with _subject.removing(preset_id, actor) as row:
         row.delete()
-
-
-def _columns(draft: Draft) -> dict[str, Any]:
-    if errors := problems(draft):
-        raise BadPreset(errors)
-    given = asdict(draft)
-    return given | route(given) | _tool_set(given) | {"starters": list(draft.starters)}
 
 
 # -- What a conversation takes over ------------------------------------------------------------------------------------

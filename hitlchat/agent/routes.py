@@ -51,7 +51,7 @@ class NotOffered(Invalid):
 
 def default() -> ModelEndpoint | None:
     """Return what new conversations begin with; None: the endpoint of the environment."""
-    return endpoints.standing().filter(is_default=True).first()
+    return endpoints.rows().filter(is_default=True).first()
 
 
 def usual(user: User) -> tuple[Conversation, str]:
@@ -169,7 +169,7 @@ def choices(conversation: Conversation | None) -> Choices:
     groups = [(_("Demo model") if uses_demo() else _("Environment"), own)]
     groups += [
         (each.name, [Choice(each.name, name, is_chosen=(each, name) == chosen_now) for name in each.offered])
-        for each in endpoints.standing().filter(enabled=True)
+        for each in endpoints.rows().filter(enabled=True)
     ]
     missing = conversation is not None and row is not None and trouble(conversation)
     return Choices(groups, f"{row.name} · {model or row.model}" if missing and row is not None else "")
@@ -185,7 +185,7 @@ def columns(endpoint: str, model: str = "") -> dict[str, Any]:
     """Return the columns of a conversation that asks this endpoint, by name, for this model. Raises: NotOffered."""
     if endpoint == ENVIRONMENT:
         return {"endpoint": None, "model": model}
-    row = endpoints.standing().filter(name=endpoint, enabled=True).first()
+    row = endpoints.rows().filter(name=endpoint, enabled=True).first()
     if row is None:
         raise NotOffered({"endpoint": gettext_noop("There is no enabled model endpoint with this name.")})
     require_offered(row, model)

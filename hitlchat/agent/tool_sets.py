@@ -6,7 +6,6 @@ that comes back under its name is in it again, and is asked about at least as th
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -51,13 +50,13 @@ class Draft:
 FIELDS: Final = tuple(Draft.__dataclass_fields__)
 
 
-def standing() -> QuerySet[ToolSet]:
+def rows() -> QuerySet[ToolSet]:
     return ToolSet.objects.filter(removed_at=None)
 
 
 def default() -> ToolSet | None:
     """Return the set that new conversations begin with; None: they may use all tools."""
-    return standing().filter(is_default=True).first()
+    return rows().filter(is_default=True).first()
 
 
 def choosable() -> list[Tool]:
@@ -85,26 +84,25 @@ def problems(draft: Draft, row: ToolSet | None = None) -> dict[str, str]:
     return found
 
 
-_subject = Subject[ToolSet](
+def _columns(draft: Draft, row: ToolSet | None) -> dict[str, Any]:
+    if errors := problems(draft, row):
+        raise BadToolSet(errors)
+    return asdict(draft) | {"tools": sorted(set(draft.tools))}
+
+
+_subject = Subject[ToolSet, Draft](
     word="tool_set",
-    rows=standing,
+    rows=rows,
     recorded=lambda row: {name: getattr(row, name) for name in (*FIELDS, "is_default")},
+    columns=_columns,
     only_people=gettext_noop("Only an administrator may change tool sets: sign in, or use an approver token."),
     gone=gettext_noop("This tool set was removed."),
     name_taken=gettext_noop("There is already a tool set with this name."),
 )
 
-
+create = _subject.create
 # Has new conversations begin with this set; None: with all tools.
 begin_with = _subject.begin_with
-
-
-def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ToolSet:
-    """Add a set; on record. `begins`: new conversations begin with it.
-
-    Raises: BadToolSet, NameTaken, OnlyPeople.
-    """
-    return _subject.create(partial(_columns, draft), actor, begins=begins)
 
 
 def change(set_id: UUID, draft: Draft, actor: Actor) -> ToolSet:
@@ -112,7 +110,7 @@ def change(set_id: UUID, draft: Draft, actor: Actor) -> ToolSet:
 
     Raises: BadToolSet, NameTaken, OnlyPeople, NotFound.
     """
-    row = _subject.change(set_id, partial(_columns, draft), actor)
+    row = _subject.change(set_id, draft, actor)
     _withdraw_rest(row, actor)
     return row
 
@@ -138,12 +136,6 @@ def _withdraw_rest(row: ToolSet, actor: Actor) -> None:
     """Withdraw what has not started and is not in the set now; what this misses, the gate withdraws at its start."""
     bound = Conversation.objects.filter(tool_set=row, deleted_at=None)
     withdraw_out_of_reach(bound.values("pk"), actor=actor)
-
-
-def _columns(draft: Draft, row: ToolSet | None = None) -> dict[str, Any]:
-    if errors := problems(draft, row):
-        raise BadToolSet(errors)
-    return asdict(draft) | {"tools": sorted(set(draft.tools))}
 
 
 # -- What a conversation may use ---------------------------------------------------------------------------------------
@@ -204,7 +196,7 @@ def columns(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def named_one(name: str) -> ToolSet:
     """Return the set of this name. Raises: BadTools."""
-    row = standing().filter(name=name).first()
+    row = rows().filter(name=name).first()
     if row is None:
         raise BadTools({"tool_set": gettext_noop("There is no tool set with this name.")})
     return row

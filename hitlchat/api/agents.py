@@ -91,7 +91,7 @@ def agent(row: AgentTool) -> Agent:
 @router.get("", response=list[Agent])
 def list_agents(request: ApiRequest) -> list[Agent]:
     """Every agent tool, published or not."""
-    return [agent(row) for row in agents.standing()]
+    return [agent(row) for row in agents.rows()]
 
 
 @router.post("", response={201: Agent})
@@ -103,7 +103,7 @@ def create_agent(request: ApiRequest, body: NewAgent) -> Agent:
     """
     draft = Draft(**body.given("confirm_lowering"))
     made = agents.create(draft, request.auth.actor, confirmed=body.confirm_lowering)
-    return agent(agents.standing().get(pk=made.pk))
+    return agent(agents.rows().get(pk=made.pk))
 
 
 @router.get("/{name}", response=Agent)
@@ -128,4 +128,4 @@ def delete_agent(request: ApiRequest, name: str) -> None:
 
 
 def _named(name: str) -> AgentTool:
-    return get_object_or_404(agents.standing(), tool__name=name)
+    return get_object_or_404(agents.rows(), tool__name=name)

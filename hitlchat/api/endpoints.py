@@ -128,7 +128,7 @@ def list_choices(request: ApiRequest) -> list[routes.Choice]:
 @router.get("", response=list[Endpoint])
 def list_endpoints(request: ApiRequest) -> list[Endpoint]:
     """Every model endpoint, that of the environment first."""
-    return [_environment(), *map(_endpoint, endpoints.standing())]
+    return [_environment(), *map(_endpoint, endpoints.rows())]
 
 
 @router.post("", response={201: Endpoint})
@@ -136,7 +136,7 @@ def create_endpoint(request: ApiRequest, body: NewEndpoint) -> Endpoint:
     """A new endpoint, which conversations may choose at once. For people: an `api` token may not."""
     actor, begins = request.auth.actor, "is_default" in body.model_fields_set
     row = endpoints.create(Draft(**body.given("is_default")), actor, begins=begins)
-    return _endpoint(get_object_or_404(endpoints.standing(), pk=row.pk))
+    return _endpoint(get_object_or_404(endpoints.rows(), pk=row.pk))
 
 
 @router.get("/{name}", response=Endpoint)
@@ -156,7 +156,7 @@ def change_endpoint(request: ApiRequest, name: str, body: EndpointChange) -> End
         return _environment()
     row, begins = _named(name), "is_default" in body.model_fields_set
     endpoints.change(row.pk, replace(endpoints.draft_of(row), **body.given("is_default")), actor, begins=begins)
-    return _endpoint(get_object_or_404(endpoints.standing(), pk=row.pk))
+    return _endpoint(get_object_or_404(endpoints.rows(), pk=row.pk))
 
 
 @router.delete("/{name}", response={204: None})
@@ -182,7 +182,7 @@ def list_models(request: ApiRequest, name: str) -> routes.Listing:
 
 
 def _named(name: str) -> ModelEndpoint:
-    return get_object_or_404(endpoints.standing(), name=name)
+    return get_object_or_404(endpoints.rows(), name=name)
 
 
 def _chosen(name: str) -> ModelEndpoint | None:

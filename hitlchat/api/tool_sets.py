@@ -50,7 +50,7 @@ _administrator = partial(administrator, to="change tool sets")
 @router.get("", response=list[ToolSet])
 def list_tool_sets(request: ApiRequest) -> list[ToolSet]:
     """The tool sets that conversations may choose."""
-    return [_shape(row) for row in tool_sets.standing()]
+    return [_shape(row) for row in tool_sets.rows()]
 
 
 @router.post("", response={201: ToolSet})
@@ -74,7 +74,7 @@ def change_tool_set(request: ApiRequest, name: str, body: ToolSetChange) -> Tool
     changed = tool_sets.change(row.pk, replace(tool_sets.draft_of(row), **given), actor)
     if begins is not None and begins != changed.is_default:
         tool_sets.begin_with(changed.pk if begins else None, actor)
-    return _shape(tool_sets.standing().get(pk=row.pk))
+    return _shape(tool_sets.rows().get(pk=row.pk))
 
 
 @router.delete("/{name}", response={204: None})
@@ -87,7 +87,7 @@ def delete_tool_set(request: ApiRequest, name: str) -> None:
 
 
 def _named(name: str) -> agent.ToolSet:
-    return get_object_or_404(tool_sets.standing(), name=name)
+    return get_object_or_404(tool_sets.rows(), name=name)
 
 
 def _shape(row: agent.ToolSet) -> ToolSet:

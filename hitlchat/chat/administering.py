@@ -115,7 +115,7 @@ class EndpointPages(DraftPages[ModelEndpoint]):
     form = EndpointForm
     words = "Only administrators may see and change model endpoints."
     saved = "one"
-    rows = staticmethod(endpoints.standing)
+    rows = staticmethod(endpoints.rows)
 
     @property
     def urls(self) -> list[URLPattern]:
@@ -200,7 +200,7 @@ class ToolSetPages(DraftPages[ToolSet]):
     templates = "tool_sets"
     form = ToolSetForm
     words = "Only administrators may see and change tool sets."
-    rows = staticmethod(tool_sets.standing)
+    rows = staticmethod(tool_sets.rows)
 
     @property
     def urls(self) -> list[URLPattern]:
@@ -259,7 +259,7 @@ class PresetForm(LimitsForm, DraftForm):
         models = [(name, [(each.value, each.model) for each in group]) for name, group in groups]
         self.choose_from("asks", asks_labels(Asks.values))
         self.choose_from("route", [left_open, *models, *gone])
-        self.choose_from("tool_set", [left_open, *((each.name, each.name) for each in tool_sets.standing())])
+        self.choose_from("tool_set", [left_open, *((each.name, each.name) for each in tool_sets.rows())])
 
     def draft(self) -> presets.Draft:
         given = {"name": ""} | self.given(presets.FIELDS) | self.chosen_route()
@@ -370,7 +370,7 @@ class AgentPages(DraftPages[AgentTool]):
     words = gettext_noop("Only people who may write tools can set up agents.")
     saved = "one"
     name_column = "tool__name"
-    rows = staticmethod(agents.standing)
+    rows = staticmethod(agents.rows)
 
     def about_all(self) -> dict[str, Any]:
         return {"rows": [(row, row.tools) for row in self.rows()]}

@@ -182,7 +182,7 @@ def _chosen(models: routes.Choices) -> str:
 
 def _choices(conversation: Conversation) -> list[tuple[str, str]]:
     found = [(each.value, _(str(each.label))) for each in (Which.ALL, Which.PICKED)]
-    found += [(SET + row.name, row.name) for row in tool_sets.standing()]
+    found += [(SET + row.name, row.name) for row in tool_sets.rows()]
     if (chosen := conversation.tool_set) is not None and chosen.removed_at is not None:
         found.append((Which.GONE.value, _("{name} (removed)").format(name=chosen.name)))
     return found

@@ -373,7 +373,7 @@ async def test_an_agent_that_calls_itself_through_others_is_told_that_it_cannot(
 
 
 def _let_call(name: str, other: str, author: User) -> list[str]:
-    draft = agents.draft_of(agents.standing().get(tool__name=name))
+    draft = agents.draft_of(agents.rows().get(tool__name=name))
     return list(agents.change(name, replace(draft, tools=(other,)), signed_in(author)).tools)
 
 

@@ -208,7 +208,7 @@ def test_only_an_administrator_who_is_a_person_changes_them(catalog: None, alice
         ):
             with pytest.raises(OnlyPeople):
                 write()
-    assert [(row.name, row.is_default) for row in tool_sets.standing()] == [("Office", False)]
+    assert [(row.name, row.is_default) for row in tool_sets.rows()] == [("Office", False)]
 
 
 def test_each_change_is_on_record_and_one_that_changes_nothing_is_not(catalog: None, alice: User) -> None:
