@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.agent import (
     asking,
+    calls,
     compaction,
     limits,
     offering,
@@ -140,8 +141,8 @@ async def _step(claim: Claim, room: Room) -> bool:
         if plan is None or not await _make_room(claim, plan, room):
             raise
         return True
-    calls = list(enumerate(answer.calls))
-    requests = await in_db(runs.requests)(turn.conversation, turn.message.pk, calls) if calls else []
+    wanted = list(enumerate(answer.calls))
+    requests = await in_db(calls.requests)(turn.conversation, turn.message.pk, wanted) if wanted else []
     if answer.is_whole:
         prepared = await prepare_all(requests[:MOST_CALLS])
         prepared += [Prepared(request, Status.REJECTED, TOO_MANY) for request in requests[MOST_CALLS:]]
@@ -198,7 +199,7 @@ def _next_turn(claim: Claim, room: Room) -> Turn | None:
     if run.turn_id is not None and runs.is_open(run.turn_id):
         if runs.park(claim, run.turn_id):
             return None
-        if runs.count(run.turn_id):
+        if calls.held_back(run.turn_id):
             raise _Fits
     with transaction.atomic():
         runs.hold(claim, turns=run.turns + 1, turn_id=None, retrying="")

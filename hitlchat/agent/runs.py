@@ -3,7 +3,7 @@
 Only this file writes its status.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,25 +17,22 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import routes, search, subagents, transcript
-from hitlchat.agent.answer import Answer, ModelCall
+from hitlchat.agent import calls, routes, search, subagents, transcript
+from hitlchat.agent.answer import Answer
 from hitlchat.agent.attachments import keeping
-from hitlchat.agent.heard import heard
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Role, Run, RunStatus, SentMessage, Titling
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import attempt, background
 from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.base.statements import compiled
-from hitlchat.gate import queue, stopping
+from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.disclosure import Suggested
-from hitlchat.gate.models import Decision, ToolCall, Verdict
+from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED, Status
-from hitlchat.gate.submit import CallRequest, Prepared, admit
+from hitlchat.gate.submit import CallRequest
 
 FAILED: Final = (RunStatus.FAILED, RunStatus.STOPPED)
 BY_THE_PERSON = gettext_noop("the run was stopped")
-STOPPED = gettext_noop("The run ended before anyone was asked about this call.")
 KEPT: Final = timedelta(hours=24)
 WITHOUT_IMAGES: Final = "This model does not accept images. From now on, only their names are sent."
 
@@ -104,50 +101,10 @@ def held_by(claim: Claim) -> Run | None:
     return _held(claim.run_id, claim.token).one()
 
 
-def count(turn_id: UUID | None) -> int:
-    return len(_left(turn_id))
-
-
-def fits(run: Run) -> bool:
-    """Return whether a held-back call of the open turn could be asked about now."""
-    return bool(count(run.turn_id)) and _room(run) > 0
-
-
 def next_of(claim: Claim) -> list[CallRequest]:
     """Return the requests of held-back calls of the open turn that there is room for; none without the claim."""
     run = held_by(claim)
-    return _held_back_of(run)[: max(0, _room(run))] if run is not None and run.turn_id is not None else []
-
-
-def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[int, ModelCall]]) -> list[CallRequest]:
-    """Return the requests for calls of the turn, each with its position there."""
-    caller, (prompt, said) = subagents.caller_of(conversation), heard(conversation)
-    suggested: dict[str, list[Suggested]] = {}
-    for name, arguments, instead in _suggested(turn_id):
-        suggested.setdefault(name, []).append(Suggested(arguments, instead))
-    return [
-        CallRequest(
-            tool_name=call.name,
-            arguments=call.arguments,
-            caller=caller,
-            conversation_id=conversation.pk,
-            turn_id=turn_id,
-            position=position,
-            model_call_id=call.id,
-            user_prompt=prompt,
-            heard=said,
-            suggested=suggested.get(call.name, ()),
-        )
-        for position, call in calls
-    ]
-
-
-@compiled
-def _suggested(turn_id: UUID) -> QuerySet[Decision, Any]:
-    """Return what was said to do instead of calls of the turn's run, with their tools and arguments."""
-    turns = Message.objects.filter(run__messages=turn_id, role=Role.ASSISTANT).values("pk")
-    rows = Decision.objects.filter(verdict=Verdict.SUGGEST, approval__call__turn_id__in=turns).order_by("decided_at")
-    return rows.values_list("approval__call__tool_name", "approval__call__arguments", "reason")
+    return calls.next_of(run) if run is not None and run.turn_id is not None else []
 
 
 def start(
@@ -292,7 +249,7 @@ def wake(turn_id: UUID) -> Claim | None:
         # Written, and so locked, whether parked or not: a park under way is waited for, so that it can't be missed.
         rows = _active_in(turn_id)
         run = rows.one() if rows.update(turn_id=turn_id) else None
-        if run is None or not run.parked or (is_open(turn_id) and not fits(run)):
+        if run is None or not run.parked or (is_open(turn_id) and not calls.fits(run)):
             return None
         token = uuid4().hex
         Run.objects.filter(pk=run.pk).update(
@@ -310,8 +267,8 @@ def park(claim: Claim, turn_id: UUID) -> bool:
         _update(claim, parked=True, owner="", lease_until=None)
         statuses = set(ToolCall.objects.filter(turn_id=turn_id).values_list("status", flat=True))
         run = Run.objects.select_related("conversation").get(pk=claim.run_id)
-        is_held = count(turn_id) > 0
-        if (statuses <= SETTLED and not is_held) or fits(run):
+        is_held = calls.held_back(turn_id) > 0
+        if (statuses <= SETTLED and not is_held) or calls.fits(run):
             transaction.set_rollback(True)
             return False
         status = RunStatus.WAITING if is_held or Status.WAITING in statuses else RunStatus.RUNNING
@@ -401,19 +358,19 @@ def leave_turn(run: Run, actor: Actor, why: str) -> None:
         return
     stopping.withdraw_turn(run.turn_id, actor=actor, why=why)
     attempt(stopping.request_turn, run.turn_id, actor)
-    attempt(_give_up, run)
+    attempt(calls.give_up, run)
     attempt(transcript.answer_calls, run.conversation, run, run.turn_id)
     Run.objects.filter(pk=run.pk).update(turn_id=None)
 
 
 def is_open(turn_id: UUID) -> bool:
     """Return whether there is more to come of the turn's calls."""
-    return _unsettled(turn_id).exists() or count(turn_id) > 0
+    return _unsettled(turn_id).exists() or calls.held_back(turn_id) > 0
 
 
 def held_back(conversation_id: UUID) -> list[UUID]:
     """Turns of this conversation's parked runs with a call that there is room for now."""
-    return [run.turn_id for run in _parked(conversation_id) if run.turn_id and fits(run)]
+    return [run.turn_id for run in _parked(conversation_id) if run.turn_id and calls.fits(run)]
 
 
 def parked_but_settled(since: datetime | None) -> list[UUID]:
@@ -433,31 +390,6 @@ def short(text: str) -> str:
     """Return `text` as a title: one line, cut between words."""
     words = " ".join(text.split())
     return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"
-
-
-def _give_up(run: Run) -> None:
-    """Put held-back calls on record as withdrawn: a model server insists on an answer to each."""
-    for request in _held_back_of(run):
-        admit(Prepared(request, Status.WITHDRAWN, STOPPED))
-
-
-def _room(run: Run) -> int:
-    return queue.room(run.conversation.owner_id, run.conversation_id)
-
-
-def _left(turn_id: UUID | None) -> list[tuple[int, dict[str, Any]]]:
-    wire = _wire(turn_id).one() if turn_id else None
-    calls = transcript.calls_in(wire) if wire else []
-    admitted = set(_positions(turn_id)) if turn_id and calls else set()
-    return [(position, call) for position, call in enumerate(calls) if position not in admitted]
-
-
-def _held_back_of(run: Run) -> list[CallRequest]:
-    if run.turn_id is None:
-        return []
-    calls = [(position, call["id"], call["function"]) for position, call in _left(run.turn_id)]
-    wanted = [(position, ModelCall(pk, each["name"], each["arguments"])) for position, pk, each in calls]
-    return requests(run.conversation, run.turn_id, wanted)
 
 
 def _require_new(conversation: Conversation, key: str, digest: str) -> None:
@@ -484,17 +416,6 @@ def _held(run_id: UUID, token: str) -> QuerySet[Run]:
 @compiled
 def _active_in(turn_id: UUID) -> QuerySet[Run]:
     return Run.objects.filter(turn_id=turn_id, status__in=ACTIVE).select_related("conversation")
-
-
-@compiled
-def _wire(turn_id: UUID) -> QuerySet[Message, str]:
-    return Message.objects.filter(pk=turn_id).values_list("wire", flat=True)
-
-
-@compiled
-def _positions(turn_id: UUID) -> QuerySet[ToolCall, int]:
-    """The places of the turn's calls that were put to the gate."""
-    return ToolCall.objects.filter(turn_id=turn_id).order_by().values_list("position", flat=True)
 
 
 @compiled

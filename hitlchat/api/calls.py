@@ -12,7 +12,8 @@ from ninja import Query, Router
 from pydantic import AwareDatetime, BaseModel, Field
 
 from hitlchat.agent import models as agent
-from hitlchat.agent import runner, runs, usage
+from hitlchat.agent import runner, usage
+from hitlchat.agent.calls import held_back
 from hitlchat.api.auth import ApiRequest
 from hitlchat.api.contract import CallerName, Limit, Object, Shape, Text, Username, read
 from hitlchat.gate import models as gate
@@ -199,7 +200,7 @@ def error(row: gate.ToolCall) -> Object | None:
 
 def run_state(row: agent.Run) -> RunState:
     return RunState.of(
-        row, error=row.error or None, held_back=runs.count(row.turn_id), usage=usage_of(usage.of_run(row.pk))
+        row, error=row.error or None, held_back=held_back(row.turn_id), usage=usage_of(usage.of_run(row.pk))
     )
 
 

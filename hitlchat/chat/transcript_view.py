@@ -10,9 +10,10 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from hitlchat.agent import branches, conversations, endpoints, routes, runs, usage
+from hitlchat.agent import branches, conversations, endpoints, routes, usage
 from hitlchat.agent.attachments import keeping, kinds, reading
 from hitlchat.agent.branches import Versions
+from hitlchat.agent.calls import held_back
 from hitlchat.agent.model_client import uses_demo
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, MessageState, QueuedMessage, Role, Run
 from hitlchat.agent.usage import Used
@@ -164,7 +165,7 @@ def asked(conversation_id: UUID, viewer: Actor) -> Asked:
     # Those that were asked more than once are answered by themselves: their yes is for one of them.
     once = [(row, each) for (row, times), each in zip(leads, cards, strict=True) if times == 1]
     groups = batch.groups([row for row, _ in once], [each for _, each in once])
-    return Asked(cards, groups, runs.count(_turn(conversation_id).first()))
+    return Asked(cards, groups, held_back(_turn(conversation_id).first()))
 
 
 def grants(conversation_id: UUID) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from hitlchat.agent import runner, runs
+from hitlchat.agent import runner
+from hitlchat.agent.calls import held_back
 from hitlchat.agent.models import Role, RunStatus
 from hitlchat.base.background import background
 from hitlchat.chat import fragments
@@ -45,7 +46,7 @@ async def open_words(talk: Talk) -> list[str]:
 
 
 async def left(talk: Talk) -> int:
-    return int(await in_database(runs.count)((await talk.run()).turn_id))
+    return int(await in_database(held_back)((await talk.run()).turn_id))
 
 
 @pytest.mark.guarantee("SR-41")

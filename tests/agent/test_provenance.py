@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from hitlchat.agent import asking, runner
 from hitlchat.agent.attachments import keeping
-from hitlchat.agent.heard import LOOKED_THROUGH
+from hitlchat.agent.calls import LOOKED_THROUGH
 from hitlchat.gate import card, disclosure, question
 from hitlchat.gate.models import Approval
 from hitlchat.gate.sources import ToolResult
