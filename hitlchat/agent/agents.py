@@ -64,8 +64,6 @@ class BadAgent(Invalid):
 
 
 class OnlyAuthors(Forbidden):
-    """Whoever sets up agents may write tools, and is a person."""
-
     sentence = gettext_noop("Only people who may write tools can set up agents: sign in, or use an approver token.")
 
 
@@ -98,7 +96,6 @@ _WRITTEN: Final = (*_PLAIN, "facts", "definition_hash", "input_schema", "origin"
 
 
 def rows() -> QuerySet[AgentTool]:
-    """Return all agents by name, with their tools and endpoints."""
     return AgentTool.objects.select_related("tool", "endpoint").order_by("tool__name")
 
 
@@ -135,7 +132,6 @@ def definition_hash(agent: AgentTool) -> str:
 
 
 def problems(draft: Draft) -> dict[str, str]:
-    """Return all that is wrong with the draft, a sentence for each field."""
     found: dict[str, str] = {}
     for field, wrong in (*_of_fields(draft), *_of_tools(draft), *_of_model(draft), *_of_gate(draft)):
         found.setdefault(field, wrong)

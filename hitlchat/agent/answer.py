@@ -366,7 +366,6 @@ class Reading:
 
 
 def object_in(text: str) -> dict[str, Any] | None:
-    """Return the object that the text is, as JSON."""
     try:
         found = canonical.loads(text)
     except canonical.NotJson:

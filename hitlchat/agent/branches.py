@@ -23,8 +23,6 @@ AT_ONCE: Final = 10_000
 
 
 class NoSuchVersion(NotFound):
-    """The run is not one of this conversation."""
-
     sentence = gettext_noop("This version no longer exists. Reload the page.")
 
 

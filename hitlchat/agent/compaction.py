@@ -35,8 +35,6 @@ INSTRUCTIONS: Final = (
 
 
 class NoSuchSummary(NotFound):
-    """The message is no summary of this conversation."""
-
     sentence = gettext_noop("There is no such summary. Reload the page.")
 
 

@@ -40,12 +40,10 @@ class Limits:
 
     @property
     def soft_turns(self) -> int:
-        """Return after how many turns the model is told to wrap up."""
         return max(1, self.turns - WRAPPING_UP)
 
 
 def of(conversation: Conversation) -> Limits:
-    """Return what holds in the conversation."""
     own, usual = conversation, usual_ones()
     return Limits(
         temperature=usual.temperature if own.temperature is None else own.temperature,
@@ -55,7 +53,6 @@ def of(conversation: Conversation) -> Limits:
 
 
 def usual_ones() -> Limits:
-    """Return those of the installation."""
     return Limits(settings.MODEL_TEMPERATURE, settings.MODEL_MAX_TOKENS or None, settings.MODEL_TURNS)
 
 

@@ -32,8 +32,6 @@ class BadPreset(Invalid):
 
 
 class NoSuchPreset(Invalid):
-    """No preset of this name is published."""
-
     field = "preset"
 
     sentence = gettext_noop("There is no published preset with this name.")

@@ -182,7 +182,6 @@ def has_temperature(body: bytes) -> bool:
 
 
 def _tools_in(body: bytes) -> list[str]:
-    """Return the names of the tools in a request of either API."""
     tools = json.loads(body).get("tools", [])
     return [(each.get("function") or each)["name"] for each in tools]
 

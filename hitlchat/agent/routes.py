@@ -132,8 +132,6 @@ def takes_images(conversation: Conversation) -> bool:
 
 @dataclass(frozen=True)
 class Choice:
-    """One model in the chooser."""
-
     endpoint: str
     model: str
     is_chosen: bool

@@ -44,8 +44,6 @@ _driving: dict[Claim, asyncio.Task[Any]] = {}
 
 
 class QueueFull(Conflict):
-    """A message too many: so many wait already that nobody could mean one more."""
-
     sentence = translatable(f"{MOST} messages are already queued. Take one back, or wait until the next one is sent.")
 
 

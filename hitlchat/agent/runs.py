@@ -40,8 +40,6 @@ _leases = lease.Leases()
 
 
 class KeyReused(Invalid):
-    """The key came with another message before."""
-
     field = "Idempotency-Key"
 
     sentence = gettext_noop(
@@ -59,26 +57,18 @@ class SaidBefore(Exception):
 
 
 class RunActive(Conflict):
-    """A run of this conversation still goes on; the new message has to wait."""
-
     sentence = gettext_noop("The assistant is still working on the last message.")
 
 
 class NothingToRetry(Conflict):
-    """The last run did what it was to do."""
-
     sentence = gettext_noop("Nothing to try again: the last answer is complete.")
 
 
 class Gone(NotFound):
-    """The conversation was deleted."""
-
     sentence = gettext_noop("This conversation was deleted.")
 
 
 class AgentsOwn(Conflict):
-    """Nobody but whoever called the agent says anything in its conversation."""
-
     sentence = gettext_noop("An agent works here for another conversation. Write there instead.")
 
 

@@ -53,8 +53,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Due:
-    """A title that nobody else asks for."""
-
     conversation: Conversation
     endpoint: Endpoint
     body: bytes

@@ -40,8 +40,6 @@ class BadTools(Invalid):
 
 @dataclass(frozen=True)
 class Draft:
-    """A set as an administrator describes it."""
-
     name: str
     description: str = ""
     tools: tuple[str, ...] = ()
@@ -74,7 +72,7 @@ def draft_of(row: ToolSet) -> Draft:
 
 
 def problems(draft: Draft, row: ToolSet | None = None) -> dict[str, str]:
-    """Return all that is wrong with the draft, a sentence for each field. Names that are in `row` may stay in it."""
+    """Return what is wrong with the draft, by field. Names that are in `row` may stay in it."""
     found = wrong_names(draft.name, draft.description)
     there = {tool.name for tool in choosable()} | {asking.NAME} | set((row and names(row.tools)) or ())
     if len(draft.tools) > MOST_TOOLS:

@@ -100,8 +100,6 @@ class CallView:
 
 @dataclass(frozen=True)
 class StepView:
-    """A call of an agent."""
-
     call: ToolCall
     summary: str
     agent: "AgentView | None" = None
@@ -221,7 +219,6 @@ def _questions(call_ids: list[UUID]) -> QuerySet[UpstreamQuestion]:
 
 
 def _agents(call_ids: list[UUID]) -> dict[UUID, AgentView]:
-    """Return what the agents do that these calls began."""
     begun = delegation.begun_by(call_ids) if call_ids else {}
     if not begun:
         return {}

@@ -104,7 +104,6 @@ class DraftPages(Generic[R]):
         return str(row)
 
     def about_all(self) -> dict[str, Any]:
-        """Return the context of the list."""
         return {"rows": self.rows()}
 
     def about(self, row: R | None) -> dict[str, Any]:  # noqa: ARG002 - of those that have more to show

@@ -71,7 +71,6 @@ def chat(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def dismiss_next_steps(request: HttpRequest) -> HttpResponse:
-    """Hide the list in this browser."""
     response = redirect("chat")
     response.set_cookie(
         DISMISSED, "dismissed", max_age=A_YEAR, secure=request.is_secure(), httponly=True, samesite="Lax"
@@ -259,7 +258,6 @@ def delete(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def restore(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    """Bring back a conversation that was just deleted."""
     try:
         found = conversations.restore(person(request), conversation_id)
     except NotFound as error:
@@ -296,7 +294,6 @@ def shared_earlier(request: HttpRequest, link: UUID, before: int) -> HttpRespons
 @login_required
 @require_safe
 def shared_attachment(_request: HttpRequest, link: UUID, attachment_id: UUID) -> HttpResponse:
-    """Return a file of a message that is shown."""
     return keeping.fetched(get_object_or_404(keeping.shared(_behind(link)), pk=attachment_id))
 
 

@@ -28,8 +28,6 @@ logger = logging.getLogger(__name__)
 
 
 class NoRoom(Problem):
-    """The server's disk takes nothing more."""
-
     status = 507
 
 

@@ -58,7 +58,6 @@ def most_bytes() -> int:
 
 
 def require_size(name: str, size: int) -> None:
-    """Let pass what is small enough. Raises: TooLarge."""
     if size > most_bytes():
         sentence = _("“%(name)s” is %(size)s MiB. Files can be up to %(most)s MiB.")
         raise TooLarge(sentence % {"name": name, "size": f"{size / 2**20:.1f}", "most": settings.ATTACHMENT_MIB})
@@ -92,7 +91,6 @@ def add(conversation: Conversation, name: str, data: bytes) -> Attachment:
 
 
 def _require_room(conversation: Conversation, size: int) -> None:
-    """Let pass what its person may still keep here. Raises: TooManyUnsent, NoRoomLeft."""
     theirs = Attachment.objects.filter(conversation__owner=conversation.owner_id)
     if theirs.filter(UNSENT).count() >= MOST_UNSENT:
         sentence = _("%(most)s files are waiting to be sent. Send or remove some first.")

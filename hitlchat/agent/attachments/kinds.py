@@ -67,8 +67,6 @@ class BadFile(Invalid):
 
 
 class TooLarge(BadFile):
-    """The file has more bytes than one may have."""
-
     status = 413
 
 

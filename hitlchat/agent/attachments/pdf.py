@@ -63,8 +63,6 @@ class Extract:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one reading."""
-
     characters: int
     seconds: int = SECONDS
     mebibytes: int = MEBIBYTES

@@ -40,8 +40,6 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool of a request."""
-
     name: str
     title: str
     schema: dict[str, Any]
