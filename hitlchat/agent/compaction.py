@@ -131,9 +131,7 @@ def _plan(run: Run, where: Endpoint, limit: int) -> Plan | None:
         return None
     tokens = min(MOST_TOKENS, max(FEWEST_TOKENS, limit // usage.BYTES_OF_A_TOKEN // 8))
     older = canonical.pretty([_for_summary(canonical.loads(each.wire)) for each in covered])
-    messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": older}]
-    serialised = [canonical.pretty(each) for each in messages]
-    body = request.request_body(where, serialised, [], **{where.limit_name: tokens})
+    body = request.own_body(where, INSTRUCTIONS, older, tokens)
     return Plan(run.conversation, where, [each.pk for each in covered], body)
 
 

@@ -50,6 +50,11 @@ def own(user: User | int) -> QuerySet[Conversation]:
     return of(user).filter(call=None)
 
 
+def listed(user: User) -> QuerySet[Conversation]:
+    """Return those of them that are more than files for a first message."""
+    return own(user).exclude(pk__in=keeping.only_drafts().filter(owner=user).values("pk"))
+
+
 def create(
     owner: User,
     *,
@@ -183,20 +188,12 @@ def begin_so(owner: User, *, actor: Actor = SYSTEM, **wanted: Any) -> OwnDefault
 
 def share(conversation: Conversation, actor: Actor) -> None:
     """Let whoever is signed in and has the link read the conversation; on record. One that is shared stays as it is."""
-    with transaction.atomic():
-        rows = Conversation.objects.filter(pk=conversation.pk, share=None)
-        if rows.update(share=uuid4()) == 1:
-            note(None, SHARED, actor=actor, data={"conversation": str(conversation.pk)})
-    conversation.refresh_from_db(fields=["share"])
+    _link(conversation, uuid4(), SHARED, actor)
 
 
 def unshare(conversation: Conversation, actor: Actor) -> None:
     """End that; on record. Sharing it again makes another link."""
-    with transaction.atomic():
-        rows = Conversation.objects.filter(pk=conversation.pk, share__isnull=False)
-        if rows.update(share=None) == 1:
-            note(None, UNSHARED, actor=actor, data={"conversation": str(conversation.pk)})
-    conversation.share = None
+    _link(conversation, None, UNSHARED, actor)
 
 
 def unshare_all(owner: User, actor: Actor) -> None:
@@ -276,6 +273,14 @@ def _require_own(conversation: Conversation) -> None:
     """Let pass what a person began. What an agent works in is what its definition says. Raises: runs.AgentsOwn."""
     if conversation.call_id is not None:
         raise runs.AgentsOwn
+
+
+def _link(conversation: Conversation, link: UUID | None, event: str, actor: Actor) -> None:
+    with transaction.atomic():
+        rows = Conversation.objects.filter(pk=conversation.pk, share__isnull=link is not None)
+        if rows.update(share=link) == 1:
+            note(None, event, actor=actor, data={"conversation": str(conversation.pk)})
+    conversation.refresh_from_db(fields=["share"])
 
 
 def _route(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any]:

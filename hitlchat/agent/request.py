@@ -28,6 +28,7 @@ from hitlchat.agent.model_client import (
     explain,
     refused_address,
 )
+from hitlchat.base import canonical
 
 if TYPE_CHECKING:
     from openai import APIError, APIStatusError, AsyncOpenAI, AsyncStream
@@ -95,6 +96,12 @@ def request_body(endpoint: Endpoint, messages: list[str], tools: list[str], **mo
     last = sorted(more.items(), key=lambda item: item[0] == TEMPERATURE)
     body += "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in last)
     return (body + "}").encode()
+
+
+def own_body(endpoint: Endpoint, instructions: str, content: str, tokens: int) -> bytes:
+    """Return a request of hitlchat itself, such as for a title: its instructions, and what they are about."""
+    messages = [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
+    return request_body(endpoint, list(map(canonical.pretty, messages)), [], **{endpoint.limit_name: tokens})
 
 
 async def ask(

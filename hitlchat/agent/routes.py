@@ -201,19 +201,12 @@ def require_offered(row: ModelEndpoint | None, model: str) -> None:
 
 @dataclass(frozen=True)
 class Trial:
-    """A test of an endpoint: what the model answered within how many seconds, or what went wrong, in words."""
+    """What a model answered within how many seconds, or which models its server has; or what went wrong, in words."""
 
     answer: str = ""
-    error: str = ""
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The models that the server says it has, by name; or what went wrong, in words."""
-
     models: tuple[str, ...] = ()
     error: str = ""
+    seconds: float = 0.0
 
 
 def test(row: ModelEndpoint | None) -> Trial:
@@ -226,12 +219,12 @@ def test(row: ModelEndpoint | None) -> Trial:
     return Trial(answer=text[:LONGEST_SHOWN], seconds=time.monotonic() - began)
 
 
-def listing(row: ModelEndpoint | None) -> Listing:
+def listing(row: ModelEndpoint | None) -> Trial:
     """Ask the server for its models. None: that of the environment."""
     try:
-        return Listing(async_to_sync(_list)(_way(row)))
+        return Trial(models=async_to_sync(_list)(_way(row)))
     except ModelTrouble as error:
-        return Listing(error=str(error))
+        return Trial(error=str(error))
 
 
 def _way(row: ModelEndpoint | None) -> Endpoint:

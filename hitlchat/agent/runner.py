@@ -55,15 +55,6 @@ class TakenBack:
     attachments: list[Attachment]
 
 
-class Sweeper:
-    def __init__(self) -> None:
-        # None until a sweep has seen what happened while no server ran.
-        self._swept: datetime | None = None
-
-    async def look(self) -> None:
-        self._swept = await in_db(_sweep)(self._swept)
-
-
 def say(conversation: Conversation, content: str, key: str = "", attached: Sequence[UUID] = ()) -> tuple[Message, UUID]:
     """Store what the user says and let the assistant begin; nothing more where `key` has said it before.
 
@@ -186,7 +177,14 @@ def heartbeat() -> Worker:
 
 def sweeper() -> Worker:
     """Look for what is over, left behind by others, or settled while no server ran."""
-    return Worker("sweeper", Sweeper().look, SWEEP_SECONDS)
+    # None until a sweep has seen what happened while no server ran.
+    last: datetime | None = None
+
+    async def look() -> None:
+        nonlocal last
+        last = await in_db(_sweep)(last)
+
+    return Worker("sweeper", look, SWEEP_SECONDS)
 
 
 async def let_go() -> None:

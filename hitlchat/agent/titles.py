@@ -128,16 +128,11 @@ def _claim(conversation_id: UUID) -> Due | None:
     where = routes.of(found)
     if rows.update(titling=Titling.ASKED) != 1:
         return None
-    return Due(found, where, _body(where, conversation_id), runs.first_words(found))
-
-
-def _body(where: Endpoint, conversation_id: UUID) -> bytes:
-    rows = Message.objects.shown().filter(conversation_id=conversation_id)
-    first = rows.filter(role=Role.USER).order_by("seq").values_list("content", flat=True).first() or ""
-    last = rows.filter(role=Role.ASSISTANT).order_by("-seq").values_list("content", flat=True).first() or ""
+    shown = Message.objects.shown().filter(conversation_id=conversation_id).values_list("content", flat=True)
+    first = shown.filter(role=Role.USER).order_by("seq").first() or ""
+    last = shown.filter(role=Role.ASSISTANT).order_by("-seq").first() or ""
     read = canonical.pretty({"user": first[:CHARACTERS], "assistant": last[:CHARACTERS]})
-    messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": read}]
-    return request.request_body(where, [canonical.pretty(each) for each in messages], [], **{where.limit_name: TOKENS})
+    return Due(found, where, request.own_body(where, INSTRUCTIONS, read, TOKENS), runs.first_words(found))
 
 
 def _set(due: Due, title: str) -> bool:

@@ -176,7 +176,7 @@ def test_endpoint(request: ApiRequest, name: str) -> EndpointTrial:
 
 
 @router.get("/{name}/models", response=EndpointModels)
-def list_models(request: ApiRequest, name: str) -> routes.Listing:
+def list_models(request: ApiRequest, name: str) -> routes.Trial:
     """Ask the server which models it has."""
     return routes.listing(_chosen(name))
 

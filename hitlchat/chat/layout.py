@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import Final, ParamSpec, TypeVar
@@ -57,29 +57,24 @@ class HtmlCache:
             self._bytes -= sys.getsizeof(self._found.popitem(last=False)[1])
 
 
-@dataclass
-class Page:
-    """The time that is left for the answers of one page."""
-
-    left: float = PAGE_SECONDS
-
-
 _cache: Final = HtmlCache()
 
 
 def lay_out(views: Sequence[MessageView]) -> list[MessageView]:
     """Return the messages of a page with their HTML; for threads that may wait."""
-    page, done = Page(), list(views)
+    left, done = PAGE_SECONDS, list(views)
     for index in _newest_first(views):
-        done[index] = replace(done[index], html=_begun(_html, done[index].message, page).result())
+        html, seconds = _begun(_html, done[index].message, left).result()
+        done[index], left = replace(done[index], html=html), left - seconds
     return done
 
 
 async def laid_out(views: Sequence[MessageView]) -> list[MessageView]:
     """Return the same from the event loop. One by one, so that others get their turn in between."""
-    page, done = Page(), list(views)
+    left, done = PAGE_SECONDS, list(views)
     for index in _newest_first(views):
-        done[index] = replace(done[index], html=await apart(_html, done[index].message, page))
+        html, seconds = await _apart(_html, done[index].message, left)
+        done[index], left = replace(done[index], html=html), left - seconds
     return done
 
 
@@ -88,10 +83,10 @@ async def follow(message_id: str, base: int, text: str) -> OpenTail | None:
 
     Returns None if what precedes it is not stored yet.
     """
-    if await apart(_tail(message_id).reach, base, text):
+    if await _apart(_tail(message_id).reach, base, text):
         return _tail(message_id)
     tail = await catch_up(message_id)
-    return tail if await apart(tail.reach, base, text) else None
+    return tail if await _apart(tail.reach, base, text) else None
 
 
 async def catch_up(message_id: str) -> OpenTail:
@@ -100,7 +95,7 @@ async def catch_up(message_id: str) -> OpenTail:
     stored, tail = row.content if row else "", _tail(message_id)
     # In steps, so that others get their turn in between.
     for start in range(0, len(stored), STEP):
-        await apart(tail.reach, start, stored[start : start + STEP])
+        await _apart(tail.reach, start, stored[start : start + STEP])
     return tail
 
 
@@ -108,7 +103,7 @@ def forget(message_id: str) -> None:
     _growing.pop(message_id, None)
 
 
-async def apart(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _apart(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run `function` in the thread that lays out, in the language of this one."""
     return await asyncio.wrap_future(_begun(function, *args, **kwargs))
 
@@ -131,15 +126,15 @@ def _newest_first(views: Sequence[MessageView]) -> list[int]:
     return [at for at, view in reversed([*enumerate(views)]) if view.message.role in written and not view.streaming]
 
 
-def _html(message: Message, page: Page) -> SafeString:
+def _html(message: Message, left: float) -> tuple[SafeString, float]:
+    """Return the HTML of a message, plain where no time is `left` for the page, and the seconds that it took."""
     text, place = message.content, f"m-{message.pk}"
     key = sha256(f"{place} {get_language()} {text}".encode("utf-8", "surrogatepass")).digest()
     if (found := _cache.get(key)) is not None:
-        return found
-    if page.left <= 0:
-        return markdown.plain(text)
+        return found, 0
+    if left <= 0:
+        return markdown.plain(text), 0
     began = time.thread_time()
     html = markdown.render(text, place=place)
-    page.left -= time.thread_time() - began
     _cache.put(key, html)
-    return html
+    return html, time.thread_time() - began

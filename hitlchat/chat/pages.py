@@ -19,7 +19,6 @@ from django.views.decorators.http import require_safe
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.agent import conversations, search
-from hitlchat.agent.attachments import keeping
 from hitlchat.gate.models import Tool
 
 MOST: Final = 8
@@ -97,7 +96,7 @@ def find(request: HttpRequest) -> HttpResponse:
 
 
 def _conversations(user: User, text: str) -> list[Hit]:
-    rows = conversations.own(user).exclude(pk__in=keeping.only_drafts().filter(owner=user).values("pk"))
+    rows = conversations.listed(user)
     found = search.matching(rows, text) if text else rows
     return [(str(each), reverse("conversation", args=[each.pk])) for each in found[:MOST]]
 

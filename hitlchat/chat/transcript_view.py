@@ -10,7 +10,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from hitlchat.agent import branches, conversations, endpoints, routes, usage
+from hitlchat.agent import branches, conversations, endpoints, presets, routes, usage
 from hitlchat.agent.attachments import keeping, kinds, reading
 from hitlchat.agent.branches import Versions
 from hitlchat.agent.calls import held_back
@@ -210,7 +210,7 @@ def asks_by_itself(conversation: Conversation) -> dict[str, Any]:
         "choices": [(each, label) for each, label in Asks.choices if each in words],
         "is_known": word in Asks.values,
         "is_stricter": word != Asks.TOOLS,
-        "label": Asks(word if word in Asks.values else Asks.EVERY).label,
+        "label": Asks(presets.asks_word(word)).label,
     }
 
 

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods
 
 from hitlchat.accounts.access import person
-from hitlchat.agent import conversations, limits, routes, tool_sets
+from hitlchat.agent import conversations, limits, presets, routes, tool_sets
 from hitlchat.agent.conversations import LONGEST_INSTRUCTIONS, BadConversation
 from hitlchat.agent.limits import MOST_TEMPERATURE, MOST_TOKENS, MOST_TURNS, BadLimits
 from hitlchat.agent.models import Conversation
@@ -110,10 +110,7 @@ class UsesForm(LimitsForm):
     begin_so = forms.BooleanField(required=False, label="Use for my new conversations")
 
     def __init__(self, conversation: Conversation, data: Any = None) -> None:
-        word = oversight.strictness_of(conversation.pk)
-        # What is not known asks about every call.
-        asks = word if word in Asks.values else Asks.EVERY.value
-        initial = {"asks": asks, "which": _which(conversation)}
+        initial = {"asks": presets.asks_word(oversight.strictness_of(conversation.pk)), "which": _which(conversation)}
         super().__init__(data, initial=initial | {name: getattr(conversation, name) for name in FIELDS})
         self.fields["instructions"].widget.attrs["placeholder"] = settings.MODEL_INSTRUCTIONS
         self.choose_from("which", _choices(conversation))

@@ -270,7 +270,7 @@ def restore(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def share(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Show its owner what colleagues would see; then begin to share it, or end that."""
-    own = get_object_or_404(conversations.own(person(request)), pk=conversation_id)
+    own = _own(request, conversation_id)
     if request.method == "POST":
         wanted = conversations.share if request.POST.get("shared") == "1" else conversations.unshare
         wanted(own, actor_of(request))
@@ -391,7 +391,7 @@ def _groups(threads: list[Any], wanted: Wanted) -> list[tuple[str, list[Any]]]:
 
 
 def _threads(user: User, wanted: Wanted) -> QuerySet[Conversation]:
-    found = conversations.own(user).exclude(pk__in=keeping.only_drafts().filter(owner=user).values("pk"))
+    found = conversations.listed(user)
     if wanted.archived:
         found = found.filter(archived_at__isnull=False)
     if wanted.search or wanted.archived:

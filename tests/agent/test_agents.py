@@ -453,7 +453,7 @@ async def test_a_run_that_nobody_woke_when_its_agent_ended_is_found_by_the_sweep
     background.leaving = False
     assert (await talk.run()).parked
     assert (await ToolCall.objects.aget(pk=call.pk)).status == Status.FAILED
-    await runner.Sweeper().look()
+    await runner.sweeper().turn()
     await talk.over()
     assert "The agent was stopped" in cast.told()[0]
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from hitlchat.agent import conversations, runner, runs, transcript
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.models import Conversation, Message, QueuedMessage, Role, Run, RunStatus
-from hitlchat.agent.runner import QueueFull, Sweeper, TakenBack
+from hitlchat.agent.runner import QueueFull, TakenBack
 from hitlchat.agent.runs import Gone
 from hitlchat.gate.models import new_id
 from tests.agent.talk import Talk, in_database
@@ -127,7 +127,7 @@ async def test_what_a_process_that_died_did_not_come_to_the_sweeper_sends(
     scripted_model.enqueue(text("One."), text("Two."))
     await talk.ask("One")
     await QueuedMessage.objects.acreate(conversation=talk.conversation, content="Two?")
-    await Sweeper().look()
+    await runner.sweeper().turn()
     await all_said(talk, "One", "Two?")
 
 
@@ -138,7 +138,7 @@ async def test_nothing_is_said_for_someone_who_was_deactivated(talk: Talk, scrip
     await talk.owner.asave()
     # Only now: the end of the run may still be about to look for what waits.
     await QueuedMessage.objects.acreate(conversation=talk.conversation, content="Two?")
-    await Sweeper().look()
+    await runner.sweeper().turn()
     assert await in_database(said)(talk) == ["One"]
 
 

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import branches, conversations, runner, runs, search, titles
 from hitlchat.agent.demo_model.server import answer
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Conversation, RunStatus, Titling
+from hitlchat.agent.request import own_body
 from hitlchat.base.background import background
 from tests.agent.demo_tools import reply_to
 from tests.agent.talk import Talk, in_database
@@ -58,9 +58,9 @@ async def test_the_request_is_short_and_offers_no_tool(
     assert len(json.dumps(second)) < 6000
 
 
-def test_models_of_openai_are_told_the_limit_by_the_name_that_they_take(bob: User) -> None:
-    made = Conversation.objects.create(owner=bob)
-    found = [json.loads(titles._body(Endpoint(url, "", "m"), made.pk)) for url in ("", "http://127.0.0.1:8001/v1")]
+def test_models_of_openai_are_told_the_limit_by_the_name_that_they_take() -> None:
+    places = [Endpoint(url, "", "m") for url in ("", "http://127.0.0.1:8001/v1")]
+    found = [json.loads(own_body(place, "Give it a title.", "Hello", 9)) for place in places]
     plain = {"messages", "model", "stream", "stream_options"}
     assert [sorted(set(each) - plain) for each in found] == [
         ["max_completion_tokens"],
