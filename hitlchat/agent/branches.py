@@ -65,36 +65,36 @@ def instead(
     `without_images`: if the model refused them last, it is sent none from now on.
     Claimed by this process. Raises: RunActive while a run goes on, NoSuchVersion, Gone, BadAttachments.
     """
-    with holding(conversation_id) as held:
-        last, message, titled = held.tip, _begun_with(held, run_id), first_words(held)
+    with holding(conversation_id) as locked:
+        last, message, titled = locked.tip, _begun_with(locked, run_id), first_words(locked)
         assert message.run is not None
         before = list(message.attachments.all())
-        rows = before if attached is None else keeping.claim(held, attached, of=message)
-        run = begin(held, message.run.parent)
-        _show(held, run.pk)
-        transcript.add_user(held, run, message.content if content is None else content, rows)
-        retitle(held, titled)
+        rows = before if attached is None else keeping.claim(locked, attached, of=message)
+        run = begin(locked, message.run.parent)
+        _show(locked, run.pk)
+        transcript.add_user(locked, run, message.content if content is None else content, rows)
+        retitle(locked, titled)
         if without_images:
-            leave_out_images(held, run, last)
+            leave_out_images(locked, run, last)
     return Claim(run.pk, conversation_id, run.owner)
 
 
 def switch(conversation_id: UUID, run_id: UUID) -> None:
     """Show the branch of this run, as far as it was last gone on with. Raises: RunActive, NoSuchVersion, Gone."""
-    with holding(conversation_id, idle=True) as held:
-        tip = Run.objects.filter(conversation=held, pk=run_id).first()
+    with holding(conversation_id, idle=True) as locked:
+        tip = Run.objects.filter(conversation=locked, pk=run_id).first()
         if tip is None:
             raise NoSuchVersion
-        titled = first_words(held)
+        titled = first_words(locked)
         # Of each the child that began last.
-        rows = Run.objects.filter(conversation=held, parent__isnull=False).order_by("created_at", "pk")
+        rows = Run.objects.filter(conversation=locked, parent__isnull=False).order_by("created_at", "pk")
         last = dict(rows.values_list("parent_id", "pk"))
         at = tip.pk
         while at in last:
             at = last[at]
-        _show(held, at)
-        Conversation.objects.filter(pk=held.pk).update(tip=at)
-        retitle(held, titled)
+        _show(locked, at)
+        Conversation.objects.filter(pk=locked.pk).update(tip=at)
+        retitle(locked, titled)
     writing.tell_soon(conversation_id, "resync")
 
 
@@ -135,14 +135,14 @@ def hidden(conversation_id: UUID, turn_id: UUID) -> Hidden | None:
     parents, run = dict(rows.values_list("pk", "parent_id")), found.run_id
     while (parent := parents[run]) in parents:
         run = parent
-    said = Message.objects.filter(run_id=run, role=Role.USER).first()
-    return Hidden(found.run_id, versions([said]).get(said.pk) if said else None)
+    message = Message.objects.filter(run_id=run, role=Role.USER).first()
+    return Hidden(found.run_id, versions([message]).get(message.pk) if message else None)
 
 
-def _begun_with(held: Conversation, run_id: UUID) -> Message:
+def _begun_with(locked: Conversation, run_id: UUID) -> Message:
     """Return what the person said that this run works on: one that tried again has the message of the run before it."""
-    parents = dict(Run.objects.filter(conversation=held).values_list("pk", "parent_id"))
-    began = dict(Message.objects.filter(run__conversation=held, role=Role.USER).values_list("run_id", "pk"))
+    parents = dict(Run.objects.filter(conversation=locked).values_list("pk", "parent_id"))
+    began = dict(Message.objects.filter(run__conversation=locked, role=Role.USER).values_list("run_id", "pk"))
     at: UUID | None = run_id if run_id in parents else None
     while at is not None and at not in began:
         at = parents[at]
@@ -151,8 +151,8 @@ def _begun_with(held: Conversation, run_id: UUID) -> Message:
     return Message.objects.select_related("run__parent").get(pk=began[at])
 
 
-def _show(held: Conversation, tip: UUID) -> None:
-    rows = Run.objects.filter(conversation=held).values_list("pk", "parent_id", "shown")
+def _show(locked: Conversation, tip: UUID) -> None:
+    rows = Run.objects.filter(conversation=locked).values_list("pk", "parent_id", "shown")
     parents, shown = {pk: parent for pk, parent, _ in rows}, {pk for pk, _, is_shown in rows if is_shown}
     path: set[UUID] = set()
     at: UUID | None = tip

@@ -54,7 +54,7 @@ def give_up(run: Run) -> None:
 
 def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[int, ModelCall]]) -> list[CallRequest]:
     """Return the requests for calls of the turn, each with its position there."""
-    caller, (prompt, said) = subagents.caller_of(conversation), heard(conversation)
+    caller, (prompt, before) = subagents.caller_of(conversation), heard(conversation)
     suggested: dict[str, list[Suggested]] = {}
     for name, arguments, instead in _suggested(turn_id):
         suggested.setdefault(name, []).append(Suggested(arguments, instead))
@@ -68,7 +68,7 @@ def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[in
             position=position,
             model_call_id=call.id,
             user_prompt=prompt,
-            heard=said,
+            heard=before,
             suggested=suggested.get(call.name, ()),
         )
         for position, call in calls
@@ -84,18 +84,18 @@ def heard(conversation: Conversation) -> tuple[str, Heard | None]:
     ids = [conversation.pk]
     if conversation.call_id is not None:
         ids = delegation.with_those_above(ids)[conversation.pk]
-    said = list(_said(ids[-1]))
-    if not said:
+    messages = list(_said(ids[-1]))
+    if not messages:
         return "", None
-    texts = [Text(content) for content, _ in said]
-    texts += [Text(file, "outside", given=content) for content, wire in said if (file := _attached(content, wire))]
+    texts = [Text(content) for content, _ in messages]
+    texts += [Text(file, "outside", given=content) for content, wire in messages if (file := _attached(content, wire))]
     # Of an image, and of a result that cannot be read, nobody here can say what is in it.
-    is_whole = len(said) < LOOKED_THROUGH and not any(ANY_IMAGE in wire for _, wire in said)
+    is_whole = len(messages) < LOOKED_THROUGH and not any(ANY_IMAGE in wire for _, wire in messages)
     for each in ids:
         given = attempt(list, _given(each))
         is_whole &= given is not None and len(given) < LOOKED_THROUGH
         texts += _texts(given or [])
-    return said[0][0], Heard.of(texts, is_whole=is_whole)
+    return messages[0][0], Heard.of(texts, is_whole=is_whole)
 
 
 def _room(run: Run) -> int:
@@ -158,16 +158,16 @@ def _given(conversation_id: UUID) -> QuerySet[ToolCall, Any]:
     shown = Message.objects.filter(pk=OuterRef("turn_id"), run__shown=True)
     rows = ToolCall.objects.filter(Exists(shown), conversation_id=conversation_id, settled_at__isnull=False)
     columns = ("status", "pk", "tool_name", "source", "tool_id", "arguments", "result", "error")
-    said = ("approval__decisions__reason", "approval__decisions__edited_arguments")
-    asked = Case(When(approval__decisions__edited_arguments__isnull=False, then="approval__disclosure"))
-    return rows.order_by("-created_at").values_list(*columns, *said, asked)[:LOOKED_THROUGH]
+    answers = ("approval__decisions__reason", "approval__decisions__edited_arguments")
+    disclosure = Case(When(approval__decisions__edited_arguments__isnull=False, then="approval__disclosure"))
+    return rows.order_by("-created_at").values_list(*columns, *answers, disclosure)[:LOOKED_THROUGH]
 
 
 def _texts(rows: list[Any]) -> list[Text]:
     """Return what calls gave, and what people said with their decisions."""
     found: list[Text] = []
     outside = sources.outside({row[3:5] for row in rows})
-    for status, pk, name, source, tool, arguments, result, error, reason, edited, asked in rows:
+    for status, pk, name, source, tool, arguments, result, error, reason, edited, disclosure in rows:
         if reason:
             found.append(Text(reason))
         if source == question.SOURCE:
@@ -178,7 +178,7 @@ def _texts(rows: list[Any]) -> list[Text]:
             continue
         if edited:
             # What the editor left as it was is not theirs.
-            before = dict(leaves(asked["arguments"]))
+            before = dict(leaves(disclosure["arguments"]))
             found.append(Text(in_one_text([value for path, value in leaves(edited) if before.get(path, ...) != value])))
         origin: From = "outside" if (source, tool) in outside else "tool"
         found.append(Text(in_one_text([result, error]), origin, str(pk), name, in_one_text(arguments)))

@@ -98,8 +98,8 @@ def tell_failure(claim: Claim, why: str) -> None:
     """Tell the person that no summary could be made. LostClaim: the run is another process's."""
     with transaction.atomic():
         runs.hold(claim)
-        said = translatable(f"The model's context is full, and the older messages could not be summarized. {why}")
-        transcript.add_notice(claim.conversation_id, claim.run_id, said)
+        sentence = translatable(f"The model's context is full, and the older messages could not be summarized. {why}")
+        transcript.add_notice(claim.conversation_id, claim.run_id, sentence)
 
 
 def undo(conversation_id: UUID, message_id: UUID, *, undone: bool = True) -> None:
@@ -107,8 +107,8 @@ def undo(conversation_id: UUID, message_id: UUID, *, undone: bool = True) -> Non
 
     Raises: RunActive while a run goes on, NoSuchSummary, Gone.
     """
-    with runs.holding(conversation_id, idle=True) as held:
-        rows = Message.objects.filter(conversation=held, pk=message_id, role=Role.SUMMARY)
+    with runs.holding(conversation_id, idle=True) as locked:
+        rows = Message.objects.filter(conversation=locked, pk=message_id, role=Role.SUMMARY)
         if rows.update(undone=undone) != 1:
             raise NoSuchSummary
     writing.tell_soon(conversation_id, "resync")

@@ -58,11 +58,11 @@ def usual_ones() -> Limits:
 
 def sent(conversation: Conversation, where: Endpoint) -> Values:
     """Return what a request to that model says of it: no temperature to one that reasons first or refused it here."""
-    held = of(conversation)
-    found: Values = {} if held.max_tokens is None else {where.limit_name: held.max_tokens}
+    bounds = of(conversation)
+    found: Values = {} if bounds.max_tokens is None else {where.limit_name: bounds.max_tokens}
     takes_it = not where.thinks and conversation.no_temperature_for != where.name
-    if held.temperature is not None and takes_it:
-        found[TEMPERATURE] = held.temperature
+    if bounds.temperature is not None and takes_it:
+        found[TEMPERATURE] = bounds.temperature
     return found
 
 

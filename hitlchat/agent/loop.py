@@ -232,15 +232,15 @@ def _exhausted(run: Run) -> str:
 
 
 def _turn(run: Run, room: Room) -> Turn:
-    conversation, held = run.conversation, limits.of(run.conversation)
+    conversation, bounds = run.conversation, limits.of(run.conversation)
     caller, where = subagents.caller_of(conversation), routes.of(conversation)
     if why := usage.over_limit(conversation):
         raise ModelTrouble(why)
-    if run.turns == held.soft_turns:
+    if run.turns == bounds.soft_turns:
         _guarded(run.pk, WRAPPED_UP)
     sight = reading.sight(conversation)
     # None on the last turn: nobody should be asked about a call whose result would not be read any more.
-    is_last = run.turns + 1 >= held.turns
+    is_last = run.turns + 1 >= bounds.turns
     reach = tool_sets.of(conversation)
     offer = Offer([])
     if not is_last:
@@ -261,8 +261,8 @@ def _turn(run: Run, room: Room) -> Turn:
 
 def _body(run: Run, where: Endpoint, sight: Sight, offer: Offer, tools: list[Tool]) -> bytes:
     conversation = run.conversation
-    said, usual = conversation.instructions, settings.MODEL_INSTRUCTIONS
-    own = OWN.format(said=said) if said else USUAL.format(said=usual) if usual else ""
+    instructions, usual = conversation.instructions, settings.MODEL_INSTRUCTIONS
+    own = OWN.format(said=instructions) if instructions else USUAL.format(said=usual) if usual else ""
     if conversation.call is not None:
         own = subagents.INSTRUCTIONS.format(name=conversation.call.tool_name, said=conversation.instructions)
     system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + offer.notice + own})
@@ -316,8 +316,8 @@ async def _require_whole(claim: Claim, answer: Answer) -> None:
 async def _pieces(claim: Claim, turn: Turn, body: bytes, stream: Reading) -> AsyncGenerator[str | Answer, None]:
     """Yield what the model answers; while it is about to be asked once more, pages say so and why."""
     has_images, waits = bool(turn.sight.images), False
-    asked = request.ask(turn.endpoint, body, stream, has_images=has_images, retries=RETRIES)
-    async with aclosing(asked) as pieces:
+    opened = request.ask(turn.endpoint, body, stream, has_images=has_images, retries=RETRIES)
+    async with aclosing(opened) as pieces:
         async for piece in pieces:
             if piece is LeftOut.REASONING:
                 await in_db(transcript.forget_added)(claim.conversation_id, turn.endpoint.reader)

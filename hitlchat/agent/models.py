@@ -326,8 +326,8 @@ class MessageState(models.TextChoices):
 class MessageQuerySet(models.QuerySet["Message"]):
     def shown(self) -> "MessageQuerySet":
         """Return those of the branch that people see and the model reads, without errors that a retry has made good."""
-        said = Message.objects.filter(run=OuterRef("pk"), role=Role.USER)
-        retries = Run.objects.filter(~Exists(said), parent=OuterRef("run"), shown=True).exclude(status__in=ACTIVE)
+        begun_with = Message.objects.filter(run=OuterRef("pk"), role=Role.USER)
+        retries = Run.objects.filter(~Exists(begun_with), parent=OuterRef("run"), shown=True).exclude(status__in=ACTIVE)
         error = Q(role=Role.NOTICE, run__status=RunStatus.FAILED, content=F("run__error"))
         return self.filter(Q(run=None) | Q(run__shown=True)).exclude(error & Exists(retries))
 

@@ -158,8 +158,8 @@ def _picked(tools: list[Tool], conversation_id: UUID, most: int, room: float) ->
     guessed = [name for name in pointed if scores[name] > 0][: min(GUESSED, most - len(recent))]
     names = [*recent, *guessed]
     filled = accumulate(_size(by_name[name]) for name in names)
-    kept = [name for name, size in zip(names, filled, strict=True) if size <= room] or names[:1]
-    return [by_name[name] for name in sorted(kept)]
+    fitting = [name for name, size in zip(names, filled, strict=True) if size <= room] or names[:1]
+    return [by_name[name] for name in sorted(fitting)]
 
 
 def _search(call: ToolCall) -> ToolResult:

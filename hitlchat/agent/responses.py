@@ -70,9 +70,9 @@ def tool(described: str) -> str:
 
 def without_reasoning(sent: bytes) -> bytes:
     """Return the same request without what the model thought in earlier turns."""
-    asked = json.loads(sent)
-    asked["input"] = [item for item in asked["input"] if item["type"] != "reasoning"]
-    return json.dumps(asked, separators=(",", ":")).encode()
+    request = json.loads(sent)
+    request["input"] = [item for item in request["input"] if item["type"] != "reasoning"]
+    return json.dumps(request, separators=(",", ":")).encode()
 
 
 def _items(message: dict[str, Any]) -> list[Item]:
@@ -95,12 +95,12 @@ def _part(part: dict[str, Any]) -> Item:
 
 
 def _of_assistant(message: dict[str, Any]) -> list[Item]:
-    text, kept = message["content"] or "", message.get(KEPT) or {}
+    text, parts = message["content"] or "", message.get(KEPT) or {}
     calls = [
         {"type": "function_call", "call_id": _short(each["id"]), **each["function"]}
         for each in message.get("tool_calls", [])
     ]
-    order = [kept[place] for place in sorted(kept, key=int)]
+    order = [parts[place] for place in sorted(parts, key=int)]
     if not order or not _fits(order, text, calls):
         return [*([_spoken(text)] if text else []), *calls]
     items = list(_in_order(order, text, iter(calls)))
@@ -294,8 +294,8 @@ class Events:
         else:
             return
         self._keeps = True
-        kept: dict[str, Any] = {KEPT: {str(item.place): found}}
-        yield _delta(**kept)
+        delta: dict[str, Any] = {KEPT: {str(item.place): found}}
+        yield _delta(**delta)
 
     def _end(self, how: str, response: dict[str, Any]) -> Iterator[Chunk]:
         if not self._items:
@@ -312,8 +312,8 @@ class Events:
         elif not all(call.is_whole for call in calls):
             # Without a reason the answer counts as not complete.
             return
-        kept: dict[str, Any] = {KEPT: self._order()} if self._keeps else {}
-        yield _delta(reason, **kept)
+        delta: dict[str, Any] = {KEPT: self._order()} if self._keeps else {}
+        yield _delta(reason, **delta)
 
     def _order(self) -> dict[str, Item]:
         """Return the places of what the message itself says."""

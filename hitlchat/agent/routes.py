@@ -64,15 +64,15 @@ def usual(user: User) -> tuple[Conversation, str]:
     chosen = Conversation(endpoint=own.endpoint, model=own.model)
     if own.endpoint is None or not trouble(chosen):
         return chosen, ""
-    said = model_client.endpoint().model if usual.endpoint is None else usual.endpoint.model
+    instead = model_client.endpoint().model if usual.endpoint is None else usual.endpoint.model
     name = f"{own.endpoint.name} · {own.model or own.endpoint.model}"
-    return usual, translatable(USUAL_GONE.format(name=name, usual=said))
+    return usual, translatable(USUAL_GONE.format(name=name, usual=instead))
 
 
 def of(conversation: Conversation) -> Endpoint:
     """Return where the conversation asks. Raises: ModelTrouble, if it can ask nobody."""
-    if said := trouble(conversation):
-        raise ModelTrouble(said)
+    if why := trouble(conversation):
+        raise ModelTrouble(why)
     row = conversation.endpoint
     return model_client.endpoint(conversation.model) if row is None else to(row, conversation.model)
 
@@ -83,8 +83,8 @@ def to(row: ModelEndpoint, model: str = "") -> Endpoint:
         key = endpoints.key_of(row)
     except (sealing.Unsealable, references.Missing) as error:
         why = str(error)
-        said = why[:1].lower() + why[1:].rstrip(".")
-        raise ModelTrouble(f"The key of the model endpoint “{row.name}” is not usable: {said}.") from error
+        reason = why[:1].lower() + why[1:].rstrip(".")
+        raise ModelTrouble(f"The key of the model endpoint “{row.name}” is not usable: {reason}.") from error
     # Only where an administrator said so, by the address or beside it, and the operator has not ruled it out.
     host = urlsplit(row.base_url).hostname or ""
     may_be_private = bool(settings.MODEL_ALLOW_PRIVATE) and (row.allow_private or is_private_host(host))

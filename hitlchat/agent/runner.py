@@ -79,11 +79,11 @@ def queue(conversation: Conversation, content: str, attached: Sequence[UUID] = (
 
 def enqueue(conversation_id: UUID, content: str, attached: Sequence[UUID] = ()) -> QueuedMessage:
     """Keep a message until the run is done. Raises: QueueFull, Gone, BadAttachments."""
-    with runs.holding(conversation_id) as held:
-        if held.queued.count() >= MOST:
+    with runs.holding(conversation_id) as locked:
+        if locked.queued.count() >= MOST:
             raise QueueFull
-        rows = keeping.claim(held, attached)
-        message = held.queued.create(content=content)
+        rows = keeping.claim(locked, attached)
+        message = locked.queued.create(content=content)
         for place, row in enumerate(rows):
             row.queued, row.place = message, place
             row.save(update_fields=["queued", "place"])
@@ -110,18 +110,18 @@ def go_on(conversation_id: UUID, *, whatever: bool = False) -> bool:
     if not _queued(conversation_id).exists():
         return False
     try:
-        with runs.holding(conversation_id) as held:
-            row = held.queued.first()
-            is_done = held.tip is not None and held.tip.status == RunStatus.DONE
-            if row is None or not (is_done or whatever) or not held.owner.is_active:
+        with runs.holding(conversation_id) as locked:
+            row = locked.queued.first()
+            is_done = locked.tip is not None and locked.tip.status == RunStatus.DONE
+            if row is None or not (is_done or whatever) or not locked.owner.is_active:
                 return False
             attached = list(row.attachments.all())
             row.delete()
-            run = runs.begin(held, held.tip)
-            message = runs.say(held, run, row.content, attached)
+            run = runs.begin(locked, locked.tip)
+            message = runs.say(locked, run, row.content, attached)
     except (Gone, RunActive):
         return False
-    start(Claim(run.pk, held.pk, run.owner))
+    start(Claim(run.pk, locked.pk, run.owner))
     writing.tell_soon(conversation_id, "message", message=str(message.pk))
     writing.tell_soon(conversation_id, "queued")
     return True
@@ -265,9 +265,9 @@ def _next(conversation_id: UUID) -> None:
 async def _beat() -> None:
     await in_db(perform.beat)()
     claims = list(_driving)
-    kept = await in_db(runs.renew)(claims) if claims else set()
+    own = await in_db(runs.renew)(claims) if claims else set()
     for claim in claims:
-        if claim.run_id not in kept and claim in _driving:
+        if claim.run_id not in own and claim in _driving:
             _driving[claim].cancel()
 
 

@@ -108,9 +108,9 @@ def start(
     digest = canonical.sha256([str(conversation.pk), content, *map(str, attached)])
     _require_new(conversation, key, digest)
     try:
-        with holding(conversation.pk) as held:
-            run = begin(held, held.tip)
-            message = say(held, run, content, keeping.claim(held, attached))
+        with holding(conversation.pk) as locked:
+            run = begin(locked, locked.tip)
+            message = say(locked, run, content, keeping.claim(locked, attached))
             if key:
                 mine = SentMessage.objects.filter(owner_id=conversation.owner_id)
                 mine.filter(made_at__lte=Now() - KEPT).delete()
@@ -122,11 +122,11 @@ def start(
     return message, Claim(run.pk, conversation.pk, run.owner)
 
 
-def say(held: Conversation, run: Run, content: str, attached: Sequence[Attachment]) -> Message:
+def say(locked: Conversation, run: Run, content: str, attached: Sequence[Attachment]) -> Message:
     """Add what begins `run`; the first message makes the title of its conversation."""
-    message = transcript.add_user(held, run, content, attached)
-    if not held.title:
-        _take_title(held, content or attached[0].name)
+    message = transcript.add_user(locked, run, content, attached)
+    if not locked.title:
+        _take_title(locked, content or attached[0].name)
     return message
 
 
@@ -137,24 +137,24 @@ def retry(conversation: Conversation, *, without_images: bool = False) -> Claim:
     `without_images`: the model of the conversation is sent none from now on.
     Raises: RunActive if a run goes on, Gone if the conversation was deleted, NothingToRetry.
     """
-    with holding(conversation.pk) as held:
-        last = held.tip
+    with holding(conversation.pk) as locked:
+        last = locked.tip
         if last is not None and last.status in ACTIVE:
             raise RunActive
         if last is None or last.status not in FAILED:
             raise NothingToRetry
-        run = begin(held, last)
+        run = begin(locked, last)
         transcript.forget_cut(last)
         if without_images:
-            leave_out_images(held, run, last)
+            leave_out_images(locked, run, last)
     return Claim(run.pk, conversation.pk, run.owner)
 
 
-def leave_out_images(held: Conversation, run: Run, last: Run | None) -> None:
+def leave_out_images(locked: Conversation, run: Run, last: Run | None) -> None:
     """Send the model of the conversation no images from `run` on, if it refused them in the `last` one."""
     if last is not None and last.refused_images:
-        Conversation.objects.filter(pk=held.pk).update(no_images_for=routes.name_of(held))
-        transcript.add_notice(held.pk, run.pk, WITHOUT_IMAGES)
+        Conversation.objects.filter(pk=locked.pk).update(no_images_for=routes.name_of(locked))
+        transcript.add_notice(locked.pk, run.pk, WITHOUT_IMAGES)
 
 
 @contextmanager
@@ -167,14 +167,14 @@ def holding(conversation_id: UUID, *, idle: bool = False) -> Iterator[Conversati
     try:
         with transaction.atomic():
             # Not its key: what a run that goes on stores meanwhile points to it, and must not wait in a circle.
-            held = rows.select_for_update(of=("self",), no_key=True).first()
-            if held is None:
+            locked = rows.select_for_update(of=("self",), no_key=True).first()
+            if locked is None:
                 raise Gone
-            if held.call_id is not None:
+            if locked.call_id is not None:
                 raise AgentsOwn
-            if idle and held.runs.filter(status__in=ACTIVE).exists():
+            if idle and locked.runs.filter(status__in=ACTIVE).exists():
                 raise RunActive
-            yield held
+            yield locked
     except IntegrityError as error:
         raise RunActive from error
 
@@ -189,30 +189,30 @@ def begin_task(conversation: Conversation, task: str) -> Claim:
     return claim
 
 
-def begin(held: Conversation, parent: Run | None) -> Run:
+def begin(locked: Conversation, parent: Run | None) -> Run:
     """Return a run that this process holds, the new end of the branch of `parent`.
 
     Within the transaction that holds the conversation. Raises: IntegrityError if a run of it goes on.
     """
-    run = Run.objects.create(conversation=held, parent=parent, owner=uuid4().hex, lease_until=lease.renewed())
-    Conversation.objects.filter(pk=held.pk).update(tip=run, updated_at=timezone.now())
+    run = Run.objects.create(conversation=locked, parent=parent, owner=uuid4().hex, lease_until=lease.renewed())
+    Conversation.objects.filter(pk=locked.pk).update(tip=run, updated_at=timezone.now())
     return run
 
 
-def first_words(held: Conversation) -> str:
+def first_words(locked: Conversation) -> str:
     """Return what was said first in the branch that is shown, or the name of the file; empty: nothing was."""
-    rows = Message.objects.shown().filter(conversation=held, role=Role.USER).order_by("seq")
-    said = rows.first()
-    file = said.attachments.first() if said is not None and not said.content else None
-    return file.name if file is not None else said.content if said is not None else ""
+    rows = Message.objects.shown().filter(conversation=locked, role=Role.USER).order_by("seq")
+    first = rows.first()
+    file = first.attachments.first() if first is not None and not first.content else None
+    return file.name if file is not None else first.content if first is not None else ""
 
 
-def retitle(held: Conversation, before: str) -> None:
+def retitle(locked: Conversation, before: str) -> None:
     """Take the title from what is said first now, if that is another than `before`, which the title was made from."""
-    words = first_words(held)
-    is_from_before = held.titling == Titling.MADE or (held.titling != Titling.OWN and held.title == short(before))
+    words = first_words(locked)
+    is_from_before = locked.titling == Titling.MADE or (locked.titling != Titling.OWN and locked.title == short(before))
     if words and words != before and is_from_before:
-        _take_title(held, words)
+        _take_title(locked, words)
 
 
 def claim_lapsed(mine: Collection[str] = ()) -> list[Claim]:
@@ -390,11 +390,11 @@ def _require_new(conversation: Conversation, key: str, digest: str) -> None:
         raise SaidBefore(before.message) if before.digest == digest else KeyReused
 
 
-def _take_title(held: Conversation, content: str) -> None:
+def _take_title(locked: Conversation, content: str) -> None:
     title = short(content)
     titling = Titling.DUE if settings.CHAT_TITLES else Titling.OVER
-    Conversation.objects.filter(pk=held.pk).update(title=title, titling=titling)
-    search.note_title(held.pk, title)
+    Conversation.objects.filter(pk=locked.pk).update(title=title, titling=titling)
+    search.note_title(locked.pk, title)
 
 
 @compiled

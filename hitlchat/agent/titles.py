@@ -139,9 +139,9 @@ def _set(due: Due, title: str) -> bool:
     """Store the title, unless the person has given one, or edited what it was made from, meanwhile."""
     with transaction.atomic():
         rows = Conversation.objects.filter(pk=due.conversation.pk, deleted_at=None, titling=Titling.ASKED)
-        held = rows.select_for_update(no_key=True).first()
-        if held is None or runs.first_words(held) != due.first:
+        locked = rows.select_for_update(no_key=True).first()
+        if locked is None or runs.first_words(locked) != due.first:
             return False
         rows.update(title=title, titling=Titling.MADE)
-        search.note_title(held.pk, title)
+        search.note_title(locked.pk, title)
     return True

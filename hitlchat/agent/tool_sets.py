@@ -150,15 +150,15 @@ def of(conversation: Conversation) -> Reach:
 
     The model may ask the person unless a set leaves that out.
     """
-    held = conversation.tool_set
-    if held is None and conversation.tools is None:
+    chosen = conversation.tool_set
+    if chosen is None and conversation.tools is None:
         return EVERYTHING
-    if held is not None and held.removed_at is not None:
-        return Reach(frozenset(), why=removed(held.name))
-    found = names(conversation.tools if held is None else held.tools)
+    if chosen is not None and chosen.removed_at is not None:
+        return Reach(frozenset(), why=removed(chosen.name))
+    found = names(conversation.tools if chosen is None else chosen.tools)
     if found is None:
         return Reach(frozenset(), why=UNREADABLE)
-    return Reach(frozenset(found), asks_person=held is None or asking.NAME in found)
+    return Reach(frozenset(found), asks_person=chosen is None or asking.NAME in found)
 
 
 def removed(name: str) -> str:

@@ -110,8 +110,8 @@ def of_run(run_id: UUID) -> Used:
 
 
 def of_messages(conversation_id: UUID, ids: Iterable[UUID]) -> dict[UUID, Used]:
-    asked = list(ids)
-    found = [row for at in range(0, len(asked), MOST) for row in _of_messages(conversation_id, asked[at : at + MOST])]
+    listed = list(ids)
+    found = [row for at in range(0, len(listed), MOST) for row in _of_messages(conversation_id, listed[at : at + MOST])]
     return {row["message_id"]: _used(row) for row in found}
 
 
@@ -135,15 +135,15 @@ def over_limit(conversation: Conversation) -> str:
     """Return why no model may be asked in the conversation any more, or by its person today; empty if it may."""
     if settings.MODEL_CONVERSATION_TOKENS or settings.MODEL_CONVERSATION_COST:
         used = of_conversation(delegation.root(conversation.pk))
-        if said := _over(CONVERSATION_LIMIT, used.tokens, settings.MODEL_CONVERSATION_TOKENS):
-            return said
-        if said := _over(CONVERSATION_COST_LIMIT, used.cost or 0, settings.MODEL_CONVERSATION_COST):
-            return said
+        if why := _over(CONVERSATION_LIMIT, used.tokens, settings.MODEL_CONVERSATION_TOKENS):
+            return why
+        if why := _over(CONVERSATION_COST_LIMIT, used.cost or 0, settings.MODEL_CONVERSATION_COST):
+            return why
     if settings.MODEL_PERSON_TOKENS or settings.MODEL_PERSON_COST:
         begin = timezone.make_aware(datetime.combine(timezone.localdate(), time()))
         used = _used(ModelUse.objects.filter(person_id=conversation.owner_id, at__gte=begin).aggregate(**SUMS))
-        said = _over(LIMIT, used.tokens, settings.MODEL_PERSON_TOKENS)
-        return said or _over(COST_LIMIT, used.cost or 0, settings.MODEL_PERSON_COST)
+        why = _over(LIMIT, used.tokens, settings.MODEL_PERSON_TOKENS)
+        return why or _over(COST_LIMIT, used.cost or 0, settings.MODEL_PERSON_COST)
     return ""
 
 

@@ -120,8 +120,8 @@ class SendQueued(Command):
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
         if runner.go_on(conversation.pk, whatever=True):
             return fragments.flash("")
-        said = fragments.flash(_("Not sent: the assistant is still working."))
-        return fragments.queued(conversation.pk) + said
+        html = fragments.flash(_("Not sent: the assistant is still working."))
+        return fragments.queued(conversation.pk) + html
 
 
 class Unqueue(Command):
@@ -251,8 +251,8 @@ class Decide(Command):
                 suggests = self.verdict == "suggest"
                 decide.decline(self.approval, actor, reason=self.reason, suggests=suggests, looked=looked)
             elif not self.is_edited:
-                said, grant = self.reason, self.grant
-                decide.approve(self.approval, actor, digest=self.digest, grant=grant, reason=said, looked=looked)
+                reason, grant = self.reason, self.grant
+                decide.approve(self.approval, actor, digest=self.digest, grant=grant, reason=reason, looked=looked)
             else:
                 yes = {"digest": self.digest, "reason": self.reason, "edited": self.edited, "shown": self.shown}
                 editing.approve(self.approval, actor, **yes, looked=looked)
@@ -275,10 +275,10 @@ class DecideAll(Command):
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
         try:
-            said = fragments.outcomes(batch.answer(self.items, self.verdict, actor, opened=self.opened, on_page=True))
+            html = fragments.outcomes(batch.answer(self.items, self.verdict, actor, opened=self.opened, on_page=True))
         except Problem as error:
-            said = fragments.flash(str(error))
-        return fragments.asks(conversation.pk, actor) + said
+            html = fragments.flash(str(error))
+        return fragments.asks(conversation.pk, actor) + html
 
 
 class TakeBack(Command):

@@ -50,22 +50,22 @@ Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 @dataclass
 class Shown:
-    """The messages that a page shows (`known`), those of them that are whole, and the calls that execute, by their ids.
+    """The messages that a page shows (`drawn`), those of them that are whole, and the calls that execute, by their ids.
 
     `sent`: of a message that is being written how many finished blocks, and which state of the last one.
     """
 
-    known: set[str] = field(default_factory=set)
+    drawn: set[str] = field(default_factory=set)
     whole: set[str] = field(default_factory=set)
     executing: set[str] = field(default_factory=set)
     sent: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, views: list[MessageView]) -> "Shown":
-        known = {str(view.message.pk) for view in views}
+        drawn = {str(view.message.pk) for view in views}
         whole = {str(view.message.pk) for view in views if not view.streaming}
         calls = [each.call for view in views for each in view.calls]
-        return cls(known, whole, {str(call.pk) for call in calls if call.status == Status.EXECUTING})
+        return cls(drawn, whole, {str(call.pk) for call in calls if call.status == Status.EXECUTING})
 
 
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -123,8 +123,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             html = fragments.flash(str(error))
         except Exception as error:
             logger.exception("A command of conversation %s failed", self.conversation_id)
-            known = database.SENTENCES.get(database.trouble(error), gettext_noop("Something went wrong on the server."))
-            html = fragments.flash(_(known) + " " + _("Reload the page to see what was stored."))
+            why = database.SENTENCES.get(database.trouble(error), gettext_noop("Something went wrong on the server."))
+            html = fragments.flash(_(why) + " " + _("Reload the page to see what was stored."))
         await self._send(html)
 
     async def conversation_message(self, event: dict[str, Any]) -> None:
@@ -133,16 +133,16 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         layout.forget(message)
         found = await for_page(transcript_view.message)(self.conversation_id, UUID(message))
         [view] = await layout.laid_out([found]) if found else [None]
-        known = message in self.shown.known
-        self.shown.known.add(message)
-        html = await for_page(fragments.message)(message, view, known=known)
+        is_there = message in self.shown.drawn
+        self.shown.drawn.add(message)
+        html = await for_page(fragments.message)(message, view, is_there=is_there)
         await self._send(html)
         if f"m-{message}-tail" not in html:
             self.shown.whole.add(message)
 
     async def conversation_delta(self, event: dict[str, Any]) -> None:
         message = event["message"]
-        if message in self.shown.whole or message not in self.shown.known:
+        if message in self.shown.whole or message not in self.shown.drawn:
             # It came after the whole message, or before the page has a place for it.
             return
         await self._grow(message, await layout.follow(message, event["base"], event["text"]))

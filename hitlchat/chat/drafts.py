@@ -71,10 +71,10 @@ class DraftForm(ChoosingForm):
 
     def report(self, problems: Mapping[str, str]) -> None:
         """Show what is wrong at the fields, but for what a field has said itself."""
-        for name, said in problems.items():
+        for name, words in problems.items():
             field = name if name in self.fields else "route" if name in ROUTE else None
             if field not in self.errors:
-                self.add_error(field, said)
+                self.add_error(field, words)
 
     def given(self, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: value for name, value in self.cleaned_data.items() if name in names}

@@ -14,7 +14,7 @@ from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import see
 from hitlchat.chat import call_view, transcript_view
-from hitlchat.chat.transcript_view import Asked, MessageView
+from hitlchat.chat.transcript_view import MessageView, Waiting
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.batch import Outcome
 from hitlchat.gate.card import card
@@ -56,7 +56,7 @@ def _turns(messages: list[MessageView], earlier: int) -> Iterator[str]:
         yield f'<ol id="turns" hx-swap-oob="innerHTML">{render_to_string("chat/_turns.html")}</ol>'
     piece, apart, way = "", list[str](), "innerHTML"
     for view in reversed(messages):
-        html, calls = _drawn(view, known=False)
+        html, calls = _drawn(view, is_there=False)
         if piece and len(piece.encode()) + len(html.encode()) > FRAME:
             yield BREAK.join((f'<ol id="turns" hx-swap-oob="{way}">{piece}</ol>', *apart))
             piece, apart, way = "", [], "afterbegin"
@@ -67,13 +67,13 @@ def _turns(messages: list[MessageView], earlier: int) -> Iterator[str]:
         yield BREAK.join((f'<ol id="turns" hx-swap-oob="{way}">{piece}</ol>', *apart))
 
 
-def _drawn(view: MessageView, *, known: bool) -> tuple[str, list[str]]:
+def _drawn(view: MessageView, *, is_there: bool) -> tuple[str, list[str]]:
     """Return the message, and by themselves those of its calls for which it has no room."""
-    html = render_to_string("chat/_message.html", {"view": view, "oob": known})
+    html = render_to_string("chat/_message.html", {"view": view, "oob": is_there})
     if len(html.encode()) <= LARGEST:
         return html, []
     alone = render_to_string(
-        "chat/_message.html", {"view": replace(view, calls=[]), "oob": known, "calls_follow": True}
+        "chat/_message.html", {"view": replace(view, calls=[]), "oob": is_there, "calls_follow": True}
     )
     place = f"m-{view.message.pk}-calls"
     lines = [render_to_string("chat/_call.html", {"view": each, "oob": False}) for each in view.calls]
@@ -81,12 +81,12 @@ def _drawn(view: MessageView, *, known: bool) -> tuple[str, list[str]]:
 
 
 def asks(conversation_id: UUID, viewer: Actor) -> str:
-    asked = transcript_view.asked(conversation_id, viewer)
-    cards = render_to_string("chat/_asks.html", {"asked": asked})
+    waiting = transcript_view.waiting(conversation_id, viewer)
+    cards = render_to_string("chat/_asks.html", {"waiting": waiting})
     if len(cards.encode()) > LARGEST:
-        return BREAK.join(_large_asks(asked))
+        return BREAK.join(_large_asks(waiting))
     # Cards stay as they are while they are on the page, whatever was typed into them.
-    moving = [card for card in asked.cards if card.who is not None and (card.who.moves or card.who.ages)]
+    moving = [card for card in waiting.cards if card.who is not None and (card.who.moves or card.who.ages)]
     anew = "".join(render_to_string("approvals/_who.html", {"card": card, "oob": True}) for card in moving)
     return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>{anew}'
 
@@ -98,10 +98,10 @@ def matter(approval_id: UUID, viewer: Actor, problem: str) -> str:
     return render_to_string("approvals/_matter.html", context)
 
 
-def _large_asks(asked: Asked) -> Iterator[str]:
+def _large_asks(waiting: Waiting) -> Iterator[str]:
     """Yield the cards one by one. What is too large for a frame even so is answered on a page of its own."""
     way = "innerHTML"
-    for each in asked.cards:
+    for each in waiting.cards:
         card = render_to_string("approvals/_card.html", {"card": each, "over": "ws"})
         if len(card.encode()) > LARGEST:
             card = render_to_string("chat/_large_card.html", {"card": each})
@@ -115,12 +115,12 @@ def grants(conversation_id: UUID) -> str:
     return f'<div id="grants" hx-swap-oob="innerHTML">{meter}</div>'
 
 
-def message(message_id: str, view: MessageView | None, *, known: bool) -> str:
-    """Return a message that changed, if the page has it (`known`), or one to be added at the end."""
+def message(message_id: str, view: MessageView | None, *, is_there: bool) -> str:
+    """Return a message that changed, if the page has it (`is_there`), or one to be added at the end."""
     if view is None:
-        return f'<li id="m-{message_id}" hx-swap-oob="delete"></li>' if known else ""
-    html, calls = _drawn(view, known=known)
-    return BREAK.join((html if known else f'<ol id="turns" hx-swap-oob="beforeend">{html}</ol>', *calls))
+        return f'<li id="m-{message_id}" hx-swap-oob="delete"></li>' if is_there else ""
+    html, calls = _drawn(view, is_there=is_there)
+    return BREAK.join((html if is_there else f'<ol id="turns" hx-swap-oob="beforeend">{html}</ol>', *calls))
 
 
 def call(conversation_id: UUID, call_id: UUID) -> str:
@@ -130,9 +130,9 @@ def call(conversation_id: UUID, call_id: UUID) -> str:
 
 def progress(call_id: str, done: float, total: float | None, message: str) -> str:
     """Return the progress of a call that executes. Numbers only as they make sense: a server may send any."""
-    known = total if total is not None and total > 0 and 0 <= done <= total else None
-    said = f"{done:,.6g} of {known:,.6g}" if known else ""
-    shown = {"call": call_id, "done": f"{done:.6f}", "total": known and f"{known:.6f}", "said": said}
+    whole = total if total is not None and total > 0 and 0 <= done <= total else None
+    words = f"{done:,.6g} of {whole:,.6g}" if whole else ""
+    shown = {"call": call_id, "done": f"{done:.6f}", "total": whole and f"{whole:.6f}", "words": words}
     return render_to_string("chat/_progress.html", shown | {"message": see(message)})
 
 
@@ -159,10 +159,10 @@ def composed() -> str:
     return '<div id="composer-signal" hx-swap-oob="innerHTML"><span data-clear-composer></span></div>' + flash("")
 
 
-def refilled(taken: TakenBack) -> str:
+def refilled(message: TakenBack) -> str:
     """Return what puts a message that was taken back into the composer, with its files."""
-    files = canonical.pretty([transcript_view.chip(each) for each in taken.attachments])
-    text = f'<span data-refill-composer data-files="{escape(files)}">{escape(taken.content)}</span>'
+    files = canonical.pretty([transcript_view.chip(each) for each in message.attachments])
+    text = f'<span data-refill-composer data-files="{escape(files)}">{escape(message.content)}</span>'
     return f'<div id="composer-signal" hx-swap-oob="innerHTML">{text}</div>'
 
 

@@ -192,8 +192,8 @@ def _picture(_self: RendererHTML, tokens: Sequence[Token], index: int, *_options
     """Loaded, it would tell a foreign server, by its address, what the conversation holds."""
     name, address = tokens[index].content, str(tokens[index].attrs["src"])
     address = address if len(address) <= LONGEST_ADDRESS else f"{address[:LONGEST_ADDRESS]}…"
-    said = escape(_("Picture not loaded: {name}").format(name=name)) if name else escape(_("Picture not loaded:"))
-    return f'<span class="not-loaded">{said} <code>{escape(address)}</code></span>'
+    words = escape(_("Picture not loaded: {name}").format(name=name)) if name else escape(_("Picture not loaded:"))
+    return f'<span class="not-loaded">{words} <code>{escape(address)}</code></span>'
 
 
 def _formula(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:

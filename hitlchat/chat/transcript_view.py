@@ -82,12 +82,12 @@ class MessageView:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Waiting:
     """The cards, and which of them may be answered together; and how many calls come up once some are answered."""
 
     cards: list[Card]
     groups: list[batch.Group]
-    held: int = 0
+    more: int = 0
 
 
 @dataclass(frozen=True)
@@ -157,15 +157,15 @@ def attach(conversation: Conversation | None) -> dict[str, Any]:
     return {"attach": limits, "takes_images": takes_images}
 
 
-def asked(conversation_id: UUID, viewer: Actor) -> Asked:
+def waiting(conversation_id: UUID, viewer: Actor) -> Waiting:
     """Return what waits for an answer in this conversation and of its agents, in the order in which it was asked."""
-    waiting = [*_asked_here(conversation_id), *_asked_below(conversation_id)]
-    leads = queue.leads(sorted(waiting, key=lambda row: (row.call.created_at, row.call.position)))
+    rows = [*_asked_here(conversation_id), *_asked_below(conversation_id)]
+    leads = queue.leads(sorted(rows, key=lambda row: (row.call.created_at, row.call.position)))
     cards = [replace(card(row, viewer), times=times) for row, times in leads]
     # Those that were asked more than once are answered by themselves: their yes is for one of them.
     once = [(row, each) for (row, times), each in zip(leads, cards, strict=True) if times == 1]
     groups = batch.groups([row for row, _ in once], [each for _, each in once])
-    return Asked(cards, groups, held_back(_turn(conversation_id).first()))
+    return Waiting(cards, groups, held_back(_turn(conversation_id).first()))
 
 
 def grants(conversation_id: UUID) -> dict[str, Any]:
@@ -176,8 +176,8 @@ def grants(conversation_id: UUID) -> dict[str, Any]:
         (grant, scope.left(grant, _), oversight.asks_under(word, grant.risk_level) is None)
         for grant in giving.in_conversation(conversation_id, chat.owner_id)
     ]
-    told = [[str(grant.pk), left, counts] for grant, left, counts in found]
-    return {"meter": found, "meter_seen": canonical.sha256(told)[:16], "conversation": chat}
+    listed = [[str(grant.pk), left, counts] for grant, left, counts in found]
+    return {"meter": found, "meter_seen": canonical.sha256(listed)[:16], "conversation": chat}
 
 
 def total(conversation_id: UUID) -> dict[str, Any]:

@@ -54,8 +54,8 @@ class Pick:
 def picks(tools: Iterable[Tool], ticked: Collection[str]) -> list[Pick]:
     """Return a line for each of `tools`, and for each that is ticked and not there."""
     found = [Pick(tool.name, tool.name in ticked, tool.risk_level) for tool in tools]
-    known = {each.name for each in found}
-    return [*found, *(Pick(name, is_ticked=True) for name in sorted(set(ticked) - known))]
+    names = {each.name for each in found}
+    return [*found, *(Pick(name, is_ticked=True) for name in sorted(set(ticked) - names))]
 
 
 def asks_labels(words: Iterable[str]) -> list[tuple[str, str]]:
@@ -207,9 +207,9 @@ def _saved(request: HttpRequest, own: Conversation, form: UsesForm) -> bool:
     try:
         conversations.change(own, actor=actor_of(request), **asks, **wanted, **tools, **form.route_wanted())
     except (BadConversation, BadLimits, BadTools, routes.NotOffered) as error:
-        for name, said in error.errors.items():
+        for name, words in error.errors.items():
             field = "route" if name in ROUTE else name
-            form.add_error(field if field in form.fields else "which", said)
+            form.add_error(field if field in form.fields else "which", words)
         return False
     if cleaned["begin_so"]:
         tools = {"all_tools": True} if tools == {"tools": None} else tools

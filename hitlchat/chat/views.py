@@ -142,7 +142,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         **_threads_beside(user, shown.pk, Wanted()),
         "messages": layout.lay_out(messages),
         "earlier": earlier,
-        "asked": transcript_view.asked(shown.pk, actor_of(request)),
+        "waiting": transcript_view.waiting(shown.pk, actor_of(request)),
         "run": transcript_view.run(shown.pk),
         **transcript_view.grants(shown.pk),
         "queued": transcript_view.queued(shown.pk),
@@ -353,7 +353,7 @@ class Wanted:
 
 
 def _threads_beside(user: User, current: UUID | None, wanted: Wanted) -> dict[str, Any]:
-    asked = questions.open_by_conversation(user.pk)
+    open_questions = questions.open_by_conversation(user.pk)
     found = deciders.waiting_by_conversation(user.pk)
     tops = delegation.roots(found) if found else {}
     # What waits in its agents, waits in a conversation too.
@@ -362,13 +362,13 @@ def _threads_beside(user: User, current: UUID | None, wanted: Wanted) -> dict[st
         waiting[tops[conversation_id]] += times
     threads: list[Any] = list(_threads(user, wanted)[: wanted.most + 1])
     for each in threads:
-        each.waiting, each.asked = waiting[each.pk], asked.get(each.pk, 0)
+        each.waiting, each.asked = waiting[each.pk], open_questions.get(each.pk, 0)
     shown = {
         "groups": _groups(threads[: wanted.most], wanted),
         "wanted": wanted,
         "next": wanted.most + MOST_THREADS if len(threads) > wanted.most else 0,
         "current": current,
-        "asked_elsewhere": sum(times for where, times in asked.items() if where is None or where != current),
+        "asked_elsewhere": sum(times for where, times in open_questions.items() if where is None or where != current),
     }
     html = render_to_string("chat/_thread_list.html", shown)
     return {"threads": html, "threads_seen": sha256(html.encode()).hexdigest()[:16], "wanted": wanted}

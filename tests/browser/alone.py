@@ -21,7 +21,7 @@ from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.base.visible import see
 from hitlchat.chat import fragments, layout, pages
-from hitlchat.chat.transcript_view import Asked, MessageView, RunView
+from hitlchat.chat.transcript_view import MessageView, RunView, Waiting
 from hitlchat.gate import prompt, question
 from hitlchat.gate.batch import Group, overview
 from hitlchat.gate.card import Card, card
@@ -136,7 +136,9 @@ class Alone:
             "section": "chat",
             "messages": transcript or [],
             "earlier": earlier,
-            "asked": Asked([*cards], [Group(cards, overview([{"arguments": {}}] * len(cards)))] if together else []),
+            "waiting": Waiting(
+                [*cards], [Group(cards, overview([{"arguments": {}}] * len(cards)))] if together else []
+            ),
             "run": RunView("waiting" if cards else "", len(cards), bool(cards), UUID(int=2) if cards else None),
             "asks": {"label": Asks.TOOLS.label, "is_known": True},
             "attach": {"mib": 10, "bytes": 10 * 2**20, "files": 10},
@@ -151,7 +153,7 @@ class Alone:
 
     def tell(self, *cards: Card) -> None:
         """Have the page told which calls wait now."""
-        asks = render_to_string("chat/_asks.html", {"asked": Asked([*cards], [])})
+        asks = render_to_string("chat/_asks.html", {"waiting": Waiting([*cards], [])})
         self._send(f'<div id="asks" hx-swap-oob="innerHTML">{asks}</div>')
 
     def say(self, view: MessageView) -> None:

@@ -129,12 +129,12 @@ def fetched(row: Attachment) -> HttpResponse:
     return stored(data, name=row.name, media_type=row.media_type, is_shown=row.is_image)
 
 
-def claim(held: Conversation, ids: Sequence[UUID], *, of: Message | None = None) -> list[Attachment]:
+def claim(locked: Conversation, ids: Sequence[UUID], *, of: Message | None = None) -> list[Attachment]:
     """Return the unsent attachments with these ids in their order, also those `of` a message that is said in another
     way; within the transaction that holds the conversation. Raises: BadAttachments.
     """
     theirs = UNSENT if of is None else UNSENT | Q(message=of)
-    rows = {row.pk: row for row in held.attachments.select_for_update().filter(theirs, pk__in=ids)}
+    rows = {row.pk: row for row in locked.attachments.select_for_update().filter(theirs, pk__in=ids)}
     if len(ids) > settings.ATTACHMENT_FILES:
         sentence = _("Attach up to %(most)s files to a message, not %(count)s.")
         raise BadAttachments(sentence % {"most": settings.ATTACHMENT_FILES, "count": len(ids)})
@@ -194,8 +194,8 @@ def sweep() -> None:
     for conversation_id in {*with_files, *emptied.order_by().values_list("pk", flat=True)}:
         with transaction.atomic():
             # Whoever says something in it meanwhile locks it too.
-            held = Conversation.objects.select_for_update(of=("self",)).filter(pk=conversation_id)
-            is_there = held.first() is not None
+            locked = Conversation.objects.select_for_update(of=("self",)).filter(pk=conversation_id)
+            is_there = locked.first() is not None
             late.filter(conversation_id=conversation_id).delete()
             if is_there:
                 Conversation.objects.filter(UNBEGUN, pk=conversation_id, attachments=None).delete()

@@ -62,13 +62,13 @@ class Sight:
         return b"".join(pieces)
 
 
-def wire(said: str, rows: Sequence[Attachment]) -> str:
+def wire(content: str, rows: Sequence[Attachment]) -> str:
     """Return the message with its attachments, serialised; sets `sent` of each row.
 
     One text, as the strictest server takes it, unless there are images.
     """
     left = settings.ATTACHMENT_MESSAGE_CHARACTERS
-    parts: list[dict[str, Any]] = [{"type": "text", "text": said}] if said else []
+    parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if content else []
     for row in rows:
         row.sent = min(left, len(row.text))
         left -= row.sent

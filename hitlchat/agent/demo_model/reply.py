@@ -180,9 +180,9 @@ def _without_calls(words: str, messages: list[Message], tools: list[Tool], *, ha
         return "\n\n".join(" ".join(filler[at : at + IN_PARAGRAPH]) for at in range(0, count, IN_PARAGRAPH))
     if has_files:
         return UNREAD
-    said = _stems(words)
+    stems = _stems(words)
     # What comes near to it first, by name before description.
-    tools = sorted(tools, key=lambda tool: tuple(-len(said & _stems(each)) for each in (tool.name, tool.title)))
+    tools = sorted(tools, key=lambda tool: tuple(-len(stems & _stems(each)) for each in (tool.name, tool.title)))
     if any(each.get("role") == "assistant" and _text_of(each).startswith(NOTHING) for each in messages):
         return f"{NOTHING} Try {' or '.join(map(_example, tools[:MOST_SUGGESTED]))}." if tools else NOTHING
     return f"{NOTHING}\n\n{_introduction(tools, MOST_SUGGESTED)}"

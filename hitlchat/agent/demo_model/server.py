@@ -66,10 +66,13 @@ def answer(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> Iterator[C
     read = json.dumps([request.get("messages"), request.get("tools")], sort_keys=True, default=str)
     digest = hashlib.sha256(read.encode("utf-8", "replace")).hexdigest()
     given = reply(request, prompts)
-    said = [{"content": match[0]} for match in _WORD.finditer(given)] if isinstance(given, str) else []
-    deltas = [{"role": "assistant", "content": ""}, *said] if isinstance(given, str) else list(_of_calls(given, digest))
+    if isinstance(given, str):
+        texts = [{"content": match[0]} for match in _WORD.finditer(given)]
+        deltas, end = [{"role": "assistant", "content": ""}, *texts], "stop"
+    else:
+        deltas, end = list(_of_calls(given, digest)), "tool_calls"
     choices: list[dict[str, Any]] = [{"delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"delta": {}, "finish_reason": "stop" if isinstance(given, str) else "tool_calls"})
+    choices.append({"delta": {}, "finish_reason": end})
     head = {"id": f"chatcmpl-{digest[:24]}", "object": "chat.completion.chunk", "created": 0, "model": MODEL}
     for choice in choices:
         yield {**head, "choices": [{"index": 0, "logprobs": None, **choice}]}
