@@ -25,6 +25,10 @@ R = TypeVar("R", ModelEndpoint, Preset, ToolSet)
 D = TypeVar("D")
 
 
+class BadDraft(Invalid):
+    """What was drafted cannot be so; `errors` says by field what was expected, and nothing was changed."""
+
+
 class OnlyPeople(Forbidden):
     """Whoever changes what conversations run on is an administrator, and a person."""
 

@@ -17,12 +17,12 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.agent import limits, routes, runner, runs
-from hitlchat.agent.administering import NameTaken
+from hitlchat.agent.administering import BadDraft, NameTaken
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import ACTIVE, AgentTool, Conversation, Run
 from hitlchat.base import canonical
 from hitlchat.base.database import after_commit
-from hitlchat.base.problems import Forbidden, Invalid, NotFound
+from hitlchat.base.problems import Forbidden, NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import loosening, policy, prompt, spec, stopping, tools
 from hitlchat.gate.actor import Actor
@@ -57,10 +57,6 @@ USUAL_RISK: Final = 2
 TAKEN = gettext_noop("There is already a tool with this name.")
 GONE = gettext_noop("the agent is gone")
 CHANGED = gettext_noop("the agent was changed since the call was made")
-
-
-class BadAgent(Invalid):
-    """The agent cannot be so; `errors` says by field what was expected, and nothing was changed."""
 
 
 class OnlyAuthors(Forbidden):
@@ -193,7 +189,7 @@ def _of_gate(draft: Draft) -> Iterator[tuple[str, str]]:
 def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> AgentTool:
     """Add an agent tool; on record. Under a name that another tool had it asks at least as much as that one.
 
-    `confirmed`: a person said that it may run unseen. Raises: BadAgent, NameTaken, OnlyAuthors, NotConfirmed.
+    `confirmed`: a person said that it may run unseen. Raises: BadDraft, NameTaken, OnlyAuthors, NotConfirmed.
     """
     _require(actor)
     agent = _made(draft, Tool(), actor)
@@ -211,7 +207,7 @@ def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> AgentTool:
 def change(name: str, draft: Draft, actor: Actor, *, confirmed: bool = False) -> AgentTool:
     """Change an agent; on record. What waits about what it was is withdrawn.
 
-    `confirmed`: a person said that it may ask less. Raises: BadAgent, NameTaken, OnlyAuthors, NotFound, NotConfirmed.
+    `confirmed`: a person said that it may ask less. Raises: BadDraft, NameTaken, OnlyAuthors, NotFound, NotConfirmed.
     """
     _require(actor)
     try:
@@ -305,7 +301,7 @@ def _locked(name: str) -> AgentTool:
 
 
 def _made(draft: Draft, before: Tool, actor: Actor) -> AgentTool:
-    """Return the agent that the draft describes, on the row of `before`, not stored yet. Raises: BadAgent."""
+    """Return the agent that the draft describes, on the row of `before`, not stored yet. Raises: BadDraft."""
     errors = problems(draft)
     if (
         draft.risk_level >= HIGHEST_RISK
@@ -314,7 +310,7 @@ def _made(draft: Draft, before: Tool, actor: Actor) -> AgentTool:
     ):
         errors |= {"hitl_mode": gettext_noop("Only an administrator may let a tool of level L5 run without asking.")}
     if errors:
-        raise BadAgent(errors)
+        raise BadDraft(errors)
     route = {} if draft.endpoint is None else routes.columns(draft.endpoint, draft.model)
     tool = Tool(id=before.pk, **{name: getattr(draft, name) for name in _PLAIN})
     tool.source, tool.origin, tool.input_schema = AGENT, ORIGIN, INPUT_SCHEMA

@@ -15,10 +15,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import model_client
-from hitlchat.agent.administering import BEGINS_WITH_IT, LONGEST_NAME, InUse, Subject, is_line
+from hitlchat.agent.administering import BEGINS_WITH_IT, LONGEST_NAME, BadDraft, InUse, Subject, is_line
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Api, KeyHeader, ModelEndpoint
-from hitlchat.base.problems import Invalid
 from hitlchat.gate.actor import Actor
 from hitlchat.outbound.addresses import DEFAULT_PORTS, is_private_host
 from hitlchat.secrets import references, sealing
@@ -39,10 +38,6 @@ NO_ADDRESS = gettext_noop("Expected an address such as https://api.example.com/v
 ANOTHER_HOST = gettext_noop(
     "The address now leads to another host: enter the key again, so that no other server gets it by accident."
 )
-
-
-class BadEndpoint(Invalid):
-    """The endpoint cannot be so; `errors` says by field what was expected, and nothing was changed."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +193,7 @@ def _recorded(row: ModelEndpoint) -> dict[str, Any]:
 
 def _columns(draft: Draft, row: ModelEndpoint | None) -> dict[str, Any]:
     if errors := problems(draft, row):
-        raise BadEndpoint(errors)
+        raise BadDraft(errors)
     if row is not None and row.is_default and not draft.enabled:
         raise InUse(BEGINS_WITH_IT)
     found: dict[str, Any] = asdict(draft) | {"other_models": list(dict.fromkeys(draft.other_models))}
@@ -227,7 +222,7 @@ begin_with = _subject.begin_with
 def change(endpoint_id: UUID, draft: Draft, actor: Actor, *, begins: bool = False) -> ModelEndpoint:
     """Change an endpoint; on record. `begins`: new conversations begin with it.
 
-    Raises: BadEndpoint, NameTaken, OnlyPeople, InUse, NotFound.
+    Raises: BadDraft, NameTaken, OnlyPeople, InUse, NotFound.
     """
     with transaction.atomic():
         row = _subject.change(endpoint_id, draft, actor)

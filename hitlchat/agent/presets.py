@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import limits, routes, tool_sets
-from hitlchat.agent.administering import Subject, is_line, wrong_names
+from hitlchat.agent.administering import BadDraft, Subject, is_line, wrong_names
 from hitlchat.agent.endpoints import ENVIRONMENT, LONGEST_MODEL
 from hitlchat.agent.models import Preset
 from hitlchat.agent.routes import NotOffered
@@ -25,10 +25,6 @@ from hitlchat.gate.models import Asks
 
 LONGEST_INSTRUCTIONS, LONGEST_STARTER = 10_000, 300
 MOST_STARTERS: Final = 6
-
-
-class BadPreset(Invalid):
-    """The preset cannot be so; `errors` says by field what was expected, and nothing was changed."""
 
 
 class NoSuchPreset(Invalid):
@@ -134,7 +130,7 @@ def _tool_set(draft: Mapping[str, Any]) -> dict[str, Any]:
 
 def _columns(draft: Draft, _row: Preset | None) -> dict[str, Any]:
     if errors := problems(draft):
-        raise BadPreset(errors)
+        raise BadDraft(errors)
     given = asdict(draft)
     return given | route(given) | _tool_set(given) | {"starters": list(draft.starters)}
 

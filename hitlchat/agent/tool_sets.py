@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import asking
-from hitlchat.agent.administering import InUse, Subject, wrong_names
+from hitlchat.agent.administering import BadDraft, InUse, Subject, wrong_names
 from hitlchat.agent.models import Conversation, OwnDefaults, ToolSet
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
@@ -28,10 +28,6 @@ LONGEST_TOOL_NAME: Final = 64
 MOST_TOOLS: Final = 2000
 ONE_WAY = gettext_noop("Expected a tool set, or tools by name, not both.")
 UNREADABLE = gettext_noop("This conversation's tools cannot be read, so none are available. Choose again.")
-
-
-class BadToolSet(Invalid):
-    """The set cannot be so; `errors` says by field what was expected, and nothing was changed."""
 
 
 class BadTools(Invalid):
@@ -84,7 +80,7 @@ def problems(draft: Draft, row: ToolSet | None = None) -> dict[str, str]:
 
 def _columns(draft: Draft, row: ToolSet | None) -> dict[str, Any]:
     if errors := problems(draft, row):
-        raise BadToolSet(errors)
+        raise BadDraft(errors)
     return asdict(draft) | {"tools": sorted(set(draft.tools))}
 
 
@@ -106,7 +102,7 @@ begin_with = _subject.begin_with
 def change(set_id: UUID, draft: Draft, actor: Actor) -> ToolSet:
     """Change a set; on record. What has not started and is not in it any more does not run.
 
-    Raises: BadToolSet, NameTaken, OnlyPeople, NotFound.
+    Raises: BadDraft, NameTaken, OnlyPeople, NotFound.
     """
     row = _subject.change(set_id, draft, actor)
     _withdraw_rest(row, actor)

@@ -11,7 +11,8 @@ from ninja import Router
 from pydantic import AfterValidator, Field
 
 from hitlchat.agent import endpoints, model_client, routes
-from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint, Draft
+from hitlchat.agent.administering import BadDraft
+from hitlchat.agent.endpoints import ENVIRONMENT, Draft
 from hitlchat.agent.models import ModelEndpoint
 from hitlchat.api.auth import ApiRequest, administrator, only_after
 from hitlchat.api.contract import Body, Shape, Text, examples, read
@@ -150,7 +151,7 @@ def change_endpoint(request: ApiRequest, name: str, body: EndpointChange) -> End
     actor = request.auth.actor
     if name == ENVIRONMENT:
         if other := body.model_fields_set - {"is_default"}:
-            raise BadEndpoint(dict.fromkeys(other, OF_VARIABLES))
+            raise BadDraft(dict.fromkeys(other, OF_VARIABLES))
         if "is_default" in body.model_fields_set:
             endpoints.begin_with(None, actor)
         return _environment()
@@ -164,7 +165,7 @@ def delete_endpoint(request: ApiRequest, name: str) -> None:
     """Remove the endpoint with its key; conversations that use it say so, and ask nobody. 409 for the default one."""
     actor = request.auth.actor
     if name == ENVIRONMENT:
-        raise BadEndpoint({"name": OF_VARIABLES})
+        raise BadDraft({"name": OF_VARIABLES})
     endpoints.remove(_named(name).pk, actor)
 
 

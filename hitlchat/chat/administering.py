@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy, gettext_noop
 
 from hitlchat.accounts.roles import may_author
 from hitlchat.agent import agents, endpoints, model_client, presets, routes, tool_sets
-from hitlchat.agent.administering import LONGEST_DESCRIPTION, InUse
-from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint
+from hitlchat.agent.administering import LONGEST_DESCRIPTION, BadDraft, InUse
+from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import AgentTool, Api, KeyHeader, ModelEndpoint, Preset, ToolSet
 from hitlchat.agent.presets import LONGEST_INSTRUCTIONS
 from hitlchat.base.problems import Invalid
@@ -138,7 +138,7 @@ class EndpointPages(DraftPages[ModelEndpoint]):
         try:
             return super().store(form, actor)
         except InUse as error:
-            raise BadEndpoint({"enabled": str(error)}) from error
+            raise BadDraft({"enabled": str(error)}) from error
 
     def test(self, request: HttpRequest, name: str) -> HttpResponse:
         if name == ENVIRONMENT:
@@ -159,7 +159,7 @@ class EndpointPages(DraftPages[ModelEndpoint]):
         try:
             endpoints.change(row.pk, draft, actor_of(request))
             messages.success(request, _("{name} is saved.").format(name=row.name))
-        except BadEndpoint as error:
+        except BadDraft as error:
             messages.error(request, str(error))
         return self.to("one", row)
 

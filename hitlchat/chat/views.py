@@ -362,7 +362,7 @@ def _threads_beside(user: User, current: UUID | None, wanted: Wanted) -> dict[st
         waiting[tops[conversation_id]] += times
     threads: list[Any] = list(_threads(user, wanted)[: wanted.most + 1])
     for each in threads:
-        each.waiting, each.asked = waiting[each.pk], open_questions.get(each.pk, 0)
+        each.waiting, each.questions = waiting[each.pk], open_questions.get(each.pk, 0)
     shown = {
         "groups": _groups(threads[: wanted.most], wanted),
         "wanted": wanted,
@@ -378,7 +378,7 @@ def _groups(threads: list[Any], wanted: Wanted) -> list[tuple[str, list[Any]]]:
     if wanted.search or wanted.archived:
         return [(_("Found") if wanted.search else _("Archived"), threads)] if threads else []
     recent = timezone.now() - timedelta(hours=24)
-    waiting = [thread for thread in threads if thread.waiting or thread.asked]
+    waiting = [thread for thread in threads if thread.waiting or thread.questions]
     rest = [thread for thread in threads if thread not in waiting]
     others = [thread for thread in rest if not thread.pinned_at]
     groups = [

@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import conversations, endpoints, model_client, routes, runner, usage
-from hitlchat.agent.administering import InUse, NameTaken, OnlyPeople
+from hitlchat.agent.administering import BadDraft, InUse, NameTaken, OnlyPeople
 from hitlchat.agent.answer import Tokens
-from hitlchat.agent.endpoints import BadEndpoint, Draft
+from hitlchat.agent.endpoints import Draft
 from hitlchat.agent.models import Conversation, ModelEndpoint, RunStatus
 from hitlchat.agent.routes import NotOffered
 from hitlchat.gate.actor import Actor
@@ -64,7 +64,7 @@ WRONG = {
 def test_what_cannot_be_names_its_field_and_adds_nothing(alice: User) -> None:
     for name, case in WRONG.items():
         draft, field = case
-        with pytest.raises(BadEndpoint) as refused:
+        with pytest.raises(BadDraft) as refused:
             endpoints.create(draft, signed_in(alice))
         assert list(refused.value.errors) == [field], name
         assert not ModelEndpoint.objects.exists(), name
@@ -123,7 +123,7 @@ def test_a_key_is_sealed_at_rest_and_a_reference_stays_as_it_is(alice: User, mon
 def test_a_key_does_not_go_along_to_another_host(alice: User) -> None:
     row = endpoints.create(SHOP, signed_in(alice))
     elsewhere = replace(endpoints.draft_of(row), base_url="https://other.example/v1")
-    with pytest.raises(BadEndpoint) as refused:
+    with pytest.raises(BadDraft) as refused:
         endpoints.change(row.pk, elsewhere, signed_in(alice))
     assert list(refused.value.errors) == ["key"]
     same = replace(endpoints.draft_of(row), base_url="https://models.example/v2")

@@ -7,10 +7,10 @@ import pytest
 from django.contrib.auth.models import User
 
 from hitlchat.agent import conversations, endpoints, presets, routes, tool_sets
-from hitlchat.agent.administering import InUse, NameTaken, OnlyPeople
+from hitlchat.agent.administering import BadDraft, InUse, NameTaken, OnlyPeople
 from hitlchat.agent.conversations import BadConversation
 from hitlchat.agent.models import Conversation, ModelEndpoint, OwnDefaults, Preset
-from hitlchat.agent.presets import BadPreset, Draft, NoSuchPreset
+from hitlchat.agent.presets import Draft, NoSuchPreset
 from hitlchat.agent.routes import NotOffered
 from hitlchat.base.problems import Conflict, NotFound
 from hitlchat.gate import oversight
@@ -189,7 +189,7 @@ def test_what_cannot_be_names_its_field_and_changes_nothing(alice: User, desk: P
     for field, more in BAD:
         wanted = Draft(**{**plain.__dict__, "name": "Other", **more})
         for write in (presets.create, lambda draft, actor: presets.change(desk.pk, draft, actor)):
-            with pytest.raises(BadPreset) as error:
+            with pytest.raises(BadDraft) as error:
                 write(wanted, signed_in(alice))
             assert list(error.value.errors) == [field]
         assert [presets.draft_of(row) for row in presets.rows()] == [plain] == [DESK]

@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import conversations, runner, tool_sets
-from hitlchat.agent.administering import InUse, NameTaken, OnlyPeople
+from hitlchat.agent.administering import BadDraft, InUse, NameTaken, OnlyPeople
 from hitlchat.agent.models import Conversation, OwnDefaults, RunStatus, ToolSet
-from hitlchat.agent.tool_sets import BadTools, BadToolSet, Draft
+from hitlchat.agent.tool_sets import BadTools, Draft
 from hitlchat.base.problems import NotFound
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent
@@ -191,7 +191,7 @@ def test_what_cannot_be_names_its_field_and_changes_nothing(catalog: None, alice
     made = tool_sets.create(Draft("Office", tools=WITHIN), signed_in(alice))
     for field, more in BAD:
         for write in (tool_sets.create, lambda draft, actor: tool_sets.change(made.pk, draft, actor)):
-            with pytest.raises(BadToolSet) as error:
+            with pytest.raises(BadDraft) as error:
                 write(Draft(**{"name": "Other", **more}), signed_in(alice))
             assert list(error.value.errors) == [field]
         assert [(row.name, row.tools) for row in ToolSet.objects.all()] == [("Office", list(WITHIN))]
