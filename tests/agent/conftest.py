@@ -12,6 +12,7 @@ from hitlchat.agent.answer import Answer
 from hitlchat.agent.models import Conversation
 from hitlchat.base.background import background
 from tests import recorder as recorders
+from tests.agent.cast import Cast
 from tests.agent.talk import Talk, in_database
 from tests.outside import outside
 from tests.processes import installation, migrated, servers
@@ -64,3 +65,8 @@ async def read(scripted_model: ScriptedModel) -> AsyncIterator[Read]:
     yield read
     await model_client.client(model_client.endpoint()).close()
     model_client.client.cache_clear()
+
+
+@pytest.fixture
+def cast(scripted_model: ScriptedModel) -> Cast:
+    return Cast(scripted_model)

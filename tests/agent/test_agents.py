@@ -27,17 +27,12 @@ from tests.conftest import signed_in
 from tests.gate.asking import ask, fresh
 from tests.gate.racing import meanwhile
 from tests.recorder import Recorder, recorded_tool
-from tests.scripted_model import DONE, Gate, Reply, ScriptedModel, calls, sse, status, text
+from tests.scripted_model import DONE, Gate, Reply, calls, sse, status, text
 from tests.waiting import soon, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TASK = {"task": "Refund order 1234."}
-
-
-@pytest.fixture
-def cast(scripted_model: ScriptedModel) -> Cast:
-    return Cast(scripted_model)
 
 
 @pytest.fixture(autouse=True)

@@ -17,11 +17,6 @@ ORDER = ("order", {"what": "a lamp"})
 
 
 @pytest.fixture
-def cast(scripted_model: ScriptedModel) -> Cast:
-    return Cast(scripted_model)
-
-
-@pytest.fixture
 def server(servers: Servers, outside: Outside, scripted_model: ScriptedModel) -> Server:
     started = servers.start(**scripted_model.environment)
     alice = started.sign_in("alice")

@@ -1,4 +1,6 @@
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,6 +21,23 @@ __all__ = ["recorder", "scripted_model"]
 
 OpenTab = Callable[..., Awaitable[Tab]]
 SignIn = Callable[[User], Cookie]
+
+
+def words(answer: Any) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
+
+
+@pytest.fixture
+def made(bob: User, client: Client) -> Conversation:
+    client.force_login(bob)
+    return Conversation.objects.create(owner=bob, title="Orders")
+
+
+@pytest.fixture
+def admin(alice: User) -> Client:
+    client = Client()
+    client.force_login(alice)
+    return client
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """Conversations that ask by themselves, on their pages."""
 
-import re
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -10,6 +7,7 @@ from django.test import Client
 from hitlchat.agent.models import Conversation
 from hitlchat.gate import oversight, ruling
 from hitlchat.gate.models import Strictness
+from tests.chat.conftest import words
 from tests.conftest import signed_in
 from tests.gate.conftest import entered
 from tests.gate.granting import conditional, granted
@@ -17,16 +15,6 @@ from tests.gate.granting import conditional, granted
 __all__ = ["entered"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def made(bob: User, client: Client) -> Conversation:
-    client.force_login(bob)
-    return Conversation.objects.create(owner=bob, title="Orders")
-
-
-def words(answer: Any) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
 
 
 def test_it_is_chosen_at_its_top_and_said_there(client: Client, made: Conversation) -> None:

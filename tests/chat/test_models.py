@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,6 +14,7 @@ from hitlchat.agent.endpoints import Draft
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Conversation, Message, MessageState, ModelEndpoint, Role, Run, RunStatus
 from hitlchat.chat import fragments
+from tests.chat.conftest import words
 from tests.conftest import signed_in
 from tests.scripted_model import ScriptedModel, scripted_model, status, text
 
@@ -40,19 +40,9 @@ TYPED = {
 
 
 @pytest.fixture
-def admin(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def shop(alice: User) -> ModelEndpoint:
     draft = Draft("shop", "https://models.example/v1", "large", key=KEY, other_models=("small",), context_length=1000)
     return endpoints.create(draft, signed_in(alice))
-
-
-def words(answer: Any) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
 
 
 # -- As administrators keep them ---------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The pages of tool sets and presets, and choosing them where a conversation begins and on the page of what it uses."""
 
-import re
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hitlchat.agent import conversations, endpoints, presets, tool_sets
 from hitlchat.agent.models import Conversation, OwnDefaults, Preset, ToolSet
 from hitlchat.agent.tool_sets import Draft
 from hitlchat.gate import oversight
+from tests.chat.conftest import words
 from tests.conftest import MakeTool, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,13 +41,6 @@ def orders(alice: User, make_tool: MakeTool) -> ToolSet:
 
 
 @pytest.fixture
-def admin(alice: User) -> Client:
-    client = Client()
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def bobs(bob: User) -> Client:
     client = Client()
     client.force_login(bob)
@@ -57,10 +50,6 @@ def bobs(bob: User) -> Client:
 @pytest.fixture
 def made(bob: User, orders: ToolSet) -> Conversation:
     return conversations.create(bob, title="A chat")
-
-
-def words(answer: Any) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
 
 
 def held(made: Conversation) -> Any:

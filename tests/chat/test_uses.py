@@ -1,6 +1,5 @@
 """The page on which a person says what a conversation uses."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,21 +13,12 @@ from hitlchat.agent.endpoints import Draft
 from hitlchat.agent.models import Conversation, OwnDefaults
 from hitlchat.gate import oversight
 from hitlchat.gate.models import AuditEvent, Strictness
+from tests.chat.conftest import words
 from tests.conftest import signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TYPED = {"instructions": "Be brief.", "temperature": "0.5", "max_tokens": "300", "max_turns": "5"}
-
-
-@pytest.fixture
-def made(bob: User, client: Client) -> Conversation:
-    client.force_login(bob)
-    return Conversation.objects.create(owner=bob, title="Orders")
-
-
-def words(answer: Any) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
 
 
 def held(made: Conversation) -> list[Any]:
