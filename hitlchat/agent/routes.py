@@ -83,8 +83,8 @@ def to(row: ModelEndpoint, model: str = "") -> Endpoint:
         key = endpoints.key_of(row)
     except (sealing.Unsealable, references.Missing) as error:
         why = str(error)
-        reason = why[:1].lower() + why[1:].rstrip(".")
-        raise ModelTrouble(f"The key of the model endpoint “{row.name}” is not usable: {reason}.") from error
+        said = why[:1].lower() + why[1:].rstrip(".")
+        raise ModelTrouble(f"The key of the model endpoint “{row.name}” is not usable: {said}.") from error
     # Only where an administrator said so, by the address or beside it, and the operator has not ruled it out.
     host = urlsplit(row.base_url).hostname or ""
     may_be_private = bool(settings.MODEL_ALLOW_PRIVATE) and (row.allow_private or is_private_host(host))
