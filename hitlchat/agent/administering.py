@@ -115,7 +115,8 @@ class Subject(Generic[R, D]):
 
     def _require(self, actor: Actor) -> None:
         """Let pass administrators, signed in or with an approver token. Raises: OnlyPeople."""
-        if actor.person is None or not may_administer(actor.person):
+        user = actor.person
+        if user is None or not may_administer(user):
             raise OnlyPeople(self.only_people)
 
     @contextmanager

@@ -189,11 +189,13 @@ def begin_so(owner: User, *, actor: Actor = SYSTEM, **wanted: Any) -> OwnDefault
 def share(conversation: Conversation, actor: Actor) -> None:
     """Let whoever is signed in and has the link read the conversation; on record. One that is shared stays as it is."""
     _link(conversation, uuid4(), SHARED, actor)
+    conversation.refresh_from_db(fields=["share"])
 
 
 def unshare(conversation: Conversation, actor: Actor) -> None:
     """End that; on record. Sharing it again makes another link."""
     _link(conversation, None, UNSHARED, actor)
+    conversation.share = None
 
 
 def unshare_all(owner: User, actor: Actor) -> None:
@@ -280,7 +282,6 @@ def _link(conversation: Conversation, link: UUID | None, event: str, actor: Acto
         rows = Conversation.objects.filter(pk=conversation.pk, share__isnull=link is not None)
         if rows.update(share=link) == 1:
             note(None, event, actor=actor, data={"conversation": str(conversation.pk)})
-    conversation.refresh_from_db(fields=["share"])
 
 
 def _route(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any]:

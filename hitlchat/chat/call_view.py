@@ -240,10 +240,11 @@ def _call(row: ToolCall, agent: AgentView | None) -> CallView:
     # One for each time it was asked about and answered.
     decisions = list(approval.decisions.all()) if approval else []
     text = contents.text(row) if row.status == Status.SUCCEEDED else ""
-    before = row.arguments
+    requested = ""
     if approval is not None and not question.is_one(row):
         before = approval.disclosure["arguments"]
-    is_changed = canonical.dumps(before) != canonical.dumps(row.arguments)
+        is_changed = canonical.dumps(before) != canonical.dumps(row.arguments)
+        requested = beginning(canonical.pretty(before, indent=2), SHOWN_OF_ARGUMENTS) if is_changed else ""
     return CallView(
         call=row,
         summary=disclosure.sentence(row),
@@ -254,7 +255,7 @@ def _call(row: ToolCall, agent: AgentView | None) -> CallView:
         fate=fate(row, approval),
         arguments=beginning(canonical.pretty(row.arguments, indent=2), SHOWN_OF_ARGUMENTS),
         output=beginning(row.output, SHOWN_OF_ARGUMENTS),
-        requested=beginning(canonical.pretty(before, indent=2), SHOWN_OF_ARGUMENTS) if is_changed else "",
+        requested=requested,
         approval=approval,
         card_key=key(approval.pk, row.round) if approval else "",
         decided_at=decisions[-1].decided_at if decisions else None,

@@ -87,18 +87,14 @@ def open_to(user: User) -> list[Page]:
 def find(request: HttpRequest) -> HttpResponse:
     """List what the words find, by kind; without words the pages and the latest conversations."""
     user, text = person(request), request.GET.get("q", "").strip()[:LONGEST]
+    rows = conversations.listed(user)
+    talks = (search.matching(rows, text) if text else rows)[:MOST]
     groups = (
-        (_("Conversations"), _conversations(user, text)),
+        (_("Conversations"), [(str(each), reverse("conversation", args=[each.pk])) for each in talks]),
         (_("Tools"), _tools(user, text)),
         (_("Pages"), _pages(user, text)),
     )
     return render(request, "chat/_found.html", {"groups": [each for each in groups if each[1]], "text": text})
-
-
-def _conversations(user: User, text: str) -> list[Hit]:
-    rows = conversations.listed(user)
-    found = search.matching(rows, text) if text else rows
-    return [(str(each), reverse("conversation", args=[each.pk])) for each in found[:MOST]]
 
 
 def _tools(user: User, text: str) -> list[Hit]:
