@@ -10,12 +10,12 @@ import zlib
 from collections.abc import AsyncIterator, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import httpx2
-from httpx2 import URL, InvalidURL
+from httpx2 import InvalidURL
 
 from hitlchat.outbound import guard
 from hitlchat.outbound.addresses import Address, is_local, is_public, literal
@@ -87,9 +87,9 @@ def grants(
     """Return what of the two is granted, by name. `value` finds the variables that `auth=` and `webhook` name."""
     functions: dict[str, HostFunction] = {}
     if granted is not None:
-        functions["fetch"] = partial(fetch, FetchPolicy.of(granted, value))
+        functions["fetch"] = partial(fetch, FetchPolicy(**vars(granted), secret=value))
     if webhook_targets:
-        functions["webhook"] = Webhooks(frozenset(webhook_targets), value).send
+        functions["webhook"] = partial(webhook, webhook_targets, value)
     return functions
 
 
@@ -176,48 +176,37 @@ def _redirected(policy: FetchPolicy, request: ToolRequest, status: int, location
     return onward
 
 
-@dataclass(frozen=True)
-class Webhooks:
-    """The declared `targets`, names of variables whose `value` is a URL."""
+async def webhook(targets: Collection[str], value: Resolver, target: str, data: Any) -> dict[str, int]:
+    """POST `data` to the URL in the variable `target`, one of the declared `targets`, and return `{"status"}`.
 
-    targets: Collection[str]
-    value: Resolver = field(repr=False)
-    seconds: float = WEBHOOK_SECONDS
-
-    async def send(self, target: str, data: Any) -> dict[str, int]:
-        """POST `data` to the URL in the variable `target` and return `{"status"}`.
-
-        No error holds anything of the URL. Raises: PermissionError, the target is not declared, or leads where nobody
-        may reach; ValueError, it has no proper URL, or did not take the data; TimeoutError, it did not answer in time.
-        """
-        try:
-            body = body_of(data)
-        except ValueError:
-            raise ValueError("webhook: data must be a JSON value") from None
-        if not isinstance(target, str) or target not in self.targets:
-            named = ", ".join(sorted(self.targets)) or "none"
-            raise PermissionError(f"webhook: {str(target)[:64]!r} is not among the targets of this tool ({named})")
-        request = ToolRequest("POST", self._url(target), {}, body)
-        try:
-            async with asyncio.timeout(self.seconds):
-                status = await _deliver(request, f"webhook {target}")
-        except PermissionError:
-            raise PermissionError(f"webhook {target} leads to an address that tools may not reach") from None
-        except TimeoutError:
-            raise TimeoutError(f"webhook {target} gave no answer within {self.seconds:g} s") from None
-        if status >= 300:
-            raise ValueError(f"webhook {target} answered with status {status}: the data was not accepted")
-        return {"status": status}
-
-    def _url(self, target: str) -> URL:
-        try:
-            found = self.value(target)
-        except (LookupError, ValueError) as error:
-            raise ValueError(f"webhook: {error.args[0] if error.args else target}") from None
-        try:
-            return parse(found).copy_with(fragment=None)
-        except ValueError:
-            raise ValueError(f"webhook {target}: its value is not a URL such as https://hooks.example.com/in") from None
+    No error holds anything of the URL. Raises: PermissionError, the target is not declared, or leads where nobody
+    may reach; ValueError, it has no proper URL, or did not take the data; TimeoutError, it did not answer in time.
+    """
+    try:
+        body = body_of(data)
+    except ValueError:
+        raise ValueError("webhook: data must be a JSON value") from None
+    if not isinstance(target, str) or target not in targets:
+        named = ", ".join(sorted(targets)) or "none"
+        raise PermissionError(f"webhook: {str(target)[:64]!r} is not among the targets of this tool ({named})")
+    try:
+        found = value(target)
+    except (LookupError, ValueError) as error:
+        raise ValueError(f"webhook: {error.args[0] if error.args else target}") from None
+    try:
+        url = parse(found).copy_with(fragment=None)
+    except ValueError:
+        raise ValueError(f"webhook {target}: its value is not a URL such as https://hooks.example.com/in") from None
+    try:
+        async with asyncio.timeout(WEBHOOK_SECONDS):
+            status = await _deliver(ToolRequest("POST", url, {}, body), f"webhook {target}")
+    except PermissionError:
+        raise PermissionError(f"webhook {target} leads to an address that tools may not reach") from None
+    except TimeoutError:
+        raise TimeoutError(f"webhook {target} gave no answer within {WEBHOOK_SECONDS:g} s") from None
+    if status >= 300:
+        raise ValueError(f"webhook {target} answered with status {status}: the data was not accepted")
+    return {"status": status}
 
 
 async def _deliver(request: ToolRequest, called: str) -> int:
@@ -225,7 +214,7 @@ async def _deliver(request: ToolRequest, called: str) -> int:
     address = literal(request.place.host)
     if address is not None and not (is_public(address) or is_local(address)):
         raise PermissionError(called)
-    policy = FetchPolicy((str(request.place),), methods=("POST",), max_bytes=WEBHOOK_BYTES)
+    policy = FetchPolicy("allowlist", (str(request.place),), methods=("POST",), max_bytes=WEBHOOK_BYTES)
     async with _sending(policy, request, Wire.within(policy.max_bytes), called) as response:
         return response.status_code
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from httpx2 import URL, InvalidURL
@@ -21,7 +21,7 @@ from hitlchat.outbound.addresses import (
     literal,
 )
 from hitlchat.secrets.masking import Mask
-from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, Fetch, FetchMode
+from tools_studio.capabilities import FETCH_METHODS, Fetch
 
 AGENT = "hitlchat-tool"
 DEFAULT_SECONDS = 10.0
@@ -135,41 +135,19 @@ def place_of(url: URL) -> Place:
 
 
 @dataclass(frozen=True)
-class FetchPolicy:
-    """`hosts` are all there is in the mode `allowlist`; in `public` and `open` they are named beside the public ones.
+class FetchPolicy(Fetch):
+    """A granted capability as it is applied to requests. `secret` finds what `auth=` names.
 
-    Only a host named exactly may lead into a network of one's own, whatever the mode. `max_bytes` bounds the body of
-    an answer, packed and unpacked; `timeout_seconds` a request with its redirects. `secret` finds what `auth=` names.
+    Only a host named exactly may lead into a network of one's own, whatever the mode.
 
-    Raises: ValueError, a field is out of its bounds.
+    Raises: ValueError, one of the hosts is none.
     """
 
-    hosts: tuple[str, ...] = ()
-    mode: FetchMode = "allowlist"
-    methods: tuple[str, ...] = FETCH_METHODS
-    max_bytes: int = 1024 * 1024
-    timeout_seconds: float = 30.0
-    redirects: int = 0
     secret: Resolver = field(default=no_values, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.mode not in get_args(FetchMode):
-            raise ValueError(f"mode must be one of {', '.join(get_args(FetchMode))}, not {self.mode!r}")
-        if not set(self.methods) <= set(FETCH_METHODS):
-            raise ValueError(f"methods must be some of {', '.join(FETCH_METHODS)}")
-        if not 1 <= self.max_bytes <= MOST_BYTES:
-            raise ValueError(f"max_bytes must be from 1 to {MOST_BYTES:,}")
-        if not 0 < self.timeout_seconds <= MOST_SECONDS:
-            raise ValueError(f"timeout_seconds must be more than 0 and at most {MOST_SECONDS:g}")
-        if not 0 <= self.redirects <= MOST_REDIRECTS:
-            raise ValueError(f"redirects must be from 0 to {MOST_REDIRECTS}")
-        for entry in self.hosts:
-            listed(entry)
-
-    @classmethod
-    def of(cls, granted: Fetch, secret: Resolver = no_values) -> "FetchPolicy":
-        bounds = (granted.methods, granted.max_bytes, granted.timeout_seconds, granted.redirects)
-        return cls(granted.hosts, granted.mode, *bounds, secret)
+        # Read now, so that a host that is none fails the tool and not a request.
+        _ = self._listed
 
     def require_method(self, method: str) -> None:
         """Raises: PermissionError, the tool may not use it."""

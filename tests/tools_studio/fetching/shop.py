@@ -11,7 +11,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from tools_studio.network.request import FetchPolicy
 
-RESPONSE_BYTES = FetchPolicy().max_bytes
+RESPONSE_BYTES = FetchPolicy("allowlist").max_bytes
 
 SLOW = b"a-" + b"z" * (RESPONSE_BYTES - 2)  # Python's punycode codec takes hours for it
 
@@ -136,7 +136,7 @@ class Server(ThreadingHTTPServer):
 
 
 def policy(server: Server, host: str = "127.0.0.1", scheme: str = "http://", **bounds: Any) -> FetchPolicy:
-    return FetchPolicy((f"{scheme}{host}:{server.server_port}",), **bounds)
+    return FetchPolicy("allowlist", (f"{scheme}{host}:{server.server_port}",), **bounds)
 
 
 def url(server: Server, path: str = "/json", host: str = "127.0.0.1", scheme: str = "http") -> str:

@@ -80,7 +80,7 @@ async def test_within_the_origin_the_secret_follows_a_redirect(shop: Server) -> 
 
 @each_row("mode", ["public", "open"])
 async def test_a_secret_goes_only_where_the_tool_may_ask_nobody_else(shop: Server, mode: Any) -> None:
-    granted = FetchPolicy(policy(shop).hosts, mode, secret=secret)
+    granted = FetchPolicy(mode, policy(shop).hosts, secret=secret)
     with pytest.raises(PermissionError, match='must be "allowlist"'):
         await fetch(granted, url(shop), auth="KEY")
     assert shop.asked == []
@@ -134,7 +134,7 @@ async def test_without_secrets_there_is_nothing_to_name(shop: Server) -> None:
 
 
 def test_a_policy_does_not_show_how_it_finds_secrets() -> None:
-    assert "secret" not in repr(FetchPolicy(secret=secret))
+    assert "secret" not in repr(FetchPolicy("allowlist", secret=secret))
 
 
 def assert_silent(answer: dict[str, Any]) -> None:

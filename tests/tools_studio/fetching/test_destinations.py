@@ -11,13 +11,13 @@ from tools_studio.network.request import FetchPolicy, Place, parse, place_of
 
 async def test_nothing_is_reached_without_being_listed(shop: Server) -> None:
     with pytest.raises(PermissionError, match="not among the hosts"):
-        await fetch(FetchPolicy(), url(shop))
+        await fetch(FetchPolicy("allowlist"), url(shop))
     assert shop.asked == []
 
 
 async def test_another_port_of_a_listed_host_is_another_place(shop: Server) -> None:
     with pytest.raises(PermissionError, match="not among the hosts"):
-        await fetch(FetchPolicy(("127.0.0.1",)), url(shop, scheme="https"))
+        await fetch(FetchPolicy("allowlist", ("127.0.0.1",)), url(shop, scheme="https"))
 
 
 async def test_plain_http_must_be_listed_as_such(shop: Server) -> None:
@@ -77,7 +77,7 @@ async def test_a_name_that_leads_inside_is_reached_if_the_address_is_listed_too(
     shop: Server, answers: Callable[..., None]
 ) -> None:
     answers("shop.example.com", "127.0.0.1")
-    allowed = FetchPolicy((f"http://shop.example.com:{shop.server_port}", "127.0.0.1"))
+    allowed = FetchPolicy("allowlist", (f"http://shop.example.com:{shop.server_port}", "127.0.0.1"))
     assert (await fetch(allowed, url(shop, host="shop.example.com")))["status"] == 200
 
 
@@ -123,19 +123,19 @@ async def test_a_name_that_leads_inside_is_reached_if_the_address_is_listed_too(
 )
 async def test_a_url_that_is_none_is_refused(address: Any) -> None:
     with pytest.raises(ValueError, match=r"url|neither"):
-        await fetch(FetchPolicy(("127.0.0.1", "b", "example.com")), address)
+        await fetch(FetchPolicy("allowlist", ("127.0.0.1", "b", "example.com")), address)
 
 
 async def test_a_host_that_does_not_exist_is_named(answers: Callable[..., None], shop: Server) -> None:
     with pytest.raises(ValueError, match=r"nothing\.invalid was not found"):
-        await fetch(FetchPolicy(("nothing.invalid",)), "https://nothing.invalid/")
+        await fetch(FetchPolicy("allowlist", ("nothing.invalid",)), "https://nothing.invalid/")
 
 
 async def test_a_host_in_other_letters_is_compared_in_the_form_that_is_looked_up(
     shop: Server, answers: Callable[..., list[str]]
 ) -> None:
     looked_up = answers("xn--mnchen-3ya.example", "127.0.0.1")
-    allowed = FetchPolicy((f"http://xn--mnchen-3ya.example:{shop.server_port}", "127.0.0.1"))
+    allowed = FetchPolicy("allowlist", (f"http://xn--mnchen-3ya.example:{shop.server_port}", "127.0.0.1"))
     assert (await fetch(allowed, url(shop, host="m\u00fcnchen.EXAMPLE")))["status"] == 200
     assert looked_up == ["xn--mnchen-3ya.example"]
     with pytest.raises(PermissionError, match="not among the hosts"):
@@ -153,21 +153,21 @@ async def test_a_name_that_leads_elsewhere_at_the_second_look_is_judged_by_the_o
 
 
 async def test_an_address_counts_as_listed_in_any_spelling_of_ipv6() -> None:
-    allowed = FetchPolicy(("[0:0::1]:8080", "::1"))
+    allowed = FetchPolicy("allowlist", ("[0:0::1]:8080", "::1"))
     assert allowed.names(Place("https", "::1", 8080))
     assert allowed.names(place_of(parse("https://[0:0:0:0:0:0:0:1]/")))
 
 
 async def test_a_name_is_not_reached_through_an_address_listed_for_another_name(answers: Callable[..., None]) -> None:
     answers("evil.example.com", "10.0.0.5")
-    named = FetchPolicy(("http://intranet", "10.0.0.5", "*.example.com"))
+    named = FetchPolicy("allowlist", ("http://intranet", "10.0.0.5", "*.example.com"))
     with pytest.raises(PermissionError, match=r"leads to 10\.0\.0\.5"):
         await fetch(named, "https://evil.example.com/")
 
 
 @each_row("host", ["api.example.com", "a.b.c.example.com", "API.Example.com", "x_y.example.com"])
 def test_a_wildcard_covers_every_host_below_its_suffix(host: str) -> None:
-    FetchPolicy(("*.example.com",)).require(place_of(parse(f"https://{host}/")))
+    FetchPolicy("allowlist", ("*.example.com",)).require(place_of(parse(f"https://{host}/")))
 
 
 @each_row(
@@ -184,14 +184,14 @@ def test_a_wildcard_covers_every_host_below_its_suffix(host: str) -> None:
 )
 def test_a_wildcard_covers_nothing_else(address: str) -> None:
     with pytest.raises(PermissionError):
-        FetchPolicy(("*.example.com",)).require(place_of(parse(address)))
+        FetchPolicy("allowlist", ("*.example.com",)).require(place_of(parse(address)))
 
 
 @each_row("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254"])
 async def test_a_wildcard_opens_no_inner_address(answers: Callable[..., None], address: str) -> None:
     answers("api.example.com", address)
     with pytest.raises(PermissionError, match="may not reach"):
-        await fetch(FetchPolicy(("*.example.com", "127.0.0.1", "10.0.0.1")), "https://api.example.com/")
+        await fetch(FetchPolicy("allowlist", ("*.example.com", "127.0.0.1", "10.0.0.1")), "https://api.example.com/")
 
 
 @each_row(
@@ -204,4 +204,4 @@ async def test_a_wildcard_opens_no_inner_address(answers: Callable[..., None], a
 )  # fmt: skip
 def test_a_host_that_is_none_cannot_be_listed(host: str) -> None:
     with pytest.raises(ValueError, match="is not a host such as"):
-        FetchPolicy((host,))
+        FetchPolicy("allowlist", (host,))

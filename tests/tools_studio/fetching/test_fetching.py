@@ -152,7 +152,7 @@ async def test_a_closed_port_says_that_the_connection_failed() -> None:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(ValueError, match="the connection failed"):
-            await fetch(FetchPolicy((address,)), address)
+            await fetch(FetchPolicy("allowlist", (address,)), address)
 
 
 async def test_cancelling_ends_the_request(shop: Server) -> None:

@@ -24,7 +24,7 @@ def to(server: Server, target: str, status: int = 302) -> str:
 
 
 def both(shop: Server, other: Server, **bounds: Any) -> FetchPolicy:
-    return FetchPolicy(policy(shop).hosts + policy(other).hosts, redirects=5, **bounds)
+    return FetchPolicy("allowlist", policy(shop).hosts + policy(other).hosts, redirects=5, **bounds)
 
 
 @each_row("target", ["/json", "../json", "//127.0.0.1:{port}/json", "http://127.0.0.1:{port}/json#part"])
@@ -101,7 +101,7 @@ async def test_a_redirect_leads_to_no_place_that_could_not_be_asked_first(shop: 
 async def test_a_redirect_to_what_is_no_proper_url_is_an_error(shop: Server, target: str) -> None:
     shop.asked.clear()
     with pytest.raises(ValueError, match=r"redirects to an invalid url") as raised:
-        await fetch(FetchPolicy(policy(shop).hosts, "open", redirects=5), to(shop, target))
+        await fetch(FetchPolicy("open", policy(shop).hosts, redirects=5), to(shop, target))
     assert target not in str(raised.value)
     assert len(shop.asked) == 1
 
@@ -112,7 +112,7 @@ async def test_in_the_mode_open_a_redirect_does_not_lead_inside(
 ) -> None:
     answers("localhost", "127.0.0.1")
     with pytest.raises(PermissionError, match="may not reach"):
-        await fetch(FetchPolicy(policy(shop).hosts, "open", redirects=5), to(shop, target))
+        await fetch(FetchPolicy("open", policy(shop).hosts, redirects=5), to(shop, target))
 
 
 async def test_a_name_is_looked_up_and_checked_anew_for_each_redirect(
@@ -133,9 +133,9 @@ async def test_from_https_to_plain_http_a_redirect_is_followed_only_if_that_is_l
     with pytest.raises(
         PermissionError, match="redirects to plain http, which is followed only to hosts listed as http"
     ):
-        await fetch(FetchPolicy(secure, "open", redirects=1), start)
+        await fetch(FetchPolicy("open", secure, redirects=1), start)
     assert other.asked == []
-    assert (await fetch(FetchPolicy(secure + policy(other).hosts, redirects=1), start))["status"] == 200
+    assert (await fetch(FetchPolicy("allowlist", secure + policy(other).hosts, redirects=1), start))["status"] == 200
 
 
 async def test_to_another_origin_no_header_goes_along_that_may_be_a_key(shop: Server, other: Server) -> None:

@@ -10,14 +10,15 @@ import pytest
 
 from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, url
-from tools_studio.network import Webhooks
+from tools_studio import network
+from tools_studio.network import webhook
 
 TARGETS = frozenset({"ALERTS_URL", "OTHER_URL"})
 
 
-async def send(address: object, data: Any = None, target: Any = "ALERTS_URL", **settings: Any) -> dict[str, int]:
+async def send(address: object, data: Any = None, target: Any = "ALERTS_URL") -> dict[str, int]:
     values: dict[str, Any] = {"ALERTS_URL": address}
-    return await Webhooks(TARGETS, values.__getitem__, **settings).send(target, data)
+    return await webhook(TARGETS, values.__getitem__, target, data)
 
 
 @each_row("data", [{"text": "héllo"}, [1, None], "text", None, 0])
@@ -84,7 +85,7 @@ async def test_a_target_without_a_value_is_an_error_in_the_words_of_whoever_keep
         raise ValueError(f"this tool has no variable {name!r}")
 
     with pytest.raises(ValueError, match="webhook: this tool has no variable 'OTHER_URL'"):
-        await Webhooks(TARGETS, value).send("OTHER_URL", {})
+        await webhook(TARGETS, value, "OTHER_URL", {})
 
 
 @each_row("data", [float("nan"), {1, 2}, object()])
@@ -94,10 +95,11 @@ async def test_what_is_no_json_is_not_sent(shop: Server, data: object) -> None:
     assert shop.asked == []
 
 
-async def test_a_webhook_that_does_not_answer_is_given_up(shop: Server) -> None:
+async def test_a_webhook_that_does_not_answer_is_given_up(shop: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "WEBHOOK_SECONDS", 0.2)
     async with asyncio.timeout(30):
         with pytest.raises(TimeoutError, match=r"^webhook ALERTS_URL gave no answer within 0\.2 s$"):
-            await send(url(shop, "/slow"), seconds=0.2)
+            await send(url(shop, "/slow"))
 
 
 async def test_no_log_holds_the_url(shop: Server, caplog: pytest.LogCaptureFixture) -> None:
