@@ -59,11 +59,15 @@ class Step:
 
     @property
     def draft(self) -> Draft:
-        return _merged(self.entry, self.name, self.mode, self.present)
+        """The draft that is saved: a signed-in person decides if the file or the tool here says so."""
+        wanted = self.entry.draft
+        signed_in_only = wanted.signed_in_only or (self.present is not None and self.present.signed_in_only)
+        return replace(wanted, name=self.name, hitl_mode=self.mode.value, signed_in_only=signed_in_only)
 
     @property
-    def same_definition(self) -> bool:
-        return self.present is not None and self.present.definition_hash == self.sound.definition_hash
+    def document(self) -> dict[str, Any]:
+        """The JSON of the draft, as a version of it would be stored."""
+        return spec.as_json(replace(self.draft, capabilities=self.sound.capabilities.as_json()))
 
     @property
     def raised_from(self) -> HitlMode | None:
@@ -79,8 +83,7 @@ class Step:
         """Return the differences between the tool here and the one that would take its place."""
         if self.present is None:
             return None
-        draft = replace(self.draft, capabilities=self.sound.capabilities.as_json())
-        return versions.compare(spec.as_json(spec.draft_of(self.present)), spec.as_json(draft))
+        return versions.compare(spec.as_json(spec.draft_of(self.present)), self.document)
 
     @property
     def identity(self) -> list[Any]:
@@ -97,10 +100,6 @@ class Plan:
     @property
     def digest(self) -> str:
         return canonical.sha256([step.identity for step in self.steps])
-
-    @property
-    def writes(self) -> bool:
-        return any(step.writes for step in self.steps)
 
     @property
     def writing(self) -> int:
@@ -166,17 +165,15 @@ def carry_out(
         if shown is not None and made.digest != shown:
             raise Outdated(made)
         # By name, so that two imports at once take the same names in the same order and cannot wait for each other.
-        for step in sorted(made.steps, key=lambda step: step.name):
+        for step in sorted((step for step in made.steps if step.writes), key=lambda step: step.name):
             try:
-                if step.writes:
-                    if step.action == "replace":
-                        assert step.present is not None
-                        tool = authoring.change(step.present, step.draft, actor, confirmed=confirmed)
-                        if tool.published and not step.same_definition:
-                            authoring.unpublish(tool, actor)
-                    else:
-                        tool = authoring.create(step.draft, actor, confirmed=confirmed)
-                    cases.put(tool, step.entry.cases or ())
+                if step.present is None:
+                    tool = authoring.create(step.draft, actor, confirmed=confirmed)
+                else:
+                    tool = authoring.change(step.present, step.draft, actor, confirmed=confirmed)
+                    if tool.published and step.present.definition_hash != step.sound.definition_hash:
+                        authoring.unpublish(tool, actor)
+                cases.put(tool, step.entry.cases or ())
             except AuthoringError as error:
                 raise BadFile(at_fields(step.entry.place, error)) from error
     return made
@@ -215,24 +212,12 @@ def _beside(entry: Entry, present: Tool, on_conflict: Conflict) -> Step:
     is_foreign = there == HitlMode.CONDITIONAL and entry.draft.condition != present.condition
     if mode == HitlMode.CONDITIONAL and is_foreign:
         mode = HitlMode.REQUIRED
-    action: Action = "replace" if on_conflict == "replace" else "leave"
-    if not is_other and _is_there(entry, sound, mode, present):
-        action = "same"
-    return Step(entry, action, present.name, sound, mode, present)
-
-
-def _is_there(entry: Entry, sound: Checked, mode: HitlMode, present: Tool) -> bool:
-    """Would replacing the tool here change nothing about it?"""
-    merged = replace(_merged(entry, present.name, mode, present), capabilities=sound.capabilities.as_json())
+    step = Step(entry, "replace" if on_conflict == "replace" else "leave", present.name, sound, mode, present)
+    # Replacing it would change nothing.
     here = {canonical.dumps(asdict(cases.of(row))) for row in cases.rows(present)}
     wanted = {canonical.dumps(asdict(case)) for case in entry.cases or ()}
-    return spec.as_json(merged) == spec.as_json(spec.draft_of(present)) and wanted <= here
-
-
-def _merged(entry: Entry, name: str, mode: HitlMode, present: Tool | None) -> Draft:
-    """Return the draft as it is to be saved: a signed-in person decides if the file or the tool here says so."""
-    signed_in_only = entry.draft.signed_in_only or (present is not None and present.signed_in_only)
-    return replace(entry.draft, name=name, hitl_mode=mode.value, signed_in_only=signed_in_only)
+    is_same = not is_other and step.document == spec.as_json(spec.draft_of(present)) and wanted <= here
+    return replace(step, action="same") if is_same else step
 
 
 def _check(draft: Draft, stored: Mapping[str, Stored] | None = None) -> Checked:

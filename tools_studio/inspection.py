@@ -113,21 +113,20 @@ async def problems(code: str, granted: Capabilities, *, advise: bool = False) ->
 
     With `advise` also what runs but may surprise, as problems of severity "warning".
     """
-    declared = granted.stubs()
-    known, powers = capabilities.ALL_NAMES, granted.powers()
-    first = await sandbox.check(code, stubs=declared, known=known, powers=powers, advise=advise)
+    names = granted.names()
+    stubs, every_name = capabilities.stubs_of(names), capabilities.ALL_NAMES
+    first = await sandbox.check(code, stubs=stubs, known=every_name, powers=granted.powers(), advise=advise)
     found = [_explained(each) for each in first]
     preview = signature.preview_of(code)
     if preview is None:
         return found
     reads = granted.read_only()
-    names = granted.names()
     closed = names - reads.names()
     again = await sandbox.check(
         code,
         entry=signature.PREVIEW,
         stubs=capabilities.stubs_of(names, closed=closed),
-        known=known,
+        known=every_name,
         powers=reads.powers(),
     )
     last = float("inf") if preview.last_row is None else preview.last_row

@@ -40,21 +40,21 @@ PREVIEW_SECONDS = 4.5
 
 def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, HostFunction]:
     """Return functions by dotted name. `values` are this tool's variables, which no function shows to another one."""
-    known = {**values.plain, **values.secret}
+    every_value = {**values.plain, **values.secret}
 
     def value(name: str) -> str:
         """Return a variable for what the server does with it itself, so that the tool need not see it."""
-        return _one(name, known, "variable", known)
+        return _one(name, every_value, "variable")
 
     async def variable(name: str) -> str:
         if name in values.secret:
             raise PermissionError(f"{name} is a secret: expected secret({name!r}), or fetch(..., auth={name!r})")
-        return _one(name, values.plain, "plain variable", values.plain)
+        return _one(name, values.plain, "plain variable")
 
     async def secret(name: str) -> str:
         if name in values.plain:
             raise ValueError(f"{name} is a plain variable: expected variable({name!r})")
-        return _one(name, values.secret, "secret", values.secret)
+        return _one(name, values.secret, "secret")
 
     every: dict[str, HostFunction] = {
         "now": _now,
@@ -81,10 +81,10 @@ def _refusing(name: str) -> HostFunction:
     return refuse
 
 
-def _one(name: object, values: Mapping[str, str], kind: str, there_is: Iterable[str]) -> str:
+def _one(name: object, values: Mapping[str, str], kind: str) -> str:
     """ValueError: there is none, with the names of those there are."""
     if not isinstance(name, str) or name not in values:
-        names = ", ".join(sorted(there_is)) or "none"
+        names = ", ".join(sorted(values)) or "none"
         raise ValueError(f"this tool has no {kind} {str(name)[:64]!r}; there is: {names}")
     return values[name]
 
@@ -100,19 +100,17 @@ def secrets(script: Script, granted: Capabilities) -> tuple[str, ...]:
     """The secrets of other tools that `script` may come to read, in the store of its group or in its folder."""
     if not granted.store and granted.files is None:
         return ()
+
+    def is_shared_with(other: Script) -> bool:
+        if granted.store and other.group == script.group:
+            return True
+        files = capabilities.parse(other.capabilities).files if granted.files else None
+        return files is not None and granted.files is not None and files.folder == granted.files.folder
+
     may_hide = Q(secret=True) | Q(value__startswith="${")
     rows = StoredVariable.objects.filter(may_hide).exclude(script=script).select_related("script")
-    shared = [
-        row.stored
-        for row in rows
-        if (granted.store and row.script.group == script.group) or _has_folder(row.script, granted)
-    ]
+    shared = [row.stored for row in rows if is_shared_with(row.script)]
     return variables.resolve(shared).hidden
-
-
-def _has_folder(other: Script, granted: Capabilities) -> bool:
-    files = granted.files and capabilities.parse(other.capabilities).files
-    return bool(granted.files and files and files.folder == granted.files.folder)
 
 
 def altered() -> Iterator[str]:

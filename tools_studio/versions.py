@@ -105,8 +105,7 @@ def saves(newest_first: Iterable[ScriptVersion]) -> Iterator[Save]:
 
 def changed_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """The JSON names of what differs, in the order in which people think of a tool."""
-    known = [key for key in spec.WORDS if old.get(key) != new.get(key)]
-    return known + sorted(key for key in {**old, **new} if key not in spec.WORDS and old.get(key) != new.get(key))
+    return [key for key in {**spec.WORDS, **dict.fromkeys(sorted({**old, **new}))} if old.get(key) != new.get(key)]
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> Difference:

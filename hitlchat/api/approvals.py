@@ -282,8 +282,8 @@ def _warned(shown: dict[str, Any]) -> Iterator[Warned]:
         "tool": [shown["tool"]["name"], shown["tool"]["origin"]],
         "prompt": [text for text, _ in shown["promptPieces"]],
     }
-    said = [(path, each) for path, parts in texts.items() for _, each in visible.warned(parts)]
-    for path, each in dict.fromkeys([*said, *visible.warned(shown["arguments"])]):
+    warned = [(path, each) for path, parts in texts.items() for _, each in visible.warned(parts)]
+    for path, each in dict.fromkeys([*warned, *visible.warned(shown["arguments"])]):
         yield Warned(path=path, kind=each.kind, text=each)
 
 

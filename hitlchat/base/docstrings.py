@@ -33,10 +33,6 @@ class Text:
     parameters: dict[str, str] = field(default_factory=dict)
 
     @property
-    def title(self) -> str:
-        return self.prose[0].strip() if self.prose else ""
-
-    @property
     def description(self) -> str:
         """All of it but the parameters."""
         return "\n".join(self.prose).strip()

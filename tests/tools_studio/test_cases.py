@@ -14,6 +14,7 @@ from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
 from tests.tables import each_row
+from tests.tools_studio.conftest import text
 from tools_studio import authoring, cases
 from tools_studio.cases import Case
 from tools_studio.models import TestCase
@@ -31,18 +32,8 @@ HALF = '''def run(n: int) -> float:
 
 
 @pytest.fixture
-def author(alice: User, client: Client) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def half(make_tool: MakeTool) -> Tool:
     return make_tool("half", code=HALF, hitl_mode="DISABLED", published=False)
-
-
-def text(response: Any) -> str:
-    return " ".join(response.content.decode().split())
 
 
 def run(tool: Tool, alice: User, case: Case) -> cases.Outcome:

@@ -4,29 +4,19 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from hitlchat.gate.models import Tool
 from tests.conftest import ECHO, MakeTool
 from tests.tables import each_row
+from tests.tools_studio.conftest import text
 from tools_studio.pages import reference
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 IMPORT, EXPORT = "/studio/import", "/studio/export"
 SHOWN = ["new", "echo_2", "left alone"]
-
-
-@pytest.fixture
-def author(alice: User, client: Client) -> Client:
-    client.force_login(alice)
-    return client
-
-
-def text(response: Any) -> str:
-    return " ".join(response.content.decode().split())
 
 
 def uploaded(content: str | bytes) -> SimpleUploadedFile:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.gate.models import Tool
@@ -16,12 +15,6 @@ from tools_studio.variables import resolve
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FORM = {"name": "echo", "group": "tools", "category": "Text", "code": ECHO, "hitl_mode": "REQUIRED"}
-
-
-@pytest.fixture
-def author(alice: User, client: Client) -> Client:
-    client.force_login(alice)
-    return client
 
 
 def save(client: Client, **fields: Any) -> Any:

@@ -17,12 +17,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def author(alice: User, client: Client) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def several(make_tool: MakeTool) -> None:
     make_tool("echo", title="Say it again", category="Text", tags=("words",), hitl_mode="DISABLED")
     make_tool("keep", category="Data", tags=("words", "lists"), capabilities={"store": True})

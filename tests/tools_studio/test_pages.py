@@ -21,12 +21,6 @@ FORM = {"name": "echo", "group": "tools", "category": "Text", "code": ECHO, "hit
 
 
 @pytest.fixture
-def author(alice: User, client: Client) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def writer(bob: User) -> Client:
     """bob, who writes tools and is no administrator."""
     bob.user_permissions.add(Permission.objects.get(codename="change_script"))

@@ -69,7 +69,6 @@ def test_a_typed_run_is_the_schema_of_its_arguments() -> None:
 def test_the_docstring_describes_the_tool_and_its_parameters() -> None:
     signature = read(REFUND)
     properties = signature.input_schema["properties"]
-    assert signature.title_line == "Refund an order."
     assert signature.description == "Refund an order.\n\nOnly what was paid can be refunded."
     assert properties["order_id"]["description"] == "The number of the order, as printed on the invoice."
     assert properties["currency"]["description"] == "Which money"
@@ -257,9 +256,9 @@ def test_async_and_the_returned_type_are_known() -> None:
 
 
 def test_a_computed_docstring_is_no_description() -> None:
-    assert read('def run():\n    "a" + b\n').title_line == ""
-    assert read('def run():\n    f"a"\n').title_line == ""
-    assert read("def run(): 'a' 'b'; x = 1\n").title_line == "ab"
+    assert read('def run():\n    "a" + b\n').description == ""
+    assert read('def run():\n    f"a"\n').description == ""
+    assert read("def run(): 'a' 'b'; x = 1\n").description == "ab"
 
 
 def test_arguments_become_the_values_that_run_expects() -> None:

@@ -18,12 +18,6 @@ HTMX = {"HX-Request": "true"}
 PREVIEWED = 'def preview(text: str = "hello") -> str:\n    return f"would say {text}"\n\n\n' + ECHO
 
 
-@pytest.fixture
-def author(alice: User, client: Client) -> Client:
-    client.force_login(alice)
-    return client
-
-
 def test(client: Client, **typed: str) -> str:
     return str(client.post("/studio/tools/echo/test", typed, headers=HTMX).content.decode())
 

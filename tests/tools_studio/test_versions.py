@@ -16,6 +16,7 @@ from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.secrets.values import Value
 from tests.conftest import ECHO, MakeTool, caller, signed_in
 from tests.tables import each_row
+from tests.tools_studio.conftest import text
 from tools_studio import authoring, spec, versions
 from tools_studio.models import ScriptVersion
 from tools_studio.spec import Unreadable
@@ -23,12 +24,6 @@ from tools_studio.spec import Unreadable
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PAGE = "/studio/tools/echo/versions"
-
-
-@pytest.fixture
-def author(alice: User, client: Client) -> Client:
-    client.force_login(alice)
-    return client
 
 
 @pytest.fixture
@@ -43,10 +38,6 @@ def saved(make_tool: MakeTool, alice: User) -> Tool:
 
 def version(number: int) -> ScriptVersion:
     return ScriptVersion.objects.get(number=number)
-
-
-def text(response: Any) -> str:
-    return " ".join(response.content.decode().split())
 
 
 def test_every_save_is_a_version_with_its_author_and_what_changed(saved: Tool, author: Client) -> None:

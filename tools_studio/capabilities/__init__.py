@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.oversight import HIGHEST_RISK
+from tools_studio import variables
 
 FetchMode = Literal["public", "allowlist", "open"]
 FilesMode = Literal["read", "write"]
@@ -42,7 +43,6 @@ _SUFFIX = re.compile(rf"\*\.{_LABEL}(?:\.{_LABEL})+")
 MOST_RECIPIENTS = 50
 MOST_TARGETS = 10
 FOLDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _RECIPIENT = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]{0,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
 _HITL = Path(__file__).with_name("hitl.pyi").read_text(encoding="utf-8")
 _FITS_NO_CALL = "def closed(nothing: Never, /) -> Any: ..."
@@ -197,10 +197,6 @@ class Capabilities:
         """Return what the interpreter itself may do: read the clock, use chance, sleep."""
         return frozenset(name for name in POWERS if getattr(self, name))
 
-    def stubs(self) -> str:
-        """The module `hitl` as this tool sees it, as a `.pyi` for the type checker."""
-        return stubs_of(self.names())
-
     def read_only(self) -> "Capabilities":
         """The same with no power to change anything: requests only read, nothing is written or sent."""
         fetch = self.fetch
@@ -255,7 +251,7 @@ def listed(words: tuple[str, ...]) -> str:
 
 
 def stubs_of(names: Collection[str], closed: Collection[str] = ()) -> str:
-    """Return a `.pyi` that declares exactly these dotted names; those that are `closed` fit no call."""
+    """Return the module `hitl` as a `.pyi` that declares exactly these dotted names; those `closed` fit no call."""
     tree = ast.parse(_HITL)
     tree.body = [part for node in tree.body for part in _declared(node, names, closed)]
     return ast.unparse(tree)
@@ -320,7 +316,7 @@ def _webhook(name: str, value: object) -> tuple[str, ...]:
     declared = _object(name, value, ("targets",), '{"targets": ["ALERTS_URL"]}')
     named = _list(f"{name}.targets", declared.get("targets"), 1, MOST_TARGETS, "names of variables")
     for each in named:
-        if not isinstance(each, str) or not VARIABLE.fullmatch(each):
+        if not isinstance(each, str) or not variables.NAME.fullmatch(each):
             _refuse(f"{name}.targets", f"{each!r} is not the name of a variable such as ALERTS_URL")
     return tuple(sorted(set(named)))
 

@@ -22,13 +22,12 @@ _LOOKS_LIKE_IT = re.compile(rf"^(?:async[ \t]+)?def[ \t]+{PREVIEW}\b", re.MULTIL
 class Signature:
     """The signature that callers, approvers and models are told of.
 
-    `title_line` is the first line of the docstring, `description` all of it but the parameters. `output_schema` is
-    None if the tool does not say what it returns.
+    `description` is all of the docstring but the parameters; `output_schema` is None if the tool does not say what it
+    returns.
     """
 
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
-    title_line: str
     description: str
     is_async: bool
     records: tuple[str, ...] = ()
@@ -92,7 +91,6 @@ def _signature(function: Function, types: Types, *, sections: bool) -> Signature
             "additionalProperties": False,
         },
         output_schema=(types.schema_of(function.returns) or None) if function.returns else None,
-        title_line=text.title,
         description=text.description,
         is_async=isinstance(function, ast.AsyncFunctionDef),
         records=tuple(types.records),

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -63,13 +62,8 @@ def page(request: HttpRequest) -> HttpResponse:
     file = settings.BASE_DIR / DOCUMENT
     if not file.is_file():
         raise Http404(f"{DOCUMENT} is not part of this installation")
-    reference = _rendered(file, file.stat().st_mtime_ns)
+    reference = render_document(file.read_text(encoding="utf-8"))
     return render(request, "studio/python.html", {"reference": reference, **side(request)})
-
-
-@lru_cache(maxsize=2)
-def _rendered(file: Path, _changed: int) -> Reference:
-    return render_document(file.read_text(encoding="utf-8"))
 
 
 def render_document(text: str) -> Reference:

@@ -64,7 +64,7 @@ class ClientCopy:
         self._parts[str(call_id)] = {"state": state} | ({"approval": {}} if state.startswith("approval-") else {})
 
     def update(
-        self, turns: list[Turn], asked: dict[UUID, Asked], of_agents: Iterable[Asked] = (), thoughts: str = ""
+        self, turns: list[Turn], questions: dict[UUID, Asked], of_agents: Iterable[Asked] = (), thoughts: str = ""
     ) -> Iterator[Chunk]:
         """Yield what is new in these turns, of which the first is that of the last step, if it is still there."""
         messages = {str(turn.message.pk): turn.message for turn in turns if turn.message.role == Role.ASSISTANT}
@@ -72,7 +72,7 @@ class ClientCopy:
             # Its process died, and it is asked for again.
             yield {"type": "reset-step"}
             self._step = self._open = ""
-        made = parts(self.run_id, turns, asked, of_agents, thoughts)
+        made = parts(self.run_id, turns, questions, of_agents, thoughts)
         for name, message in messages.items():
             self.since = message.seq
             if self.steps and name not in self._begun:
@@ -152,7 +152,11 @@ class ClientCopy:
 
 
 def parts(
-    run_id: UUID, turns: Iterable[Turn], asked: dict[UUID, Asked], of_agents: Iterable[Asked] = (), thoughts: str = ""
+    run_id: UUID,
+    turns: Iterable[Turn],
+    questions: dict[UUID, Asked],
+    of_agents: Iterable[Asked] = (),
+    thoughts: str = "",
 ) -> dict[str, Part]:
     """Return the parts of a message of the assistant, each by a name that stays its own.
 
@@ -178,7 +182,7 @@ def parts(
             made[name] = {"type": "text", "text": message.content, "state": "streaming" if is_written else "done"}
         for call in turn.calls:
             call_id = str(call.pk)
-            made[call_id] = _call_part(run_id, call, asked.get(call.pk))
+            made[call_id] = _call_part(run_id, call, questions.get(call.pk))
             # In our own words: the protocol has fewer.
             data = {"toolCallId": call_id, "status": call.status, "isAutomatic": ran_unasked(call)}
             made[f"{call_id}-status"] = {"type": "data-call", "id": call_id, "data": data}
@@ -188,15 +192,15 @@ def parts(
     return made
 
 
-def _call_part(run_id: UUID, call: ToolCall, asked: Asked | None) -> Part:
+def _call_part(run_id: UUID, call: ToolCall, about: Asked | None) -> Part:
     # What the client answers itself, it knows beforehand.
     is_static = question.is_one(call) and call.status != Status.REJECTED
     part: Part = {"type": f"tool-{call.tool_name}"}
     if not is_static:
         part = {"type": "dynamic-tool", "toolName": call.tool_name}
     part |= {"toolCallId": str(call.pk), "state": "input-available", "input": _arguments(call)}
-    if asked is not None or _is_automatic(call):
-        part["state"], part["approval"] = "approval-requested", {"id": f"{run_id}::{call.pk}"} | _facts(asked)
+    if about is not None or _is_automatic(call):
+        part["state"], part["approval"] = "approval-requested", {"id": f"{run_id}::{call.pk}"} | _facts(about)
         if (answer := _answer(call)) is not None:
             part["state"] = "approval-responded"
             part["approval"] |= {"approved": answer[0]} | ({"reason": answer[1]} if answer[1] else {})
@@ -243,17 +247,17 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     return {name: value for name, value in call.arguments.items() if not (is_question and name == question.ANSWER)}
 
 
-def _facts(asked: Asked | None) -> Chunk:
-    if asked is None:
+def _facts(about: Asked | None) -> Chunk:
+    if about is None:
         return {"isAutomatic": True}
-    shape, described = asked.shape, _described(asked, "arguments")
+    shape, described = about.shape, _described(about, "arguments")
     # The digest comes back with the answer, which so says to what it is one.
     return {"requestReason": shape.reason, "signature": shape.consent_digest, "descriptor": described}
 
 
-def _described(asked: Asked, *hidden: str) -> Chunk:
-    shown = asked.shape.model_dump(mode="json", by_alias=True, exclude={"result", "error", "decisions", *hidden})
-    return shown | {"mayDecide": asked.may_decide}
+def _described(about: Asked, *hidden: str) -> Chunk:
+    shown = about.shape.model_dump(mode="json", by_alias=True, exclude={"result", "error", "decisions", *hidden})
+    return shown | {"mayDecide": about.may_decide}
 
 
 def _is_automatic(call: ToolCall) -> bool:
@@ -277,8 +281,8 @@ def _answer(call: ToolCall) -> tuple[bool, str] | None:
 def _why_not(call: ToolCall) -> str:
     if call.status == Status.ANSWERED:
         return results.for_model(call)
-    said = results.MESSAGES[Status(call.status)]
-    return f"{said} {call.reason}" if call.status == Status.WITHDRAWN and call.reason else said
+    sentence = results.MESSAGES[Status(call.status)]
+    return f"{sentence} {call.reason}" if call.status == Status.WITHDRAWN and call.reason else sentence
 
 
 def _output(call: ToolCall) -> Part:

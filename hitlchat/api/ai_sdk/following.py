@@ -64,16 +64,16 @@ def stream(conversation_id: UUID, credential: Credential, copy: ClientCopy) -> e
 
 def turns(messages: list[Message]) -> list[Turn]:
     found: dict[UUID | None, list[gate.ToolCall]] = {}
-    asked = calls.rows().select_related("tool").filter(turn_id__in=[each.pk for each in messages])
-    for call in asked.order_by("position", "created_at"):
+    rows = calls.rows().select_related("tool").filter(turn_id__in=[each.pk for each in messages])
+    for call in rows.order_by("position", "created_at"):
         found.setdefault(call.turn_id, []).append(call)
     return [Turn(each, tuple(found.get(each.pk, ()))) for each in messages]
 
 
-def asked(found: list[Turn], actor: Actor) -> dict[UUID, Asked]:
+def questions(found: list[Turn], actor: Actor) -> dict[UUID, Asked]:
     """Return the questions about these calls; those that wait count as shown to the person now."""
     among = [call.pk for turn in found for call in turn.calls if not question.is_one(call)]
-    return _asked(gate.Approval.objects.filter(call__in=among), actor) if among else {}
+    return _questions(gate.Approval.objects.filter(call__in=among), actor) if among else {}
 
 
 def of_agents(found: list[Turn], actor: Actor) -> list[Asked]:
@@ -82,18 +82,18 @@ def of_agents(found: list[Turn], actor: Actor) -> list[Asked]:
     """
     begun = delegation.below([call.pk for turn in found for call in turn.calls if call.source == AGENT])
     rows = gate.Approval.objects.filter(call__conversation_id__in=begun).order_by("created_at", "pk")
-    return list(_asked(rows, actor).values()) if begun else []
+    return list(_questions(rows, actor).values()) if begun else []
 
 
-def _asked(rows: QuerySet[gate.Approval], actor: Actor) -> dict[UUID, Asked]:
+def _questions(rows: QuerySet[gate.Approval], actor: Actor) -> dict[UUID, Asked]:
     shown = list(approvals.with_all(rows))
     for row in shown:
         attention.shown(row, actor)
-    questions = {}
+    by_call = {}
     for row, shape in zip(shown, approvals.approvals(shown), strict=True):
         is_open = row.call.status == Status.WAITING and actor.name not in shape.approved_by
-        questions[row.call_id] = Asked(shape, is_open and deciders.may_decide(actor, row.call))
-    return questions
+        by_call[row.call_id] = Asked(shape, is_open and deciders.may_decide(actor, row.call))
+    return by_call
 
 
 def _stored(copy: ClientCopy, actor: Actor) -> tuple[list[Chunk], list[Chunk] | None]:
@@ -103,7 +103,7 @@ def _stored(copy: ClientCopy, actor: Actor) -> tuple[list[Chunk], list[Chunk] | 
         return [], [{"type": "error", "errorText": GONE}]
     messages = Message.objects.filter(run=run, seq__gte=copy.since).exclude(role__in=(Role.TOOL, Role.USER))
     found = turns(list(messages.order_by("seq")))
-    shown = asked(found, actor)
+    shown = questions(found, actor)
     written = writing.so_far(run.pk)
     below = of_agents(found, actor)
     chunks = list(copy.update(found, shown, below, written.reasoning if written else ""))

@@ -61,9 +61,9 @@ class PostedMessage(Posted):
     parts: list[PostedPart]
 
     @property
-    def said(self) -> str:
+    def content(self) -> str:
         text = "\n\n".join(part.text for part in self.parts if part.type == "text").strip()
-        return checked(SAID, text, "text")
+        return checked(CONTENT, text, "text")
 
     @property
     def files(self) -> list[PostedPart]:
@@ -144,7 +144,7 @@ def _data(place: int, url: str) -> bytes:
     raise refused("files", "Expected a data URL in base64.", place)
 
 
-SAID: Final = TypeAdapter(Annotated[str, StringConstraints(max_length=LONGEST_MESSAGE), STORABLE])
+CONTENT: Final = TypeAdapter(Annotated[str, StringConstraints(max_length=LONGEST_MESSAGE), STORABLE])
 REASON: Final = TypeAdapter(Reason)
 
 
@@ -156,8 +156,8 @@ def checked(kind: TypeAdapter[str], given: str, name: str) -> str:
         raise refused(name, error.errors()[0]["msg"].removeprefix("Value error, ")) from error
 
 
-def refused(name: str, said: str, *place: int | str) -> ValidationError:
-    return ValidationError([{"type": "refused", "loc": ("body", "body", name, *place), "msg": said}])
+def refused(name: str, words: str, *place: int | str) -> ValidationError:
+    return ValidationError([{"type": "refused", "loc": ("body", "body", name, *place), "msg": words}])
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ def _answered(request: ApiRequest, found: Conversation, message: PostedMessage) 
 def _message_run(request: ApiRequest, found: Conversation, message: PostedMessage, *, is_edit: bool) -> UUID:
     """Say what a person's message says, anew or in place of what it said before, and return its run."""
     run_id = _run_of(found, message.id, request) if is_edit else None
-    content = message.said
+    content = message.content
     if not content and not message.files:
         raise posted.refused("text", "Say something, or attach a file.")
     files = posted.attached(found, message.files)
@@ -235,17 +235,17 @@ def _run_of(found: Conversation, message_id: str | None, request: ApiRequest) ->
 def _messages(found: Conversation, actor: Actor) -> list[UiMessage]:
     rows = list(found.messages.shown().exclude(role=Role.TOOL).prefetch_related("attachments").order_by("seq"))
     turns = following.turns([row for row in rows if row.role != Role.USER])
-    asked = following.asked(turns, actor)
+    questions = following.questions(turns, actor)
     spoken = {turn.message.pk: turn for turn in turns}
     made: list[UiMessage] = []
     for run_id, group in groupby(rows, key=lambda row: row.run_id):
-        said = list(group)
-        made += [_user_message(row) for row in said if row.role == Role.USER]
-        if answers := [spoken[row.pk] for row in said if row.role != Role.USER]:
+        of_run = list(group)
+        made += [_user_message(row) for row in of_run if row.role == Role.USER]
+        if answers := [spoken[row.pk] for row in of_run if row.role != Role.USER]:
             # A notice of its own is what belongs to no run, or came when that was over.
             is_new = run_id is not None and all(each.id != str(run_id) for each in made)
             name = run_id if run_id and is_new else answers[0].message.pk
-            found_parts = parts(name, answers, asked, following.of_agents(answers, actor))
+            found_parts = parts(name, answers, questions, following.of_agents(answers, actor))
             made.append(UiMessage(id=str(name), role="assistant", parts=list(found_parts.values())))
     return made
 
@@ -301,16 +301,16 @@ def _call(conversation: Conversation, name: str, actor: Actor) -> tuple[ToolCall
     run, separator, call = name.partition("::")
     first, second = uuid_of(run), uuid_of(call)
     if not separator:
-        found = _here(conversation, _rows().filter(pk=first).first() if first else None, actor)
-        return found.call, found
+        approval = _here(conversation, _rows().filter(pk=first).first() if first else None, actor)
+        return approval.call, approval
     if first is None or second is None:
         raise NoSuchApproval(decide.NOT_YOURS)
-    asked = _rows().filter(call=second).first()
-    unasked = ToolCall.objects.filter(pk=second, conversation_id=conversation.pk).first() if asked is None else None
-    answered = unasked or _here(conversation, asked, actor).call
+    found = _rows().filter(call=second).first()
+    unasked = ToolCall.objects.filter(pk=second, conversation_id=conversation.pk).first() if found is None else None
+    answered = unasked or _here(conversation, found, actor).call
     if answered.turn_id is None or not Message.objects.filter(pk=answered.turn_id, run_id=first).exists():
         raise NoSuchApproval(decide.NOT_YOURS)
-    return answered, asked
+    return answered, found
 
 
 def _rows() -> QuerySet[Approval]:

@@ -49,8 +49,7 @@ def test_its_example_runs_and_gives_what_it_says(tool: ShippedTool, world: World
 @every_tool
 def test_every_argument_is_described_and_the_first_line_says_what_it_does(tool: ShippedTool) -> None:
     signature = read(tool.source)
-    assert re.fullmatch(r"[A-Z].{15,140}\.", signature.title_line)
-    assert signature.description == signature.title_line
+    assert re.fullmatch(r"[A-Z].{15,140}\.", signature.description)
     assert [name for name, part in signature.input_schema["properties"].items() if not part.get("description")] == []
 
 
