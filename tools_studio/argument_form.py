@@ -33,7 +33,7 @@ _SAMPLES = {
 
 
 class BadInput(ValueError):
-    """The text of a field can't be read as what its argument needs; the message names the argument."""
+    """The text of a field does not fit its argument, which the message names."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")
@@ -42,7 +42,7 @@ class BadInput(ValueError):
 
 @dataclass(frozen=True)
 class Field:
-    """A field for one argument. `meanings`: what it can mean when it is empty; `empty`: which of them it does."""
+    """The field of one argument. `meanings`: what an empty field can mean; `empty`: the chosen one."""
 
     name: str
     kind: str
@@ -65,7 +65,7 @@ class Field:
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """Return the choices of a list, each with its label, which has nothing that cannot be seen."""
+        """Return the choices of a list, each with its label, whose hidden characters are shown."""
         return [(choice, see(label).plain) for choice, label in self.choices]
 
     @property
@@ -74,7 +74,7 @@ class Field:
 
     @property
     def when_empty(self) -> list[tuple[str, str | Promise]]:
-        """Return the meanings that an empty text can have, each with its label; none if there is only one."""
+        """Return what an empty field can mean, each with its label; none if there is only one meaning."""
         return (
             [(each, _MEANINGS[each]) for each in self.meanings] if self.kind != "choice" and self.meanings[1:] else []
         )
@@ -86,16 +86,16 @@ class Field:
 
 
 def fields(schema: Schema, given: Arguments | None) -> list[Field]:
-    """Return one field for each argument, filled with what is given, or with the default."""
+    """Return one field for each argument, filled from `given` or with the default."""
     required = set(schema.get("required", []))
     parts = schema.get("properties", {}).items()
     return [_field(name, part, schema, given, is_required=name in required) for name, part in parts]
 
 
 def arguments(schema: Schema, typed: QueryDict, given: Arguments | None = None) -> Arguments:
-    """The arguments as typed. BadInput.
+    """Return the arguments as typed. `given`: what the fields were filled with, to tell what an empty one means.
 
-    `given`: what the fields were filled with, which says what an empty one means where the form does not.
+    Raises: BadInput
     """
     found: Arguments = {}
     for field in fields(schema, given):
@@ -167,7 +167,7 @@ def _kind(says: Plain) -> str:
 
 
 def _sample(says: Plain, root: Schema) -> str:
-    """Return an example of a value, for a field in which that is not plain."""
+    """Return an example for a field whose format is not obvious; empty for plain text."""
     if _kind(says) == "text" and says.schema.get("format") not in _SAMPLES:
         return ""
     made = _sample_value(says.schema, root, DEEPEST_SAMPLE)

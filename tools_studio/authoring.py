@@ -38,7 +38,7 @@ NEEDS_DELETER = (
 
 
 class OnlyPeople(Forbidden):
-    """A program's credential tried to make a tool ask less often; that is for people (SR-27)."""
+    """A program's credential tried to loosen a tool, which is for people (SR-27)."""
 
 
 class NameTaken(AuthoringError):
@@ -58,9 +58,10 @@ class NotTested(AuthoringError):
 
 
 def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> Tool:
-    """A new tool, not published; under a name that another tool had it asks at least as much as that one did.
+    """Create an unpublished tool. Under a name that was used before it asks at least as often as that tool did.
 
-    `confirmed`: a person said that it may run unseen, and may have its name. AuthoringError, OnlyPeople, NotConfirmed.
+    `confirmed`: a person agreed that it may run unseen, and to its name. Raises: AuthoringError, OnlyPeople,
+    NotConfirmed
     """
     sound = check(draft)
     check_name(draft.name, Tool.objects.values_list("name", flat=True))
@@ -86,13 +87,13 @@ def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> Tool:
 def change(tool: Tool, draft: Draft, actor: Actor, *, confirmed: bool = False) -> Tool:
     """Save a new version and withdraw what waits for an answer about the old definition.
 
-    `confirmed`: a person said that the tool may ask less. AuthoringError, OnlyPeople, NotConfirmed.
+    `confirmed`: a person agreed that the tool may ask less. Raises: AuthoringError, OnlyPeople, NotConfirmed
     """
     return _save(tool, lambda _: draft, actor, confirmed=confirmed)
 
 
 def amend(tool: Tool, fields: dict[str, Any], actor: Actor, *, confirmed: bool = False) -> Tool:
-    """The same for the given fields of a Draft alone; the others stay as they are then, not as the caller saw them."""
+    """Change only these fields of the draft; the others keep their values at the time of saving. Raises: as `change`"""
     return _save(tool, lambda present: replace(present, **fields), actor, confirmed=confirmed)
 
 
@@ -159,8 +160,8 @@ def _secret(stored: Iterable[Stored]) -> set[str]:
 def publish(tool: Tool, actor: Actor) -> Tool:
     """Put the tool into the catalog.
 
-    OnlyPeople. NotTested: no test of it as it is now has passed. AuthoringError: its code does not pass the check, a
-    variable has no value, or it was revoked.
+    Raises: OnlyPeople; NotTested; AuthoringError, its code does not pass the check, a variable has no value, or it was
+    revoked.
     """
     if _is_program(actor):
         raise OnlyPeople(NEEDS_PUBLISHER)
@@ -189,7 +190,7 @@ def unpublish(tool: Tool, actor: Actor) -> Tool:
 
 
 def delete(tool: Tool, actor: Actor) -> None:
-    """Remove the tool. Its calls stay on record; what waits is withdrawn. OnlyPeople."""
+    """Delete the tool. Its calls stay on record; what waits is withdrawn. Raises: OnlyPeople"""
     if _is_program(actor) and (tool.signed_in_only or oversight.of(tool) != oversight.Rules()):
         # What people put over the tool would go with it.
         raise OnlyPeople(NEEDS_DELETER)
@@ -199,16 +200,16 @@ def delete(tool: Tool, actor: Actor) -> None:
 
 
 def check_name(name: str, others: Iterable[str]) -> None:
-    """Refuse a name that a person could mistake for one of `others`, which tools have. AuthoringError.
+    """Refuse a name that a person could mistake for another tool's, one of `others`. Raises: AuthoringError
 
-    One that is the same, also but for capital letters, is judged where the tool is stored.
+    The same name, whatever its capital letters, is refused where the tool is stored.
     """
     if wrong := mistakable(name, [each for each in others if each.lower() != name.lower()]):
         raise AuthoringError({"name": wrong})
 
 
 def free_name(name: str, used: Collection[str], ending: str = "_", first: int = 2) -> str:
-    """Return `name` if it is free, else with `ending` and the first number that makes it free; 1 is not written."""
+    """Return `name` if it is free, else with `ending` and the first number that makes it free, without a 1."""
     endings = (f"{ending}{number}" if number > 1 else ending for number in count(first))
     names = (name[: LONGEST_NAME - len(each)] + each for each in endings)
     return next(each for each in chain([name], names) if each not in used)
@@ -217,7 +218,7 @@ def free_name(name: str, used: Collection[str], ending: str = "_", first: int = 
 def restore(version: ScriptVersion, actor: Actor, *, confirmed: bool = False) -> Tool:
     """Save `version` again as the tool's newest. Stored secrets stay as they are now.
 
-    NotConfirmed; Unreadable; AuthoringError: it is no longer sound; OnlyPeople.
+    Raises: NotConfirmed, Unreadable, AuthoringError, OnlyPeople
     """
     with transaction.atomic():
         # Locked before it is judged: the mode may have been raised just now.
@@ -226,7 +227,7 @@ def restore(version: ScriptVersion, actor: Actor, *, confirmed: bool = False) ->
 
 
 def weaker(version: ScriptVersion, tool: Tool) -> tuple[str, ...]:
-    """Say what restoring it would weaken, in plain words. Unreadable."""
+    """Return sentences about what restoring the version would weaken. Raises: Unreadable"""
     try:
         return _weaker(tool, check(versions.draft_of(version, tool), spec.stored_variables(tool.script)))
     except AuthoringError:
@@ -235,7 +236,7 @@ def weaker(version: ScriptVersion, tool: Tool) -> tuple[str, ...]:
 
 
 def _check_condition(sound: Checked, actor: Actor) -> None:
-    """AuthoringError: the condition would fail. Not of the library's own changes, which must not stop at one."""
+    """Refuse a condition that would fail, except in the library's own updates. Raises: AuthoringError"""
     if actor.user_id is None:
         return
     if fault := async_to_sync(policy.condition_fault)(sound.draft.condition, sound.signature.input_schema):
@@ -247,14 +248,14 @@ def _guard(sound: Checked) -> Guard:
 
 
 def _weaker(tool: Tool, sound: Checked) -> tuple[str, ...]:
-    """Say in plain words what `tool` would do with less oversight as `sound`, its name included."""
+    """Return sentences about what `tool` would do with less oversight as `sound`, its name included."""
     name = sound.draft.name
     by_name = loosening.weaker_name(name, tool.pk) if name != tool.name else ()
     return loosening.weaker(guard_of(tool), _guard(sound)) + by_name
 
 
 def _check_critical(sound: Checked, actor: Actor) -> None:
-    """AuthoringError: a critical tool that may run unasked is for an administrator to set up, or the system itself."""
+    """Refuse a critical tool that may run unasked, unless an administrator sets it up. Raises: AuthoringError"""
     if sound.risk_level < oversight.HIGHEST_RISK or sound.hitl_mode == HitlMode.REQUIRED or actor.user_id is None:
         return
     if not may_administer(User.objects.get(pk=actor.user_id)):
@@ -262,12 +263,12 @@ def _check_critical(sound: Checked, actor: Actor) -> None:
 
 
 def _is_program(actor: Actor) -> bool:
-    """Known by a credential that a program holds; neither a person nor the system itself."""
+    """Return whether the actor is a program's credential: neither a person nor the system."""
     return not actor.is_person and actor.user_id is not None
 
 
 def _loosens(tool: Tool, sound: Checked) -> bool:
-    """Could the tool do, without anyone being asked, what it could not do before, or tell the approver otherwise?"""
+    """Return whether the tool could do more without asking, or approvers would read other texts."""
     if _weaker(tool, sound):
         return True
     is_other = sound.definition_hash != tool.definition_hash
@@ -278,6 +279,6 @@ def _loosens(tool: Tool, sound: Checked) -> bool:
 
 
 def _looks_ahead(sound: Checked) -> bool:
-    """Has it a preview with powers of its own? That runs before anyone is asked."""
+    """Return whether it has a preview with powers or secrets, which runs before anyone is asked."""
     has_powers = sound.risk_level > 0 or any(each.secret for each in sound.variables)
     return has_powers and signature.preview_of(sound.draft.code) is not None

@@ -46,16 +46,16 @@ LONGEST_EXPECTED_BYTES = 64 * 1024
 
 
 def keep(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Make `arguments` the tool's example, unless it was saved anew meanwhile.
+    """Make `arguments` the tool's example, unless its definition has changed meanwhile.
 
-    That is no version of its own: an example changes nothing of what the tool does, and what was tested stays tested.
+    That makes no new version: an example does not change what the tool does.
     """
     same = Q(definition_hash=tool.definition_hash)
     tools.change(tool.pk, {"example": dict(arguments)}, SYSTEM, only_if=same)
 
 
 def fitting(example: dict[str, Any] | None, code: str) -> dict[str, Any] | None:
-    """`example` if the signature in `code` still takes it."""
+    """Return `example` if the signature in `code` still takes it, else None."""
     if example is None:
         return None
     try:
@@ -66,20 +66,18 @@ def fitting(example: dict[str, Any] | None, code: str) -> dict[str, Any] | None:
 
 
 async def attempt(tool_name: str, arguments: dict[str, Any], caller: Caller, seconds: float) -> ToolCall:
-    """Call the tool like everyone else, through the gate: settled, waiting for an answer, or still going on after
-    `seconds`.
-    """
+    """Call the tool through the gate, like everyone, and wait at most so long unless it asks."""
     call = await submit(CallRequest(tool_name, arguments, caller))
     return await settled(call.pk, seconds) if call.status == Status.ALLOWED else call
 
 
 def passed(tool: Tool) -> ToolCall | None:
-    """The last test run of exactly this definition that succeeded."""
+    """Return the last successful test run of exactly this definition."""
     return _passed(tool=tool, definition_hash=tool.definition_hash).order_by("-created_at").first()
 
 
 def with_tested(tools: QuerySet[Tool]) -> QuerySet[Tool]:
-    """Return each with `tested`: has a test run of it as it is now succeeded?"""
+    """Annotate each tool with `tested`: whether a test run of its present definition succeeded."""
     return tools.annotate(tested=Exists(_passed(tool=OuterRef("pk"), definition_hash=OuterRef("definition_hash"))))
 
 
@@ -88,7 +86,7 @@ def _passed(**which: Any) -> QuerySet[ToolCall]:
 
 
 async def look(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Effect | None:
-    """The preview of a call with these arguments as its card would show it; None if the tool has none. BadArguments."""
+    """Return the preview of such a call as its card would show it; None without one. Raises: BadArguments"""
     shown = await sources.preview_of(tool, await sources.accepted(tool, arguments), caller)
     return effect(shown) if shown else None
 
@@ -132,7 +130,7 @@ def tally(outcomes: Iterable[Outcome]) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A result as people read it, and as `contains` looks into it."""
+    """Return a result as people read it, and as `contains` searches it."""
     return value if isinstance(value, str) else canonical.pretty(value, indent=2)
 
 
@@ -214,7 +212,7 @@ def _too_large(value: Any, most: int) -> str | None:
 
 
 def add(tool: Tool, case: Case, last_call: ToolCall | None = None) -> TestCase:
-    """Keep a new test case of `tool`. AuthoringError."""
+    """Store a new test case of `tool`. Raises: AuthoringError"""
     if found := problems(case):
         raise AuthoringError(found)
     with transaction.atomic():
@@ -230,7 +228,7 @@ def add(tool: Tool, case: Case, last_call: ToolCall | None = None) -> TestCase:
 
 
 def put(tool: Tool, wanted: Iterable[Case]) -> None:
-    """Keep all of them; one with a name that is there already takes its place. AuthoringError: too many, or unsound."""
+    """Store all of them, each in place of one with its name. Raises: AuthoringError, too many, or unsound"""
     script: Script = tool.script
     for case in wanted:
         if found := problems(case):
@@ -251,14 +249,14 @@ def rows(tool: Tool) -> QuerySet[TestCase]:
 
 
 async def run(row: TestCase, tool: Tool, caller: Caller, seconds: float) -> ToolCall:
-    """Try the tool with the case's arguments, as a test run like any other, and remember the call."""
+    """Make a test run with the case's arguments, and store the call with the case."""
     call = await attempt(tool.name, row.arguments, caller, seconds)
     await in_db(TestCase.objects.filter(pk=row.pk).update)(last_call=call)
     return call
 
 
 async def run_all(rows: Iterable[TestCase], tool: Tool, caller: Caller, seconds: float) -> int:
-    """Run them one after the other, and return how many the time was too short for."""
+    """Run them one after the other, and return how many were left when the time was up."""
     ends, not_run = time.monotonic() + seconds, 0
     for row in rows:
         left = ends - time.monotonic()

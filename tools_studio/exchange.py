@@ -75,7 +75,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Entry:
-    """One tool of a file: a draft that passed every check, at `place`. `cases` None: the file says nothing of them."""
+    """One tool of a file: a sound draft, at `place`. `cases` None: the file does not mention them."""
 
     place: str
     draft: Draft
@@ -101,7 +101,7 @@ class TooMuch(Refusal, ValueError):
 
 
 def cut(text: str) -> str:
-    """Return a stranger's text, cut, since it may be of any length."""
+    """Return a stranger's text, cut to a bearable length."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
@@ -111,7 +111,7 @@ def dotted(path: Iterable[str | int]) -> str:
 
 
 def misshapen(shape: Draft202012Validator, value: Any, path: Path) -> Iterator[Problem]:
-    """Everything about `value`, which stands at `path`, that `shape` does not allow."""
+    """Yield everything about `value`, which is at `path`, that `shape` does not allow."""
     for error in shape.iter_errors(value):
         place: Path = [*path, *error.absolute_path]
         match error.validator:
@@ -129,7 +129,7 @@ def misshapen(shape: Draft202012Validator, value: Any, path: Path) -> Iterator[P
 
 
 def read(content: bytes | str) -> list[Entry]:
-    """The tools in a file, which is UTF-8. BadFile."""
+    """Return the tools of a file, which is UTF-8. Raises: BadFile"""
     size = len(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else len(content)
     if size > MOST_BYTES:
         sentence = translatable(
@@ -148,7 +148,7 @@ def read(content: bytes | str) -> list[Entry]:
 
 
 def read_document(value: Any) -> list[Entry]:
-    """The same for JSON that was read already, strictly. BadFile."""
+    """Return the tools of a file that was parsed already, strictly. Raises: BadFile"""
     if isinstance(value, dict) and value.get("format") != FORMAT:
         sentence = f'Expected "{FORMAT}": this is not a file of tools that hitlchat wrote.'
         raise BadFile([Problem("format", sentence)])
@@ -166,15 +166,15 @@ def read_document(value: Any) -> list[Entry]:
 
 
 def at_fields(place: str, error: AuthoringError) -> Iterator[Problem]:
-    """Yield what is wrong with a draft, by the names that the file has for its fields."""
+    """Yield the problems of a draft, by the names of its fields in the file."""
     for name, sentence in error.errors.items():
         yield Problem(f"{place}.{spec.KEYS.get(name, name)}", sentence)
 
 
 def document(tools: Iterable[Tool]) -> dict[str, Any]:
-    """Authored tools with their policy and test cases, without secrets, stored data or whether they are published.
+    """Return a file of authored tools with their test cases, but no secrets, stored data or publication.
 
-    TooMuch.
+    Raises: TooMuch
     """
     chosen = list(tools)
     if len(chosen) > MOST_TOOLS:
@@ -189,7 +189,7 @@ def document(tools: Iterable[Tool]) -> dict[str, Any]:
 
 
 def text(tools: Iterable[Tool]) -> str:
-    """The text of a file with these tools. TooMuch."""
+    """Return the text of a file with these tools. Raises: TooMuch"""
     written = canonical.pretty(document(tools), indent=2) + "\n"
     if len(written.encode()) > MOST_BYTES:
         raise TooMuch(f"The file would be larger than {in_words(MOST_BYTES)}, the most that an import accepts.")

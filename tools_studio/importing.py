@@ -30,7 +30,7 @@ _COUNTED: tuple[tuple[tuple[Action, ...], str], ...] = (
 
 
 class Outdated(Exception):
-    """The plan is another one by now, since something changed after it was shown; nothing was written."""
+    """Something changed since the plan was shown; `plan` is the present one, and nothing was written."""
 
     def __init__(self, plan: "Plan") -> None:
         super().__init__("Something changed in the meantime, so this import would differ from what you were shown.")
@@ -39,9 +39,9 @@ class Outdated(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """A step for one tool of the file. `name` is the one that it will have here, `present` the tool of that name here.
+    """What is done with one tool of the file. `name` is its name here, `present` the tool that has it now.
 
-    `mode` is the strictest of what the file says, what the tool here has, and the default for the tool's risk.
+    `mode` is the strictest of the file's, that of the present tool, and the default for the risk.
     """
 
     entry: Entry
@@ -59,19 +59,19 @@ class Step:
 
     @property
     def draft(self) -> Draft:
-        """The draft that is saved: a signed-in person decides if the file or the tool here says so."""
+        """The draft to save: a signed-in person decides if the file or the present tool says so."""
         wanted = self.entry.draft
         signed_in_only = wanted.signed_in_only or (self.present is not None and self.present.signed_in_only)
         return replace(wanted, name=self.name, hitl_mode=self.mode.value, signed_in_only=signed_in_only)
 
     @property
     def document(self) -> dict[str, Any]:
-        """The JSON of the draft, as a version of it would be stored."""
+        """The JSON of the draft, as its version is stored."""
         return spec.as_json(replace(self.draft, capabilities=self.sound.capabilities.as_json()))
 
     @property
     def raised_from(self) -> HitlMode | None:
-        """The mode that the file wanted, where that would have asked less often."""
+        """The mode in the file, if that would ask less often."""
         wanted = self.entry.draft.hitl_mode
         return HitlMode(wanted) if self.writes and wanted and strictness(wanted) < strictness(self.mode) else None
 
@@ -123,10 +123,7 @@ class Plan:
 
 
 def plan(entries: Collection[Entry], on_conflict: Conflict) -> Plan:
-    """Return the steps that would import `entries` now.
-
-    BadFile: one of them cannot take the place of the tool that is here.
-    """
+    """Return the steps that would import `entries` now. Raises: BadFile"""
     names = [each.draft.name for each in entries]
     present = {tool.name: tool for tool in Tool.objects.filter(name__in=names).select_related("script")}
     used = {*Tool.objects.values_list("name", flat=True), *names}
@@ -155,8 +152,8 @@ def carry_out(
 ) -> Plan:
     """Import `entries` and return the plan that was carried out. `shown` is the digest of the plan that a person saw.
 
-    `confirmed`: a person said that tools may run with less oversight. Outdated: the plan is another one now. BadFile.
-    NotConfirmed. OnlyPeople: a program's credential would let a tool do more unasked.
+    `confirmed`: a person agreed that tools may run with less oversight. Raises: Outdated, BadFile, NotConfirmed,
+    OnlyPeople
     """
     with transaction.atomic():
         names = [each.draft.name for each in entries]
@@ -180,7 +177,7 @@ def carry_out(
 
 
 def _step(entry: Entry, present: Tool | None, on_conflict: Conflict, used: Collection[str]) -> Step:
-    """AuthoringError."""
+    """Raises: AuthoringError"""
     if present is None:
         step = _added(entry, "new", entry.draft.name, used)
     elif on_conflict == "rename":
@@ -221,7 +218,7 @@ def _beside(entry: Entry, present: Tool, on_conflict: Conflict) -> Step:
 
 
 def _check(draft: Draft, stored: Mapping[str, Stored] | None = None) -> Checked:
-    """Check `draft` with the mode that is the default for its risk, whatever mode it asks for."""
+    """Check `draft` with the default mode for its risk in place of its own."""
     return spec.check(replace(draft, hitl_mode=None), stored)
 
 

@@ -33,9 +33,9 @@ _SWITCHES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong, in a sentence, or only doubtful; `line` counts from 1, None where it belongs to no line.
+    """A problem or a warning, in a sentence; `line` counts from 1, None if it belongs to no line.
 
-    `switch` is the id of the form's field that would allow it, where it is a capability that is missing.
+    `switch`: if a capability is missing, the id of the form's field that grants it.
     """
 
     line: int | None
@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Inspection:
-    """`description` is what the author has written for the model in place of the docstring, if anything."""
+    """`description` is the author's text for the model in place of the docstring, if any."""
 
     name: str
     description: str = ""
@@ -89,7 +89,7 @@ class Inspection:
 
 
 def inspect(name: str, code: str, declared: dict[str, Any], description: str = "") -> Inspection:
-    """Everything at once: the signature's schema, the capabilities' risk, and what the checker finds."""
+    """Return the signature, the capabilities and the findings, those of the type checker included."""
     findings: list[Finding] = []
     granted = None
     try:
@@ -109,9 +109,9 @@ def inspect(name: str, code: str, declared: dict[str, Any], description: str = "
 
 
 async def problems(code: str, granted: Capabilities, *, advise: bool = False) -> list[Problem]:
-    """Return the problems of the code, `preview` included, which may only read.
+    """Return the problems of the code, also those of `preview`, which may only read.
 
-    With `advise` also what runs but may surprise, as problems of severity "warning".
+    With `advise` also warnings about code that runs but may surprise.
     """
     names = granted.names()
     stubs, every_name = capabilities.stubs_of(names), capabilities.ALL_NAMES

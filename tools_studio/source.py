@@ -39,11 +39,11 @@ PREVIEW_SECONDS = 4.5
 
 
 def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, HostFunction]:
-    """Return functions by dotted name. `values` are this tool's variables, which no function shows to another one."""
+    """Return the granted functions by dotted name. `values` are this tool's variables."""
     every_value = {**values.plain, **values.secret}
 
     def value(name: str) -> str:
-        """Return a variable for what the server does with it itself, so that the tool need not see it."""
+        """Return a variable for the server's own use, so that the tool need not see it."""
         return _one(name, every_value, "variable")
 
     async def variable(name: str) -> str:
@@ -69,7 +69,7 @@ def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, Ho
 
 
 def for_preview(granted: Capabilities, group: str, values: Resolved) -> dict[str, HostFunction]:
-    """The same names; those that change something refuse, so that code that imports them can be loaded."""
+    """Return the functions for a preview: those that change something refuse, so that imports of them work."""
     reads = granted.read_only()
     return {name: _refusing(name) for name in granted.names()} | offered(reads, group, values)
 
@@ -82,7 +82,7 @@ def _refusing(name: str) -> HostFunction:
 
 
 def _one(name: object, values: Mapping[str, str], kind: str) -> str:
-    """ValueError: there is none, with the names of those there are."""
+    """Return the value of this name. Raises: ValueError, with the names there are"""
     if not isinstance(name, str) or name not in values:
         names = ", ".join(sorted(values)) or "none"
         raise ValueError(f"this tool has no {kind} {str(name)[:64]!r}; there is: {names}")
@@ -97,7 +97,7 @@ async def _now(timezone: str = "UTC") -> datetime:
 
 
 def secrets(script: Script, granted: Capabilities) -> tuple[str, ...]:
-    """The secrets of other tools that `script` may come to read, in the store of its group or in its folder."""
+    """Return the secrets of tools that share a store or folder with `script`, where it may read them."""
     if not granted.store and granted.files is None:
         return ()
 
@@ -114,7 +114,7 @@ def secrets(script: Script, granted: Capabilities) -> tuple[str, ...]:
 
 
 def altered() -> Iterator[str]:
-    """A sentence for each tool and version that is not what its hash says."""
+    """Yield a sentence for each tool and version that does not match its hash."""
     for tool in Tool.objects.filter(source=SOURCE).select_related("script").order_by("name").iterator(chunk_size=100):
         if words := _differs(tool):
             yield words
@@ -143,7 +143,7 @@ def _differs(tool: Tool) -> str:
 
 
 def _is_other(version: ScriptVersion) -> bool:
-    """Return whether it is another one; with variables that cannot be told: their values are not kept with it."""
+    """Return whether the version does not match its hash; unknown with variables, whose values are not in it."""
     try:
         draft = spec.from_json(version.draft)
         return not draft.variables and version.definition_hash not in [
@@ -171,12 +171,12 @@ class Loaded:
         return " ".join(self.values.missing.values()) or None
 
     async def run(self, arguments: Mapping[str, Any]) -> Report:
-        """Return the report of a run, without the tool's secrets. ValueError: the arguments do not fit."""
+        """Return the report of a run, without the tool's secrets. Raises: ValueError, the arguments do not fit"""
         grants = offered(self.granted, self.script.group, self.values)
         return await self._called("run", arguments, grants, self.granted)
 
     async def preview(self, arguments: Mapping[str, Any]) -> Report:
-        """The same of its preview, which has no power to change anything and less time."""
+        """Return the report of its preview, which can change nothing and has less time."""
         grants = for_preview(self.granted, self.script.group, self.values)
         limits = Limits(wall_seconds=min(PREVIEW_SECONDS, Limits().wall_seconds))
         return await self._called(signature.PREVIEW, arguments, grants, self.granted.read_only(), limits)
@@ -283,7 +283,7 @@ def _masked(report: Report, hidden: Iterable[str]) -> Report:
 
 
 def _shown(result: Any) -> Preview:
-    """A text or a table as they are, any other value as its JSON."""
+    """Return a preview of a text or table as they are, of any other value as its JSON."""
     if result is None:
         return Preview(error="It returned nothing: expected a text, or a table as a list of objects.")
     is_table = isinstance(result, dict) or (isinstance(result, list) and all(isinstance(row, dict) for row in result))
@@ -293,7 +293,7 @@ def _shown(result: Any) -> Preview:
 
 
 def _loaded(tool_id: UUID | None, definition_hash: str) -> Loaded | None:
-    """Exactly the definition that is asked for: its code, and the values of its variables."""
+    """Return the tool with the values of its variables, if it still has this definition."""
     if tool_id is None:
         return None
     wanted = Script.objects.filter(tool_id=tool_id, tool__definition_hash=definition_hash)

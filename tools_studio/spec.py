@@ -83,7 +83,7 @@ WORDS = {each.key: each.words for each in FIELDS}
 
 
 class AuthoringError(Invalid):
-    """Problems of a draft, by field; nothing was saved. `capability`: the error behind that of its capabilities."""
+    """The problems of a draft, by field; nothing was saved. `capability`: the error of its capabilities."""
 
     def __init__(self, errors: Mapping[str, str], capability: CapabilityError | None = None) -> None:
         super().__init__(errors)
@@ -131,7 +131,7 @@ class Checked:
 
     @property
     def facts(self) -> list[str]:
-        """Return what the tool can do, for the person who decides, also that the server adds secrets to it."""
+        """Return sentences about what the tool can do, and its secrets, for the person who decides."""
         secrets = tuple(each.name for each in self.variables if each.secret)
         return self.capabilities.sentences() + (
             [translatable(f"It uses {listed(secrets)}, kept secret on this server.")] if secrets else []
@@ -139,7 +139,7 @@ class Checked:
 
     @property
     def definition_hash(self) -> str:
-        """Hash everything that makes the tool do what it does, or that a model or a person is told of it."""
+        """Hash everything that determines what the tool does, or what models and people read about it."""
         return canonical.sha256(
             {
                 "source": SOURCE,
@@ -156,7 +156,7 @@ class Checked:
 
 
 def check(draft: Draft, stored: Mapping[str, Stored] | None = None, *, sections: bool = True) -> Checked:
-    """`stored` has the secrets that are stored, by name. AuthoringError with every field that is wrong.
+    """Check all fields of a draft. `stored`: the stored secrets by name. Raises: AuthoringError, with all problems
 
     `sections`: of the code's docstring, see docstrings.read.
     """
@@ -230,7 +230,7 @@ def draft_of(tool: Tool) -> Draft:
 
 
 class Unreadable(Conflict):
-    """The JSON was not made by this version of hitlchat, nor in its form."""
+    """The JSON has another form than this version of hitlchat gives it."""
 
     sentence = gettext_noop("It is stored in a form that this version of hitlchat does not understand.")
 

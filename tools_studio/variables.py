@@ -31,7 +31,7 @@ class Resolved:
 
 
 def from_json(declared: Mapping[str, Any]) -> Value:
-    """Return the variable of a JSON; without a word about it, it is plain. Raises: KeyError, TypeError."""
+    """Return the variable of a JSON; plain unless it says otherwise. Raises: KeyError, TypeError"""
     return Value(**{"secret": False, **declared})
 
 
@@ -83,7 +83,7 @@ def _to_store(variable: Value, before: Stored | None) -> Stored:
 
 
 def resolve(variables: Iterable[Stored]) -> Resolved:
-    """The values as a run gets them, from the environment where it is referred to."""
+    """Return the values for a run, those of references from the environment."""
     plain: dict[str, str] = {}
     secret: dict[str, str] = {}
     missing: dict[str, str] = {}
@@ -100,7 +100,7 @@ def resolve(variables: Iterable[Stored]) -> Resolved:
 
 
 def _value(stored: Stored) -> str:
-    """LookupError or Unsealable: there is none that could be used, in words."""
+    """Return the value. Raises: LookupError, Unsealable, in words"""
     name = stored.name
     if reference := REFERENCE.fullmatch(stored.value):
         value = references.value_of(reference[1])

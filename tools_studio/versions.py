@@ -19,7 +19,7 @@ MOST = 500
 
 @dataclass(frozen=True)
 class Change:
-    """One field that differs; `before` and `after` are texts, `lines` how they differ where one has several lines."""
+    """One field that differs. `lines`: the diff, if one of the texts has several lines."""
 
     field: str
     before: str
@@ -49,9 +49,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Save:
-    """One version in the list. `fields` are the JSON names of what differs from the version `before`; None if that is
-    not known.
-    """
+    """One version in the list. `fields` are the JSON names of what differs from the version `before`; None: unknown."""
 
     version: ScriptVersion
     fields: tuple[str, ...] | None
@@ -65,7 +63,7 @@ class Save:
 
 
 def forget(script: Script, names: Collection[str]) -> None:
-    """Blank the plain values that variables of these names had in earlier versions: they are secret from now on."""
+    """Blank these variables' plain values in earlier versions: they are secrets from now on."""
     for version in script.versions.all() if names else ():
         blanked = [{**each, "value": None} if each["name"] in names else each for each in version.draft["variables"]]
         if blanked != version.draft["variables"]:
@@ -74,7 +72,7 @@ def forget(script: Script, names: Collection[str]) -> None:
 
 
 def record(script: Script, saved: Draft, definition_hash: str, author_id: int | None) -> ScriptVersion:
-    """Keep `saved` as the version that `script` has now, and no more than the newest of those before."""
+    """Store `saved` as the present version of `script`, and drop the oldest where there are too many."""
     script.versions.filter(number__lte=script.version - MOST).delete()
     return ScriptVersion.objects.create(
         script=script,
@@ -86,15 +84,16 @@ def record(script: Script, saved: Draft, definition_hash: str, author_id: int | 
 
 
 def draft_of(version: ScriptVersion, tool: Tool) -> Draft:
-    """`version` as a draft for `tool` to be saved again; it keeps the tool's present name, and that a signed-in person
-    must decide. Unreadable.
+    """Return `version` as a draft for `tool`, which keeps its present name, and that a signed-in person must decide.
+
+    Raises: Unreadable
     """
     wanted = spec.from_json(version.draft)
     return replace(wanted, name=tool.name, signed_in_only=wanted.signed_in_only or tool.signed_in_only)
 
 
 def saves(newest_first: Iterable[ScriptVersion]) -> Iterator[Save]:
-    """Yield each version with what it changed; of the last one that is not known unless it is the first of all."""
+    """Yield each version with the fields that it changed; of the last one they are unknown."""
     versions = list(newest_first)
     for version, older in zip(versions, [*versions[1:], None], strict=True):
         if older is None:
@@ -104,12 +103,12 @@ def saves(newest_first: Iterable[ScriptVersion]) -> Iterator[Save]:
 
 
 def changed_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """The JSON names of what differs, in the order in which people think of a tool."""
+    """Return the JSON names of the fields that differ, in the order of `spec.FIELDS`."""
     return [key for key in {**spec.WORDS, **dict.fromkeys(sorted({**old, **new}))} if old.get(key) != new.get(key)]
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> Difference:
-    """Return how two tools differ as their JSON. Unreadable: one is in a form that is no longer understood."""
+    """Return how two tools, as their JSON, differ. Raises: Unreadable"""
     old, new = spec.complete(old), spec.complete(new)
     changes = [Change(key, _text(old[key]), _text(new[key])) for key in changed_fields(old, new) if key != "code"]
     return Difference(lines(old["code"], new["code"]), changes)

@@ -226,7 +226,7 @@ NOTHING_MORE, NO_REASON, NOTHING_SEEN = Approve(), Reject(), Extend()
 
 
 def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
-    """All that `approvals` needs of them. `given`: the id of the grant that was given with the yes, if one was."""
+    """Load everything that `approvals` reads. `given`: the id of the grant given with the approval."""
     given = Subquery(gate.Grant.objects.filter(approval=OuterRef("pk")).values("pk")[:1])
     return rows.annotate(given=given).select_related("call").prefetch_related("decisions__person")
 
@@ -236,7 +236,7 @@ def approval(row: gate.Approval) -> Approval:
 
 
 def approvals(rows: Iterable[gate.Approval]) -> list[Approval]:
-    """Return the approvals, with as many queries for many as for one."""
+    """Return the approvals in a fixed number of queries."""
     found = list(rows)
     waiting = [row for row in found if row.call.status == Status.WAITING]
     times = queue.times(waiting)

@@ -25,7 +25,7 @@ MEANS: dict[str, Means] = {TokenKind.APPROVER: "token", TokenKind.API: "system"}
 
 @dataclass(frozen=True)
 class Credential:
-    """A person, how they are known, and whether they still are, for what outlives its request."""
+    """An authenticated person. `stands` tells whether the credential is still valid, for what outlives its request."""
 
     user: User
     means: Means
@@ -83,7 +83,7 @@ class Session(AuthBase):
 
 
 def decider(request: ApiRequest, to: str = "decide") -> Actor:
-    """The person who answers an approval. No API credential but a personal approver token stands for one (SR-18)."""
+    """Return the person who decides. Of API credentials only an approver token stands for one (SR-18)."""
     if not request.auth.actor.is_person:
         raise AuthorizationError(
             message=f"A token of kind “api” cannot {to}. Sign in, or use a token of kind “approver”."

@@ -155,7 +155,7 @@ def call(row: gate.ToolCall) -> Call:
 
 
 def calls(found: list[gate.ToolCall]) -> list[Call]:
-    """Return the calls, with as many queries for many as for one."""
+    """Return the calls in a fixed number of queries."""
     begun = delegation.begun_by([row.pk for row in found])
     chains = delegation.agents_of({row.conversation_id for row in found if row.conversation_id})
     return [
@@ -192,7 +192,7 @@ def approval_id(row: gate.ToolCall) -> UUID | None:
 
 
 def error(row: gate.ToolCall) -> Object | None:
-    """Return what went wrong: in the tool, or before anyone was asked."""
+    """Return the error of the tool, or why the call was rejected or refused."""
     if row.status in (Status.REJECTED, Status.REFUSED):
         return {"kind": row.status, "message": row.reason, "line": None}
     return cast("Object | None", row.error)

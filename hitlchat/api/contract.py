@@ -41,12 +41,12 @@ Username = Annotated[str, BeforeValidator(lambda person: person.get_username() i
 
 
 class Body(BaseModel):
-    """Strict: nothing unknown is let pass, nothing is coerced (SR-13)."""
+    """Strict: unknown fields are refused, and nothing is coerced (SR-13)."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True, frozen=True)
 
     def given(self, *but: str) -> dict[str, Any]:
-        """Return the fields that were sent, without `but`, as drafts have them: their lists cannot be changed."""
+        """Return the fields that were sent, without `but`, with tuples in place of lists, as drafts have them."""
         sent = {name: getattr(self, name) for name in self.model_fields_set - {*but}}
         return {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
 
@@ -63,12 +63,12 @@ class Shape(BaseModel):
 
     @classmethod
     def of(cls, row: object, **more: Any) -> Self:
-        """Return the row's attributes, with `more` in place of those that it has not, or has otherwise."""
+        """Return an answer made of the row's attributes; those in `more` come first."""
         return cls.model_validate(_Extended(row, more))
 
 
 class _Extended:
-    """A row with further attributes, which come before its own."""
+    """A row with further attributes, which hide its own."""
 
     def __init__(self, row: object, more: dict[str, Any]) -> None:
         vars(self).update(more, _row=row)

@@ -463,7 +463,7 @@ def _instead(
 
 
 def _run_of(conversation: agent.Conversation, message_id: UUID) -> UUID:
-    """Return the run that the message belongs to. Http404: it is none that people see."""
+    """Return the run of a message that people see. Raises: Http404"""
     rows = conversation.messages.exclude(role=agent.Role.TOOL).exclude(run=None)
     run_id = get_object_or_404(rows, pk=message_id).run_id
     assert run_id is not None
@@ -490,7 +490,7 @@ def _changes(
 
 
 def _check_names(request: ApiRequest, names: list[str] | None) -> None:
-    """A name that is not in the catalog would silently be a tool less."""
+    """Refuse names that are not in the catalog: they would silently be ignored."""
     catalog = set(tools_for(request.auth.caller, names or []).values_list("name", flat=True))
     if missing := [name for name in names or [] if name not in catalog]:
         message = f"There is no published tool named {missing[0]!r}."

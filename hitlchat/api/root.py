@@ -90,7 +90,7 @@ def problem(status: int, detail: str, **more: object) -> HttpResponse:
 
 
 def _framed(view: View) -> View:
-    """`view` with the answers that come from outside of any operation as problems too."""
+    """Wrap `view`, so that a 404 or 405 outside of any operation is a problem document too."""
 
     @wraps(view)
     def framed_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

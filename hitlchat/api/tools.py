@@ -215,12 +215,12 @@ class Imported(Shape):
 
 
 def tools() -> QuerySet[gate.Tool]:
-    """Return the tools with all that `tool` needs."""
+    """Load everything that `tool` reads."""
     return cases.with_tested(listed().select_related("script").prefetch_related("script__variables"))
 
 
 def tool(request: ApiRequest, row: gate.Tool) -> Tool:
-    """Return the tool as whoever asks may see it."""
+    """Return the tool with the variables' values only for authors."""
     script: Script | None = getattr(row, "script", None)
     values = [each.stored for each in script.variables.all()] if script else []
     is_author = may_author(request.auth.user)
@@ -343,7 +343,7 @@ def _fields(body: ToolPatch) -> dict[str, Any]:
 
 
 def _to_try(tool: gate.Tool, given: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what to test the tool with: what was given, else its example, else nothing if it needs nothing."""
+    """Return the arguments of a test run: those given, else the example, else none if none are required."""
     if given is not None:
         return given
     if tool.example is not None:

@@ -73,7 +73,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Requests over HTTP. `hosts` are all there is in the mode `allowlist`, else those named beside the public ones.
+    """Requests over HTTP. `hosts` are the only ones in the mode `allowlist`, else allowed beside public ones.
 
     `max_bytes` bounds one answer, `timeout_seconds` one request with all its redirects.
     """
@@ -86,7 +86,7 @@ class Fetch:
     redirects: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The declaration without what is only the default."""
+        """Return the declaration without defaults."""
         plain = Fetch(self.mode)
         declared: dict[str, Any] = {"mode": self.mode}
         if self.hosts or self.mode == "allowlist":
@@ -131,7 +131,7 @@ class Capabilities:
     reads_only: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """The canonical declaration: only what is granted, lists sorted."""
+        """Return the canonical declaration: only what is granted, lists sorted."""
         granted: dict[str, Any] = {"fetch": self.fetch.as_json()} if self.fetch else {}
         granted |= {"store": True} if self.store else {}
         granted |= {"files": {"mode": self.files.mode, "folder": self.files.folder}} if self.files else {}
@@ -177,7 +177,7 @@ class Capabilities:
         return max((signal.level for signal in self.signals()), default=0)
 
     def names(self) -> frozenset[str]:
-        """The dotted names that the tool may import from `hitl` and use."""
+        """Return the dotted names that the tool may import from `hitl`."""
         may_change = not self.reads_only
         granted = {
             ALWAYS: True,
@@ -198,7 +198,7 @@ class Capabilities:
         return frozenset(name for name in POWERS if getattr(self, name))
 
     def read_only(self) -> "Capabilities":
-        """The same with no power to change anything: requests only read, nothing is written or sent."""
+        """Return the capabilities without those that change something: nothing is written or sent."""
         fetch = self.fetch
         if fetch is not None:
             methods = tuple(method for method in fetch.methods if method in READING_METHODS)
@@ -208,7 +208,7 @@ class Capabilities:
 
 
 def canonical(host: object) -> str | None:
-    """Lower case, no `https://` (which is meant when nothing is said), or None if it is no host.
+    """Return a host in lower case without `https://`, which is the default; None if it is no host.
 
     `*.example.com` means every host below example.com, over https.
     """
@@ -229,7 +229,7 @@ def canonical(host: object) -> str | None:
 def parse(raw: object) -> Capabilities:
     """Understand a declaration such as `{"fetch": {"mode": "allowlist", "hosts": ["api.example.com"]}, "now": true}`.
 
-    What is null or false is not granted; what is not known is an error, never ignored.
+    Null or false grants nothing; an unknown capability is an error. Raises: CapabilityError
     """
     if raw is None:
         return Capabilities()

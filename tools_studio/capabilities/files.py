@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def parts_of(path: object) -> Parts:
-    """The names on the way to a file or folder, at least one. TypeError or ValueError: that is no path."""
+    """Return the parts of a path, at least one. Raises: TypeError, ValueError"""
     if not isinstance(path, str):
         raise TypeError("a path is a text such as notes/today.txt")
     if not path:
@@ -85,9 +85,9 @@ class Outside(Exception):
 
 @contextmanager
 def below(top: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder `parts` below the folder `top`, over no link. OSError: there is none.
+    """Open the folder `parts` below the folder `top`, following no link; with `make` missing ones are created.
 
-    With `make` what is missing is created.
+    Raises: OSError
     """
     folder = os.dup(top)
     try:
@@ -104,7 +104,7 @@ def below(top: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int
 
 
 def resolved(top: int, parts: Parts) -> Parts:
-    """`parts` with every link replaced by what it leads to. Outside; FileNotFoundError: there is no such thing."""
+    """Return `parts` with every link resolved. Raises: Outside, FileNotFoundError"""
     done: list[str] = []
     ahead = deque(parts)
     links = 0
@@ -138,14 +138,14 @@ def _link(top: int, folder: Sequence[str], name: str) -> str | None:
 
 
 def status(parent: int, name: str) -> os.stat_result | None:
-    """Return the status of the thing itself, also if it is a link; None if there is nothing."""
+    """Return the status of an entry, of a link its own; None if there is none."""
     with suppress(FileNotFoundError):
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     return None
 
 
 def content(parent: int, name: str, most: int) -> bytes:
-    """Return the content of a regular file. ValueError: it is none, or larger than `most`. OSError."""
+    """Return the content of a regular file. Raises: OSError; ValueError, it is none, or larger than `most`"""
     # Looked at before: opening a device can do something.
     require_file(os.stat(name, dir_fd=parent, follow_symlinks=False))
     descriptor = os.open(name, FILE, dir_fd=parent)
@@ -158,7 +158,7 @@ def content(parent: int, name: str, most: int) -> bytes:
 
 
 def require_file(found: os.stat_result) -> None:
-    """Outside: it is a link. ValueError: it is no regular file."""
+    """Require a regular file. Raises: Outside, it is a link; ValueError"""
     if stat.S_ISLNK(found.st_mode):
         raise Outside(NOT_FOLLOWED)
     if stat.S_ISDIR(found.st_mode):
@@ -168,7 +168,7 @@ def require_file(found: os.stat_result) -> None:
 
 
 def require_room(top: int, more_entries: int, more_bytes: int) -> None:
-    """ValueError: the folder is full. Only whoever is alone may call it."""
+    """Require room in the folder, which the caller has locked. Raises: ValueError"""
     entries = size = 0
     # No further than the quota; what another process left unfinished is removed.
     for _, folders, files, folder in os.fwalk(".", dir_fd=top, follow_symlinks=False):
@@ -188,7 +188,7 @@ def require_room(top: int, more_entries: int, more_bytes: int) -> None:
 
 
 def seize(lock: int) -> None:
-    """TimeoutError: another one kept it for too long."""
+    """Lock the file, waiting while another process has it. Raises: TimeoutError"""
     until = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -203,10 +203,10 @@ def seize(lock: int) -> None:
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder `name` below `base`. Everything here waits for the disk: to be called in a thread.
+    """The folder `name` below `base`. Its methods wait for the disk, so call them in a thread.
 
-    All methods raise OSError as the system does, Outside for links that are not followed, and ValueError, all in words
-    without the path. Reading follows relative links within the folder; writing follows none.
+    Reading follows relative links within the folder; writing follows none. Raises: OSError, Outside, ValueError, whose
+    words do not have the path
     """
 
     base: Path
@@ -225,7 +225,7 @@ class Folder:
             raise ValueError(f"it is not UTF-8 text: the byte at {error.start:,} is invalid") from None
 
     def listing(self, parts: Parts) -> list[str]:
-        """Paths from the top, in order; those of folders end with a slash."""
+        """Return sorted paths from the top; those of folders end with a slash."""
         prefix = "".join(f"{name}/" for name in parts)
         try:
             with self._top() as top, below(top, resolved(top, parts)) as folder:
@@ -292,7 +292,7 @@ class Folder:
 
     @contextmanager
     def _alone(self) -> Iterator[int]:
-        """The folder, made if need be, while no other writes to it, in this process or another one."""
+        """Open the folder, created if need be, with a lock against other writers."""
         with self._top(make=True) as top:
             path = self.base / f"{self.name}.lock"
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -303,7 +303,7 @@ class Folder:
                 os.close(lock)
 
     def _replace(self, top: int, parts: Parts, data: bytes) -> None:
-        """All of `data` under that name, or what stood there before."""
+        """Write the file in one step: it has all of `data`, or what it had before."""
         *parents, name = parts
         if len(data) > LARGEST_FILE:
             raise ValueError(f"it would have {len(data):,} bytes; a file can have {LARGEST_FILE:,}")
@@ -334,7 +334,7 @@ def _found(top: int, parts: Parts) -> os.stat_result | None:
 
 
 def _way(top: int, parts: Parts) -> tuple[int, int]:
-    """Return how many of the names are still to be made, and how large the file is that stands there."""
+    """Return how many parts of the path are missing, and the size of the file at its end."""
     for depth in range(len(parts)):
         with below(top, parts[:depth]) as parent:
             found = status(parent, parts[depth])
@@ -366,7 +366,7 @@ def _remove(parent: int, name: str) -> bool:
 
 
 def grants(granted: Files | None) -> dict[str, HostFunction]:
-    """Return the functions that the mode allows, by name; they wait for the disk in a thread.
+    """Return the functions that the mode allows, by name.
 
     Paths are relative to the folder. Raises: ValueError; PermissionError for links that lead outside; TimeoutError.
     """
@@ -398,7 +398,7 @@ def grants(granted: Files | None) -> dict[str, HostFunction]:
 
 
 async def _done(name: str, path: str, work: Callable[..., T], *args: Parts | str) -> T:
-    """Return the result of `work`; raise its errors in words for the tool."""
+    """Return the result of `work`, done in a thread; its errors are raised in words for the tool."""
     try:
         return await asyncio.to_thread(work, *args)
     except Outside as error:

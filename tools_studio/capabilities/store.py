@@ -34,7 +34,7 @@ _ADDRESS = re.compile(
 
 
 def store_grants(group: str) -> dict[str, HostFunction]:
-    """The host functions behind `hitl.store` for tools of `group`; they reach no other group's values."""
+    """Return the functions of `hitl.store` for tools of `group`, which reach no other group's values."""
 
     async def get(key: str, default: Any = None) -> Any:
         entry = await in_db(_rows(group).filter(key=_key(key)).first)()
@@ -90,7 +90,7 @@ def _text(value: object) -> str:
 
 
 def email_grants(patterns: Collection[str]) -> dict[str, HostFunction]:
-    """`send_email` to whom `patterns` allow: an address, `@` and a domain for anyone there, `*` for anyone."""
+    """Return `send_email` for these recipients: an address, `@` and a domain for anyone there, `*` for anyone."""
 
     async def send_email(to: str | list[str], subject: str, text: str) -> None:
         recipients = _recipients(patterns, to)
@@ -111,7 +111,7 @@ def email_grants(patterns: Collection[str]) -> dict[str, HostFunction]:
 
 
 def _send(message: EmailMessage) -> None:
-    """ValueError or TimeoutError: it was not sent, as far as is known, without the server's own words."""
+    """Send it. Raises: ValueError, TimeoutError, in words that are not the mail server's"""
     try:
         message.send()
     except smtplib.SMTPRecipientsRefused:
@@ -129,7 +129,7 @@ def _send(message: EmailMessage) -> None:
 
 
 def _recipients(patterns: Collection[str], to: object) -> list[str]:
-    """Return each once. ValueError: no addresses. PermissionError: not to them."""
+    """Return each recipient once. Raises: TypeError, ValueError, PermissionError"""
     named = [to] if isinstance(to, str) else to
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
         raise TypeError("send_email: `to` is an address, or a list of addresses")

@@ -79,7 +79,7 @@ _MANY = {"items": "[{0} for item in {1}]", "additionalProperties": "{{key: {0} f
 
 
 def check_bounds(bounds: dict[Any, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `bounds` if all of them mean something for the type of `schema`, or raise ValueError."""
+    """Return `bounds` if all of them apply to the type of `schema`. Raises: ValueError"""
     types = {branch.get("type") for branch in schema.get("anyOf", [schema])}
     for keyword in bounds:
         if keyword not in _APPLIES:
@@ -104,7 +104,7 @@ def check_bounds(bounds: dict[Any, Any], schema: dict[str, Any]) -> dict[str, An
 
 
 def of_parameter(name: str, node: ast.expr, schema: Schema) -> Any:
-    """The default that `node` writes. SignatureError: not a literal, or it does not fit `schema`."""
+    """Return the default value that `node` writes. Raises: SignatureError, no literal, or it does not fit `schema`"""
     value: Any = None
     try:
         value = ast.literal_eval(node)
@@ -119,7 +119,7 @@ def of_parameter(name: str, node: ast.expr, schema: Schema) -> Any:
 
 
 def of_field(name: str, node: ast.expr, schema: Schema) -> Any:
-    """The same for a field of a dataclass, which may be `field(default=…)` or `field(default_factory=list)`."""
+    """Return the default of a dataclass's field, also from `field(default=…)` or `field(default_factory=list)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
         return of_parameter(name, node, schema)
     for keyword in node.keywords:
@@ -132,18 +132,18 @@ def of_field(name: str, node: ast.expr, schema: Schema) -> Any:
 
 @dataclass
 class Types:
-    """The types that annotations of one tool may name: the plain ones, and the tool's own records."""
+    """The types that a tool's annotations may name: plain ones and its own dataclasses (records)."""
 
     records: Mapping[str, Record] = field(default_factory=dict)
     _made: dict[str, Schema] = field(default_factory=dict)
 
     def read_records(self) -> None:
-        """Make the schema of every record. SignatureError, with the line in the author's source."""
+        """Make the schema of every record. Raises: SignatureError, with the line in the author's source"""
         for record in self.records.values():
             self._record(record, ())
 
     def schema_of(self, node: ast.expr) -> Schema:
-        """The schema of the values that `node` describes. SignatureError, with the line inside the snippet: unknown."""
+        """Return the schema of the type that `node` names. Raises: SignatureError, with the line inside the snippet"""
         match node:
             case ast.Constant(value=None):
                 return {"type": "null"}
@@ -189,7 +189,7 @@ class Types:
         return self._union([*parameters, ast.Constant(value=None)])
 
     def _union(self, parts: list[ast.expr]) -> Schema:
-        """Return one schema for all of `parts`; nested unions are joined, the same type twice counts once."""
+        """Return one schema for all of `parts`, with nested unions flattened and no type twice."""
         branches: list[Schema] = []
         for part in parts:
             schema = self.schema_of(part)
@@ -274,7 +274,7 @@ def coerce(schema: Schema, arguments: Arguments) -> Arguments:
     """Turn `arguments`, which fit `schema`, into Python values.
 
     Text becomes a date, a datetime or a Decimal where the schema says so, and `3.0` becomes `3` for a whole number.
-    BadArguments names one that is not what its format says.
+    Raises: BadArguments
     """
     properties = schema.get("properties", {})
     rest = schema.get("additionalProperties")
@@ -301,14 +301,14 @@ def problem(schema: Schema, value: Any) -> str:
 
 
 def entry_of(function: str) -> str:
-    """Return the name of the function to call in place of `function`, which takes records."""
+    """Return the name of the generated function that makes the records and then calls `function`."""
     return f"_hitl_{function}"
 
 
 def glue(function: str, schema: Mapping[str, Any], records: Collection[str], *, is_async: bool) -> str:
-    """Lines to put after the author's code: its `entry_of`, which makes the records and then calls `function`.
+    """Return code to append to the author's: the function `entry_of(function)`. Empty without records.
 
-    `schema` is the input schema; a part of it whose title is in `records` is one. Empty when there is none.
+    `schema` is the input schema; its parts whose titles are in `records` are records.
     """
     used = {part["title"]: part for part in _parts(schema) if part.get("title") in records}
     if not used:
@@ -320,7 +320,7 @@ def glue(function: str, schema: Mapping[str, Any], records: Collection[str], *, 
 
 
 def _name(node: ast.expr) -> str:
-    """The last part of a possibly dotted name: `datetime.date` is `date`."""
+    """Return the last part of a possibly dotted name: `date` of `datetime.date`."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
         return node.attr
     if isinstance(node, ast.Name):
@@ -374,7 +374,7 @@ def _maker(function: str, schema: Mapping[str, Any], last: str, records: Collect
 
 
 def _made(schema: Mapping[str, Any], value: str, records: Collection[str]) -> str:
-    """An expression for `value` with its records made; empty when it holds none."""
+    """Return an expression that makes the records in `value`; empty if it has none."""
     if schema.get("title") in records:
         return f"_hitl_make_{schema['title']}({value})"
     for key, many in _MANY.items():

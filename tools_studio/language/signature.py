@@ -20,7 +20,7 @@ _LOOKS_LIKE_IT = re.compile(rf"^(?:async[ \t]+)?def[ \t]+{PREVIEW}\b", re.MULTIL
 
 @dataclass(frozen=True)
 class Signature:
-    """The signature that callers, approvers and models are told of.
+    """The signature as callers, approvers and models see it.
 
     `description` is all of the docstring but the parameters; `output_schema` is None if the tool does not say what it
     returns.
@@ -33,12 +33,12 @@ class Signature:
     records: tuple[str, ...] = ()
 
     def glue(self, name: str = "run") -> str:
-        """Lines to run after the author's, when arguments of `name` are records; see `annotations.glue`."""
+        """Return the code to append where arguments of `name` are records; see `annotations.glue`."""
         return annotations.glue(name, self.input_schema, self.records, is_async=self.is_async)
 
 
 def read(source: str, name: str = "run", *, sections: bool = True) -> Signature:
-    """The signature of the one top-level `name` of `source`, or SignatureError with the line to look at.
+    """Return the signature of the one top-level function `name`. Raises: SignatureError, with the line
 
     `sections`: of the docstring, see docstrings.read.
     """
@@ -57,7 +57,7 @@ def read(source: str, name: str = "run", *, sections: bool = True) -> Signature:
 
 @lru_cache(maxsize=256)
 def runnable(source: str, name: str = "run") -> tuple[str, str]:
-    """The code to run and the name of the function to call: `name`, or what makes its records first."""
+    """Return the code to run and the function to call: `name`, or the generated one that makes its records."""
     glue = read(source, name).glue(name) if "dataclass" in source else ""
     return source + glue, annotations.entry_of(name) if glue else name
 
@@ -117,7 +117,7 @@ def _property(argument: ast.arg, default: ast.expr | None, types: Types, descrip
 
 
 def _check_storable(signature: Signature) -> None:
-    """Refuse text that a database or a wire refuses later: lone surrogates and null characters."""
+    """Refuse lone surrogates and null characters, which cannot be stored or sent."""
     text = json.dumps(asdict(signature), ensure_ascii=False)
     try:
         text.encode()
@@ -129,7 +129,7 @@ def _check_storable(signature: Signature) -> None:
 
 @lru_cache(maxsize=64)
 def preview_of(code: str) -> Snippet | None:
-    """The top-level function `preview`; None if there is none, or none that could be called."""
+    """Return the top-level function `preview`; None if there is none that can be called."""
     if not _LOOKS_LIKE_IT.search(code):
         return None
     try:
@@ -139,7 +139,7 @@ def preview_of(code: str) -> Snippet | None:
 
 
 def check_preview(code: str, run: Signature) -> None:
-    """SignatureError: there is a `preview`, but it cannot be called in place of `run`."""
+    """Require that a `preview` takes the parameters of `run`. Raises: SignatureError"""
     if _LOOKS_LIKE_IT.search(code) and _parameters_of(read(code, PREVIEW)) != _parameters_of(run):
         raise SignatureError(
             "expected `preview` with the parameters of `run`: the same names, types and defaults in the same order",
@@ -148,6 +148,6 @@ def check_preview(code: str, run: Signature) -> None:
 
 
 def _parameters_of(found: Signature) -> list[tuple[str, dict[str, object]]]:
-    """Return the names and types; how they are described may differ."""
+    """Return the parameters' names and types, without descriptions."""
     properties = found.input_schema["properties"].items()
     return [(name, {key: value for key, value in part.items() if key != "description"}) for name, part in properties]

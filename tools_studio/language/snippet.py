@@ -21,7 +21,7 @@ _LAYOUT = {tokenize.NL, tokenize.COMMENT, tokenize.NEWLINE, tokenize.INDENT, tok
 
 
 class SignatureError(ValueError):
-    """The source has no signature that a schema can be made from; `line` counts from 1 in the author's source."""
+    """No schema can be made from the source; `line` counts from 1 in the author's source."""
 
     def __init__(self, message: str, line: int = 1) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class Line:
 
 
 def cut(source: str, name: str = "run") -> Snippet:
-    """Return the one top-level function `name` of `source`, its body reduced to the docstring. SignatureError."""
+    """Return the one top-level function `name`, its body reduced to the docstring. Raises: SignatureError"""
     if len(source) > SOURCE_CAP or len(source.encode("utf-8", "replace")) > SOURCE_CAP:
         raise SignatureError(f"the source is larger than {SOURCE_CAP // 1024} KB")
     text = plain(source)
@@ -87,12 +87,12 @@ def cut(source: str, name: str = "run") -> Snippet:
 
 
 def plain(source: str) -> str:
-    """The source with the line ends that `tokenize` knows; Python and the sandbox know a lone carriage return, too."""
+    """Return the source with the line ends that `tokenize` knows, which a lone carriage return is not."""
     return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def logical_lines(text: str) -> Iterator[Line]:
-    """Yield what Python takes for one line each, without comments. SignatureError: it is no complete Python."""
+    """Yield the logical lines, without comments. Raises: SignatureError, the source is no complete Python"""
     depth = 0
     tokens: Tokens = []
     for token in _tokens(text):
@@ -126,7 +126,7 @@ def _defines(name: str, line: Line) -> bool:
 
 
 def _outside_brackets(words: list[str]) -> Iterator[tuple[str, str]]:
-    """The neighbouring words that are in no brackets: `call(run=1)` defines nothing."""
+    """Yield the pairs of neighbouring words outside of brackets: `call(run=1)` defines nothing."""
     depth = 0
     for word, following in pairwise(words):
         if depth == 0:
@@ -145,7 +145,7 @@ def _colon(header: Line, name: str) -> int:
 
 
 def _docstring(body: Tokens) -> str:
-    """The string literals that the body starts with, one after the other, or nothing."""
+    """Return the string literals that the body starts with; empty if there are none."""
     parts: list[str] = []
     for token in body:
         if token.string == ";":
@@ -157,7 +157,7 @@ def _docstring(body: Tokens) -> str:
 
 
 def between(text: str, first: tokenize.TokenInfo, last: tokenize.TokenInfo) -> str:
-    """The text from `first` up to, but not with, `last`."""
+    """Return the text from the beginning of `first` to the end of `last`."""
     rows = text.split("\n")[first.start[0] - 1 : last.end[0]]
     rows[-1] = rows[-1][: last.end[1]]
     rows[0] = rows[0][first.start[1] :]
@@ -189,7 +189,7 @@ class Record:
 
 
 def records(source: str) -> dict[str, Record]:
-    """The dataclasses of `source` by name. SignatureError: one cannot be read."""
+    """Return the dataclasses of `source` by name. Raises: SignatureError"""
     text = plain(source)
     lines = list(logical_lines(text))
     starts = [number for number, line in enumerate(lines) if _is_dataclass(lines, number, line)]
@@ -212,10 +212,10 @@ def _record(text: str, lines: list[Line], number: int) -> Record:
         for line in _body(lines, number)
         if len(line.words) > 2 and line.words[0].isidentifier() and line.words[1] == ":"
     ]
-    written = "\n".join(between(text, line.tokens[0], line.tokens[-1]) for line in body)
-    if len(written.encode("utf-8", "replace")) > SNIPPET_CAP:
+    written = [between(text, line.tokens[0], line.tokens[-1]) for line in body]
+    if len("\n".join(written).encode("utf-8", "replace")) > SNIPPET_CAP:
         raise SignatureError(f"the fields of {name} take more than {SNIPPET_CAP // 1024} KB", header.row)
-    fields = tuple(_field(text, line) for line in body)
+    fields = tuple(_field(code, line.row) for code, line in zip(written, body, strict=True))
     return Record(name, _record_docstring(lines, number), fields, header.row)
 
 
@@ -227,15 +227,14 @@ def _body(lines: list[Line], number: int) -> Iterator[Line]:
             yield line
 
 
-def _field(text: str, line: Line) -> ast.AnnAssign:
-    code = between(text, line.tokens[0], line.tokens[-1])
+def _field(code: str, row: int) -> ast.AnnAssign:
     try:
         (node,) = ast.parse(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise SignatureError("expected a field such as `count: int = 1`", line.row) from error
+        raise SignatureError("expected a field such as `count: int = 1`", row) from error
     if not isinstance(node, ast.AnnAssign):
-        raise SignatureError("expected a field such as `count: int = 1`", line.row)
-    ast.increment_lineno(node, line.row - 1)
+        raise SignatureError("expected a field such as `count: int = 1`", row)
+    ast.increment_lineno(node, row - 1)
     return node
 
 

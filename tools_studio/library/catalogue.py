@@ -20,8 +20,8 @@ RECORDED = _HERE / "recorded.json"
 class ShippedTool:
     """A tool to start with. Tools of one `group` share one store; `example` are arguments to try.
 
-    `variables` are name, whether it is a secret, and value (empty: to be given). `set_up` says what a person has to do
-    before the tool can be published; where nothing is said, it is published from the beginning.
+    `variables` are name, whether it is a secret, and value (empty: to be given). `set_up`: what a person must do before
+    publishing it; if empty, it is published when installed.
     """
 
     name: str
@@ -64,12 +64,12 @@ def fingerprint(code: str, capabilities: Mapping[str, Any]) -> str:
 
 
 def of_file(shipped: ShippedTool) -> str:
-    """The fingerprint of the tool as its file is now. OSError, UnicodeDecodeError: the file cannot be read."""
+    """Return the fingerprint of the tool's file as it is now. Raises: OSError, UnicodeDecodeError"""
     return fingerprint(shipped.source, shipped.capabilities)
 
 
 def recorded(path: Path = RECORDED) -> dict[str, str]:
-    """The recorded fingerprints by name; a record that cannot be read vouches for nothing."""
+    """Return the recorded fingerprints by name; none if the record cannot be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -85,7 +85,7 @@ def is_genuine(shipped: ShippedTool, record: Mapping[str, str]) -> bool:
 
 
 def renew(path: Path = RECORDED) -> int:
-    """Record every file as it is now, and return how many entries were added, changed or removed."""
+    """Record every file as it is now, and return how many entries changed."""
     before, now = recorded(path), {shipped.name: of_file(shipped) for shipped in TOOLS}
     path.write_text(json.dumps(now, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return len({name for name, _ in before.items() ^ now.items()})

@@ -26,7 +26,7 @@ WORDS_AND_POWERS = ("title", "group", "category", "tags", "capabilities", "promp
 
 
 def revoke(script: Script, reason: str) -> None:
-    """Unpublish the tool, withdraw what waits for an answer, and keep the reason; doing it again changes nothing."""
+    """Unpublish the tool for this reason and withdraw its waiting calls; a second time changes nothing."""
     if script.revoked == reason and not script.tool.published:
         return
     with transaction.atomic():
@@ -44,8 +44,8 @@ def is_pristine(script: Script) -> bool:
 def install(shipment: Iterable[ShippedTool] = TOOLS, recorded: Mapping[str, str] | None = None) -> int:
     """Add those of `shipment` that were never installed here, and return how many.
 
-    What was deleted stays deleted, and a name that is taken is left alone. A tool whose file does not match its hash in
-    `recorded`, by default the one beside this file, is not installed, or revoked if it is there already.
+    Deleted tools stay deleted, and names in use are left alone. A tool whose file does not match its recorded hash is
+    not installed, or is revoked if it is there already.
     """
     recorded = catalogue.recorded() if recorded is None else recorded
     there = {script.tool.name: script for script in Script.objects.exclude(shipped="").select_related("tool")}
@@ -88,7 +88,7 @@ def _add(shipped: ShippedTool, fingerprint: str) -> bool:
 
 
 def _renew(shipped: ShippedTool, script: Script, fingerprint: str) -> None:
-    """Bring an installed tool that nobody edited to what ships now."""
+    """Update an installed tool that nobody edited to what ships now."""
     if not is_pristine(script):
         return
     if script.revoked:
@@ -113,7 +113,7 @@ def _is_current(shipped: ShippedTool, script: Script, fingerprint: str) -> bool:
 
 
 def _update(shipped: ShippedTool, script: Script) -> Draft:
-    """The new version, which never asks less often than the installed one; a person's words and values stay."""
+    """Return the draft of the update, which asks at least as often as before and keeps a person's words and values."""
     here, new = draft_of(script.tool), _draft(shipped)
     given = {each.name for each in here.variables}
     variables = (*here.variables, *(each for each in new.variables if each.name not in given))

@@ -60,7 +60,7 @@ _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w-]+)", re.ASCII | re.IGNORECASE
 
 
 class TooLarge(Exception):
-    """More arrives than may."""
+    """The answer is larger than the limit."""
 
 
 @dataclass
@@ -84,7 +84,7 @@ def grants(
     webhook_targets: Collection[str] = (),
     value: Resolver = no_values,
 ) -> dict[str, HostFunction]:
-    """Return what of the two is granted, by name. `value` finds the variables that `auth=` and `webhook` name."""
+    """Return `fetch` and `webhook` as far as granted. `value` finds the variables that they name."""
     functions: dict[str, HostFunction] = {}
     if granted is not None:
         functions["fetch"] = partial(fetch, FetchPolicy(**vars(granted), secret=value))
@@ -106,11 +106,11 @@ async def fetch(
 ) -> dict[str, Any]:
     """Ask `url` and return `{"status", "headers", "text", "json"}`.
 
-    With no redirects granted they come back as they are. `auth` names a secret that is added here, out of the tool's
-    sight. `timeout` is in seconds: 10 unless given, and at most what the policy has.
+    Redirects that are not granted are returned as they are. `auth` names a secret that is added here, where the tool
+    cannot see it. `timeout` is in seconds: 10 by default, and at most what is granted.
 
-    Raises: PermissionError, the policy forbids it; ValueError, the request is wrong or the answer cannot be used;
-    TimeoutError, no whole answer in time.
+    Raises: PermissionError, it is not granted; ValueError, the request is wrong or the answer cannot be used;
+    TimeoutError, no complete answer in time.
     """
     verb, target, sent = method_of(method), url_of(url, params), headers_of(headers)
     body = None if json is None else body_of(json)
@@ -154,9 +154,9 @@ async def _follow(policy: FetchPolicy, request: ToolRequest) -> dict[str, Any]:
 
 
 def _redirected(policy: FetchPolicy, request: ToolRequest, status: int, location: bytes) -> ToolRequest:
-    """Return the next request; the policy is still to be asked about its place.
+    """Return the request that follows a redirect; whether its place is granted is checked before it is sent.
 
-    Raises: ValueError, it leads nowhere; PermissionError, it would take along what belongs to the first origin.
+    Raises: ValueError, it leads nowhere; PermissionError, it would send on what belongs to the first origin.
     """
     here = request.place
     try:
@@ -210,7 +210,7 @@ async def webhook(targets: Collection[str], value: Resolver, target: str, data: 
 
 
 async def _deliver(request: ToolRequest, called: str) -> int:
-    """Return the status. Whoever set the variable has listed its place, and may mean one of a private network."""
+    """Return the status. The author listed the place by setting the variable, also a private one."""
     address = literal(request.place.host)
     if address is not None and not (is_public(address) or is_local(address)):
         raise PermissionError(called)
@@ -223,10 +223,10 @@ async def _deliver(request: ToolRequest, called: str) -> int:
 async def _sending(
     policy: FetchPolicy, request: ToolRequest, wire: Wire, called: str
 ) -> AsyncIterator[httpx2.Response]:
-    """Send a request; the body of its response is still to be read. Errors speak of the place as `called`.
+    """Send a request; the body of its response is still to be read. Errors name the place `called`.
 
-    PermissionError: the policy forbids the place. ValueError: no answer, or one that cannot be used.
-    TimeoutError: nobody takes the connection.
+    Raises: PermissionError, the place is not granted; ValueError, no answer, or one that cannot be used; TimeoutError,
+    nobody accepts the connection.
     """
     place = request.place
     policy.require(place)

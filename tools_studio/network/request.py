@@ -61,7 +61,7 @@ class Place:
 
     @property
     def netloc(self) -> str:
-        """Return the place as the header Host says it."""
+        """Return the place as the header `Host` names it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -105,7 +105,7 @@ def listed(entry: str) -> Listed:
 
 
 def parse(url: object) -> URL:
-    """Return `url` if it is one that can be asked for. Raises: ValueError"""
+    """Return `url` parsed, if it can be requested. Raises: ValueError"""
     if not isinstance(url, str) or len(url) > URL_CHARS or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError(f"the url must be a text of at most {URL_CHARS} characters without spaces")
     try:
@@ -150,13 +150,13 @@ class FetchPolicy(Fetch):
         _ = self._listed
 
     def require_method(self, method: str) -> None:
-        """Raises: PermissionError, the tool may not use it."""
+        """Require that the method is granted. Raises: PermissionError"""
         if method not in self.methods:
             granted = ", ".join(self.methods) or "no method at all"
             raise PermissionError(f"this tool may use {granted}: {method} is not granted")
 
     def require(self, place: Place) -> None:
-        """Raises: PermissionError, the tool may not ask there, wherever its name leads."""
+        """Require that the place is granted, wherever its name leads. Raises: PermissionError"""
         if self.names(place):
             return
         if is_metadata_name(place.host):
@@ -179,8 +179,9 @@ class FetchPolicy(Fetch):
         return any(each.covers(place) for each in self._listed)
 
     def may_reach(self, place: Place, address: Address) -> bool:
-        """Public addresses; others only for a host named exactly: if the address was named too, by its number, or if
-        the name is one that no public DNS can answer for.
+        """Return whether a connection for this place may go to this address.
+
+        Those that are not public need a host named exactly, and to be listed too or to have a local name.
         """
         if is_public(address):
             return True
@@ -200,7 +201,7 @@ class FetchPolicy(Fetch):
 
 @dataclass(frozen=True)
 class Credential:
-    """A credential: what it adds, and what takes that out again of all that comes back."""
+    """What a credential adds to a request, and the mask that hides it in all that comes back."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -244,7 +245,7 @@ class ToolRequest:
         return [(name.encode("ascii"), value.encode("latin-1")) for name, value in found.items()]
 
     def require_room(self) -> None:
-        """Raises: ValueError, the tool sets by itself what `auth` is to add."""
+        """Require that the tool does not itself set what `auth` adds. Raises: ValueError"""
         if self.credential is None:
             return
         if twice := sorted(self.credential.headers.keys() & self.headers.keys()):
@@ -253,12 +254,12 @@ class ToolRequest:
             raise ValueError(f"the parameter {twice[0]!r} is set by auth: leave it out of the url and params")
 
     def reading(self) -> "ToolRequest":
-        """The same place, asked with GET, and nothing to send."""
+        """Return the request as a GET without a body."""
         headers = {name: value for name, value in self.headers.items() if not name.startswith("content-")}
         return replace(self, method="GET", body=None, headers=headers)
 
     def elsewhere(self, url: URL) -> "ToolRequest":
-        """Another place of the same origin or of another one, which gets no keys."""
+        """Return the request to another URL; another origin gets no credentials."""
         if place_of(url) == self.place:
             return replace(self, url=url)
         headers = {name: value for name, value in self.headers.items() if name in HARMLESS}
@@ -307,7 +308,7 @@ def body_of(value: Any) -> bytes:
 
 
 def seconds_of(timeout: object, most: float) -> float:
-    """Return the seconds to wait: those of the call, if no more than those granted."""
+    """Return the seconds to wait: those of the call, at most those granted. Raises: ValueError"""
     if timeout is None:
         return min(DEFAULT_SECONDS, most)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= most:
@@ -345,7 +346,7 @@ def credential_of(policy: FetchPolicy, auth: object) -> Credential | None:
 
 
 def shown(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """An answer's headers by lower-case names, repeated ones joined; those of the connection and cookies left out."""
+    """Return an answer's headers by lower-case names, without cookies and those of the connection."""
     found: dict[str, str] = {}
     for key, value in raw:
         name, text = key.decode("latin-1").lower(), _text(value)
@@ -355,7 +356,7 @@ def shown(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _require_free(name: str) -> None:
-    """Raises: ValueError, the header is not for tools to set."""
+    """Require a header that tools may set. Raises: ValueError"""
     if OURS.fullmatch(name.lower()):
         raise ValueError(f"the header {name[:40]!r} cannot be set by a tool")
 

@@ -32,9 +32,9 @@ _TOOLS = tomllib.loads((Path(__file__).parents[1] / "starters.toml").read_text(e
 
 @dataclass(frozen=True)
 class Starter:
-    """`key` stands in addresses; `title` and `sentence` are what an author chooses by.
+    """A template for a new tool; authors choose by `title` and `sentence`.
 
-    `needs` says what has to be there, or changed, before its test can pass. `mails` if that includes a mail server.
+    `needs`: what must be set up or changed before its test can pass; `mails`: a mail server too.
     """
 
     key: str
@@ -141,7 +141,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
 @author_only
 @require_POST
 def inspect(request: HttpRequest) -> HttpResponse:
-    """Return the inspection of the editor's contents while they are being typed."""
+    """Show the inspection of the editor's contents during typing."""
     code = request.POST.get("code", "").replace("\r\n", "\n")
     description = request.POST.get("description", "").strip()
     found = inspection.inspect(request.POST.get("name", ""), code, declared(request.POST), description)
@@ -154,7 +154,7 @@ def inspect(request: HttpRequest) -> HttpResponse:
 @author_only
 @require_safe
 def open_calls(request: HttpRequest, name: str) -> HttpResponse:
-    """Return the note about open calls; nothing while there are as many as the page shows."""
+    """Show the note about open calls; 204 while the page has their number."""
     context = page.waiting(request, authored(name))
     if request.GET.get("shown") == str(context["asked"] + context["cleared"]):
         return HttpResponse(status=204)
@@ -210,7 +210,7 @@ def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
 
 
 def _save(request: HttpRequest, found: Tool, form: ToolForm) -> tuple[Tool, int]:
-    """The saved tool, and how many calls of it were withdrawn. Stale, AuthoringError."""
+    """Save the tool, and return it with the number of withdrawn calls. Raises: Stale, AuthoringError"""
     with transaction.atomic():
         # Locked, so that nobody saves between the comparison and the saving.
         now = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=found.pk)
@@ -224,7 +224,7 @@ def _save(request: HttpRequest, found: Tool, form: ToolForm) -> tuple[Tool, int]
 
 
 def _refused(request: HttpRequest, found: Tool, form: ToolForm, newer: ScriptVersion | None) -> HttpResponse:
-    """The page again with all that was typed; saving it once more is meant to replace what the other one saved."""
+    """Show the page again with all that was typed; saving once more replaces what somebody else saved."""
     made_from, found = form.cleaned_data["made_from"], authored(found.name)
     data = request.POST.copy()
     data["made_from"] = str(found.script.version)

@@ -33,7 +33,7 @@ CONFLICTS = (
 @author_only
 @require_safe
 def export_page(request: HttpRequest) -> HttpResponse:
-    """The file with the tools that are named, or with `all`; the page to choose them without either."""
+    """Download the named tools, or `all`, as a file; without either, show the page to choose them."""
     names = request.GET.getlist("name")
     tools = Tool.objects.filter(source=SOURCE).select_related("script")
     if not names and "all" not in request.GET:
@@ -61,7 +61,7 @@ def _choice(request: HttpRequest, status: int, problem: str = "") -> HttpRespons
 @author_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_page(request: HttpRequest) -> HttpResponse:
-    """First the form, then the plan, and with the plan's digest, the result."""
+    """Show the form, then the plan, and with the plan's digest carry it out."""
     if request.method != "POST":
         return _form(request)
     on_conflict = _conflict(request)

@@ -77,7 +77,7 @@ def _limit(label: str, help_text: str) -> forms.CharField:
 
 
 def declared(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The declaration that the form's values make, valid or not; `data` is cleaned, initial, or as it was posted."""
+    """Return the capabilities that the form declares, valid or not; `data` is cleaned, initial or posted."""
     granted: dict[str, Any] = {name: True for name in FLAGS if data.get(name)}
     if mode := data.get("fetch_mode"):
         granted["fetch"] = {
@@ -119,7 +119,7 @@ def initial_powers(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(typed: object, default: float) -> object:
-    """A number, or the text that is none, for the declaration's reading to refuse."""
+    """Return the number, or a text that is none, which parsing the declaration refuses."""
     text = str(typed if typed is not None else "").strip()
     if not text:
         return default
@@ -280,12 +280,12 @@ class ToolForm(forms.Form):
         )
 
     def refuse(self, error: CapabilityError) -> None:
-        """Show what is wrong with a declaration at the field that its dotted place belongs to."""
+        """Show the error of a declaration at the form's field for its dotted place."""
         self.add_error(FIELDS.get(error.field), error.sentence)
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
-        """Show at their fields why the draft is not saved in this block, or what a person has to confirm first."""
+        """Show at its fields why a draft could not be saved in this block, or what to confirm first."""
         try:
             yield
         except loosening.NotConfirmed as error:

@@ -69,7 +69,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Filters:
-    """Filters of the list; an empty one narrows nothing, all others have to fit."""
+    """The filters of the list; tools match all that are not empty."""
 
     q: str = ""
     category: str = ""
@@ -88,7 +88,7 @@ class Filters:
 
     @property
     def query(self) -> str:
-        """Return the filters for links within the list, so that looking at a tool does not widen it again."""
+        """Return the filters for links in the list, so that it stays filtered on a tool's page."""
         given = {name: value for name, value in asdict(self).items() if value}
         return f"?{urlencode(given)}" if given else ""
 
@@ -108,7 +108,7 @@ class Stage:
 
 
 def stage_of(tool: Tool) -> Stage:
-    """Return the stage of the tool between its draft and the catalog; its script is loaded."""
+    """Return how far the tool, with its script loaded, is from the catalog."""
     script: Script = tool.script
     missing = dict(variables.resolve(spec.stored_variables(script).values()).missing)
     passed = cases.passed(tool)
@@ -150,7 +150,7 @@ def open_calls(tool: Tool) -> tuple[int, int]:
 
 
 def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The context of `studio/tool.html`. `result` is what a test just came to; else the one that is still open."""
+    """Return the context of `studio/tool.html`. `result`: the outcome of a test; by default the open one."""
     tool = form.tool
     values = form.data if form.is_bound else form.initial
     code = str(values.get("code", "")).replace("\r\n", "\n")
@@ -230,7 +230,7 @@ def _line(tool: Tool, administers: bool) -> Line:
 
 
 def _selects(wanted: Filters) -> list[dict[str, Any]]:
-    """The filters to choose; `any` are the words of one that narrows nothing."""
+    """Return the selects of the filters; `any` is the label of the choice that filters nothing."""
     tags = sorted({tag for tags in Script.objects.values_list("tags", flat=True) for tag in tags})
     risks = [(str(level), f"L{level} {_(label)}") for level, label in enumerate(RISK_LABELS)]
     every = (

@@ -62,7 +62,7 @@ class FolderSize:
 
 
 def folders(base: Path) -> list[FolderSize]:
-    """Return one for each folder below `base`; none if it does not exist yet."""
+    """Return the sizes of the folders below `base`, which may not exist yet."""
     try:
         with os.scandir(base) as entries:
             names = sorted(entry.name for entry in islice(entries, MOST_FOLDERS) if entry.is_dir(follow_symlinks=False))
@@ -76,7 +76,7 @@ def folders(base: Path) -> list[FolderSize]:
 
 
 def _files(folder: Path) -> Iterator[int]:
-    """The size of each file below; what goes away meanwhile is left out, and no link is followed."""
+    """Yield the size of each file below `folder`, following no link."""
     for path, _folders, names in os.walk(folder):
         for name in names:
             try:

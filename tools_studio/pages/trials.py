@@ -39,7 +39,7 @@ OPEN = ("waiting", "running")
 @author_only
 @require_POST
 def test(request: HtmxRequest, name: str) -> HttpResponse:
-    """Run the saved tool once, through the gate like everyone else; a gated one is asked about right here."""
+    """Run the saved tool once through the gate; the card of one that asks is shown here."""
     found = authored(name)
     try:
         arguments = argument_form.arguments(found.input_schema, request.POST)
@@ -54,7 +54,7 @@ def test(request: HtmxRequest, name: str) -> HttpResponse:
 @author_only
 @require_safe
 def console(request: HtmxRequest, name: str, call_id: UUID) -> HttpResponse:
-    """Return the outcome of a test; nothing while the test is open, so that its card stays as it is."""
+    """Show the outcome of a test; 204 while it is open, so that its card stays."""
     found = authored(name)
     tests = ToolCall.objects.filter(tool=found, caller=person(request), caller_kind=CallerKind.STUDIO)
     call = get_object_or_404(tests.select_related("approval"), pk=call_id)
@@ -64,7 +64,7 @@ def console(request: HtmxRequest, name: str, call_id: UUID) -> HttpResponse:
 @author_only
 @require_POST
 def preview(request: HtmxRequest, name: str) -> HttpResponse:
-    """The preview that an approver would be shown; nothing is asked and nothing executed."""
+    """Show the preview as an approver would see it; nobody is asked, and nothing runs."""
     found = authored(name)
     try:
         arguments = argument_form.arguments(found.input_schema, request.POST)
@@ -84,7 +84,7 @@ def _caller(request: HttpRequest) -> Caller:
 
 
 def _answer(request: HtmxRequest, tool: Tool, result: dict[str, Any]) -> HttpResponse:
-    """The fragment for htmx, with where the tool stands now; without htmx, the whole page around it."""
+    """Answer with a fragment for htmx, else with the whole page."""
     if request.htmx:
         context = {"stage": page.stage_of(tool), "is_live": True, **page.waiting(request, tool), **result}
         return render(request, "studio/_tried.html", context)
@@ -94,9 +94,9 @@ def _answer(request: HtmxRequest, tool: Tool, result: dict[str, Any]) -> HttpRes
 
 
 def read(tool: Tool, user_id: int, typed: QueryDict) -> tuple[Case, ToolCall | None]:
-    """The case, and the test run that it was made from, if `call` names one. AuthoringError.
+    """Return the typed case, and the test run that it was made from, if `call` names one. Raises: AuthoringError
 
-    `arguments` is JSON; without it they are read from the fields of a test pane, and else from the run.
+    `arguments` is JSON; without it they are those of the run, else from the fields of a test pane.
     """
     call: ToolCall | None = None
     if call_id := typed.get("call", ""):
@@ -167,7 +167,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
 @author_only
 @require_POST
 def run(request: HttpRequest, name: str) -> HttpResponse:
-    """The case whose id is in `case`, else all of them but those that wait for an answer already."""
+    """Run the case whose id is in `case`, else all that do not wait for an answer already."""
     tool = authored(name)
     rows = cases.rows(tool)
     wanted = request.POST.get("case", "")
@@ -188,7 +188,7 @@ def delete(_request: HttpRequest, name: str, case_id: int) -> HttpResponse:
 @author_only
 @require_safe
 def settled(request: HttpRequest, name: str, case_id: int) -> HttpResponse:
-    """The fragment of one case once its run has come to something; nothing before."""
+    """Show the fragment of one case once its run has an outcome; 204 before."""
     tool = authored(name)
     shown = _shown(request, tool)
     case = next((each for each in shown if each["row"].pk == case_id), None)

@@ -61,7 +61,7 @@ def compared(request: HttpRequest, name: str, before: int, after: int) -> HttpRe
 @author_only
 @require_POST
 def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """A new version with the content of this one; confirmed with `confirm_lowering` where it asks less than now."""
+    """Save this version's content as a new one; `confirm_lowering` confirms that it asks less than now."""
     tool = authored(name)
     version = get_object_or_404(_of(tool), number=number)
     try:

@@ -37,7 +37,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question about a call, as this client's person has it before them."""
+    """The approval of a call, as the client's person sees it."""
 
     shape: Approval
     may_decide: bool
@@ -45,7 +45,7 @@ class Asked:
 
 @dataclass
 class ClientCopy:
-    """A run as far as a client has it, so that it is sent the rest. The first `steps` it has from before, whole."""
+    """The part of a run that a client already has. Its first `steps` were complete before this stream."""
 
     run_id: UUID
     steps: int = 0
@@ -60,13 +60,13 @@ class ClientCopy:
     _parts: dict[str, Part] = field(default_factory=dict)
 
     def knows(self, call_id: UUID, state: str) -> None:
-        """Note that the client has this call, in a state that the protocol has for parts."""
+        """Record that the client has this call, in this state of the protocol."""
         self._parts[str(call_id)] = {"state": state} | ({"approval": {}} if state.startswith("approval-") else {})
 
     def update(
         self, turns: list[Turn], questions: dict[UUID, Asked], of_agents: Iterable[Asked] = (), thoughts: str = ""
     ) -> Iterator[Chunk]:
-        """Yield what is new in these turns, of which the first is that of the last step, if it is still there."""
+        """Yield the chunks for what is new in these turns, which begin with that of the client's last step."""
         messages = {str(turn.message.pk): turn.message for turn in turns if turn.message.role == Role.ASSISTANT}
         if self._step and self._step not in messages:
             # Its process died, and it is asked for again.
@@ -83,9 +83,9 @@ class ClientCopy:
         yield from self._diff(made)
 
     def delta(self, message_id: UUID, base: int, text: str) -> Iterator[Chunk] | None:
-        """Yield more of the answer that is being written, whose characters from `base` on are `text`.
+        """Yield the rest of the answer that is being written; `text` begins at its character `base`.
 
-        None: something before it is missing, or it is not known to be written.
+        None if the client lacks something before that.
         """
         name = str(message_id)
         sent = self._lengths.get(name, 0)
@@ -94,7 +94,7 @@ class ClientCopy:
         return self._grow(name, text[sent - base :])
 
     def end(self) -> Iterator[Chunk]:
-        """Close what is open."""
+        """Yield the ends of the open text and step."""
         yield from self._close_text()
         if self._is_in_step:
             self._is_in_step = False
@@ -158,11 +158,10 @@ def parts(
     of_agents: Iterable[Asked] = (),
     thoughts: str = "",
 ) -> dict[str, Part]:
-    """Return the parts of a message of the assistant, each by a name that stays its own.
+    """Return the parts of an assistant's message, each under a stable name.
 
-    `of_agents`: the questions about calls of agents that work in these turns; they are data, since the protocol has
-    approvals of a message's own calls alone. `thoughts`: those of the answer that is being written, where more of them
-    are known than stored.
+    `of_agents`: approvals of calls by agents that work in these turns. They are sent as data, since the protocol only
+    has approvals of the message's own calls. `thoughts`: the reasoning of the answer that is being written.
     """
     made: dict[str, Part] = {}
     for turn in turns:
@@ -208,7 +207,7 @@ def _call_part(run_id: UUID, call: ToolCall, about: Asked | None) -> Part:
 
 
 def _call_chunks(before: Part | None, part: Part, *, is_rejected: bool) -> Iterator[Chunk]:
-    """Yield what turns a call as the client has it into what it is by now."""
+    """Yield the chunks that bring the client's copy of a call up to date."""
     call, old = {"toolCallId": part["toolCallId"]}, before or {}
     outcome: Chunk = {name: part[name] for name in ("output", "errorText") if name in part}
     # Of a call that the client sent along the arguments are not known, and are its own.
@@ -242,7 +241,7 @@ def _question(approval: Part) -> list[Any]:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Return what was called with. The answer to a question is kept there too, and is what the client gave."""
+    """Return the arguments without the answer to a question, which the client gave itself."""
     is_question = question.is_one(call)
     return {name: value for name, value in call.arguments.items() if not (is_question and name == question.ANSWER)}
 
@@ -261,7 +260,7 @@ def _described(about: Asked, *hidden: str) -> Chunk:
 
 
 def _is_automatic(call: ToolCall) -> bool:
-    """Return whether rules, or a grant, answered in a person's place. A tool that never asks is asked about by none."""
+    """Return whether a rule or a grant decided in a person's place; of a tool that never asks, nobody decides."""
     if approval_of(call) is not None:
         return False
     may_ask = call.grant_id is not None or call.tool is None or call.tool.hitl_mode != HitlMode.DISABLED

@@ -46,7 +46,7 @@ _open: Counter[int] = Counter()
 
 
 class TooManyStreams(Problem):
-    """The person listens often enough."""
+    """The person has as many streams open as allowed."""
 
     status = 429
 
@@ -58,7 +58,7 @@ def require_room(user_id: int) -> None:
 
 
 def stream(conversation_id: UUID, credential: Credential, copy: ClientCopy) -> event_stream.EventStream:
-    """Return an answer that tells the run until it is over, or until it is this person's turn."""
+    """Return the event stream of a run until it ends or waits for this person."""
     return event_stream.EventStream(_events(conversation_id, credential, copy), HEADERS)
 
 
@@ -71,15 +71,13 @@ def turns(messages: list[Message]) -> list[Turn]:
 
 
 def questions(found: list[Turn], actor: Actor) -> dict[UUID, Asked]:
-    """Return the questions about these calls; those that wait count as shown to the person now."""
+    """Return the approvals of these calls; those that wait count as shown to the person now."""
     among = [call.pk for turn in found for call in turn.calls if not question.is_one(call)]
     return _questions(gate.Approval.objects.filter(call__in=among), actor) if among else {}
 
 
 def of_agents(found: list[Turn], actor: Actor) -> list[Asked]:
-    """Return the questions about calls of the agents that these calls began, in the order of asking; they count as
-    shown, too.
-    """
+    """Return the approvals of calls by agents that these calls started, oldest first; they count as shown, too."""
     begun = delegation.below([call.pk for turn in found for call in turn.calls if call.source == AGENT])
     rows = gate.Approval.objects.filter(call__conversation_id__in=begun).order_by("created_at", "pk")
     return list(_questions(rows, actor).values()) if begun else []
@@ -97,7 +95,7 @@ def _questions(rows: QuerySet[gate.Approval], actor: Actor) -> dict[UUID, Asked]
 
 
 def _stored(copy: ClientCopy, actor: Actor) -> tuple[list[Chunk], list[Chunk] | None]:
-    """Return what is new in the run as it is stored, and the end of its stream, if that has come."""
+    """Return the chunks for what is stored and new, and those that end the stream, or None."""
     run = Run.objects.select_related("conversation").filter(pk=copy.run_id, conversation__deleted_at=None).first()
     if run is None:
         return [], [{"type": "error", "errorText": GONE}]
@@ -114,7 +112,7 @@ def _stored(copy: ClientCopy, actor: Actor) -> tuple[list[Chunk], list[Chunk] | 
 
 
 def _is_their_turn(run: Run, found: list[Turn], shown: dict[UUID, Asked], actor: Actor) -> bool:
-    """Return whether nothing goes on until this person answers: else the client waits with them for whoever does."""
+    """Return whether the run waits only for decisions, and this person may take one of them."""
     if run.status != RunStatus.WAITING or not run.parked:
         return False
     open_calls = [call for turn in found for call in turn.calls if call.status not in SETTLED]
@@ -125,7 +123,7 @@ def _is_their_turn(run: Run, found: list[Turn], shown: dict[UUID, Asked], actor:
 
 
 class Events:
-    """Events of a conversation as its pages get them. One that is lost costs time, as `next` then gives None."""
+    """The events that a conversation's pages get. A lost event only costs time: `next` returns None then."""
 
     def __init__(self, conversation_id: UUID) -> None:
         self._group = writing.group(conversation_id)
@@ -172,7 +170,7 @@ class Events:
 
 
 async def _events(conversation_id: UUID, credential: Credential, copy: ClientCopy) -> AsyncGenerator[bytes, None]:
-    """Yield the stream of one client, with comments while there is nothing to tell."""
+    """Yield the stream of one client, with keep-alive comments while nothing happens."""
     coming, checked_at = Events(conversation_id), monotonic()
     event: dict[str, Any] | None = None
     ends: list[Chunk] | None = None
@@ -203,8 +201,9 @@ async def _events(conversation_id: UUID, credential: Credential, copy: ClientCop
 async def _heard(
     copy: ClientCopy, credential: Credential, event: dict[str, Any] | None, *, is_due: bool
 ) -> tuple[list[Chunk], list[Chunk] | None]:
-    """Return what there is to tell after `event`, of text that grows what it says, else what is stored by now; and the
-    end of the stream, if that has come. `is_due`: whether the person may still listen is looked at again.
+    """Return the chunks to send after `event`, and those that end the stream, or None.
+
+    Growing text comes from the event itself, everything else from the database. `is_due`: check the credential again.
     """
     try:
         if is_due and not await in_db(credential.stands)():

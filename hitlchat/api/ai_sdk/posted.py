@@ -30,7 +30,7 @@ Id = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_ID, patte
 
 
 class Posted(BaseModel):
-    """A part of the protocol, which grows: what is not known here is passed over."""
+    """A part of the protocol, which grows: unknown fields are ignored."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
 
@@ -84,7 +84,7 @@ class PostedChat(Posted):
 
     @property
     def message(self) -> PostedMessage:
-        """Return the one that says something: that which goes on, else the last."""
+        """Return the message that is new: the one named by `message_id`, else the last."""
         place = len(self.messages) - 1
         if self.trigger == "submit-message" and self.message_id is not None:
             named = [at for at, each in enumerate(self.messages) if each.get("id") == self.message_id]
@@ -120,7 +120,7 @@ class ClientResult(Body):
 
 
 def attached(conversation: Conversation, files: Sequence[PostedPart]) -> list[UUID]:
-    """Return the ids of files: those that were sent ahead, and of those that came along as data, once they are kept."""
+    """Return the ids of a message's files. Those that came along as data are stored first."""
     ids: list[UUID] = []
     for place, part in enumerate(files):
         if part.url.startswith("data:"):
@@ -149,7 +149,7 @@ REASON: Final = TypeAdapter(Reason)
 
 
 def checked(kind: TypeAdapter[str], given: str, name: str) -> str:
-    """Return a text of a message that fits. What clients send along of others may be as long as it likes."""
+    """Return a text if it is valid, else raise a `ValidationError`. Only texts that are read are checked."""
     try:
         return kind.validate_python(given)
     except BadFields as error:
@@ -162,7 +162,7 @@ def refused(name: str, words: str, *place: int | str) -> ValidationError:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of a person to one call. `shown`: the arguments as their page had them, where it says so."""
+    """A person's decision about one call. `shown`: the arguments as their page had them, if it sent them."""
 
     name: str
     approved: bool
@@ -173,7 +173,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Result:
-    """An output that a client gives for a call that is its own to answer; `error`: why it gives none."""
+    """The output of a client for a call that is its own to answer; `error`: why it has none."""
 
     call: str
     output: Any = None
@@ -182,7 +182,7 @@ class Result:
 
 
 def answers(message: PostedMessage) -> Iterator[Answer]:
-    """Yield the answers in a message. Exactly true is a yes, exactly false a no; anything else is no answer."""
+    """Yield the decisions in a message. Only true is a yes and only false a no; anything else is refused."""
     for part in message.tools:
         if part.state != "approval-responded":
             continue
@@ -195,7 +195,7 @@ def answers(message: PostedMessage) -> Iterator[Answer]:
 
 
 def results(message: PostedMessage) -> Iterator[Result]:
-    """Yield what the client gives for calls; which of them are its own to answer is for the server to know."""
+    """Yield the outputs that a client sends for calls, also for those that are not its own to answer."""
     for part in message.tools:
         if part.state in ("output-available", "output-error"):
             yield Result(part.tool_call_id, part.output, part.error_text, is_error=part.state == "output-error")

@@ -132,7 +132,7 @@ def submit(request: ApiRequest, conversation_id: UUID, body: ApprovalResponse | 
 
 
 class Completed(Conflict):
-    """There is nothing left to answer."""
+    """Nothing is left to answer."""
 
     code = "already_completed"
 
@@ -140,12 +140,11 @@ class Completed(Conflict):
 def looked_at(
     conversation: Conversation, answers: Iterable[Answer], results: Iterable[Result], actor: Actor
 ) -> list[Step]:
-    """Return what carries out the answers of a person, each by itself, once it is known that all of them can be.
+    """Return one function for each answer that carries it out, after checking that all of them can be.
 
-    An answer that stands already, just so, is passed over beside others: a message keeps it until its call is over.
+    An answer that was given before is skipped beside others: a message keeps it until its call is over.
 
-    Raises: NoSuchApproval, Conflict, Completed, AlreadySettled, NotEntitled, OtherDigest, BadAnswer; what else `decide`
-    raises, where something happened just then.
+    Raises: NoSuchApproval, Conflict, Completed, AlreadySettled, NotEntitled, OtherDigest, BadAnswer
     """
     steps: list[Step] = []
     before: list[Conflict] = []
@@ -165,7 +164,7 @@ def looked_at(
 
 
 def new(conversation: Conversation, results: Iterable[Result]) -> Sequence[Result]:
-    """Return those whose calls wait: a client's message has the results of all the others as well."""
+    """Return the results of calls that wait; a client's message repeats those of all the others."""
     found = {each.call: each for each in results}
     ids = [call for call in map(uuid_of, found) if call is not None]
     open_calls = ToolCall.objects.filter(pk__in=ids, conversation_id=conversation.pk, status=Status.WAITING)
@@ -183,7 +182,7 @@ def _submitted(body: ApprovalResponse | ClientResult) -> tuple[list[Answer], lis
 
 
 def _answered(request: ApiRequest, found: Conversation, message: PostedMessage) -> ClientCopy:
-    """Carry out the answers in a message of the assistant, and return how far the client has its run."""
+    """Carry out the answers in an assistant's message, and return the client's copy of its run."""
     answers, results = list(posted.answers(message)), new(found, posted.results(message))
     if not answers and not results:
         raise Completed(NOTHING_NEW)
@@ -199,7 +198,7 @@ def _answered(request: ApiRequest, found: Conversation, message: PostedMessage) 
 
 
 def _message_run(request: ApiRequest, found: Conversation, message: PostedMessage, *, is_edit: bool) -> UUID:
-    """Say what a person's message says, anew or in place of what it said before, and return its run."""
+    """Send a person's message, or put it in place of the one edited, and return its run."""
     run_id = _run_of(found, message.id, request) if is_edit else None
     content = message.content
     if not content and not message.files:
@@ -217,8 +216,9 @@ def _key(found: Conversation, message_id: str) -> str:
 
 
 def _run_of(found: Conversation, message_id: str | None, request: ApiRequest) -> UUID:
-    """Return the run of a message: of the assistant by its id here, of a person also by that of the client that said
-    it. Without one, the last. Http404: there is none.
+    """Return the run of a message, by default the last. A person's message may be named by its client's id.
+
+    Raises: Http404
     """
     rows = Run.objects.filter(conversation=found)
     if message_id is None:
@@ -264,7 +264,7 @@ def _mine(request: ApiRequest) -> QuerySet[Conversation]:
 
 
 def _decision(found: Approval, answer: Answer, actor: Actor) -> Step:
-    """Return what decides the approval, once all is looked at that can be before."""
+    """Return the function that decides the approval, after all checks that can come first."""
     if question.is_one(found.call):
         raise Conflict(ANSWERED_BY_CLIENT)
     decide.require(actor, found)
@@ -279,7 +279,7 @@ def _decision(found: Approval, answer: Answer, actor: Actor) -> Step:
 
 
 def _answer(conversation: Conversation, result: Result, actor: Actor) -> Step:
-    """Return what answers a call that is the client's to answer, once all is looked at that can be before."""
+    """Return the function that answers a question, after all checks that can come first."""
     call = uuid_of(result.call)
     found = _here(conversation, _rows().filter(call=call).first() if call else None, actor)
     if not question.is_one(found.call):
@@ -295,8 +295,9 @@ def _answer(conversation: Conversation, result: Result, actor: Actor) -> Step:
 
 
 def _call(conversation: Conversation, name: str, actor: Actor) -> tuple[ToolCall, Approval | None]:
-    """Return the call that is answered, by the name of its approval in the protocol, or by the id of that; and the
-    approval. None: nobody is asked about it.
+    """Return a call and its approval, by the approval's name in the protocol or its id.
+
+    The approval is None if nobody is asked about the call.
     """
     run, separator, call = name.partition("::")
     first, second = uuid_of(run), uuid_of(call)
