@@ -30,14 +30,11 @@ from hitlchat.api import (
     calls,
     conversations,
     endpoints,
-    grants,
     policies,
     presets,
     questions,
     server_tools,
     servers,
-    texts,
-    tool_sets,
     tools,
 )
 from hitlchat.api.ai_sdk import routes as ai_sdk
@@ -216,19 +213,19 @@ api.add_router("", attachments.router)
 api.add_router("/runs", calls.runs_router)
 api.add_router("/approvals", approvals.router)
 api.add_router("/calls", calls.router)
-api.add_router("/grants", grants.router)
+api.add_router("/grants", approvals.grants_router)
 api.add_router("/policies", policies.router)
 api.add_router("/questions", questions.router)
 api.add_router("/tools", tools.router)
 api.add_router("/tools", policies.rules_router)
 api.add_router("", tools.files_router)
-api.add_router("", texts.router)
+api.add_router("", policies.texts_router)
 api.add_router("/servers", servers.router)
 api.add_router("/servers", server_tools.router)
 api.add_router("/exposure", servers.exposure_router)
 api.add_router("/endpoints", endpoints.router)
 api.add_router("/models", endpoints.models_router)
-api.add_router("/tool-sets", tool_sets.router)
+api.add_router("/tool-sets", presets.tool_sets_router)
 api.add_router("/presets", presets.router)
 api.add_router("/agents", agents.router)
 api.add_router("/audit", audit.router)
