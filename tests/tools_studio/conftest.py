@@ -4,6 +4,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tests.conftest import ECHO
+
+FORM = {"name": "echo", "group": "tools", "category": "Text", "code": ECHO, "hitl_mode": "REQUIRED"}
+
 
 @pytest.fixture
 def author(alice: User, client: Client) -> Client:
@@ -13,3 +17,7 @@ def author(alice: User, client: Client) -> Client:
 
 def text(response: Any) -> str:
     return " ".join(response.content.decode().split())
+
+
+def save(client: Client, **fields: Any) -> Any:
+    return client.post("/studio/tools/echo", FORM | fields)

@@ -8,17 +8,12 @@ from django.test import Client
 from hitlchat.gate.models import Tool
 from tests.conftest import ECHO, MakeTool
 from tests.tables import each_row
+from tests.tools_studio.conftest import FORM, save
 from tools_studio import spec
 from tools_studio.models import Script
 from tools_studio.variables import resolve
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-FORM = {"name": "echo", "group": "tools", "category": "Text", "code": ECHO, "hitl_mode": "REQUIRED"}
-
-
-def save(client: Client, **fields: Any) -> Any:
-    return client.post("/studio/tools/echo", FORM | fields)
 
 
 # -- The condition ---------------------------------------------------------------------------------------------------

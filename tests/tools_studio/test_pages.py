@@ -11,13 +11,12 @@ from hitlchat.gate.status import Status
 from hitlchat.secrets.values import Value
 from tests.conftest import ECHO, MakeTool, signed_in, tried
 from tests.tables import each_row
+from tests.tools_studio.conftest import FORM, save
 from tools_studio import authoring
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.spec import draft_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-FORM = {"name": "echo", "group": "tools", "category": "Text", "code": ECHO, "hitl_mode": "REQUIRED"}
 
 
 @pytest.fixture
@@ -32,10 +31,6 @@ def writer(bob: User) -> Client:
 @pytest.fixture
 def echo(make_tool: MakeTool) -> Tool:
     return make_tool("echo")
-
-
-def save(client: Client, **fields: Any) -> Any:
-    return client.post("/studio/tools/echo", FORM | fields)
 
 
 def test_administrators_are_led_on_to_who_decides_and_to_the_texts_for_models(

@@ -1,7 +1,5 @@
 """“A signed-in person must decide” in the Studio: turned on by whoever may author, off by people who mean it."""
 
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -10,14 +8,13 @@ from pytest_django import Settings
 from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import Tool
 from tests.api.conftest import ProgramOf, problem, program_of
-from tests.conftest import ECHO, MakeTool, signed_in
+from tests.conftest import MakeTool, signed_in
+from tests.tools_studio.conftest import save
 from tools_studio import authoring, exchange, importing, versions
 from tools_studio.models import ScriptVersion
 
 __all__ = ["program_of"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]
-
-FORM = {"name": "echo", "group": "tools", "category": "Text", "code": ECHO, "hitl_mode": "REQUIRED"}
 
 
 @pytest.fixture
@@ -29,23 +26,17 @@ def stands() -> bool:
     return Tool.objects.get(name="echo").signed_in_only
 
 
-def save(alice: User, **fields: Any) -> Any:
-    client = Client()
-    client.force_login(alice)
-    return client.post("/studio/tools/echo", FORM | fields)
-
-
-def test_the_form_turns_it_on_at_once(alice: User, make_tool: MakeTool) -> None:
+def test_the_form_turns_it_on_at_once(author: Client, make_tool: MakeTool) -> None:
     make_tool("echo", hitl_mode="REQUIRED")
-    assert save(alice, signed_in_only="on").status_code == 302
+    assert save(author, signed_in_only="on").status_code == 302
     assert stands()
 
 
-def test_the_form_turns_it_off_only_if_that_is_meant(alice: User, strict: Tool) -> None:
-    page = save(alice).content.decode()
+def test_the_form_turns_it_off_only_if_that_is_meant(author: Client, strict: Tool) -> None:
+    page = save(author).content.decode()
     assert "The word of an MCP client would be enough. Confirm it below, then save." in page
     assert stands()
-    assert save(alice, lower_anyway="on").status_code == 302
+    assert save(author, lower_anyway="on").status_code == 302
     assert not stands()
 
 
@@ -53,12 +44,10 @@ def test_the_form_turns_it_off_only_if_that_is_meant(alice: User, strict: Tool) 
     "most,said", [(2, "This is always the case above L2."), (4, "This is always the case above L4."), (5, "")]
 )
 def test_the_form_says_from_which_risk_on_it_is_always_so(
-    most: int, said: str, alice: User, strict: Tool, settings: Settings
+    most: int, said: str, author: Client, strict: Tool, settings: Settings
 ) -> None:
     settings.HITL_ELICITATION_MAX_RISK = most
-    client = Client()
-    client.force_login(alice)
-    page = client.get("/studio/tools/echo").content.decode()
+    page = author.get("/studio/tools/echo").content.decode()
     assert said in page if said else "always the case" not in page
 
 

@@ -19,11 +19,11 @@ from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import Tool
-from tools_studio import authoring, inspection, spec
+from tools_studio import authoring, spec
 from tools_studio.authoring import free_name
 from tools_studio.models import ScriptVersion
 from tools_studio.pages import page
-from tools_studio.pages.forms import ToolForm, declared
+from tools_studio.pages.forms import ToolForm
 from tools_studio.pages.page import author_only, authored, side
 from tools_studio.spec import AuthoringError, Draft, draft_of
 
@@ -142,10 +142,9 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def inspect(request: HttpRequest) -> HttpResponse:
     """Show the inspection of the editor's contents during typing."""
-    code = request.POST.get("code", "").replace("\r\n", "\n")
-    description = request.POST.get("description", "").strip()
-    found = inspection.inspect(request.POST.get("name", ""), code, declared(request.POST), description)
-    context: dict[str, Any] = {"inspection": found, "may_administer": may_administer(person(request))}
+    context: dict[str, Any] = {
+        "inspection": page.inspected(request.POST), "may_administer": may_administer(person(request)),
+    }  # fmt: skip
     if name := request.GET.get("of", ""):
         context |= page.waiting(request, authored(name))
     return render(request, "studio/_live.html", context)

@@ -1,5 +1,6 @@
 """The parts of the Studio's pages: the list of tools, in a fixed number of queries, and the page of one tool."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -22,6 +23,7 @@ from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.stopping import NOT_STARTED
 from hitlchat.gate.tools import listed
 from tools_studio import argument_form, cases, inspection, spec, variables
+from tools_studio.inspection import Inspection
 from tools_studio.language import signature
 from tools_studio.models import Category, Expectation, Script
 from tools_studio.pages.forms import ToolForm, declared
@@ -152,13 +154,10 @@ def open_calls(tool: Tool) -> tuple[int, int]:
 def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the context of `studio/tool.html`. `result`: the outcome of a test; by default the open one."""
     tool = form.tool
-    values = form.data if form.is_bound else form.initial
-    code = str(values.get("code", "")).replace("\r\n", "\n")
-    description = str(values.get("description", "")).strip()
     context = {
         "form": form,
         "tool": tool,
-        "inspection": inspection.inspect(str(values.get("name", "")), code, declared(values), description),
+        "inspection": inspected(form.data if form.is_bound else form.initial),
         "may_administer": may_administer(person(request)),
         **side(request, tool),
     }
@@ -180,6 +179,13 @@ def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = Non
         **waiting(request, tool),
     }
     return context | saved | result
+
+
+def inspected(values: Mapping[str, Any]) -> Inspection:
+    """Inspect the tool in a form's values, as they were typed or are initially."""
+    code = str(values.get("code", "")).replace("\r\n", "\n")
+    description = str(values.get("description", "")).strip()
+    return inspection.inspect(str(values.get("name", "")), code, declared(values), description)
 
 
 def console(call: ToolCall, viewer: Actor) -> dict[str, Any]:
