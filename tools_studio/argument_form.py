@@ -17,6 +17,7 @@ EMPTY = "empty-"
 OUT, NULL, TEXT = "out", "null", "text"
 _MEANINGS: Final = {OUT: _("leave it out"), NULL: _("send null"), TEXT: _("send an empty text")}
 _EXPECTED: Final = {"integer": "a whole number", "number": "a number"}
+_KINDS: Final = {"string": "text", "integer": "integer", "number": "number", "boolean": "choice"}
 DEEPEST_SAMPLE = 3
 
 Schema = dict[str, Any]
@@ -153,17 +154,7 @@ def _field(name: str, part: Any, schema: Schema, given: Arguments | None, *, is_
 
 
 def _kind(says: Plain) -> str:
-    if says.choices:
-        return "choice"
-    match says.schema.get("type"):
-        case "string":
-            return "text"
-        case "integer" | "number" as kind:
-            return str(kind)
-        case "boolean":
-            return "choice"
-        case _:
-            return "json"
+    return "choice" if says.choices else _KINDS.get(str(says.schema.get("type")), "json")
 
 
 def _sample(says: Plain, root: Schema) -> str:
