@@ -148,8 +148,8 @@ async def test_a_turn_that_is_asked_for_again_takes_its_words_back(heard: Reques
 
 async def test_a_run_that_is_stopped_ends_its_stream_so_that_no_client_goes_on(heard: Request, talk: Talk) -> None:
     await talk.stop()
-    told = await heard.rest()
-    assert told[-2:] == [
+    chunks = await heard.rest()
+    assert chunks[-2:] == [
         {"type": "abort", "reason": "The run was stopped."},
         {"type": "finish", "finishReason": "interrupted"},
     ]
@@ -157,19 +157,19 @@ async def test_a_run_that_is_stopped_ends_its_stream_so_that_no_client_goes_on(h
 
 async def test_a_run_that_fails_ends_its_stream_with_the_reason(bobs: Listening, scripted_model: ScriptedModel) -> None:
     scripted_model.enqueue(status(401, {"message": "no such key"}))
-    told = await (await bobs.say("Hello")).rest()
-    assert kinds(told)[-1] == "error"
-    assert "no such key" in told[-1]["errorText"]
-    (notice,) = [chunk for chunk in told if chunk["type"] == "data-notice"]
+    chunks = await (await bobs.say("Hello")).rest()
+    assert kinds(chunks)[-1] == "error"
+    assert "no such key" in chunks[-1]["errorText"]
+    (notice,) = [chunk for chunk in chunks if chunk["type"] == "data-notice"]
     assert "no such key" in notice["data"]["text"]
     assert (await bobs.stored())[-1]["parts"][0]["type"] == "data-notice"
 
 
 async def test_an_answer_that_breaks_off_keeps_its_words(bobs: Listening, scripted_model: ScriptedModel) -> None:
     scripted_model.enqueue(cut_off_after("Half of it"))
-    told = await (await bobs.say("Hello")).rest()
-    assert kinds(told)[-1] == "error"
-    assert ("text-end" in kinds(told), said(bobs.requests[0])) == (True, "Half of it")
+    chunks = await (await bobs.say("Hello")).rest()
+    assert kinds(chunks)[-1] == "error"
+    assert ("text-end" in kinds(chunks), said(bobs.requests[0])) == (True, "Half of it")
 
 
 @pytest.mark.slow("waits until the session is looked at again")
@@ -181,8 +181,8 @@ async def test_a_stream_ends_when_its_person_signs_out(
     client.cookies["sessionid"] = bobs.headers["cookie"].partition("sessionid=")[2].partition(";")[0]
     await in_database(client.post)("/sign-out")
     await writing.tell(talk.conversation.pk, "run")
-    told = await heard.rest()
-    assert (told[-1]["type"], "signed out" in told[-1]["errorText"]) == ("error", True)
+    chunks = await heard.rest()
+    assert (chunks[-1]["type"], "signed out" in chunks[-1]["errorText"]) == ("error", True)
 
 
 @pytest.mark.slow("waits until the token is looked at again")
@@ -200,14 +200,14 @@ async def test_a_stream_ends_with_its_token(
     await revoked.adelete()
     await Token.objects.filter(pk=expired.pk).aupdate(expires_at=timezone.now())
     for each in heard:
-        told = await each.rest()
-        assert (told[-1]["type"], "no longer valid" in told[-1]["errorText"]) == ("error", True)
+        chunks = await each.rest()
+        assert (chunks[-1]["type"], "no longer valid" in chunks[-1]["errorText"]) == ("error", True)
 
 
 async def test_a_stream_ends_with_its_conversation(heard: Request, talk: Talk, bob: User) -> None:
     await in_database(conversations.delete)(talk.conversation, Actor(bob.pk, "session"))
-    told = await heard.rest()
-    assert told[-1] == {"type": "error", "errorText": "This conversation was deleted."}
+    chunks = await heard.rest()
+    assert chunks[-1] == {"type": "error", "errorText": "This conversation was deleted."}
 
 
 async def test_one_person_has_so_many_streams_open_and_then_says_nothing_more(

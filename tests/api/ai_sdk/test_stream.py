@@ -32,21 +32,21 @@ async def test_a_stream_is_one_that_no_proxy_keeps_back(bobs: Listening, scripte
     assert request.headers["content-type"] == "text/event-stream"
     assert request.headers["x-vercel-ai-ui-message-stream"] == "v1"
     assert (request.headers["cache-control"], request.headers["x-accel-buffering"]) == ("no-cache, no-transform", "no")
-    told = await request.rest()
+    chunks = await request.rest()
     assert request.comments[0] == ": open"
-    assert [chunk for chunk in kinds(told) if chunk != "text-delta"] == [
+    assert [chunk for chunk in kinds(chunks) if chunk != "text-delta"] == [
         *("start", "start-step", "text-start", "text-end", "finish-step", "finish")
     ]
-    assert "".join(chunk.get("delta", "") for chunk in told) == "Hello there."
-    assert told[-1] == {"type": "finish", "finishReason": "stop"}
+    assert "".join(chunk.get("delta", "") for chunk in chunks) == "Hello there."
+    assert chunks[-1] == {"type": "finish", "finishReason": "stop"}
 
 
 async def test_the_parts_of_a_call_say_what_is_asked_and_what_became_of_it(
     bobs: Listening, scripted_model: ScriptedModel, recorder: Recorder
 ) -> None:
     message = await asked(bobs, scripted_model, text("Sent."), risk_level=2)
-    told = bobs.requests[0].chunks
-    (request,) = [chunk for chunk in told if chunk["type"] == "tool-approval-request"]
+    chunks = bobs.requests[0].chunks
+    (request,) = [chunk for chunk in chunks if chunk["type"] == "tool-approval-request"]
     call = await ToolCall.objects.select_related("approval").aget()
     assert request["approvalId"] == f"{message['id']}::{call.pk}"
     assert (request["toolCallId"], request["signature"]) == (str(call.pk), call.approval.digest)
@@ -54,15 +54,15 @@ async def test_the_parts_of_a_call_say_what_is_asked_and_what_became_of_it(
     assert "isAutomatic" not in request
     described = request["approvalDescriptor"]
     assert (described["id"], described["mayDecide"], described["riskLevel"]) == (str(call.approval.pk), True, 2)
-    assert told[-1] == {"type": "finish", "finishReason": "tool-calls"}
+    assert chunks[-1] == {"type": "finish", "finishReason": "tool-calls"}
     answered = await bobs.answer(message, approved=True)
-    told = await answered.rest()
-    assert [chunk["data"]["status"] for chunk in told if chunk["type"] == "data-call"][-1] == "succeeded"
-    (output,) = [chunk for chunk in told if chunk["type"] == "tool-output-available"]
+    chunks = await answered.rest()
+    assert [chunk["data"]["status"] for chunk in chunks if chunk["type"] == "data-call"][-1] == "succeeded"
+    (output,) = [chunk for chunk in chunks if chunk["type"] == "tool-output-available"]
     assert output["output"] == "send did {'text': 'hi'}"
     # Nothing that the client has is told again.
-    assert {"tool-input-available", "tool-approval-request"} & {*kinds(told)} == set()
-    assert kinds(told).count("start-step") == 1
+    assert {"tool-input-available", "tool-approval-request"} & {*kinds(chunks)} == set()
+    assert kinds(chunks).count("start-step") == 1
     assert recorder.entered == [SEND]
 
 
@@ -337,9 +337,9 @@ async def test_a_call_of_an_agent_is_asked_about_as_data_and_answered_in_the_con
     assert (await elsewhere.submit(**answer, approved=True)).status == 409
     assert recorder.entered == []
     assert (await bobs.submit(**answer, approved=True)).status == 200
-    told = await heard.rest()
-    assert [each["data"]["callStatus"] for each in told if each["type"] == "data-approval"][-1] == "succeeded"
-    assert told[-1] == {"type": "finish", "finishReason": "stop"}
+    chunks = await heard.rest()
+    assert [each["data"]["callStatus"] for each in chunks if each["type"] == "data-approval"][-1] == "succeeded"
+    assert chunks[-1] == {"type": "finish", "finishReason": "stop"}
     assert recorder.entered == [SEND]
 
 
@@ -365,9 +365,9 @@ async def test_a_question_has_no_approval_and_an_approval_no_output(
     call |= {"state": "approval-responded", "approval": call["approval"] | {"approved": True}}
     heard = await bobs.post({"id": bobs.id, "messages": [message], "messageId": message["id"]})
     assert heard.status == 200
-    told = await heard.rest()
+    chunks = await heard.rest()
     # That of the question the client has.
-    assert kinds(told).count("tool-output-available") == 1
+    assert kinds(chunks).count("tool-output-available") == 1
     assert recorder.entered == [SEND]
     stored = [part for part in (await bobs.stored())[-1]["parts"] if "toolCallId" in part]
     assert [part["state"] for part in stored] == ["output-available"] * 2
@@ -397,15 +397,15 @@ async def test_what_rules_answer_is_automatic_and_what_never_asks_is_not_asked_a
     await in_database(recorded_tool)("send", "CONDITIONAL", condition='args["text"] == "ho"')
     await in_database(recorded_tool)("look", "DISABLED")
     scripted_model.enqueue(calls(SEND, ("look", {}), ("send", {"text": "ho"}), ("send", {"n": "x"})))
-    told = await (await bobs.say("Send it")).rest()
-    automatic, asked_about = [chunk for chunk in told if chunk["type"] == "tool-approval-request"]
+    chunks = await (await bobs.say("Send it")).rest()
+    automatic, asked_about = [chunk for chunk in chunks if chunk["type"] == "tool-approval-request"]
     assert (automatic["isAutomatic"], "isAutomatic" in asked_about) == (True, False)
     assert asked_about["reason"] == 'Asked because the condition “args["text"] == "ho"” is true.'
-    (answer,) = [chunk for chunk in told if chunk["type"] == "tool-approval-response"]
+    (answer,) = [chunk for chunk in chunks if chunk["type"] == "tool-approval-response"]
     assert (answer["approvalId"], answer["approved"]) == (automatic["approvalId"], True)
     assert "is false" in answer["reason"]
     assert [each[0] for each in sorted(recorder.entered)] == ["look", "send"]
-    (wrong,) = [chunk for chunk in told if chunk["type"] == "tool-input-error"]
+    (wrong,) = [chunk for chunk in chunks if chunk["type"] == "tool-input-error"]
     assert wrong["errorText"]
     refused = await bobs.submit(kind="approval-response", approvalId=automatic["approvalId"], approved=False)
     problem = await refused.json()
@@ -418,11 +418,11 @@ async def test_a_call_that_a_rule_refuses_is_denied_without_being_asked_about(
     settings.HITL_POLICIES = [{"policy": "deny_list", "tools": ["send"], "reason": "Never."}]
     await in_database(recorded_tool)("send")
     scripted_model.enqueue(calls(SEND), text("I may not."))
-    told = await (await bobs.say("Send it")).rest()
-    (request,) = [chunk for chunk in told if chunk["type"] == "tool-approval-request"]
-    (answer,) = [chunk for chunk in told if chunk["type"] == "tool-approval-response"]
+    chunks = await (await bobs.say("Send it")).rest()
+    (request,) = [chunk for chunk in chunks if chunk["type"] == "tool-approval-request"]
+    (answer,) = [chunk for chunk in chunks if chunk["type"] == "tool-approval-response"]
     assert (request["isAutomatic"], answer["approved"]) == (True, False)
-    assert "tool-output-denied" in kinds(told)
+    assert "tool-output-denied" in kinds(chunks)
     assert recorder.entered == []
 
 
