@@ -124,19 +124,18 @@ def altered() -> Iterator[str]:
 
 
 def _differs(tool: Tool) -> str:
-    found: list[list[str]] = []
+    def others(*, sections: bool) -> list[str]:
+        sound = check(draft_of(tool), spec.stored_variables(tool.script), sections=sections)
+        now = spec.columns(sound, tool.script.version)
+        return [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
+
     try:
-        # A tool that was saved before sections of docstrings were told apart says what it said then.
-        for sections in (True, False):
-            sound = check(draft_of(tool), spec.stored_variables(tool.script), sections=sections)
-            now = spec.columns(sound, tool.script.version)
-            others = [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
-            if not others:
-                return ""
-            found.append(others)
+        names = others(sections=True)
+        # A tool that was saved before sections of docstrings were distinguished still has its former description.
+        if not names or not others(sections=False):
+            return ""
     except UNSOUND as error:
         return translatable(f"The stored tool {tool.name} does not match what was saved: {error}.")
-    names = found[0]
     if "definition hash" in names:
         return translatable(f"The code or settings of the tool {tool.name} do not match the hash of its definition.")
     return translatable(f"The stored description of the tool {tool.name} does not match its code: {', '.join(names)}.")

@@ -97,27 +97,6 @@ def declared(data: Mapping[str, Any]) -> dict[str, Any]:
     return granted
 
 
-def initial_powers(raw: Mapping[str, Any]) -> dict[str, Any]:
-    granted = capabilities.parse(raw)
-    fetch, files = granted.fetch, granted.files
-    shown = fetch or PLAIN
-    return {
-        **{name: getattr(granted, name) for name in FLAGS},
-        "fetch_mode": fetch.mode if fetch else "",
-        "hosts": "\n".join(shown.hosts),
-        "methods": list(shown.methods),
-        "max_bytes": str(shown.max_bytes),
-        "timeout_seconds": f"{shown.timeout_seconds:g}",
-        "redirects": str(shown.redirects),
-        "files_mode": files.mode if files else "",
-        "files_folder": files.folder if files else "",
-        "email": bool(granted.email),
-        "email_to": "\n".join(granted.email),
-        "webhook": bool(granted.webhook),
-        "webhook_targets": "\n".join(granted.webhook),
-    }
-
-
 def _number(typed: object, default: float) -> object:
     """Return the number, or a text that is none, which parsing the declaration refuses."""
     text = str(typed if typed is not None else "").strip()
@@ -271,9 +250,11 @@ class ToolForm(forms.Form):
         values = {name: self.cleaned_data[name] for name in AS_TYPED}
         # A browser sends each line's end as two characters.
         typed = {key: each.replace("\r\n", "\n") if isinstance(each, str) else each for key, each in values.items()}
+        # `Finance, invoices,` is two tags.
+        tags = (tag.strip().lower() for tag in self.cleaned_data["tags"].split(","))
         return Draft(
             **typed | {"hitl_mode": typed["hitl_mode"] or None},
-            tags=tags(self.cleaned_data["tags"]),
+            tags=tuple(dict.fromkeys(filter(None, tags))),
             capabilities=declared(self.cleaned_data),
             example=cases.fitting(self.example, typed["code"]),
             variables=self.declared,
@@ -298,17 +279,25 @@ class ToolForm(forms.Form):
                     self.add_error(name if name in self.fields else None, text)
 
 
-def tags(typed: str) -> tuple[str, ...]:
-    """`Finance, invoices,` is two tags, in small letters."""
-    words = (word.strip().lower() for word in typed.split(","))
-    return tuple(dict.fromkeys(word for word in words if word))
-
-
 def initial(draft: Draft, tool: Tool | None) -> dict[str, Any]:
+    granted = capabilities.parse(draft.capabilities)
+    fetch, files = granted.fetch or PLAIN, granted.files
     return {
         **{name: getattr(draft, name) for name in AS_TYPED},
         "hitl_mode": draft.hitl_mode or "",
         "tags": ", ".join(draft.tags),
         "made_from": tool.script.version if tool else None,
-        **initial_powers(draft.capabilities),
+        **{name: getattr(granted, name) for name in FLAGS},
+        "fetch_mode": granted.fetch.mode if granted.fetch else "",
+        "hosts": "\n".join(fetch.hosts),
+        "methods": list(fetch.methods),
+        "max_bytes": str(fetch.max_bytes),
+        "timeout_seconds": f"{fetch.timeout_seconds:g}",
+        "redirects": str(fetch.redirects),
+        "files_mode": files.mode if files else "",
+        "files_folder": files.folder if files else "",
+        "email": bool(granted.email),
+        "email_to": "\n".join(granted.email),
+        "webhook": bool(granted.webhook),
+        "webhook_targets": "\n".join(granted.webhook),
     }
