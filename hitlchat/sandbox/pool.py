@@ -183,6 +183,13 @@ class Keeper:
     def usable(self) -> bool:
         return self.channel.whole and self.process.poll() is None
 
+    def wait_until_ready(self) -> None:
+        """Wait until its worker has started. Raises: KeeperFailed"""
+        if not self.channel.has_begun(START_SECONDS):
+            self.kill()
+            code = self.process.wait()
+            raise KeeperFailed(f"the process that drives the interpreter ended with code {code} before it was ready")
+
     def kill(self) -> None:
         """End it and its worker at once. It may be busy with what no other signal interrupts."""
         self.channel.whole = False
@@ -206,7 +213,7 @@ class Keeper:
 
 
 def start(launcher: Path) -> Keeper:
-    """A new keeper with its worker, ready for a run. KeeperFailed, OSError: it could not start."""
+    """Start a keeper, which then starts its worker. Raises: KeeperFailed, OSError"""
     if not os.access(launcher, os.X_OK):
         raise KeeperFailed(NO_PROGRAMS.format(launcher.parent))
     ours, its = socket.socketpair()
@@ -224,16 +231,6 @@ def start(launcher: Path) -> Keeper:
             # Ctrl-C in a terminal is for the server alone, and the worker can be killed along with its keeper
             start_new_session=True,
         )
-    ours.settimeout(START_SECONDS)
-    try:
-        ready = ours.recv(1)
-    except TimeoutError:
-        ready = b""
-    if not ready:
-        process.kill()
-        code = process.wait()
-        ours.close()
-        raise KeeperFailed(f"the process that drives the interpreter ended with code {code} before it was ready")
     return Keeper(process, Channel(ours, mark))
 
 
@@ -256,6 +253,9 @@ class Pool:
     failure: str = ""
     is_closed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    # Held while a process is made, so that none comes after the pool was closed.
+    _making: threading.Lock = field(default_factory=threading.Lock)
+    # Also those that are only starting, which end with the pool: their workers are in a folder that is then removed.
     _all: set[Keeper] = field(default_factory=set)
     _free: list[Keeper] = field(default_factory=list)
     # Those that are being started for somebody who was cancelled: the next one waits for them.
@@ -301,7 +301,7 @@ class Pool:
         keeper.kill()
 
     def close(self) -> None:
-        with self._lock:
+        with self._making, self._lock:
             self.is_closed = True
             ended, self._all = self._all, set()
             self._free.clear()
@@ -337,24 +337,34 @@ class Pool:
         if promise.exception() is None:
             self.give(promise.result())
 
-    def _start(self, promise: "Future[Keeper]") -> None:
-        try:
+    def _make(self) -> Keeper:
+        with self._making:
+            if self.is_closed:
+                raise KeeperFailed(CLOSED)
             keeper = start(self._launcher)
+            with self._lock:
+                self._all.add(keeper)
+        return keeper
+
+    def _start(self, promise: "Future[Keeper]") -> None:
+        keeper = None
+        try:
+            keeper = self._make()
+            keeper.wait_until_ready()
         except (OSError, KeeperFailed) as error:
             if not self.is_closed:
                 logger.exception("the sandbox could not start")
             with self._lock:
                 self.failure = f"{type(error).__name__}: {error}"
+                self._all -= {keeper}
                 self._left.discard(promise)
                 promise.set_exception(KeeperFailed(CLOSED if self.is_closed else NO_START))
             return
         with self._lock:
             self.failure = ""
             if self.is_closed:
-                keeper.kill()
                 promise.set_exception(KeeperFailed(CLOSED))
                 return
-            self._all.add(keeper)
             if promise in self._left:
                 self._left.discard(promise)
                 self._free.append(keeper)

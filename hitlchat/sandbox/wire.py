@@ -49,6 +49,16 @@ class Channel:
     def begin(self) -> None:
         self._writing = asyncio.Lock()
 
+    def has_begun(self, seconds: float) -> bool:
+        """Wait for the one byte that a keeper sends before any message, once it takes orders."""
+        self._connection.settimeout(seconds)
+        try:
+            return bool(self._connection.recv(1))
+        except TimeoutError:
+            return False
+        finally:
+            self._connection.settimeout(0)
+
     async def send(self, message: dict[str, Any]) -> None:
         """Send a message. Raises: Closed, when nobody reads"""
         frame = self.pack(message)

@@ -239,6 +239,23 @@ def test_a_process_that_forgets_to_close_ends_cleanly() -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
 
+HASTY = """
+import asyncio, threading
+from hitlchat.sandbox import close, run
+async def main():
+    asyncio.ensure_future(run('def run(): return 1', {}))
+    while not any(each.name == 'sandbox-start' for each in threading.enumerate()):
+        await asyncio.sleep(0.01)
+    await close()
+asyncio.run(main())
+"""
+
+
+def test_a_process_that_ends_while_a_keeper_starts_takes_it_along_without_a_word() -> None:
+    done = in_a_process(HASTY)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 FORKED = """
 import asyncio, os, sys
 from hitlchat.sandbox import run
