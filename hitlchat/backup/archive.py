@@ -19,9 +19,8 @@ from typing import IO, Any, BinaryIO, Final, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from hitlchat.backup import encryption
+from hitlchat.backup import BadPassphrase, Damaged, Unfit, encryption
 from hitlchat.backup.encryption import Opened, Sealed
-from hitlchat.backup.faults import BadPassphrase, Damaged, Unfit
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -106,19 +105,16 @@ def read(path: Path, passphrase: str | None, fits: Callable[[Manifest], None], s
     Raises: Damaged, BadPassphrase, Unfit; OSError
     """
     with path.open("rb") as file:
+        plain: BinaryIO = file
+        if is_encrypted(path):
+            if passphrase is None:
+                raise BadPassphrase("The backup is encrypted. Name the file of its passphrase with --passphrase-file.")
+            file.seek(len(encryption.MAGIC))
+            plain = io.BufferedReader(Opened(file, passphrase), AT_A_TIME)
         try:
-            return _read(_plain(file, passphrase), fits, sink)
+            return _read(plain, fits, sink)
         except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise Damaged(BROKEN) from error
-
-
-def _plain(file: BinaryIO, passphrase: str | None) -> BinaryIO:
-    if file.read(len(encryption.MAGIC)) != encryption.MAGIC:
-        file.seek(0)
-        return file
-    if passphrase is None:
-        raise BadPassphrase("The backup is encrypted. Name the file of its passphrase with --passphrase-file.")
-    return io.BufferedReader(Opened(file, passphrase), AT_A_TIME)
 
 
 def _read(file: BinaryIO, fits: Callable[[Manifest], None], sink: Sink) -> Manifest:

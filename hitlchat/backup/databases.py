@@ -18,8 +18,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
+from hitlchat.backup import Damaged, Unfit
 from hitlchat.backup.archive import Manifest, Sequence, Writer
-from hitlchat.backup.faults import Damaged, Unfit
 from hitlchat.health import Name, of_code
 
 FOLDER: Final = "database"
@@ -68,7 +68,7 @@ def snapshot(folder: Path) -> Iterator[Snapshot]:
         connection.ensure_connection()
         with closing(sqlite3.connect(file)) as copy:
             connection.connection.backup(copy)
-        with standing_on(file):
+        with connected_to(file):
             found = _look(file)
         yield found
         for ending in BESIDE:
@@ -83,7 +83,11 @@ def snapshot(folder: Path) -> Iterator[Snapshot]:
 def counts(tables: Iterable[str]) -> dict[str, int]:
     """Return how many rows each of the tables has."""
     with connection.cursor() as cursor:
-        return {table: _count(cursor, table) for table in tables}
+        found = {}
+        for table in tables:
+            cursor.execute(f"SELECT count(*) FROM {_quoted(table)}")  # noqa: S608 - a quoted name
+            found[table] = int(cursor.fetchone()[0])
+    return found
 
 
 def tables_of(migrations: set[Name]) -> list[str]:
@@ -110,7 +114,7 @@ def loaded(folder: Path, manifest: Manifest) -> Iterator[None]:
     """
     if connection.vendor == "sqlite":
         target, staged = _target(), _staged()
-        with standing_on(staged):
+        with connected_to(staged):
             yield
         for ending in BESIDE[1:]:
             target.with_name(target.name + ending).unlink(missing_ok=True)
@@ -129,7 +133,7 @@ def clear() -> None:
 
 
 @contextmanager
-def standing_on(file: Path) -> Iterator[None]:
+def connected_to(file: Path) -> Iterator[None]:
     """Have the connection be to this file of SQLite within."""
     before = connection.settings_dict["NAME"]
     connection.close()
@@ -172,11 +176,6 @@ def _look(file: Path | None) -> Snapshot:
             digests = {digest for (digest,) in cursor.fetchall()}
     others = sorted({*there} - {*tables})
     return Snapshot(migrations, counts(tables), columns, sequences, others, digests, file)
-
-
-def _count(cursor: Any, table: str) -> int:
-    cursor.execute(f"SELECT count(*) FROM {_quoted(table)}")  # noqa: S608 - a quoted name
-    return int(cursor.fetchone()[0])
 
 
 def _quoted(*names: str) -> str:

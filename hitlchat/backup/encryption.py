@@ -1,18 +1,22 @@
 """Encryption to a passphrase, as a stream: scrypt (RFC 7914) makes the key, ChaCha20-Poly1305 seals pieces of 1 MiB.
 
 A piece's nonce is its number and whether it is the last, so none can be moved, repeated, or cut off unnoticed; the
-header is authenticated with each. Every file has a salt, and so a key, of its own.
+header is authenticated with each. Every file has a salt, and so a key, of its own. The passphrase comes from a file or
+a terminal, never from an argument, which all users see.
 """
 
+import getpass
 import io
 import secrets
+import sys
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from hitlchat.backup.faults import BadPassphrase, Damaged
+from hitlchat.backup import BadPassphrase, Damaged
 
 MAGIC: Final = b"hitlchat encrypted backup 1\n"
 SALT: Final = 16
@@ -20,6 +24,28 @@ SALT: Final = 16
 COST: Final = 2**17
 PIECE: Final = 2**20
 TAG: Final = 16
+SHORTEST_PASSPHRASE: Final = 12
+
+
+def read_passphrase(file: Path | None, *, is_new: bool) -> str | None:
+    """Return the first line of `file`, or what a person types, twice if it `is_new`; None without file and terminal.
+
+    Raises: BadPassphrase; OSError
+    """
+    if file is not None:
+        try:
+            found = next(iter(file.read_text(encoding="utf-8").splitlines()), "")
+        except UnicodeDecodeError as error:
+            raise BadPassphrase(f"{file} is no text. A passphrase is the first line of a text.") from error
+    elif sys.stdin.isatty():
+        found = getpass.getpass("Passphrase of the backup: ")
+        if is_new and getpass.getpass("Once more: ") != found:
+            raise BadPassphrase("The two passphrases are not the same.")
+    else:
+        return None
+    if is_new and len(found) < SHORTEST_PASSPHRASE:
+        raise BadPassphrase(f"The passphrase has {len(found)} characters; use at least {SHORTEST_PASSPHRASE}.")
+    return found
 
 
 class Sealed(io.RawIOBase):

@@ -5,6 +5,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,7 @@ def is_kept(name: str) -> bool:
 
 def there() -> list[Path]:
     """List what is kept in the data folder, save for what each program makes there as it starts."""
-    return [path for path in kept() if path.name != SECRET_KEY and not (path.is_dir() and not any(path.iterdir()))]
+    return [path for path in members() if path.name != SECRET_KEY and not (path.is_dir() and not any(path.iterdir()))]
 
 
 def link(to: Path) -> int:
@@ -33,18 +34,27 @@ def link(to: Path) -> int:
     All of them are replaced, never written to: so a hard link stays as it is. Those that `to` has stay, too.
     """
     folder, left_out = Path(settings.DATA_DIR), 0
-    for top in kept():
-        for path in _files(top):
-            # Else it is gone meanwhile.
-            with suppress(FileNotFoundError):
-                if stat.S_ISREG(path.lstat().st_mode):
-                    _link(path, to / path.relative_to(folder))
-                else:
-                    left_out += 1
+    for path in chain.from_iterable(map(_files, members())):
+        # Else it is gone meanwhile.
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(path.lstat().st_mode):
+                left_out += 1
+                continue
+            copy = to / path.relative_to(folder)
+            copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if copy.exists():
+                continue
+            try:
+                copy.hardlink_to(path)
+            except FileNotFoundError:
+                raise
+            except OSError:
+                # Not every file system has links.
+                shutil.copyfile(path, copy)
     return left_out
 
 
-def kept() -> list[Path]:
+def members() -> list[Path]:
     """List what is kept in the data folder."""
     return [path for path in sorted(Path(settings.DATA_DIR).iterdir()) if is_kept(path.name)]
 
@@ -67,16 +77,3 @@ def _files(path: Path) -> Iterator[Path]:
     for folder, below, names in os.walk(path):
         links = [name for name in below if (Path(folder) / name).is_symlink()]
         yield from (Path(folder) / name for name in sorted(names + links))
-
-
-def _link(path: Path, to: Path) -> None:
-    to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if to.exists():
-        return
-    try:
-        to.hardlink_to(path)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        # Not every file system has links.
-        shutil.copyfile(path, to)

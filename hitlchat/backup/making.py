@@ -11,10 +11,9 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from hitlchat.backup import databases, keeping
+from hitlchat.backup import NotEmpty, Unfit, databases, keeping
 from hitlchat.backup.archive import FORMAT, MANIFEST, Manifest, Writer, written
 from hitlchat.backup.databases import Snapshot
-from hitlchat.backup.faults import NotEmpty, Unfit
 from hitlchat.base import scratch
 from hitlchat.health import too_new
 from hitlchat.record.keys import private_file

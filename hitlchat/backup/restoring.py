@@ -20,9 +20,8 @@ from django.utils.translation import gettext_noop
 from django.utils.version import get_version_tuple
 
 from hitlchat import health
-from hitlchat.backup import archive, databases, keeping
+from hitlchat.backup import Damaged, NotEmpty, NotWhole, Unfit, archive, databases, keeping
 from hitlchat.backup.archive import BROKEN, Manifest
-from hitlchat.backup.faults import Damaged, NotEmpty, NotWhole, Unfit
 from hitlchat.backup.making import PURPOSE, sync, version
 from hitlchat.base import scratch
 from hitlchat.gate.actor import CONSOLE
@@ -65,7 +64,7 @@ class Restored:
 
 def check(file: Path, passphrase: str | None) -> Manifest:
     """Read a whole backup and write nothing. Raises: Damaged, BadPassphrase, Unfit."""
-    return archive.read(file, passphrase, _require_fit, _nowhere)
+    return archive.read(file, passphrase, _require_fit, lambda _: None)
 
 
 def restore(file: Path, passphrase: str | None, *, accept_findings: bool = False) -> Restored:
@@ -83,10 +82,14 @@ def restore(file: Path, passphrase: str | None, *, accept_findings: bool = False
         data.mkdir(mode=0o700)
         manifest = archive.read(file, passphrase, _require_fit, lambda name: _sink(folder.path, name))
         with databases.loaded(folder.path, manifest):
-            with _standing_in(data):
-                _require_counts(manifest)
+            with _settings_of(data):
+                found = databases.counts(manifest.counts)
+                for table, count in manifest.counts.items():
+                    if found[table] != count:
+                        words = f"The table {table!r} has {found[table]} rows, and {count} in the backup."
+                        raise NotWhole(f"{words} Nothing was restored.")
                 restored = _settle(manifest, accept_findings=accept_findings)
-            undo.callback(lambda: keeping.remove(keeping.kept()))
+            undo.callback(lambda: keeping.remove(keeping.members()))
             keeping.place(data)
         undo.pop_all()
     sync(settings.DATA_DIR)
@@ -130,10 +133,6 @@ def _require_fit(manifest: Manifest) -> None:
         raise Unfit(sentence)
 
 
-def _nowhere(_: str) -> None:
-    return None
-
-
 def _sink(folder: Path, name: str) -> BinaryIO:
     kind, _, rest = name.partition("/")
     if kind == databases.FOLDER:
@@ -146,7 +145,7 @@ def _sink(folder: Path, name: str) -> BinaryIO:
 
 
 @contextmanager
-def _standing_in(data: Path) -> Iterator[None]:
+def _settings_of(data: Path) -> Iterator[None]:
     """Have the settings be those of the unpacked data folder within; a key that is given in the environment stays."""
     before = {name: getattr(settings, name) for name in ("DATA_DIR", "ATTACHMENTS_DIR", "TOOL_FILES_DIR", "SECRET_KEY")}
     own, unpacked = (Path(folder) / keeping.SECRET_KEY for folder in (settings.DATA_DIR, data))
@@ -160,15 +159,6 @@ def _standing_in(data: Path) -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(settings, name, value)
-
-
-def _require_counts(manifest: Manifest) -> None:
-    found = databases.counts(manifest.counts)
-    if wrong := next((table for table, count in manifest.counts.items() if found[table] != count), None):
-        raise NotWhole(
-            f"The table {wrong!r} has {found[wrong]} rows, and {manifest.counts[wrong]} in the backup. Nothing was "
-            "restored."
-        )
 
 
 def _settle(manifest: Manifest, *, accept_findings: bool) -> Restored:

@@ -47,7 +47,7 @@ def elsewhere(settings: Settings, data: Path, tmp_path: Path) -> Elsewhere:
         _stand_in(settings, folder)
         settings.SECRET_KEY = OTHER_KEY
         (folder / "secret_key").write_text(OTHER_KEY)
-        with databases.standing_on(folder / "hitlchat.sqlite3"):
+        with databases.connected_to(folder / "hitlchat.sqlite3"):
             yield folder
         settings.SECRET_KEY = key
         _stand_in(settings, data)

@@ -11,10 +11,9 @@ from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.backup import encryption, passphrase
+from hitlchat.backup import BackupFault, BadPassphrase, Damaged, Unfit, encryption
 from hitlchat.backup.archive import MANIFEST, Manifest, Writer, written
-from hitlchat.backup.encryption import MAGIC, Opened, Sealed
-from hitlchat.backup.faults import BackupFault, BadPassphrase, Damaged, Unfit
+from hitlchat.backup.encryption import MAGIC, Opened, Sealed, read_passphrase
 from hitlchat.backup.restoring import check
 from hitlchat.health import of_code
 from tests.tables import each_row
@@ -132,11 +131,11 @@ def test_what_is_sealed_in_any_pieces_opens_whole(sizes: list[int]) -> None:
 def test_a_passphrase_is_the_first_line_of_its_file_and_not_too_short(tmp_path: Path) -> None:
     file = tmp_path / "phrase"
     file.write_text(f"{PHRASE}\nmore\n")
-    assert passphrase.read(file, is_new=True) == PHRASE
+    assert read_passphrase(file, is_new=True) == PHRASE
     file.write_text("short\n")
     with pytest.raises(BadPassphrase, match="at least 12"):
-        passphrase.read(file, is_new=True)
-    assert passphrase.read(file, is_new=False) == "short"
+        read_passphrase(file, is_new=True)
+    assert read_passphrase(file, is_new=False) == "short"
 
 
 @pytest.mark.django_db

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, User
 
 from hitlchat.agent.attachments import files
 from hitlchat.agent.models import Attachment, Conversation
-from hitlchat.backup.faults import NotEmpty, NotWhole
+from hitlchat.backup import NotEmpty, NotWhole
 from hitlchat.backup.making import make
 from hitlchat.backup.restoring import check, restore
 from hitlchat.gate import decide

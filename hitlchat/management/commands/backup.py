@@ -3,8 +3,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from hitlchat.backup import passphrase
-from hitlchat.backup.faults import BackupFault, BadPassphrase
+from hitlchat.backup import BackupFault, BadPassphrase
+from hitlchat.backup.encryption import read_passphrase
 from hitlchat.backup.making import make
 from hitlchat.management.console import ConsoleCommand
 from hitlchat.record.report import plural
@@ -24,11 +24,10 @@ class Command(ConsoleCommand):
     def handle(self, *args: Any, **options: Any) -> str:
         file, phrase_file = options["file"], options["passphrase_file"]
         try:
-            phrase = None
-            if options["encrypt"] or phrase_file is not None:
-                phrase = passphrase.read(phrase_file, is_new=True)
-                if phrase is None:
-                    raise BadPassphrase("There is no terminal to ask for a passphrase. Pass --passphrase-file.")
+            wanted = options["encrypt"] or phrase_file is not None
+            phrase = read_passphrase(phrase_file, is_new=True) if wanted else None
+            if wanted and phrase is None:
+                raise BadPassphrase("There is no terminal to ask for a passphrase. Pass --passphrase-file.")
             made = make(file, phrase, overwrite=options["overwrite"])
         except BackupFault as error:
             raise CommandError(str(error)) from error

@@ -4,10 +4,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from hitlchat.backup import archive, passphrase
+from hitlchat.backup import BackupFault, archive
 from hitlchat.backup.archive import Manifest
-from hitlchat.backup.faults import BackupFault
-from hitlchat.backup.restoring import Restored, check, restore
+from hitlchat.backup.encryption import read_passphrase
+from hitlchat.backup.restoring import check, restore
 from hitlchat.record.keys import BadKey
 from hitlchat.record.report import plural
 from hitlchat.record.sealing import BadMark
@@ -31,9 +31,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> str:
         file = options["file"]
         try:
-            phrase = None
-            if archive.is_encrypted(file):
-                phrase = passphrase.read(options["passphrase_file"], is_new=False)
+            is_encrypted = archive.is_encrypted(file)
+            phrase = read_passphrase(options["passphrase_file"], is_new=False) if is_encrypted else None
             if options["check"]:
                 return f"The backup is whole, and this version can restore it: {_about(check(file, phrase))}"
             done = restore(file, phrase, accept_findings=options["with_findings"])
@@ -47,16 +46,12 @@ class Command(BaseCommand):
             self.stderr.write(f"Finding: {finding.words}")
         for warning in done.warnings:
             self.stderr.write(f"Warning: {warning}")
-        return _ended(done)
-
-
-def _ended(done: Restored) -> str:
-    found = (
-        (done.withdrawn, "Withdrawn, since they may have run after the backup was made", "call"),
-        (done.revoked, "Revoked, since they may have been after the backup was made", "grant"),
-    )
-    lines = (f"{words}: {plural(count, noun)}." for count, words, noun in found if count)
-    return "\n".join([f"Restored {_about(done.manifest)}", *lines])
+        ended = (
+            (done.withdrawn, "Withdrawn, since they may have run after the backup was made", "call"),
+            (done.revoked, "Revoked, since they may have been after the backup was made", "grant"),
+        )
+        lines = (f"{words}: {plural(count, noun)}." for count, words, noun in ended if count)
+        return "\n".join([f"Restored {_about(done.manifest)}", *lines])
 
 
 def _about(manifest: Manifest) -> str:
