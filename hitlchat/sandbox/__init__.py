@@ -3,9 +3,8 @@
 from hitlchat.sandbox.engine import check, check_arguments, run
 from hitlchat.sandbox.importable import HostFunction
 from hitlchat.sandbox.limits import Limits
-from hitlchat.sandbox.pool import Share, close, on_behalf, shares
-from hitlchat.sandbox.status import Status, Wall, status
-from hitlchat.sandbox.walls import Walls, walls
+from hitlchat.sandbox.pool import Share, close, on_behalf, shares, status
+from hitlchat.sandbox.walls import Status, Wall, Walls, walls
 from hitlchat.sandbox.wire import Fault, FaultKind, Problem, Report, Stopped
 
 __all__ = [

@@ -118,7 +118,11 @@ async def _found(driver: Driver, session: AsyncMontySession, entry: str) -> list
         found = [_diagnosed(each, driver.known) for each in diagnostics if each["severity"] == "error"]
         if any(each["code"] == SYNTAX for each in diagnostics):
             return found
-        found += await _definitions(driver, session, found)
+        try:
+            await driver.feed(session, driver.source)
+        except MontyError as gap:
+            problem = _problem_from(gap, driver)
+            found += [] if problem.line in {each.line for each in found} else [problem]
     except MontyError as error:
         return [_problem_from(error, driver)]
     if found:
@@ -127,15 +131,6 @@ async def _found(driver: Driver, session: AsyncMontySession, entry: str) -> list
         await driver.feed(session, entry)
     except MontyError:
         return [Problem(None, None, f"the code defines no function {entry}")]
-    return []
-
-
-async def _definitions(driver: Driver, session: AsyncMontySession, found: list[Problem]) -> list[Problem]:
-    try:
-        await driver.feed(session, driver.source)
-    except MontyError as error:
-        problem = _problem_from(error, driver)
-        return [] if problem.line in {each.line for each in found} else [problem]
     return []
 
 

@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import secrets
-import shlex
 import signal
 import socket
 import subprocess
@@ -26,17 +25,15 @@ from concurrent.futures import Future
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from django.conf import settings
-from pydantic_monty._binary import find_monty_binary
 
 from hitlchat.base import scratch
-from hitlchat.sandbox.walls import JAIL, Walls, walls
+from hitlchat.sandbox.walls import KEEPS_OUT, PYTHON, Status, Wall, Walls, launcher, walls
 from hitlchat.sandbox.wire import Channel, Fault, Stopped
 
-# What starts the processes, as it was when this one started.
-PYTHON = sys.executable
 START_SECONDS = 30.0
 ENDING_SECONDS = 2.0
 ROOT = Path(__file__).parents[2]
@@ -234,16 +231,6 @@ def start(launcher: Path) -> Keeper:
     return Keeper(process, Channel(ours, mark))
 
 
-def launcher(folder: Path, found: Walls) -> Path:
-    """The file that a keeper starts as its worker: away from our folder, into the jail, then the interpreter."""
-    jail = [PYTHON, "-IS", str(JAIL), "exec", ",".join(found.names)] if found.names else []
-    script = folder / "worker"
-    command = shlex.join([*jail, find_monty_binary()])
-    script.write_text(f'#!/bin/sh\ncd / && exec {command} "$@"\n', encoding="utf-8")
-    script.chmod(0o700)
-    return script
-
-
 @dataclass
 class Pool:
     """All keepers of this process. Whoever takes one has a share, so there are never more than TOOL_WORKERS."""
@@ -257,9 +244,8 @@ class Pool:
     _making: threading.Lock = field(default_factory=threading.Lock)
     # Also those that are only starting, which end with the pool: their workers are in a folder that is then removed.
     _all: set[Keeper] = field(default_factory=set)
-    _free: list[Keeper] = field(default_factory=list)
-    # Those that are being started for somebody who was cancelled: the next one waits for them.
-    _left: "set[Future[Keeper]]" = field(default_factory=set)
+    # For whoever comes next: those that are free, and those that are being started for somebody who was cancelled.
+    _free: "list[Future[Keeper]]" = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._folder = scratch.make("sandbox")
@@ -277,15 +263,21 @@ class Pool:
                 while True:
                     promise = self._promise()
                     try:
-                        return await asyncio.wrap_future(promise)
+                        keeper = await asyncio.wrap_future(promise)
                     except asyncio.CancelledError:
-                        self._leave(promise)
+                        with self._lock:
+                            if not (self.is_closed or (promise.done() and promise.exception())):
+                                self._free.append(promise)
                         raise
                     except KeeperFailed:
                         # Where others run, one of them may come free, or leave room for another.
                         if not self._all:
                             raise
-                    await asyncio.sleep(RETRY_SECONDS)
+                        await asyncio.sleep(RETRY_SECONDS)
+                        continue
+                    if keeper.usable:
+                        return keeper
+                    self.give(keeper)
         except TimeoutError:
             raise KeeperFailed(NOT_IN_TIME) from None
 
@@ -295,7 +287,9 @@ class Pool:
             if keeper not in self._all:  # the pool was closed
                 return
             if keeper.usable:
-                self._free.append(keeper)
+                promise: Future[Keeper] = Future()
+                promise.set_result(keeper)
+                self._free.append(promise)
                 return
             self._all.discard(keeper)
         keeper.kill()
@@ -310,32 +304,19 @@ class Pool:
         self._folder.remove()
 
     def _promise(self) -> "Future[Keeper]":
-        """A keeper that is free, is being started already, or begins to start now. Raises: KeeperFailed"""
-        promise: Future[Keeper] = Future()
-        # Running: who waits for it may be cancelled, the start may not.
-        promise.set_running_or_notify_cancel()
+        """Return a keeper that is free, is being started already, or begins to start now. Raises: KeeperFailed"""
         with self._lock:
             if self.is_closed:
                 raise KeeperFailed(CLOSED)
-            while self._free:
-                keeper = self._free.pop()
-                if keeper.usable:
-                    promise.set_result(keeper)
-                    return promise
-                self._all.discard(keeper)
-                keeper.kill()
-            if self._left:
-                return self._left.pop()
+            if self._free:
+                found = next((each for each in reversed(self._free) if each.done()), self._free[0])
+                self._free.remove(found)
+                return found
+        promise: Future[Keeper] = Future()
+        # Running: who waits for it may be cancelled, the start may not.
+        promise.set_running_or_notify_cancel()
         threading.Thread(target=self._start, args=[promise], name="sandbox-start", daemon=True).start()
         return promise
-
-    def _leave(self, promise: "Future[Keeper]") -> None:
-        with self._lock:
-            if not promise.done():
-                self._left.add(promise)
-                return
-        if promise.exception() is None:
-            self.give(promise.result())
 
     def _make(self) -> Keeper:
         with self._making:
@@ -357,17 +338,12 @@ class Pool:
             with self._lock:
                 self.failure = f"{type(error).__name__}: {error}"
                 self._all -= {keeper}
-                self._left.discard(promise)
+                if promise in self._free:
+                    self._free.remove(promise)
                 promise.set_exception(KeeperFailed(CLOSED if self.is_closed else NO_START))
             return
         with self._lock:
             self.failure = ""
-            if self.is_closed:
-                promise.set_exception(KeeperFailed(CLOSED))
-                return
-            if promise in self._left:
-                self._left.discard(promise)
-                self._free.append(keeper)
             promise.set_result(keeper)
 
 
@@ -376,9 +352,19 @@ _lock = threading.Lock()
 _pool: Pool | None = None
 
 
-def current() -> Pool | None:
-    """The pool, if this process has used it."""
-    return _pool
+def status() -> Status:
+    """Return the state in this process. Starts nothing; the first call probes the walls, which takes a moment."""
+    found = walls()
+    return Status(
+        walls=[Wall(name, sentence, found.missing.get(name, "")) for name, sentence in KEEPS_OUT.items()],
+        missing=found.reason,
+        is_jailed=found.jailed,
+        is_jail_required=bool(settings.TOOLS_REQUIRE_JAIL),
+        most_workers=settings.TOOL_WORKERS,
+        workers=_pool.size if _pool else 0,
+        interpreter=f"pydantic-monty {version('pydantic-monty')}",
+        failure=_pool.failure if _pool else "",
+    )
 
 
 @asynccontextmanager

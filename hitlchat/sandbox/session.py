@@ -32,7 +32,7 @@ from hitlchat.sandbox import helpers
 from hitlchat.sandbox.faults import SOURCE, cut, fault_from, over_calls, over_cpu, over_memory
 from hitlchat.sandbox.importable import MODULE, module, not_granted
 from hitlchat.sandbox.limits import Limits, in_words
-from hitlchat.sandbox.values import Crossing, Meter, TooLarge, Unfit, suspects, to_json
+from hitlchat.sandbox.values import Meter, TooLarge, Unfit, check_plain, suspects, to_json
 from hitlchat.sandbox.wire import Fault, Output, Questions, Stopped, Worked
 
 logger = logging.getLogger(__name__)
@@ -228,6 +228,12 @@ class Watch:
         bound = data + self._most - used
         resource.prlimit(self.pid, resource.RLIMIT_DATA, (bound, resource.RLIM_INFINITY))
 
+    async def keep_looking(self) -> None:
+        with suppress(OSError):  # it has ended
+            while self.fault is None:
+                await asyncio.sleep(LOOK_SECONDS)
+                self.look()
+
     def look(self) -> None:
         if self._cpu() - self._cpu_before > self.limits.cpu_seconds:
             self.fault = Fault("limit", over_cpu(self.limits))
@@ -299,18 +305,11 @@ async def _watching(pid: int | None, limits: Limits) -> AsyncIterator[Watch | No
         yield None
         return
     watch = Watch(pid, limits)
-    task = asyncio.create_task(_watch(watch))
+    task = asyncio.create_task(watch.keep_looking())
     try:
         yield watch
     finally:
         task.cancel()
-
-
-async def _watch(watch: Watch) -> None:
-    with suppress(OSError):  # it has ended
-        while watch.fault is None:
-            await asyncio.sleep(LOOK_SECONDS)
-            watch.look()
 
 
 async def lend(stack: AsyncExitStack, monty: AsyncMonty, driver: Driver, stubs: str | None = None) -> AsyncMontySession:
@@ -380,15 +379,15 @@ def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
 
 def _helped(name: str, snapshot: AsyncFunctionSnapshot, limits: Limits) -> Answer:
     what = f"the arguments of {name}"
-    crossing = Crossing(what, limits.argument_bytes, limits.named("argument_bytes"))
+    meter = Meter(what, limits.argument_bytes, limits.named("argument_bytes"))
     try:
-        crossing.check(snapshot.args)
-        crossing.check(snapshot.kwargs)
+        check_plain(snapshot.args, meter)
+        check_plain(snapshot.kwargs, meter)
     except Unfit as unfit:
         return _error(ValueError if isinstance(unfit, TooLarge) else TypeError, str(unfit))
     try:
         value = helpers.FUNCTIONS[name](*snapshot.args, **snapshot.kwargs)
-        Crossing(f"the result of {name}", HELPER_RESULT_BYTES).check(value)
+        check_plain(value, Meter(f"the result of {name}", HELPER_RESULT_BYTES))
     except Unfit:
         return _error(ValueError, f"the result of {name} is larger than {in_words(HELPER_RESULT_BYTES)}")
     except MemoryError:

@@ -98,7 +98,9 @@ def _scalar(value: object, meter: Meter, path: str, *, finite: bool = True) -> A
         meter.add_text(value)
         return value
     if type(value) is int:
-        return _integer(value, meter, path)
+        _check_bits(value, _where(meter, path))
+        meter.add(max(1, value.bit_length() // 3))
+        return value
     if type(value) is float or isinstance(value, Decimal):
         if finite and not math.isfinite(value):
             raise Unfit(f"{_where(meter, path)}: JSON cannot hold {value}")
@@ -110,11 +112,9 @@ def _scalar(value: object, meter: Meter, path: str, *, finite: bool = True) -> A
     raise Unfit(f"{_where(meter, path)}: JSON cannot hold a value of type {type_name(value)}")
 
 
-def _integer(value: int, meter: Meter, path: str) -> int:
+def _check_bits(value: int, where: str) -> None:
     if value.bit_length() > MAX_INTEGER_BITS:
-        raise Unfit(f"{_where(meter, path)}: an integer may have at most {MAX_INTEGER_BITS} bits")
-    meter.add(max(1, value.bit_length() // 3))
-    return value
+        raise Unfit(f"{where}: an integer may have at most {MAX_INTEGER_BITS} bits")
 
 
 def _key(key: object, meter: Meter, path: str) -> str:
@@ -172,50 +172,37 @@ def suspects(value: object, path: str = "") -> Iterator[str]:
         yield path
 
 
-class Crossing:
-    """Walks the values of one call. Unfit: one of them may not cross."""
+def check_plain(value: object, meter: Meter, depth: int = 0) -> None:
+    """Check that a value may cross as it is in a call of a helper function. Raises: Unfit"""
+    if depth > MAX_DEPTH:
+        raise Unfit(f"{meter.what} must not be nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        parts: tuple[Iterable[object], ...] = (value.keys(), value.values())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = (value,)
+    elif type(value) is str:
+        meter.add_text(value)
+        return
+    else:
+        meter.add(_plain_size(value, meter.what))
+        return
+    for part in parts:
+        meter.add(EACH)
+        for each in part:
+            check_plain(each, meter, depth + 1)
 
-    def __init__(self, what: str, limit: int, named: str = "") -> None:
-        self._meter = Meter(what, limit, named)
-        self._what = what
 
-    def check(self, value: object, depth: int = 0) -> None:
-        if depth > MAX_DEPTH:
-            raise Unfit(f"{self._what} must not be nested deeper than {MAX_DEPTH} levels")
-        if isinstance(value, (list, tuple, set, frozenset)):
-            self._all(value, depth)
-        elif isinstance(value, dict):
-            self._all(value.keys(), depth)
-            self._all(value.values(), depth)
-        else:
-            self._one(value)
-
-    def _all(self, values: Iterable[object], depth: int) -> None:
-        self._meter.add(EACH)
-        for value in values:
-            self.check(value, depth + 1)
-
-    def _one(self, value: object) -> None:
-        if type(value) in PLAIN:
-            self._meter.add(EACH)
-        elif type(value) is str:
-            self._meter.add_text(value)
-        elif type(value) is bytes:
-            self._meter.add(len(value))
-        elif type(value) is int:
-            self._integer(value)
-        elif type(value) is Decimal:
-            self._decimal(value)
-        else:
-            raise Unfit(f"{self._what}: helper functions take plain values, not {type_name(value)}")
-
-    def _integer(self, value: int) -> None:
-        if value.bit_length() > MAX_INTEGER_BITS:
-            raise Unfit(f"{self._what}: an integer may have at most {MAX_INTEGER_BITS} bits")
-        self._meter.add(EACH + value.bit_length() // 8)
-
-    def _decimal(self, value: Decimal) -> None:
+def _plain_size(value: object, what: str) -> int:
+    if type(value) in PLAIN:
+        return EACH
+    if type(value) is bytes:
+        return len(value)
+    if type(value) is int:
+        _check_bits(value, what)
+        return EACH + value.bit_length() // 8
+    if type(value) is Decimal:
         digits = len(value.as_tuple().digits)
         if value.is_finite() and max(digits, abs(value.adjusted()), digits + abs(value.adjusted())) > DECIMAL_DIGITS:
-            raise Unfit(f"{self._what}: a Decimal may have at most {DECIMAL_DIGITS} digits")
-        self._meter.add(EACH + digits)
+            raise Unfit(f"{what}: a Decimal may have at most {DECIMAL_DIGITS} digits")
+        return EACH + digits
+    raise Unfit(f"{what}: helper functions take plain values, not {type_name(value)}")

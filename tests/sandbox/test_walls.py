@@ -198,7 +198,7 @@ from tests.sandbox.test_limits import workers
 async def main():
     said = {}
     async def look():
-        launcher = pool.current()._launcher.read_text()
+        launcher = pool._pool._launcher.read_text()
         said['put up'] = launcher.partition(' exec ')[2].partition(' exec ')[2].split()[0].split(',')
         said['address space'] = '1073741824' in Path(f'/proc/{workers()[0]}/limits').read_text()
     tool = 'from hitl import fetch\\ndef run():\\n    fetch()\\n'
