@@ -14,15 +14,11 @@ from typing import Any, Literal, NamedTuple, Self
 
 from django.utils.translation import gettext_noop
 
-from hitlchat.base.lookalikes import lookalikes, script
+from hitlchat.base.lookalikes import BLANKS, lookalikes, script
 from hitlchat.base.schemas import step
 from hitlchat.base.sentences import translatable
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
-# Nothing is drawn for these either, although Unicode counts them as letters, marks or symbols: fillers, the braille
-# blank, the null notehead, and the variation selectors, in which a whole text can be smuggled.
-BLANKS = {*"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00016fe4\U0001d159", *map(chr, range(0x180B, 0x1810))}
-BLANKS |= {*map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0))}
 PLAIN = {" ", "\n", "\t"}
 # From here on every character is unassigned, private use, a tag or a variation selector.
 _UNSEEN_PLANES = 0x40000

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from hitlchat.base.folding import fold, words
+from hitlchat.base.lookalikes import fold, words
 from hitlchat.secrets.masking import HIDDEN, Mask
 
 # Of keys, with `_` between their words.

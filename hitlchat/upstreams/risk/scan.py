@@ -9,10 +9,10 @@ from itertools import chain, islice
 from typing import Any, Literal
 
 from hitlchat.base.canonical import storable
-from hitlchat.base.folding import fold, words
+from hitlchat.base.lookalikes import BLANKS, fold, words
 from hitlchat.base.schemas import step
 from hitlchat.base.sentences import translatable
-from hitlchat.base.visible import BLANKS, HIDDEN_CATEGORIES, see
+from hitlchat.base.visible import HIDDEN_CATEGORIES, see
 from hitlchat.upstreams.risk.aliases import mentions
 from hitlchat.upstreams.risk.fingerprint import Offered
 
