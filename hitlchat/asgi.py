@@ -106,8 +106,11 @@ async def http(scope: Scope, receive: Receive, send: Send) -> None:
     if length.isdigit() and (len(length) > 18 or int(length) > LARGEST_BODY):
         await _refuse_large(send)
         return
-    counted = Counted(receive, send)
-    await _application_for(scope["path"])(scope, counted.receive, counted.send)
+    path, counted = scope["path"], Counted(receive, send)
+    application: Application = demo_model if path.startswith(f"{DEMO_PATH}/") else django_application
+    if path.rstrip("/") == mcp.PATH:
+        application = mcp.application
+    await application(scope, counted.receive, counted.send)
 
 
 class Counted:
@@ -117,23 +120,20 @@ class Counted:
         self._receive, self._send = receive, send
         self._size = 0
 
-    @property
-    def _is_too_large(self) -> bool:
-        return self._size > LARGEST_BODY
-
     async def send(self, event: Any) -> None:
         # The application's answer is dropped after the refusal.
-        if not self._is_too_large:
+        if self._size <= LARGEST_BODY:
             await self._send(event)
 
     async def receive(self) -> Any:
         event = await self._receive()
-        was_refused = self._is_too_large
-        self._size += len(event.get("body") or b"")
-        if self._is_too_large and not was_refused:
+        before, self._size = self._size, self._size + len(event.get("body") or b"")
+        if self._size <= LARGEST_BODY:
+            return event
+        if before <= LARGEST_BODY:
             await _refuse_large(self._send)
         # This ends the request for the application.
-        return {"type": "http.disconnect"} if self._is_too_large else event
+        return {"type": "http.disconnect"}
 
 
 async def _refuse_large(send: Send) -> None:
@@ -170,12 +170,6 @@ class Heartbeat:
             reading.cancel()
             with suppress(asyncio.CancelledError):
                 await reading
-
-
-def _application_for(path: str) -> Application:
-    if path.rstrip("/") == mcp.PATH:
-        return mcp.application
-    return demo_model if path.startswith(DEMO_PATH + "/") else django_application
 
 
 async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:

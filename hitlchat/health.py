@@ -6,9 +6,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
@@ -133,8 +132,7 @@ def server_error(_request: HttpRequest, *_args: Any) -> HttpResponse:
     return HttpResponse(page, status=503 if trouble else 500)
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A look at the database; `unsealed`: how old its oldest unsealed event is, in seconds."""
 
     trouble: str = ""
@@ -170,8 +168,7 @@ def _find() -> Found:
     disk = os.statvfs(settings.DATA_DIR)
     if connection.vendor == "sqlite" and disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES:
         return Found(database.FULL)
-    fault, _ = migration_fault()
-    if fault:
+    if fault := migration_fault()[0]:
         return Found(fault)
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":

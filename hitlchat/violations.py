@@ -28,30 +28,9 @@ HOST: Final = re.compile(r"[a-z0-9.-]{1,100}")
 logger = logging.getLogger(__name__)
 
 
-class Told:
-    """The kinds that this process has logged in this hour."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin an hour."""
-        self._kinds: set[tuple[str, str]] = set()
-        self._began = time.monotonic()
-
-    def is_new(self, kind: tuple[str, str]) -> bool:
-        """Count the kind, and return whether to log it."""
-        with self._lock:
-            if time.monotonic() - self._began >= HOUR:
-                self.begin()
-            if kind in self._kinds or len(self._kinds) >= MOST_KINDS:
-                return False
-            self._kinds.add(kind)
-            return True
-
-
-told = Told()
+# The kinds that this process has logged within an hour, and when.
+logged: dict[tuple[str, str], float] = {}
+_lock = Lock()
 
 
 @csrf_exempt
@@ -63,9 +42,22 @@ def report(request: HttpRequest) -> HttpResponse:
     kind = _kind(request.body)
     if kind is None:
         return HttpResponse(status=400)
-    if told.is_new(kind):
+    if _is_new(kind):
         logger.warning("A browser reports that %s of a page kept it from %s", *kind)
     return HttpResponse(status=204)
+
+
+def _is_new(kind: tuple[str, str]) -> bool:
+    """Count the kind, and return whether to log it."""
+    now = time.monotonic()
+    with _lock:
+        for each, at in [*logged.items()]:
+            if now - at >= HOUR:
+                del logged[each]
+        if kind in logged or len(logged) >= MOST_KINDS:
+            return False
+        logged[kind] = now
+        return True
 
 
 def _kind(body: bytes) -> tuple[str, str] | None:

@@ -8,12 +8,12 @@ import pytest
 from django.test import Client
 
 from hitlchat.headers import POLICY
-from hitlchat.violations import LARGEST, MOST_KINDS, told
+from hitlchat.violations import LARGEST, MOST_KINDS, logged
 
 
 @pytest.fixture(autouse=True)
 def a_new_hour() -> None:
-    told.begin()
+    logged.clear()
 
 
 def send(body: Any, **headers: str) -> int:

@@ -80,7 +80,9 @@ def template(pages: Iterable[str]) -> str:
         if defaults:
             # A default that is no value, such as a file that is made, is in words.
             words = f"{meaning} (default: {default})" if default and not all(defaults.values()) else meaning
-            text += "\n" + "".join(f"# {line}\n" for line in wrap(_plain(words), WIDTH - 2))
+            # Without the marks of Markdown.
+            plain = re.sub(r"\[([^\]]*)\]\([^)]*\)|\*+(\w[^*]*)\*+", r"\1\2", words).replace("`", "")
+            text += "\n" + "".join(f"# {line}\n" for line in wrap(plain, WIDTH - 2))
             text += "".join(f"#{name}={value}\n" for name, value in defaults.items())
     return text
 
@@ -104,8 +106,3 @@ def _lines(file: Path, *, must_exist: bool) -> Iterator[tuple[str, str, str]]:
         value = found[2].strip()
         quoted = QUOTED.fullmatch(value)
         yield place, found[1], quoted[2] if quoted else value
-
-
-def _plain(text: str) -> str:
-    """Return `text` without the marks of Markdown."""
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)|\*+(\w[^*]*)\*+", r"\1\2", text).replace("`", "")

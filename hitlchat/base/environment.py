@@ -115,8 +115,8 @@ def keep_private(folder: Path) -> None:
 
 def private_file(file: Path) -> Path:
     """Return `file`, made empty for this user alone if it is missing: SQLite would let others read it."""
-    with suppress(FileExistsError, FileNotFoundError):
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with suppress(FileNotFoundError):
+        write_once(file, "")
     return file
 
 

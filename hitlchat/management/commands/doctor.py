@@ -30,7 +30,10 @@ class Command(BaseCommand):
         # What libraries log of failures is in the findings.
         logging.disable(logging.CRITICAL)
         try:
-            _connect_at_once()
+            # Each check connects by itself, and knows soon: a pool tries for ten seconds and hides why.
+            for database in connections.settings.values():
+                if database["ENGINE"].endswith("postgresql"):
+                    database["OPTIONS"] = {"connect_timeout": doctor.NETWORK_SECONDS}
             found = list(doctor.examine())
         finally:
             logging.disable(logging.NOTSET)
@@ -52,10 +55,3 @@ class Command(BaseCommand):
             if text:
                 words = see(" ".join(text.split())).plain
                 self.stdout.write(fill(words, WIDTH, initial_indent=INDENT + mark, subsequent_indent=INDENT))
-
-
-def _connect_at_once() -> None:
-    """Have each check connect to PostgreSQL by itself, and know soon: a pool tries for ten seconds and hides why."""
-    for database in connections.settings.values():
-        if database["ENGINE"].endswith("postgresql"):
-            database["OPTIONS"] = {"connect_timeout": doctor.NETWORK_SECONDS}

@@ -44,12 +44,9 @@ class Command(ConsoleCommand):
         again.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
-        if action == "simulate":
-            self._simulate(**options)
-            return
-        if action == "replay":
-            self._replay(**options)
-            return
+        getattr(self, f"_{action}")(**options)
+
+    def _list(self, **options: Any) -> None:
         found = lines(listed().filter(published=True))
         if options["json"]:
             rows = [{"verdict": e.strongest, "rule": e.sentence, "source": e.where, "tools": [*e.tools]} for e in found]

@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Coroutine
 from contextvars import Context
+from types import SimpleNamespace
 from typing import Any
 
 from daphne.http_protocol import HTTPFactory, WebRequest
@@ -36,6 +37,8 @@ CLOSE_RESTARTING = 1012
 CLOSE_TOO_BIG = 1009
 LARGEST_MESSAGE = 2**20
 HANDSHAKE_SECONDS = 20
+# In place of the application of a request that has none or became a websocket: Daphne's shutdown expects one.
+NEVER_STARTED = SimpleNamespace(done=lambda: True)
 REFUSAL = (
     b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Type: text/plain\r\n"
     b"Content-Length: %d\r\n\r\n%s" % (len(TOO_LARGE), TOO_LARGE)
@@ -47,40 +50,11 @@ logger = logging.getLogger(__name__)
 
 
 @implementer(IPushProducer)
-class Outflow:
-    """Tells whether a connection takes more, as Twisted says."""
+class Outflow(asyncio.Event):
+    """Set while a connection takes more, as Twisted says; also once it is lost, as there is nothing to wait for."""
 
-    def __init__(self) -> None:
-        self._open = asyncio.Event()
-        self._open.set()
-
-    def pauseProducing(self) -> None:  # noqa: N802
-        self._open.clear()
-
-    def resumeProducing(self) -> None:  # noqa: N802
-        self._open.set()
-
-    def stopProducing(self) -> None:  # noqa: N802
-        """The connection is lost: there is nothing to wait for."""
-        self._open.set()
-
-    async def ready(self) -> bool:
-        """False if it took nothing for too long."""
-        if self._open.is_set():
-            return True
-        try:
-            await asyncio.wait_for(self._open.wait(), settings.STALL_SECONDS)
-        except TimeoutError:
-            return False
-        return True
-
-
-class NeverStarted:
-    """Stands in for the application of a request that has none or became a websocket: Daphne's shutdown expects one."""
-
-    @staticmethod
-    def done() -> bool:
-        return True
+    pauseProducing = asyncio.Event.clear  # noqa: N815
+    resumeProducing = stopProducing = asyncio.Event.set  # noqa: N815
 
 
 class BoundedRequest(WebRequest):  # type: ignore[misc]
@@ -95,6 +69,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     def handle_reply(self, message: dict[str, Any]) -> None:
         if self._outflow is None and message["type"] == "http.response.start" and self.channel is not None:
             self._outflow = Outflow()
+            self._outflow.set()
             self.registerProducer(self._outflow, streaming=True)
             handle = self.channel.transport.getHandle()
             if USER_TIMEOUT is not None and isinstance(handle, socket.socket):
@@ -108,10 +83,13 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
 
     async def drained(self) -> None:
         """Wait until the client may be sent more; one that takes nothing is given up."""
-        if self._outflow is None or self.finished or self.channel is None:
+        if self._outflow is None or self.finished or self.channel is None or self._outflow.is_set():
             return
-        if not await self._outflow.ready() and self.channel is not None:
-            self.channel.forceAbortClient()
+        try:
+            await asyncio.wait_for(self._outflow.wait(), settings.STALL_SECONDS)
+        except TimeoutError:
+            if self.channel is not None:
+                self.channel.forceAbortClient()
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         super().gotLength(length)
@@ -189,14 +167,14 @@ class GracefulServer(Server):  # type: ignore[misc]
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         """Return the queue of a new application; None for a request that was still arriving as the server ended."""
-        ends = self.connections[protocol].get("application_instance") is NeverStarted
+        ends = self.connections[protocol].get("application_instance") is NEVER_STARTED
         # In an empty context, as nothing of an earlier request that came over this connection belongs to it.
         return None if ends else Context().run(super().create_application, protocol, scope)
 
     def kill_all_applications(self) -> Any:
         for connection in self.connections.values():
             if not connection.get("application_instance"):
-                connection["application_instance"] = NeverStarted
+                connection["application_instance"] = NEVER_STARTED
         return super().kill_all_applications()
 
     def say_goodbye(self) -> None:
@@ -210,7 +188,11 @@ def _prepare() -> None:
     """Do what must be done before the event loop runs, since it uses the synchronous database."""
     if sentence := health.migration_fault()[1]:
         raise CommandError(sentence)
-    _write_settings()
+    file = settings.CONFIGURATION.file
+    if not file.exists():
+        # With all of them commented out. Packages may lack the pages.
+        pages = [page.read_text(encoding="utf-8") for page in TABLES if page.exists()]
+        environment.write_once(file, configuration.template(pages))
     for words in running.differences():
         logger.warning("A server runs here already, and this one differs. %s", words)
     running.renew()
@@ -218,14 +200,6 @@ def _prepare() -> None:
     keep_in_step()
     record_settings()
     tools.begin_record()
-
-
-def _write_settings() -> None:
-    """Write the file of settings, with all of them commented out, unless there is one. Packages may lack the pages."""
-    file = settings.CONFIGURATION.file
-    if not file.exists():
-        pages = [page.read_text(encoding="utf-8") for page in TABLES if page.exists()]
-        environment.write_once(file, configuration.template(pages))
 
 
 def _begun_apart(work: Coroutine[Any, Any, None]) -> Any:
