@@ -26,6 +26,13 @@ _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(?:\.[^@\s.]+)+")
 MOST_RADIOS = 6
 LONGEST_LINE = 200
 _INPUTS = {"email": "email", "uri": "url", "date": "date"}
+# What is expected of a text of this format.
+FORMATS: Final = {
+    "email": "Write an e-mail address, such as ann@shop.example.",
+    "uri": "Write a whole address, such as https://shop.example/page.",
+    "date": "Write a date as year, month and day, such as 2027-01-31.",
+    "date-time": "Write date, time and zone, such as 2027-01-31T18:00:00Z.",
+}
 _EXAMPLES = {
     "date-time": part("such as 2027-01-31T18:00:00Z"),
     "uri": part("a full address"),
@@ -118,9 +125,11 @@ class Field:
             raise BadValue(f"Write at least {least:,.0f} characters.")
         if len(value) > most:
             raise BadValue(f"Write at most {most:,.0f} characters, not {len(value):,}.")
-        if self.format in _FORMATS and (wrong := _FORMATS[self.format](value)):
-            raise BadValue(wrong)
-        if self.pattern and not _matches(self.pattern, value):
+        if self.format in FORMATS and not _has_format(value, self.format):
+            raise BadValue(FORMATS[self.format])
+        # In an engine that takes linear time; nothing matches a pattern that is too costly or none.
+        linear = expressions.compiled(self.pattern) if self.pattern else None
+        if self.pattern and not (linear and linear.isinstance_python(value)):
             raise BadValue("Not in the expected format.")
         return value
 
@@ -175,10 +184,10 @@ class BadAnswer(Invalid):
 
 def checked(fields: Iterable[Field], content: Mapping[str, Any]) -> dict[str, Value]:
     """The values of an answer that fits, in the order of the fields. BadAnswer."""
-    known = {field.name: field for field in fields}
-    errors = {name: "There is no such field." for name in content if name not in known}
+    by_name = {field.name: field for field in fields}
+    errors = {name: "There is no such field." for name in content if name not in by_name}
     values: dict[str, Value] = {}
-    for name, field in known.items():
+    for name, field in by_name.items():
         try:
             if name in content:
                 values[name] = field.check(content[name])
@@ -336,43 +345,20 @@ def _range(field: Field, what: str, largest: int) -> str:
     return f"{bounds}{what}" if bounds else ""
 
 
-def _email(text: str) -> str:
-    return "" if len(text) <= 254 and _EMAIL.fullmatch(text) else "Write an e-mail address, such as ann@shop.example."
-
-
-def _uri(text: str) -> str:
+def _has_format(text: str, name: str) -> bool:
     try:
-        parts = urlsplit(text)
+        match name:
+            case "email":
+                return len(text) <= 254 and _EMAIL.fullmatch(text) is not None
+            case "uri":
+                parts = urlsplit(text)
+                return bool(parts.scheme and (parts.netloc or parts.path)) and not re.search(r"\s", text)
+            case "date":
+                return len(text) == 10 and bool(date.fromisoformat(text))
+            case _:
+                return datetime.fromisoformat(text).tzinfo is not None and text[10:11] in {"T", "t", " "}
     except ValueError:
-        parts = urlsplit("")
-    fits = parts.scheme and (parts.netloc or parts.path) and not re.search(r"\s", text)
-    return "" if fits else "Write a whole address, such as https://shop.example/page."
-
-
-def _date(text: str) -> str:
-    try:
-        fits = len(text) == 10 and bool(date.fromisoformat(text))
-    except ValueError:
-        fits = False
-    return "" if fits else "Write a date as year, month and day, such as 2027-01-31."
-
-
-def _date_time(text: str) -> str:
-    try:
-        fits = datetime.fromisoformat(text).tzinfo is not None and text[10:11] in {"T", "t", " "}
-    except ValueError:
-        fits = False
-    return "" if fits else "Write date, time and zone, such as 2027-01-31T18:00:00Z."
-
-
-def _matches(pattern: str, text: str) -> bool:
-    """Match in an engine that takes linear time; nothing matches a pattern that is too costly or none."""
-    found = expressions.compiled(pattern)
-    return found is not None and found.isinstance_python(text)
-
-
-_FORMATS = {"email": _email, "uri": _uri, "date": _date, "date-time": _date_time}
-FORMATS = frozenset(_FORMATS)
+        return False
 
 
 # The results of `_range`.

@@ -84,7 +84,7 @@ class Definition(Generic[P]):
     def defined(self, sizes: tuple[int, ...], prefix: str = "") -> Any:
         """Call the function; names of values begin with `prefix`."""
         lists = dict(zip(self.lists, sizes, strict=True))
-        return self.define(*(_standing(prefix + name, kind, lists.get(name)) for name, kind in self._types.items()))
+        return self.define(*(_placeholders(prefix + name, kind, lists.get(name)) for name, kind in self._types.items()))
 
 
 class condition(Definition[P]):  # noqa: N801 - a decorator
@@ -116,12 +116,12 @@ class compiled(Definition[P], Generic[P, R]):  # noqa: N801 - a decorator
 
     def __init__(self, define: Callable[P, QuerySet[Any, R]]) -> None:
         super().__init__(define)
-        self._kept: dict[Any, _Kept] = {}
+        self._prepared: dict[Any, _Prepared] = {}
 
     def __call__(self, *args: P.args, **more: P.kwargs) -> "Rows[R]":
         return Rows(self, self.values(args, more))
 
-    def kept(self, way: str, columns: tuple[str, ...], values: Values, where: Where) -> "_Kept":
+    def prepared(self, way: str, columns: tuple[str, ...], values: Values, where: Where) -> "_Prepared":
         """Return what is sent to ask in one way; `columns`: those that an update writes.
 
         TypeError: a moment is in it, which would be kept.
@@ -129,12 +129,12 @@ class compiled(Definition[P], Generic[P, R]):  # noqa: N801 - a decorator
         given = zip(where.conditions, where.values, strict=True)
         sizes = (self.sizes(values), *(each.sizes(its) for each, its in given))
         key = (connection.vendor, way, columns, where.conditions, sizes)
-        if key not in self._kept:
-            made, again = (_Kept(self._rows(where.conditions, sizes), way, columns) for _ in range(2))
+        if key not in self._prepared:
+            made, again = (_Prepared(self._rows(where.conditions, sizes), way, columns) for _ in range(2))
             if made.parameters != again.parameters:
                 raise TypeError("a compiled statement would keep the moment it was built in: expected Now() or a value")
-            self._kept[key] = made
-        return self._kept[key]
+            self._prepared[key] = made
+        return self._prepared[key]
 
     def plain(self, values: Values, where: Where) -> QuerySet[Any, R]:
         rows: QuerySet[Any, R] = self.define(**values)
@@ -143,9 +143,9 @@ class compiled(Definition[P], Generic[P, R]):  # noqa: N801 - a decorator
 
     def _rows(self, conditions: tuple[condition[Any], ...], sizes: tuple[tuple[int, ...], ...]) -> QuerySet[Any, R]:
         rows: QuerySet[Any, R] = self.defined(sizes[0])
-        asked = [each.defined(sizes[at + 1], _prefix(at)) for at, each in enumerate(conditions)]
+        conditioned = [each.defined(sizes[at + 1], _prefix(at)) for at, each in enumerate(conditions)]
         # A union takes no filter, not even an empty one.
-        return rows.filter(*asked) if asked else rows
+        return rows.filter(*conditioned) if conditioned else rows
 
 
 @dataclass(frozen=True)
@@ -163,28 +163,28 @@ class Rows(Generic[R]):
         return replace(self, _where=self._where & conditions)
 
     def __iter__(self) -> Iterator[R]:
-        return self._kept("all").read(self._all)
+        return self._prepared("all").read(self._all)
 
     def one(self) -> R | None:
         """Return the one row, where there can be no other, or any of them; None without it."""
-        return next(self._kept("one").read(self._all), None)
+        return next(self._prepared("one").read(self._all), None)
 
     def first(self) -> R | None:
-        return next(self._kept("first").read(self._all), None)
+        return next(self._prepared("first").read(self._all), None)
 
     def exists(self) -> bool:
-        return bool(self._kept("exists").fetched(self._all))
+        return bool(self._prepared("exists").fetched(self._all))
 
     def count(self, most: int) -> int:
         """Return how many there are; no more are counted than `most`."""
-        return int(self._kept("count").fetched(self._all | {_MOST: most})[0][0])
+        return int(self._prepared("count").fetched(self._all | {_MOST: most})[0][0])
 
     def update(self, **columns: Any) -> int:
         """Write these values, which may be None, and return into how many rows."""
         if self._where.rest:
             return self._of.plain(self._values, self._where).update(**columns)
         written = {_new(name): value for name, value in columns.items()}
-        return self._kept("update", *columns).sent(self._all | written)
+        return self._prepared("update", *columns).sent(self._all | written)
 
     @property
     def _all(self) -> Values:
@@ -193,10 +193,10 @@ class Rows(Generic[R]):
             found = found | {_prefix(at) + name: value for name, value in values.items()}
         return found
 
-    def _kept(self, way: str, *columns: str) -> "_Kept":
+    def _prepared(self, way: str, *columns: str) -> "_Prepared":
         if self._where.rest:
             raise TypeError("only an update can have a condition that is compiled each time")
-        return self._of.kept(way, columns, self._values, self._where)
+        return self._of.prepared(way, columns, self._values, self._where)
 
 
 def prefetch(rows: Collection[Model], name: str, statement: compiled[[list[UUID]], Any], by: str) -> None:
@@ -232,7 +232,7 @@ class _Given(Value):
         return self.output_field.get_db_prep_value(value, connection)
 
 
-class _Kept:
+class _Prepared:
     """A QuerySet's SQL for one way to ask."""
 
     def __init__(self, rows: QuerySet[Any, Any], way: str, columns: tuple[str, ...]) -> None:
@@ -296,9 +296,9 @@ class _Read:
         return getattr(self._rows.query if hasattr(self._rows.query, name) else self._rows, name)
 
 
-def _standing(name: str, kind: Any, size: int | None = None) -> Any:
+def _placeholders(name: str, kind: Any, size: int | None = None) -> Any:
     if size is not None:
-        return [_standing(f"{name} {at}", get_args(kind)[0]) for at in range(size)]
+        return [_placeholders(f"{name} {at}", get_args(kind)[0]) for at in range(size)]
     return _Given(name, next(field for one, field in FIELDS.items() if issubclass(kind, one)))
 
 
