@@ -115,7 +115,7 @@ async def problems(code: str, granted: Capabilities, *, advise: bool = False) ->
     """
     names = granted.names()
     stubs, every_name = capabilities.stubs_of(names), capabilities.ALL_NAMES
-    first = await sandbox.check(code, stubs=stubs, known=every_name, powers=granted.powers(), advise=advise)
+    first = await sandbox.check(code, stubs=stubs, offered=every_name, powers=granted.powers(), advise=advise)
     found = [_explained(each) for each in first]
     preview = signature.preview_of(code)
     if preview is None:
@@ -126,7 +126,7 @@ async def problems(code: str, granted: Capabilities, *, advise: bool = False) ->
         code,
         entry=signature.PREVIEW,
         stubs=capabilities.stubs_of(names, closed=closed),
-        known=every_name,
+        offered=every_name,
         powers=reads.powers(),
     )
     last = float("inf") if preview.last_row is None else preview.last_row

@@ -196,7 +196,7 @@ class Loaded:
             entry=entry,
             grants=grants,
             powers=powers.powers(),
-            known=ALL_NAMES,
+            offered=ALL_NAMES,
             limits=limits,
         )
         if not self.hidden:

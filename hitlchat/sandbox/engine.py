@@ -39,19 +39,19 @@ async def run(
     entry: str = "run",
     grants: Mapping[str, HostFunction] | None = None,
     powers: Collection[str] = (),
-    known: Collection[str] = (),
+    offered: Collection[str] = (),
     limits: Limits | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Report:
     """Call `entry(**arguments)` as `source` defines it, and report; only cancelling raises.
 
-    `grants` maps dotted names below `hitl` to async functions, `known` names all that exist in the product. `powers`
+    `grants` maps dotted names below `hitl` to async functions, `offered` names all that exist in the product. `powers`
     are what the interpreter itself may do: `now` (its clock), `random` (chance) and `sleep`.
     """
     started = time.perf_counter()
     limits, grants = limits or Limits(), grants or {}
     order = {"do": "run", "entry": entry, "together": is_async(source, entry), "arguments": dict(arguments)}
-    order |= described(source, grants, powers, {*known, *grants}, limits)
+    order |= described(source, grants, powers, {*offered, *grants}, limits)
     result, output, fault = None, "", None
     try:
         check_size(source, limits)
@@ -71,7 +71,7 @@ async def check(
     *,
     stubs: str = "",
     powers: Collection[str] = (),
-    known: Collection[str] = (),
+    offered: Collection[str] = (),
     entry: str = "run",
     limits: Limits | None = None,
     advise: bool = False,
@@ -87,7 +87,7 @@ async def check(
     try:
         check_size(source, limits)
         order["stubs"] = awaitable(stubs) if together else stubs
-        order |= described(source, names_in(stubs), powers, known, limits)
+        order |= described(source, names_in(stubs), powers, offered, limits)
         report = await ordered(order, CHECK_SECONDS, {})
         found = [Problem(**problem) for problem in report["problems"]]
     except Stopped as stopped:
@@ -226,10 +226,10 @@ async def _conversation(keeper: Keeper, order: dict[str, Any], host_calls: HostC
 
 
 def described(
-    source: str, names: Collection[str], powers: Collection[str], known: Collection[str], limits: Limits
+    source: str, names: Collection[str], powers: Collection[str], offered: Collection[str], limits: Limits
 ) -> dict[str, Any]:
     """The part of an order that runs and checks have in common."""
-    listed = {"names": sorted(names), "powers": sorted(powers), "known": sorted(known)}
+    listed = {"names": sorted(names), "powers": sorted(powers), "offered": sorted(offered)}
     return {"source": source, "limits": asdict(limits), **listed}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pydantic_monty import Frame, MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
 
 from hitlchat.sandbox import helpers
-from hitlchat.sandbox.importable import MODULE, is_known, missing_name, not_granted, undefined_name
+from hitlchat.sandbox.importable import MODULE, is_offered, missing_name, not_granted, undefined_name
 from hitlchat.sandbox.limits import Limits, in_words
 from hitlchat.sandbox.wire import Fault, Problem
 
@@ -90,7 +90,7 @@ logger = logging.getLogger(__name__)
 
 
 def advised(message: str) -> str:
-    """`message`, with what to write instead if that is known."""
+    """`message`, with what to write instead where there is advice."""
     if offer := helpers.missing(message):
         return offer
     message = message.removesuffix(" (unknown location)")
@@ -113,7 +113,7 @@ def warnings(source: str) -> list[Problem]:
     return found
 
 
-def fault_from(error: MontyError, limits: Limits, known: Collection[str], refusals: Collection[str]) -> Fault:
+def fault_from(error: MontyError, limits: Limits, offered: Collection[str], refusals: Collection[str]) -> Fault:
     """The fault for `error`; `refusals` are the denials that the driver has given in this run."""
     if isinstance(error, MontyCrashedError):
         if error.timed_out:
@@ -127,7 +127,7 @@ def fault_from(error: MontyError, limits: Limits, known: Collection[str], refusa
     if isinstance(error, MontySyntaxError):
         return Fault("syntax", cut(error.display("msg")), _line(_author(error.traceback())))
     if isinstance(error, MontyRuntimeError):
-        return _runtime(error, limits, known, refusals)
+        return _runtime(error, limits, offered, refusals)
     logger.error("the sandbox failed in an unknown way: %s: %s", type(error).__name__, error)
     return Fault("crash", "the sandbox failed for an unknown reason")
 
@@ -136,7 +136,7 @@ def cut(text: str) -> str:
     return text if len(text) <= MESSAGE_CHARS else f"{text[:MESSAGE_CHARS]}… ({len(text) - MESSAGE_CHARS} more)"
 
 
-def _runtime(error: MontyRuntimeError, limits: Limits, known: Collection[str], refusals: Collection[str]) -> Fault:
+def _runtime(error: MontyRuntimeError, limits: Limits, offered: Collection[str], refusals: Collection[str]) -> Fault:
     frame = _author(error.traceback())
     line = _line(frame)
     is_loading = frame is None or frame.function_name in (None, "<module>")
@@ -147,11 +147,15 @@ def _runtime(error: MontyRuntimeError, limits: Limits, known: Collection[str], r
         return Fault("syntax", advised(unsupported), line)
     if isinstance(inner, PermissionError) and message in refusals:
         return Fault("denied", cut(message), line)
-    if isinstance(inner, ImportError | AttributeError) and (name := missing_name(message)) and is_known(name, known):
+    if (
+        isinstance(inner, ImportError | AttributeError)
+        and (name := missing_name(message))
+        and is_offered(name, offered)
+    ):
         return Fault("denied", not_granted(name), line)
     words = message.removeprefix(INTERNAL) if message.startswith(INTERNAL) else error.display("type-msg")
     text = advised(cut(words)) if isinstance(inner, ADVISABLE) else cut(words)
-    if isinstance(inner, NameError) and (name := undefined_name(message)) and is_known(name, known):
+    if isinstance(inner, NameError) and (name := undefined_name(message)) and is_offered(name, offered):
         text += f" (write: from {MODULE} import {name})"
     return Fault("error", text, line)
 

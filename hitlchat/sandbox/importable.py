@@ -14,9 +14,11 @@ MODULE = "hitl"
 STUBS = Path(__file__).parent / "helpers" / "stubs"
 HostFunction = Callable[..., Awaitable[Any]]
 
-_NO_NAME = re.compile(rf"cannot import name '(\w+)' from '{MODULE}((?:\.\w+)*)'")
-_NO_MODULE = re.compile(rf"No module named '{MODULE}((?:\.\w+)+)'")
-_NO_ATTRIBUTE = re.compile(rf"module '{MODULE}((?:\.\w+)*)' has no attribute '(\w+)'")
+_MISSING = (
+    re.compile(rf"cannot import name '(?P<name>\w+)' from '{MODULE}(?P<inside>(?:\.\w+)*)'"),
+    re.compile(rf"module '{MODULE}(?P<inside>(?:\.\w+)*)' has no attribute '(?P<name>\w+)'"),
+    re.compile(rf"No module named '{MODULE}(?P<inside>(?:\.\w+)*)\.(?P<name>\w+)'"),
+)
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _DEFINITION = re.compile(r"^([ \t]*)def ", re.MULTILINE)
 
@@ -66,13 +68,8 @@ def not_granted(name: str) -> str:
 
 def missing_name(error: str) -> str | None:
     """The dotted name below `hitl` that an import or attribute error is about, if it is about one."""
-    if found := _NO_NAME.search(error):
-        return f"{found[2]}.{found[1]}".lstrip(".")
-    if found := _NO_ATTRIBUTE.search(error):
-        return f"{found[1]}.{found[2]}".lstrip(".")
-    if found := _NO_MODULE.search(error):
-        return found[1].lstrip(".")
-    return None
+    found = next(filter(None, (pattern.search(error) for pattern in _MISSING)), None)
+    return f"{found['inside']}.{found['name']}".lstrip(".") if found else None
 
 
 def undefined_name(error: str) -> str | None:
@@ -80,9 +77,9 @@ def undefined_name(error: str) -> str | None:
     return found[1] if found else None
 
 
-def is_known(name: str, known: Collection[str]) -> bool:
+def is_offered(name: str, offered: Collection[str]) -> bool:
     """Return whether the product has this name, or something below it."""
-    return any(each == name or each.startswith(f"{name}.") for each in known)
+    return any(each == name or each.startswith(f"{name}.") for each in offered)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError, MontyTypingError
 
 from hitlchat.sandbox.faults import advised, column_of, fault_from
-from hitlchat.sandbox.importable import MODULE, is_known, missing_name, not_granted
+from hitlchat.sandbox.importable import MODULE, is_offered, missing_name, not_granted
 from hitlchat.sandbox.session import Driver, driver_for, lend, run_order
 from hitlchat.sandbox.wire import Channel, Closed, Problem, Questions, Stopped
 
@@ -115,7 +115,7 @@ async def _found(driver: Driver, session: AsyncMontySession, entry: str) -> list
         await driver.feed(session, driver.source, type_check=True)
     except MontyTypingError as error:
         diagnostics = json.loads(error.display())
-        found = [_diagnosed(each, driver.known) for each in diagnostics if each["severity"] == "error"]
+        found = [_diagnosed(each, driver.offered) for each in diagnostics if each["severity"] == "error"]
         if any(each["code"] == SYNTAX for each in diagnostics):
             return found
         try:
@@ -134,18 +134,18 @@ async def _found(driver: Driver, session: AsyncMontySession, entry: str) -> list
     return []
 
 
-def _diagnosed(diagnostic: dict[str, Any], known: Collection[str]) -> Problem:
+def _diagnosed(diagnostic: dict[str, Any], offered: Collection[str]) -> Problem:
     place, message = diagnostic["location"], str(diagnostic["message"])
     # The type checker quotes with backticks.
     member = message.removeprefix(f"Module `{MODULE}` has no member `")
     name = member.rstrip("`") if member != message else missing_name(message)
-    if name and is_known(name, known):
+    if name and is_offered(name, offered):
         message = not_granted(name)
     return Problem(place["row"], place["column"], advised(message))
 
 
 def _problem_from(error: MontyError, driver: Driver) -> Problem:
-    fault = fault_from(error, driver.limits, driver.known, driver.refusals)
+    fault = fault_from(error, driver.limits, driver.offered, driver.refusals)
     return Problem(fault.line, column_of(error), fault.message)
 
 

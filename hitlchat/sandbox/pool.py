@@ -152,8 +152,8 @@ class Shares:
     def _match(self) -> None:
         """Hand free shares to those who wait. Call with the lock held."""
         while able := [each for each in self._waiting if self._is_free_for(each.person, each.is_run)]:
-            held = Counter(each.person for each in self.given)
-            first = min(able, key=lambda each: (held[each.person], each.since))
+            shares = Counter(each.person for each in self.given)
+            first = min(able, key=lambda each: (shares[each.person], each.since))
             self._waiting.remove(first)
             # wrap_future cancels the promise of whoever has just given up
             if first.promise.set_running_or_notify_cancel():

@@ -71,7 +71,7 @@ class Driver:
     source: str
     names: frozenset[str]
     powers: frozenset[str]
-    known: list[str]
+    offered: list[str]
     limits: Limits
     together: bool
     questions: Questions
@@ -261,7 +261,7 @@ async def run_order(order: dict[str, Any], monty: AsyncMonty, questions: Questio
     except Stopped as stopped:
         fault = stopped.fault
     except MontyError as error:
-        fault = fault_from(error, driver.limits, driver.known, driver.refusals)
+        fault = fault_from(error, driver.limits, driver.offered, driver.refusals)
     return {"result": result, "output": driver.output.text, "fault": fault and asdict(fault)}
 
 
@@ -271,7 +271,7 @@ def driver_for(order: dict[str, Any], questions: Questions) -> Driver:
         source=order["source"],
         names=frozenset(order["names"]),
         powers=frozenset(order["powers"]),
-        known=order["known"],
+        offered=order["offered"],
         limits=limits,
         together=order["together"],
         questions=questions,

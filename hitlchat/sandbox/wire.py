@@ -74,7 +74,7 @@ class Channel:
     async def receive(self) -> dict[str, Any]:
         """The next message. Closed: there will be none."""
         loop = asyncio.get_running_loop()
-        while (message := self._taken()) is None:
+        while (message := self._next()) is None:
             try:
                 piece = await loop.sock_recv(self._connection, PIECE)
             except OSError:
@@ -93,7 +93,7 @@ class Channel:
             raise ValueError(f"a frame of {len(body)} bytes is larger than {FRAME_BYTES}")
         return LENGTH.pack(len(body)) + body
 
-    def _taken(self) -> dict[str, Any] | None:
+    def _next(self) -> dict[str, Any] | None:
         if len(self._received) < LENGTH.size:
             return None
         (length,) = LENGTH.unpack_from(self._received)
@@ -154,15 +154,15 @@ class Output:
     limit: int
     named: str = ""
     _parts: list[str] = field(default_factory=list)
-    _kept: int = 0
+    _size: int = 0
     _dropped: int = 0
 
     def write(self, _stream: str, text: str) -> None:
         data = text.encode("utf-8", "replace")
-        room = max(0, self.limit - self._kept)
+        room = max(0, self.limit - self._size)
         if room:
             self._parts.append(data[:room].decode("utf-8", "ignore"))
-        self._kept += min(room, len(data))
+        self._size += min(room, len(data))
         self._dropped += max(0, len(data) - room)
 
     @property
@@ -195,7 +195,7 @@ FaultKind = Literal["arguments", "syntax", "error", "limit", "denied", "crash", 
 
 @dataclass(frozen=True)
 class Fault:
-    """The reason why a run gave no result: one clear sentence, and its line in the author's source if that is known."""
+    """The reason why a run gave no result: one clear sentence, and its line in the author's source if it has one."""
 
     kind: FaultKind
     message: str

@@ -20,14 +20,14 @@ async def test_a_good_tool_has_no_problems() -> None:
         "    store.get('last')\n"
         "    return fetch(city)['json']\n"
     )
-    assert await check(source, stubs=STUBS, known=KNOWN) == []
+    assert await check(source, stubs=STUBS, offered=KNOWN) == []
 
 
 async def test_a_tool_that_awaits_is_checked_against_awaitable_calls() -> None:
     body = "    answer = {}fetch(city)\n    return answer['text']\n"
     source = f"from hitl import fetch\nasync def run(city: str) -> str:\n{body}"
-    assert await check(source.format("await "), stubs=STUBS, known=KNOWN) == []
-    assert [problem.line for problem in await check(source.format(""), stubs=STUBS, known=KNOWN)] == [4]
+    assert await check(source.format("await "), stubs=STUBS, offered=KNOWN) == []
+    assert [problem.line for problem in await check(source.format(""), stubs=STUBS, offered=KNOWN)] == [4]
 
 
 @each_row(
@@ -70,7 +70,7 @@ async def test_a_tool_that_awaits_is_checked_against_awaitable_calls() -> None:
     ],
 )
 async def test_a_problem_has_its_place_and_one_sentence(source: str, problem: Problem) -> None:
-    assert problem in await check(source, stubs=STUBS, known=KNOWN)
+    assert problem in await check(source, stubs=STUBS, offered=KNOWN)
 
 
 async def test_all_type_problems_are_listed_with_what_the_interpreter_adds() -> None:
@@ -79,7 +79,7 @@ async def test_all_type_problems_are_listed_with_what_the_interpreter_adds() -> 
 
 
 async def test_without_stubs_there_is_no_module_hitl_to_import_from() -> None:
-    [problem] = await check("from hitl import fetch\ndef run(): ...\n", known=KNOWN)
+    [problem] = await check("from hitl import fetch\ndef run(): ...\n", offered=KNOWN)
     assert problem.message == "fetch is not granted to this tool: switch on the capability 'fetch'"
 
 

@@ -40,7 +40,7 @@ def raising(error: BaseException) -> dict[str, HostFunction]:
 
 
 async def ask(source: str, grants: dict[str, HostFunction], **more: Any) -> Report:
-    return await run(source, {}, grants=grants, known=KNOWN, **more)
+    return await run(source, {}, grants=grants, offered=KNOWN, **more)
 
 
 @each_row(

@@ -176,7 +176,7 @@ async def ends_as_it_should(name: str) -> None:
     # These use up whatever they may.
     limits = replace(TIGHT, cpu_seconds=0.1) if "for ever" in name else TIGHT
     async with asyncio.timeout(TIGHT.wall_seconds + 10):
-        report = await run(source, {}, grants=grants, known=("fetch", "store.get"), powers=["sleep"], limits=limits)
+        report = await run(source, {}, grants=grants, offered=("fetch", "store.get"), powers=["sleep"], limits=limits)
     assert (report.fault.kind if report.fault else "value") in kinds.split(), report
     assert len(calls) <= TIGHT.host_calls
     assert len(report.output) < 70_000

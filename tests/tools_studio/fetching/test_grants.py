@@ -21,7 +21,7 @@ def declared(server: Server, **settings: Any) -> Fetch:
 
 
 async def run(server: Server, granted: dict[str, sandbox.HostFunction], **more: Any) -> sandbox.Report:
-    return await sandbox.run(ASKS, {"url": url(server), "more": more}, grants=granted, known=ALL_NAMES)
+    return await sandbox.run(ASKS, {"url": url(server), "more": more}, grants=granted, offered=ALL_NAMES)
 
 
 @each_row(

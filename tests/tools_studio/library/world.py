@@ -57,7 +57,7 @@ class World:
         validate(filled, schema)
         values = coerce(schema, filled)
         powers = granted.powers()
-        return asyncio.run(run(source, values, entry=entry, grants=grants, powers=powers, known=ALL_NAMES))
+        return asyncio.run(run(source, values, entry=entry, grants=grants, powers=powers, offered=ALL_NAMES))
 
     def _offered(self, granted: Capabilities) -> dict[str, HostFunction]:
         real = source.offered(granted, "group", Resolved({}, SECRETS, {}))
