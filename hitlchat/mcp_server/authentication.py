@@ -35,7 +35,8 @@ class Authentication:
     def __init__(self, application: Asgi) -> None:
         self._application = application
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._open: dict[int, set[Revoked]] = {}
+        # The requests that go on, by what ends them, with the id of the token of each.
+        self._open: dict[Revoked, int] = {}
         self._watch: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -66,31 +67,29 @@ class Authentication:
         if self._loop is not loop:
             self._loop, self._open, self._watch = loop, {}, None
         requests, void = self._open, loop.create_future()
-        requests.setdefault(token_id, set()).add(void)
+        requests[void] = token_id
         if self._watch is None or self._watch.done():
             self._watch = loop.create_task(self._check(requests))
         try:
             yield void
         finally:
-            requests[token_id].discard(void)
-            if not requests[token_id]:
-                del requests[token_id]
+            del requests[void]
 
-    async def _check(self, requests: dict[int, set[Revoked]]) -> None:
+    async def _check(self, requests: dict[Revoked, int]) -> None:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             if not requests:
                 return
             try:
-                rows = Token.valid().filter(pk__in=list(requests)).values_list("pk", flat=True)
-                voids = set(requests) - set(await in_db(list)(rows))
+                looked_for = {*requests.values()}
+                rows = Token.valid().filter(pk__in=looked_for).values_list("pk", flat=True)
+                invalid = looked_for - {*await in_db(list)(rows)}
             except django.db.Error:
                 logger.exception("Checking for revoked tokens failed; the server will try again")
                 continue
-            for token_id in voids:
-                for void in requests.get(token_id, ()):
-                    if not void.done():
-                        void.set_result(None)
+            for void, token_id in requests.items():
+                if token_id in invalid and not void.done():
+                    void.set_result(None)
 
 
 async def refuse(send: Any, status: int, error: Any, **more: Any) -> None:

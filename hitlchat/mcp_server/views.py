@@ -245,8 +245,8 @@ def mark(request: HttpRequest, token_id: int) -> HttpResponse:
         return HttpResponseBadRequest("attended: expected 1 or 0.")
     token = tokens.trust(token_id, Actor(person(request).pk, "session"), trusted=wanted == "1")
     effect = _("The client is now trusted.") if token.attended else _("The client is no longer trusted.")
-    said = {"name": _name(token), "person": token.user.get_username(), "effect": effect}
-    messages.success(request, _("{name} of {person}: {effect}").format(**said))
+    message = _("{name} of {person}: {effect}")
+    messages.success(request, message.format(name=_name(token), person=token.user.get_username(), effect=effect))
     return redirect("mcp:tokens")
 
 
@@ -338,8 +338,8 @@ def _claude_desktop(url: str, bearer: str) -> Client:
 
 
 def _vs_code(url: str, token: str) -> Client:
-    name, said = f"{NAME_AT_CLIENT}-token", f"Token for {NAME_AT_CLIENT}"
-    prompt = {"type": "promptString", "id": name, "description": said, "password": True}
+    name, description = f"{NAME_AT_CLIENT}-token", f"Token for {NAME_AT_CLIENT}"
+    prompt = {"type": "promptString", "id": name, "description": description, "password": True}
     server = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer ${{input:{name}}}"}}
     about = gettext_noop(
         "The file is often committed, so it does not contain the token: VS Code asks for it once and stores it."

@@ -165,11 +165,11 @@ class Numbers(Collector):
 
 def _add(totals: Totals, events: QuerySet[AuditEvent]) -> None:
     """Add the numbers of `events` to the totals."""
-    asked = AuditEvent.objects.filter(call=OuterRef("call"), name=ASKED, pk__lt=OuterRef("pk")).order_by("-pk")
+    questions = AuditEvent.objects.filter(call=OuterRef("call"), name=ASKED, pk__lt=OuterRef("pk")).order_by("-pk")
     groups = (
         events.filter(name__in={*OUTCOMES, *VERDICTS, *ENDS, *GUARDED})
         .order_by()
-        .annotate(was_asked=Case(When(name__in=OUTCOMES, then=Exists(asked)), default=False))
+        .annotate(was_asked=Case(When(name__in=OUTCOMES, then=Exists(questions)), default=False))
         # A call that nobody could be asked about is told from one that a policy refused.
         .annotate(unasked=Case(When(name=REFUSED, call__reason__in=queue.REASONS, then=True), default=False))
         .values_list("name", "means", "was_asked", "unasked", "call__caller_kind", "call__source", "call__risk_level")
@@ -186,13 +186,13 @@ def _add(totals: Totals, events: QuerySet[AuditEvent]) -> None:
             totals[CALLS, f"{outcome} {source if is_registered(source) else 'none'} L{risk}"] += number
         if name in GUARDED:
             totals[GUARDS, GUARDED[name]] += number
-    _add_times_and_blocks(totals, events, asked)
+    _add_times_and_blocks(totals, events, questions)
 
 
-def _add_times_and_blocks(totals: Totals, events: QuerySet[AuditEvent], asked: QuerySet[AuditEvent]) -> None:
+def _add_times_and_blocks(totals: Totals, events: QuerySet[AuditEvent], questions: QuerySet[AuditEvent]) -> None:
     rows = events.filter(name__in=("call.approved", "call.declined", "call.answered", FAILED)).order_by()
     # Each in the same statement, but looked for only where it is needed.
-    asked_at = Case(When(~Q(name=FAILED), then=Subquery(asked.values("at")[:1])))
+    asked_at = Case(When(~Q(name=FAILED), then=Subquery(questions.values("at")[:1])))
     error = Case(When(name=FAILED, then="call__error"))
     for name, at, begun, failure in rows.values_list("name", "at", asked_at, error).iterator(chunk_size=2000):
         kind = failure.get("kind") if isinstance(failure, dict) else None

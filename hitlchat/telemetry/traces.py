@@ -93,12 +93,12 @@ class Traces:
             return
         call = ToolCall.objects.select_related("approval").defer(*LARGE).get(pk=call_id)
         run = Message.objects.filter(pk=call.turn_id).values_list("run_id", flat=True).first() if call.turn_id else None
-        asked: Approval | None = getattr(call, "approval", None)
+        approval: Approval | None = getattr(call, "approval", None)
         if status in RAN and call.started_at and call.settled_at:
             self._export_execution(call, run)
-        if asked is not None and call.settled_at:
+        if approval is not None and call.settled_at:
             # The only span of a call that a program made and that did not run.
-            self._export_wait(call, asked, run, is_root=run is None and status not in RAN)
+            self._export_wait(call, approval, run, is_root=run is None and status not in RAN)
 
     def _export_execution(self, call: ToolCall, run: UUID | None) -> None:
         attributes: dict[str, Any] = {
@@ -117,14 +117,14 @@ class Traces:
             span.set_status(StatusCode.ERROR)
         span.end(_nanoseconds(call.settled_at))
 
-    def _export_wait(self, call: ToolCall, asked: Approval, run: UUID | None, *, is_root: bool) -> None:
-        answers = Decision.objects.filter(approval=asked, round=call.round).order_by("decided_at")
+    def _export_wait(self, call: ToolCall, approval: Approval, run: UUID | None, *, is_root: bool) -> None:
+        answers = Decision.objects.filter(approval=approval, round=call.round).order_by("decided_at")
         end, means = answers.values_list("decided_at", "means").last() or (call.settled_at, "system")
         outcome = "approved" if call.status in RAN else call.status
-        attributes = {"hitlchat.approval.id": str(asked.pk), "hitlchat.outcome": outcome, "hitlchat.means": means}
-        more = {"attributes": attributes | _attributes(call), "start_time": _nanoseconds(asked.created_at)}
+        attributes = {"hitlchat.approval.id": str(approval.pk), "hitlchat.outcome": outcome, "hitlchat.means": means}
+        more = {"attributes": attributes | _attributes(call), "start_time": _nanoseconds(approval.created_at)}
         span = self._started("wait_for_approval", run or call.pk, is_root=is_root, **more)
-        span.end(max(_nanoseconds(end), _nanoseconds(asked.created_at)))
+        span.end(max(_nanoseconds(end), _nanoseconds(approval.created_at)))
 
     def _started(self, name: str, root: UUID, *, is_root: bool, **more: Any) -> trace.Span:
         """Start a span in the trace of this name: as its first one, or below that."""
