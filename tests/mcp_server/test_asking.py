@@ -7,7 +7,7 @@ import pytest
 from asgiref.sync import sync_to_async as in_thread
 from django.contrib.auth.models import User
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult, ErrorData
+from mcp_types import ElicitRequestFormParams, ElicitResult, ErrorData
 
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, Decision, Showing, Tool, ToolCall
@@ -15,7 +15,6 @@ from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import events, recording
 from tests.mcp_server.clients import Asked, connected, status, text, yes
-from tests.waiting import soon
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -161,28 +160,6 @@ async def test_a_person_who_answers_in_the_inbox_ends_the_clients_question(
         assert "not today" in text(result)
     decision = await Decision.objects.aget()
     assert (decision.verdict, decision.means) == (verdict, "session")
-
-
-@both_eras
-@pytest.mark.guarantee("gate:only-people")
-async def test_a_critical_call_is_decided_by_a_signed_in_person_even_if_the_client_could_ask(
-    era: str, url: str, token: str, db: None, bob: User, entered: list[ToolCall]
-) -> None:
-    await in_thread(recording)(risk_level=5)
-    user = yes()
-    async with connected(url, token, era, user) as client:
-        calling = asyncio.create_task(client.call_tool("refund", HELLO))
-        # This client opens addresses too: it is sent to the page, and saying that it will go there is no yes.
-        await soon(lambda: user.questions, "the user is sent to the page")
-        approval = await Approval.objects.aget()
-        (question,) = user.questions
-        assert isinstance(question, ElicitRequestURLParams)
-        assert question.url == f"{url}/approvals/{approval.pk}"
-        assert entered == []
-        await in_thread(decide.approve)(approval.pk, signed_in(bob))
-        result = await calling
-    assert (text(result), len(entered)) == ("done", 1)
-    assert (await Decision.objects.aget()).means == "session"
 
 
 @both_eras

@@ -1,7 +1,6 @@
 """Trusted clients: an administrator marks a token, and only such a client's word may count as a yes."""
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +9,8 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
-from mcp.client import ClientRequestContext
-from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult
 from pytest_django import Settings
 
-from hitlchat import settings as defaults
 from hitlchat.accounts.models import Token, TokenKind, hashed
 from hitlchat.gate import decide
 from hitlchat.gate.actor import Actor
@@ -22,10 +18,8 @@ from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import tokens
 from tests.conftest import signed_in
-from tests.gate.asking import approval_of, ask_over_mcp, fresh, mark, recording, word
-from tests.gate.racing import meanwhile
-from tests.mcp_server.clients import Raw, answer, call_that_is, connected, status, text, yes
-from tests.waiting import soon
+from tests.gate.asking import approval_of, ask_over_mcp, recording, word
+from tests.mcp_server.clients import Raw, answer, call_that_is
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]
 
@@ -37,56 +31,6 @@ both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 def unmarked(bob: User) -> str:
     """A script's token."""
     return tokens.make_mcp(bob)
-
-
-# -- The gate ---------------------------------------------------------------------------------------------------------
-
-
-def test_out_of_the_box_a_word_counts_up_to_l1() -> None:
-    assert defaults.HITL_ELICITATION_MAX_RISK == 1
-
-
-def refused(call: ToolCall, actor: Actor) -> None:
-    for answer_with in (decide.approve, decide.decline):
-        with pytest.raises(decide.NoSuchApproval):
-            answer_with(approval_of(call).pk, actor)
-    assert (fresh(call).status, Decision.objects.count()) == (Status.WAITING, 0)
-
-
-@pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize("when", ["never", "asked", "answered"])
-def test_the_mark_has_to_be_there_when_it_is_asked_and_when_it_is_answered(when: str, bob: User, tool: Tool) -> None:
-    call = ask_over_mcp(bob, tool, attended=when == "asked")
-    mark(call.token_id, attended=when == "answered")
-    refused(call, word(call))
-
-
-@pytest.mark.guarantee("gate:no-yes-no-run")
-def test_taken_away_between_the_clients_yes_and_its_record_the_yes_does_not_count(bob: User, tool: Tool) -> None:
-    call = ask_over_mcp(bob, tool)
-    with meanwhile(partial(mark, call.token_id, attended=False)), pytest.raises(decide.NoSuchApproval):
-        decide.approve(approval_of(call).pk, word(call))
-    assert (fresh(call).status, Decision.objects.count()) == (Status.WAITING, 0)
-
-
-def test_the_word_of_another_client_of_the_same_person_counts_for_nothing(bob: User, tool: Tool) -> None:
-    call, other = ask_over_mcp(bob, tool), ask_over_mcp(bob, recording("other"))
-    for token_id in (other.token_id, None):
-        refused(call, Actor(bob.pk, "elicitation", token_id=token_id))
-
-
-def test_a_mark_at_a_token_that_is_gone_counts_for_nothing(bob: User, tool: Tool) -> None:
-    call = ask_over_mcp(bob, tool)
-    Token.objects.all().delete()
-    refused(call, word(call))
-
-
-def test_only_a_plain_true_in_what_was_frozen_counts(bob: User, tool: Tool) -> None:
-    call = ask_over_mcp(bob, tool)
-    approval = approval_of(call)
-    for kept in (None, "true", 1, {"attended": True}):
-        Approval.objects.update(disclosure=approval.disclosure | {"attended": kept})
-        refused(call, word(call))
 
 
 def test_the_database_keeps_the_mark_off_tokens_of_other_kinds(bob: User) -> None:
@@ -111,47 +55,6 @@ async def test_a_script_cannot_answer_its_own_question(
     await in_thread(decide.approve)((await Approval.objects.aget()).pk, signed_in(bob))
     result = (await calling)["result"]
     assert (result["content"][0]["text"], len(entered)) == ("done", 1)
-    assert (await Decision.objects.aget()).means == "session"
-
-
-async def test_a_client_that_opens_pages_is_sent_there_and_told_so(
-    url: str, unmarked: str, tool: Tool, bob: User, entered: list[ToolCall]
-) -> None:
-    user = yes()
-    async with connected(url, unmarked, "2026", user) as client:
-        (listed,) = (await client.list_tools()).tools
-        assert (listed.meta or {})["hitlchat/signedInOnly"] is True
-        calling = asyncio.create_task(client.call_tool("refund", HELLO))
-        await soon(lambda: user.questions, "the user is sent to the page")
-        (question,) = user.questions
-        assert isinstance(question, ElicitRequestURLParams)
-        assert question.message.startswith("A signed-in person must decide this call")
-        assert entered == []
-        await in_thread(decide.decline)((await Approval.objects.aget()).pk, signed_in(bob))
-        assert status(await calling) == "declined"
-    assert entered == []
-
-
-@pytest.mark.guarantee("gate:no-yes-no-run")
-@both_eras
-async def test_taken_away_while_the_user_is_asked_their_yes_does_not_count(
-    era: str, url: str, token: str, tool: Tool, bob: User, entered: list[ToolCall]
-) -> None:
-    sent: list[ElicitRequestURLParams] = []
-
-    async def user(context: ClientRequestContext, params: Any) -> Any:
-        if isinstance(params, ElicitRequestFormParams):
-            await in_thread(Token.objects.update)(attended=False)
-        else:
-            sent.append(params)
-        return ElicitResult(action="accept")
-
-    async with connected(url, token, era, user) as client:
-        calling = asyncio.create_task(client.call_tool("refund", HELLO))
-        await soon(lambda: sent, "the user is sent to the page")
-        assert (entered, await Decision.objects.acount()) == ([], 0)
-        await in_thread(decide.approve)((await Approval.objects.aget()).pk, signed_in(bob))
-        assert text(await calling) == "done"
     assert (await Decision.objects.aget()).means == "session"
 
 

@@ -189,16 +189,6 @@ async def test_a_client_whose_user_does_not_go_to_the_page_withdraws_the_call(
             assert (result.is_error, status(result), entered) == (True, "withdrawn", []), reply
 
 
-@pytest.mark.guarantee("SR-35")
-async def test_a_form_only_client_waits_for_the_inbox_where_a_signed_in_person_has_to_decide(
-    url: str, token: str, db: None, bob: User, entered: list[ToolCall]
-) -> None:
-    await in_thread(recording)(risk_level=5)
-    calling = asyncio.create_task(Raw(url, token, elicitation={"form": {}}).call())
-    await approve(bob)
-    assert (await calling)["result"]["content"][0]["text"] == "done"
-
-
 async def test_what_is_too_long_for_a_question_is_decided_on_the_page(
     url: str, token: str, tool: Tool, bob: User, entered: list[ToolCall]
 ) -> None:

@@ -1,21 +1,21 @@
-"""“A signed-in person must decide”: a tool's setting, which sends even clients that could ask to the page."""
+"""“A signed-in person must decide”: then even clients that could ask are sent to the page."""
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async as in_thread
 from django.contrib.auth.models import User
 from mcp.client import ClientRequestContext
-from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult
+from mcp_types import ElicitRequestURLParams, ElicitResult
 
+from hitlchat.accounts.models import Token
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
-from tests.gate.asking import approval_of, ask_over_mcp, fresh, recording, word
-from tests.gate.racing import meanwhile
+from tests.gate.asking import recording
+from tests.gate.deciding_people import approver, rule
 from tests.mcp_server.clients import Raw, answer, call_that_is, connected, status, text, yes
 from tests.mcp_server.older import older
 from tests.waiting import soon
@@ -30,70 +30,36 @@ def turn(on: bool) -> None:
     Tool.objects.update(signed_in_only=on)
 
 
-# -- The gate ---------------------------------------------------------------------------------------------------------
+def not_enough(why: str, alice: User, bob: User) -> User:
+    """Make a tool of which this client's word decides nothing, and return who decides."""
+    if why == "the rules":
+        dora = approver("dora")
+        rule(recording(), alice, not_the_requester=True)
+        return dora
+    recording(signed_in_only=why == "the setting", risk_level=5 if why == "the risk" else 1)
+    Token.objects.update(attended=why != "the mark")
+    return bob
 
 
-@pytest.mark.parametrize("when", ["asked", "answered"])
-def test_it_holds_if_it_does_when_asked_or_when_answered(when: str, bob: User, tool: Tool) -> None:
-    turn(when == "asked")
-    tool.refresh_from_db()
-    call = ask_over_mcp(bob, tool)
-    turn(when == "answered")
-    for answer_with in (decide.approve, decide.decline):
-        with pytest.raises(decide.NoSuchApproval):
-            answer_with(approval_of(call).pk, word(call))
-    assert (fresh(call).status, Decision.objects.count()) == (Status.WAITING, 0)
-    decide.approve(approval_of(call).pk, signed_in(bob))
-    assert fresh(call).status == Status.APPROVED
-
-
-@pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize("change", [{"signed_in_only": True}, {"risk_level": 5}], ids=["the setting", "the risk"])
-def test_turned_on_between_the_clients_yes_and_its_record_the_yes_does_not_count(
-    change: dict[str, Any], bob: User, tool: Tool
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-26")
+@pytest.mark.parametrize(
+    "era, why",
+    [
+        ("2025", "the setting"),
+        ("2025", "the risk"),
+        ("2026", "the risk"),
+        ("2026", "the mark"),
+        ("2026", "the rules"),
+    ],
+)
+async def test_a_client_that_could_ask_is_sent_to_the_page_which_its_user_goes_to_without_a_yes(
+    era: str, why: str, url: str, token: str, alice: User, bob: User, entered: list[ToolCall]
 ) -> None:
-    call = ask_over_mcp(bob, tool)
-    with meanwhile(partial(Tool.objects.update, **change)), pytest.raises(decide.NoSuchApproval):
-        decide.approve(approval_of(call).pk, word(call))
-    assert (fresh(call).status, Decision.objects.count()) == (Status.WAITING, 0)
-
-
-@pytest.mark.guarantee("gate:one-outcome")
-def test_a_person_who_was_faster_is_still_told_apart_from_the_setting(bob: User, tool: Tool) -> None:
-    call = ask_over_mcp(bob, tool)
-    overtaking = partial(decide.decline, approval_of(call).pk, signed_in(bob))
-    with meanwhile(overtaking), pytest.raises(decide.AlreadySettled):
-        decide.approve(approval_of(call).pk, word(call))
-    assert fresh(call).status == Status.DECLINED
-
-
-def test_of_a_deleted_tool_the_word_of_a_client_decides_nothing(bob: User, tool: Tool) -> None:
-    call = ask_over_mcp(bob, tool)
-    tool.delete()
-    with pytest.raises(decide.NoSuchApproval):
-        decide.approve(approval_of(call).pk, word(call))
-
-
-def test_a_client_answers_no_question_that_does_not_say_that_its_word_is_enough(bob: User, tool: Tool) -> None:
-    call = ask_over_mcp(bob, tool)
-    approval = approval_of(call)
-    del approval.disclosure["signedInOnly"]
-    approval.save(update_fields=["disclosure"])
-    with pytest.raises(decide.NoSuchApproval):
-        decide.approve(approval.pk, word(call))
-    assert fresh(call).status == Status.WAITING
-
-
-# -- Clients ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.guarantee("SR-26")
-async def test_a_client_that_could_ask_is_sent_to_the_page(
-    url: str, token: str, db: None, bob: User, entered: list[ToolCall]
-) -> None:
-    await in_thread(recording)(signed_in_only=True)
+    decider = await in_thread(not_enough)(why, alice, bob)
     user = yes()
-    async with connected(url, token, "2025", user) as client:
+    async with connected(url, token, era, user) as client:
+        (listed,) = (await client.list_tools()).tools
+        assert (listed.meta or {})["hitlchat/signedInOnly"] is True
         calling = asyncio.create_task(client.call_tool("refund", HELLO))
         await soon(lambda: user.questions, "the user is sent to the page")
         approval = await Approval.objects.aget()
@@ -102,7 +68,7 @@ async def test_a_client_that_could_ask_is_sent_to_the_page(
         assert question.url == f"{url}/approvals/{approval.pk}"
         assert question.message.startswith("A signed-in person must decide this call")
         assert entered == []
-        await in_thread(decide.approve)(approval.pk, signed_in(bob))
+        await in_thread(decide.approve)(approval.pk, signed_in(decider))
         result = await calling
     assert (text(result), len(entered)) == ("done", 1)
     assert (await Decision.objects.aget()).means == "session"
@@ -110,16 +76,19 @@ async def test_a_client_that_could_ask_is_sent_to_the_page(
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
 @both_eras
-async def test_turned_on_while_the_user_is_asked_their_yes_does_not_count_and_they_are_sent_to_the_page(
-    era: str, url: str, token: str, tool: Tool, bob: User, entered: list[ToolCall]
+@pytest.mark.parametrize("change", ["the setting", "the mark"])
+async def test_where_that_changes_while_the_user_is_asked_their_yes_does_not_count_and_they_are_sent_to_the_page(
+    change: str, era: str, url: str, token: str, tool: Tool, bob: User, entered: list[ToolCall]
 ) -> None:
     sent: list[ElicitRequestURLParams] = []
 
     async def user(context: ClientRequestContext, params: Any) -> Any:
-        if isinstance(params, ElicitRequestFormParams):
+        if isinstance(params, ElicitRequestURLParams):
+            sent.append(params)
+        elif change == "the setting":
             await in_thread(turn)(True)
         else:
-            sent.append(params)
+            await in_thread(Token.objects.update)(attended=False)
         return ElicitResult(action="accept")
 
     async with connected(url, token, era, user) as client:
@@ -133,6 +102,7 @@ async def test_turned_on_while_the_user_is_asked_their_yes_does_not_count_and_th
     assert (await Decision.objects.aget()).means == "session"
 
 
+@pytest.mark.guarantee("SR-35")
 @both_eras
 async def test_a_client_that_opens_no_pages_waits_while_its_user_is_asked_in_the_inbox(
     era: str, url: str, token: str, db: None, bob: User, entered: list[ToolCall]
@@ -164,6 +134,8 @@ async def test_a_yes_brought_back_after_it_was_turned_on_gets_the_page_instead(
     result = (await client.call(**answer(state)))["result"]
     assert result["inputRequests"]["approval"]["params"]["mode"] == "url"
     assert (entered, await Decision.objects.acount()) == ([], 0)
+    events = AuditEvent.objects.filter(call__isnull=False)
+    assert [event.name async for event in events] == ["call.waiting", "call.shown"]
 
 
 async def test_a_clients_no_ends_the_question_although_its_yes_would_not_count(
@@ -189,14 +161,3 @@ async def test_clients_are_told_of_it_with_the_tool(url: str, token: str, settin
         listed = (await client.list_tools()).tools
     said = {each.name: (each.meta or {})["hitlchat/signedInOnly"] for each in listed}
     assert said == {"free": False, "set": True, "risky": True}
-
-
-async def test_the_audit_of_a_yes_that_did_not_count_has_no_yes(url: str, token: str, tool: Tool) -> None:
-    client = Raw(url, token, elicitation={"form": {}, "url": {}})
-    state = (await client.call())["result"]["requestState"]
-    await in_thread(turn)(True)
-    await client.call(**answer(state))
-    assert [event.name async for event in AuditEvent.objects.filter(call__isnull=False)] == [
-        "call.waiting",
-        "call.shown",
-    ]

@@ -117,11 +117,13 @@ async def test_a_state_without_an_answer_is_asked_again_about_the_same_call(
 
 @pytest.mark.guarantee("SR-34")
 async def test_an_answer_to_another_kind_of_question_runs_nothing(client: Raw, entered: list[ToolCall]) -> None:
-    state = await asked(client)
-    response = await client.call(requestState=state, inputResponses={"approval": {"roots": []}})
-    assert refused(response) or response["result"]["isError"] or response["result"]["resultType"] == "input_required"
-    assert entered == []
-    assert not await Decision.objects.aexists()
+    sampled = {"role": "assistant", "content": {"type": "text", "text": "accept"}, "model": "x"}
+    for reply in ({"roots": []}, sampled):
+        response = await client.call(requestState=await asked(client), inputResponses={"approval": reply})
+        result = response.get("result", {})
+        assert refused(response) or result["isError"] or result["resultType"] == "input_required"
+        assert entered == []
+        assert not await Decision.objects.aexists()
 
 
 @pytest.mark.guarantee("gate:fail-closed", "SR-33")
