@@ -5,13 +5,12 @@ moment; its tables are made by the migrations that the backup names. So no other
 PostgreSQL may be another one, and a restore is one transaction, which is there whole or not at all.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
@@ -81,7 +80,6 @@ def snapshot(folder: Path) -> Iterator[Snapshot]:
 
 
 def counts(tables: Iterable[str]) -> dict[str, int]:
-    """Return how many rows each of the tables has."""
     with connection.cursor() as cursor:
         found = {}
         for table in tables:
@@ -91,19 +89,15 @@ def counts(tables: Iterable[str]) -> dict[str, int]:
 
 
 def tables_of(migrations: set[Name]) -> list[str]:
-    """List the tables that there are once these migrations are applied."""
     loader = MigrationLoader(None, ignore_no_migrations=True)
     models = loader.project_state(_last(loader, migrations)).apps.get_models(include_auto_created=True)
     found = {model._meta.db_table for model in models if model._meta.managed}  # noqa: SLF001 - Django documents it
     return sorted({*found, "django_migrations"})
 
 
-def sink(folder: Path, name: str) -> BinaryIO:
-    """Open what the member of this name is to be written to: for SQLite beside the database, else in `folder`."""
-    path = _staged() if connection.vendor == "sqlite" else folder / name
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    return os.fdopen(os.open(path, flags, 0o600), "wb")
+def place(folder: Path, name: str) -> Path:
+    """Return where the member of this name is written to: for SQLite beside the database, else in `folder`."""
+    return _staged() if connection.vendor == "sqlite" else folder / name
 
 
 @contextmanager

@@ -136,10 +136,11 @@ def _require_fit(manifest: Manifest) -> None:
 def _sink(folder: Path, name: str) -> BinaryIO:
     kind, _, rest = name.partition("/")
     if kind == databases.FOLDER:
-        return databases.sink(folder, name)
-    if not keeping.is_kept(rest.partition("/")[0]):
+        path = databases.place(folder, name)
+    elif keeping.is_kept(rest.partition("/")[0]):
+        path = folder / name
+    else:
         raise Damaged(BROKEN)
-    path = folder / name
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb")
 

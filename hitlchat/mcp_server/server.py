@@ -103,7 +103,12 @@ class McpApplication:
         self._task: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        application = await self._application()
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop or self._ready is None:
+            self._loop, self._ready, self._over = loop, loop.create_future(), asyncio.Event()
+            # Without the context of whoever happens to come first.
+            self._task = loop.create_task(self._own(self._ready, self._over), context=contextvars.Context())
+        application = await asyncio.shield(self._ready)
         await application(scope, receive, send)
 
     async def end(self) -> None:
@@ -111,14 +116,6 @@ class McpApplication:
         if self._task is not None and not self._task.done() and self._loop is asyncio.get_running_loop():
             self._over.set()
             await asyncio.wait({self._task}, timeout=3.0)
-
-    async def _application(self) -> Asgi:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop or self._ready is None:
-            self._loop, self._ready, self._over = loop, loop.create_future(), asyncio.Event()
-            # Without the context of whoever happens to come first.
-            self._task = loop.create_task(self._own(self._ready, self._over), context=contextvars.Context())
-        return await asyncio.shield(self._ready)
 
     async def _own(self, ready: "asyncio.Future[Asgi]", over: asyncio.Event) -> None:
         try:
@@ -262,7 +259,10 @@ class StrictJson:
         self._application, self._largest = application, largest
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["method"] == "POST" and not self._is_too_long(scope):
+        length = dict(scope["headers"]).get(b"content-length", b"")
+        is_too_long = length.isdigit() and (len(length) > MOST_DIGITS or int(length) > self._largest)
+        received = receive
+        if scope["method"] == "POST" and not is_too_long:
             events, body = await self._read(receive)
             try:
                 if body is not None:
@@ -272,12 +272,13 @@ class StrictJson:
                 error = {"code": types.PARSE_ERROR, "message": f"Parse error: {why}"}
                 await refuse(send, 400, error, jsonrpc="2.0", id=None)
                 return
-            receive = _replayed(events, receive)
-        await self._application(scope, receive, send)
+            left = iter(events)
 
-    def _is_too_long(self, scope: Any) -> bool:
-        length = dict(scope["headers"]).get(b"content-length", b"")
-        return length.isdigit() and (len(length) > MOST_DIGITS or int(length) > self._largest)
+            async def received() -> Any:
+                event = next(left, None)
+                return event if event is not None else await receive()
+
+        await self._application(scope, received, send)
 
     async def _read(self, receive: Any) -> tuple[list[Any], bytes | None]:
         """Return what has come, and the body if it is all there."""
@@ -320,16 +321,6 @@ def _plain(body: bytes) -> bytes:
         for name in answer.keys() - {"action"}:
             del answer[name]
     return canonical.dumps(message).encode() if dropped else body
-
-
-def _replayed(events: list[Any], receive: Any) -> Any:
-    left = iter(events)
-
-    async def received() -> Any:
-        event = next(left, None)
-        return event if event is not None else await receive()
-
-    return received
 
 
 def _header(message: Any, name: str) -> str:

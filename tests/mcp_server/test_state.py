@@ -118,7 +118,8 @@ async def test_a_state_without_an_answer_is_asked_again_about_the_same_call(
 @pytest.mark.guarantee("SR-34")
 async def test_an_answer_to_another_kind_of_question_runs_nothing(client: Raw, entered: list[ToolCall]) -> None:
     sampled = {"role": "assistant", "content": {"type": "text", "text": "accept"}, "model": "x"}
-    for reply in ({"roots": []}, sampled):
+    replies: tuple[dict[str, Any], ...] = ({"roots": []}, sampled)
+    for reply in replies:
         response = await client.call(requestState=await asked(client), inputResponses={"approval": reply})
         result = response.get("result", {})
         assert refused(response) or result["isError"] or result["resultType"] == "input_required"
