@@ -1,7 +1,7 @@
 """Limits of one run, from the settings, and the words for it when it uses more."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -9,29 +9,10 @@ KIB = 1024
 MIB = 1024 * KIB
 SPARE_SUSPENSIONS = 500
 
-# field: (setting and environment variable, how many units of the field one of the variable is)
-VARIABLES = {
-    "cpu_seconds": ("TOOL_CPU_SECONDS", 1),
-    "wall_seconds": ("TOOL_WALL_SECONDS", 1),
-    "memory_bytes": ("TOOL_MEMORY_MIB", MIB),
-    "host_calls": ("TOOL_HOST_CALLS", 1),
-    "helper_calls": ("TOOL_HELPER_CALLS", 1),
-    "sleep_seconds": ("TOOL_SLEEP_SECONDS", 1),
-    "source_bytes": ("TOOL_SOURCE_KIB", KIB),
-    "argument_bytes": ("TOOL_ARGUMENT_KIB", KIB),
-    "result_bytes": ("TOOL_RESULT_KIB", KIB),
-    "output_bytes": ("TOOL_OUTPUT_KIB", KIB),
-}
 
-
-def configured(name: str) -> Any:
-    """Return the setting of the limit `name`, in the limit's unit."""
-    variable, unit = VARIABLES[name]
-    return getattr(settings, variable) * unit
-
-
-def _from_settings(name: str) -> Any:
-    return field(default_factory=lambda: configured(name))
+def _setting(variable: str, unit: int = 1) -> Any:
+    """Return a field whose default is so many units of a setting, which is named as its environment variable is."""
+    return field(default_factory=lambda: getattr(settings, variable) * unit, metadata={"setting": (variable, unit)})
 
 
 @dataclass(frozen=True)
@@ -43,17 +24,17 @@ class Limits:
     `adjustable` names the fields whose value is the setting's, so that a message can name the variable.
     """
 
-    cpu_seconds: float = _from_settings("cpu_seconds")
-    wall_seconds: float = _from_settings("wall_seconds")
-    memory_bytes: int = _from_settings("memory_bytes")
+    cpu_seconds: float = _setting("TOOL_CPU_SECONDS")
+    wall_seconds: float = _setting("TOOL_WALL_SECONDS")
+    memory_bytes: int = _setting("TOOL_MEMORY_MIB", MIB)
     recursion: int = 200
-    host_calls: int = _from_settings("host_calls")
-    helper_calls: int = _from_settings("helper_calls")
-    sleep_seconds: float = _from_settings("sleep_seconds")
-    source_bytes: int = _from_settings("source_bytes")
-    argument_bytes: int = _from_settings("argument_bytes")
-    result_bytes: int = _from_settings("result_bytes")
-    output_bytes: int = _from_settings("output_bytes")
+    host_calls: int = _setting("TOOL_HOST_CALLS")
+    helper_calls: int = _setting("TOOL_HELPER_CALLS")
+    sleep_seconds: float = _setting("TOOL_SLEEP_SECONDS")
+    source_bytes: int = _setting("TOOL_SOURCE_KIB", KIB)
+    argument_bytes: int = _setting("TOOL_ARGUMENT_KIB", KIB)
+    result_bytes: int = _setting("TOOL_RESULT_KIB", KIB)
+    output_bytes: int = _setting("TOOL_OUTPUT_KIB", KIB)
     adjustable: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -69,6 +50,18 @@ class Limits:
     def named(self, name: str) -> str:
         """Return the end of a message about the limit `name`: the variable, if that is what set it."""
         return f" ({VARIABLES[name][0]})" if name in (self.adjustable or ()) else ""
+
+
+# The setting of each limit that has one, and how many units of the limit one of the setting is.
+VARIABLES: Final[dict[str, tuple[str, int]]] = {
+    each.name: each.metadata["setting"] for each in fields(Limits) if each.metadata
+}
+
+
+def configured(name: str) -> Any:
+    """Return the setting of the limit `name`, in the limit's unit."""
+    variable, unit = VARIABLES[name]
+    return getattr(settings, variable) * unit
 
 
 def in_words(size: int) -> str:
