@@ -105,7 +105,6 @@ def one_configuration() -> Iterator[Diagnosis]:
 
 
 def walls() -> Iterator[Diagnosis]:
-    """Yield what confines tool code on this machine, and what is missing."""
     found = sandbox.status()
     missing = [wall for wall in found.walls if not wall.is_up]
     up = ", ".join(wall.name for wall in found.walls if wall.is_up)
@@ -122,7 +121,6 @@ def walls() -> Iterator[Diagnosis]:
 
 
 def clock() -> Iterator[Diagnosis]:
-    """Yield how far the clock of the database is from that of this process."""
     if connection.vendor == "sqlite":
         yield Diagnosis(
             "clock", "ok", f"It is {timezone.now():%Y-%m-%d %H:%M:%S} UTC. SQLite uses this machine's clock."
@@ -140,7 +138,6 @@ def clock() -> Iterator[Diagnosis]:
 
 
 def disk() -> Iterator[Diagnosis]:
-    """Yield the space left for data, and whether a file can be written there."""
     folder = settings.DATA_DIR
     free = shutil.disk_usage(folder).free
     state: State = "ok" if free >= FREE_BYTES["weak"] else "weak" if free >= FREE_BYTES["broken"] else "broken"
@@ -273,7 +270,6 @@ def versions() -> Iterator[Diagnosis]:
 
 
 def system_checks() -> Iterator[Diagnosis]:
-    """Yield what `manage.py check --deploy` says."""
     for each in run_checks(include_deployment_checks=True):
         if not each.is_silenced():
             state: State = "broken" if each.is_serious() else "weak"

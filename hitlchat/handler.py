@@ -182,6 +182,5 @@ async def _first(answering: Coroutine[Any, Any, None], leaving: Coroutine[Any, A
 
 
 def get_application() -> Handler:
-    """Return the application of Django, set up."""
     django.setup(set_prefix=False)
     return Handler()

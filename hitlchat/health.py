@@ -126,7 +126,6 @@ def answer_probes(get_response: Handler) -> Handler:
 
 @requires_csrf_token
 def server_error(_request: HttpRequest, *_args: Any) -> HttpResponse:
-    """Show the trouble of the database on the page, if it is one."""
     trouble = database.trouble(sys.exc_info()[1])
     page = get_template("500.html").render({"trouble": database.SENTENCES.get(trouble, "")})
     return HttpResponse(page, status=503 if trouble else 500)

@@ -36,12 +36,10 @@ def renew() -> None:
 
 
 def end() -> None:
-    """Take this server off the list."""
     ServerProcess.objects.filter(pk=me()).delete()
 
 
 def worker() -> Worker:
-    """Return what keeps this server on the list."""
     every = settings.LEASE_SECONDS / 3
     return Worker("server", in_db(renew), every, longest=every)
 

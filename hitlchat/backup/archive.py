@@ -57,8 +57,6 @@ class Manifest(BaseModel):
 
 
 class Writer:
-    """Writes members and their hashes."""
-
     def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar, self._sums = tar, list[str]()
 
@@ -175,8 +173,6 @@ def _copy(content: "_Hashed", to: BinaryIO | None) -> None:
 
 
 class _Hashed(io.RawIOBase):
-    """Hashes what is read of `file`."""
-
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.sum = file, hashlib.sha256()
 

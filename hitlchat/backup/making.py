@@ -64,7 +64,6 @@ def make(to: Path, passphrase: str | None, *, overwrite: bool = False) -> Made:
 
 @cache
 def version() -> str:
-    """Return the version of this program."""
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))
     return str(project["project"]["version"])
 

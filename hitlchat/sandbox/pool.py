@@ -98,8 +98,6 @@ class _Waiter:
 
 
 class Shares:
-    """The shares of one process."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.given: set[Share] = set()

@@ -164,7 +164,6 @@ class Numbers(Collector):
 
 
 def _add(totals: Totals, events: QuerySet[AuditEvent]) -> None:
-    """Add the numbers of `events` to the totals."""
     questions = AuditEvent.objects.filter(call=OuterRef("call"), name=ASKED, pk__lt=OuterRef("pk")).order_by("-pk")
     groups = (
         events.filter(name__in={*OUTCOMES, *VERDICTS, *ENDS, *GUARDED})

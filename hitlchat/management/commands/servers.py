@@ -328,7 +328,6 @@ def _tool(options: Options) -> ComposedTool:
 
 
 def _actor(options: Options) -> Actor:
-    """Return the administrator as whom the operator at this console acts."""
     name = options["user"]
     users = User.objects.filter(is_superuser=True, is_active=True)
     found = list(users.filter(username=name) if name else users)

@@ -266,8 +266,6 @@ class Session:
 
 
 class _Recorded(Tap):
-    """Notes what comes out of it or goes in."""
-
     def __init__(self, stream: Any, note: Callable[[Any], None]) -> None:
         super().__init__(stream)
         self._note = note
