@@ -3,10 +3,7 @@ twice, and nobody is asked in vain.
 """
 
 import json
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
@@ -15,10 +12,13 @@ import pytest
 from tests.mcp_server import dying_client
 from tests.mcp_server.clients import Raw
 from tests.mcp_server.floods import program
+from tests.mcp_server.prepared import Prepared, installation, prepared
 from tests.outside import Outside
-from tests.processes import STEADY, Installation, Person, Server, Servers, _drop_database, copy_of
+from tests.processes import STEADY, Person, Server, Servers
 from tests.scripted_model import Gate
 from tests.waiting import until
+
+__all__ = ["installation", "prepared"]
 
 pytestmark = [
     pytest.mark.slow("kills programs"),
@@ -29,34 +29,7 @@ pytestmark = [
 of_a_client = pytest.mark.embedded
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 
-ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
 SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Prepared:
-    home: Installation
-    token: str
-    inbox: str
-
-
-@pytest.fixture(scope="module")
-def prepared(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
-    """With a tool that asks, and two tokens of bob: for the second, calls wait in the inbox."""
-    home = copy_of(migrated, tmp_path_factory.mktemp("killed") / "data")
-    home.add_tool("echo", ECHO, hitl_mode="REQUIRED")
-    making = ("create_token", "bob", "--kind", "mcp", "--attended", "--by", "alice")
-    inbox = home.manage(*making, "--without-elicitation", "inbox").strip()
-    yield Prepared(home, home.manage(*making).strip(), inbox)
-    _drop_database(home.database)
-
-
-@pytest.fixture
-def installation(prepared: Prepared, tmp_path: Path) -> Iterator[Installation]:
-    home = copy_of(prepared.home, tmp_path / "data")
-    home.environment["HITL_ELICITATION_MAX_RISK"] = "4"
-    yield home
-    _drop_database(home.database)
 
 
 def client(

@@ -1,9 +1,6 @@
 """/mcp of real servers: killed, restarted, and several on one database."""
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -11,10 +8,13 @@ import pytest
 
 from tests.mcp_server.clients import ERAS, Raw, answer, connected, text, yes
 from tests.mcp_server.older import older
+from tests.mcp_server.prepared import Prepared, installation, prepared
 from tests.outside import Outside
-from tests.processes import STEADY, Installation, Server, Servers, _drop_database, copy_of
+from tests.processes import STEADY, Server, Servers
 from tests.scripted_model import Gate
 from tests.waiting import until
+
+__all__ = ["installation", "prepared"]
 
 # Each test starts processes, which takes long where others work too.
 pytestmark = [
@@ -23,32 +23,7 @@ pytestmark = [
     pytest.mark.servers("what a killed process leaves is what was committed"),
 ]
 
-ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
 FORM: Any = {"elicitation": {"form": {}}}
-
-
-@dataclass(frozen=True)
-class Prepared:
-    home: Installation
-    token: str
-
-
-@pytest.fixture(scope="module")
-def prepared(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
-    """With a tool that asks and a token of bob; made once, since each command takes its time."""
-    home = copy_of(migrated, tmp_path_factory.mktemp("mcp") / "data")
-    home.add_tool("echo", ECHO, hitl_mode="REQUIRED")
-    making = ("create_token", "bob", "--kind", "mcp", "--attended", "--by", "alice")
-    yield Prepared(home, home.manage(*making).strip())
-    _drop_database(home.database)
-
-
-@pytest.fixture
-def installation(prepared: Prepared, tmp_path: Path) -> Iterator[Installation]:
-    home = copy_of(prepared.home, tmp_path / "data")
-    home.environment["HITL_ELICITATION_MAX_RISK"] = "4"
-    yield home
-    _drop_database(home.database)
 
 
 @pytest.fixture
