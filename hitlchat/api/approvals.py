@@ -15,7 +15,19 @@ from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.calls import Decision
 from hitlchat.api.contract import STORABLE, Body, CallerName, Flag, Object, Page, Shape, Text, Username, read
 from hitlchat.base import schemas, visible
-from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, oversight, question, queue, who
+from hitlchat.gate import (
+    attention,
+    batch,
+    decide,
+    deciders,
+    disclosure,
+    editing,
+    handling,
+    oversight,
+    question,
+    queue,
+    who,
+)
 from hitlchat.gate import models as gate
 from hitlchat.gate.card import facts_of, lines
 from hitlchat.gate.grants import giving, scope
@@ -195,6 +207,11 @@ class Meaning(Shape):
     caution: bool = Field(description="Whether it is easily overlooked: then a yes on the card takes a tick.")
 
 
+class OnIt(Shape):
+    person: Username
+    until: datetime
+
+
 class Approval(Shape):
     id: UUID
     call_id: UUID
@@ -249,6 +266,9 @@ class Approval(Shape):
     decider_group: str | None = Field(description="The group whose members decide, by its name at the time.")
     quorum: int = read("call.quorum", "How many different people must approve.")
     approved_by: list[Username] = Field(description="Who approved; while the call waits, those whose approval counts.")
+    on_it: OnIt | None = Field(
+        description="Who said that they look at it, where others may decide it too; null: nobody."
+    )
     who_decides: str = Field(description="Who decides, as a sentence on the card.")
     decisions: list[Decision]
     call_status: Status = read("call.status")
@@ -273,7 +293,7 @@ NOTHING_MORE, NO_REASON, NOTHING_SEEN = Approve(), Reject(), Extend()
 def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
     """Load everything that `approvals` reads. `given`: the id of the grant given with the approval."""
     given = Subquery(gate.Grant.objects.filter(approval=OuterRef("pk")).values("pk")[:1])
-    return rows.annotate(given=given).select_related("call").prefetch_related("decisions__person")
+    return rows.annotate(given=given).select_related("call", "handling__person").prefetch_related("decisions__person")
 
 
 def approval(row: gate.Approval) -> Approval:
@@ -316,6 +336,7 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         question=question.as_json(shown["arguments"]) if question.is_one(call) else None,
         decider_group=group["name"] if group else None,
         approved_by=[each.person for each in (yes if counted is None else counted)],
+        on_it=who.on_it(row) if call.status == Status.WAITING else None,
         who_decides=who.sentences(row),
         decisions=calls.decisions(row),
         error=calls.error(call),
@@ -401,6 +422,22 @@ def take_back(request: ApiRequest, approval_id: UUID) -> Approval:
 def extend(request: ApiRequest, approval_id: UUID, body: Extend = NOTHING_SEEN) -> Approval:
     """Put the deadline off by five minutes, in the last minute of the question; 409 before. At most 30 days in all."""
     editing.extend(approval_id, decider(request), seen=body.deadline)
+    return _current(request, approval_id)
+
+
+@router.post("/{uuid:approval_id}/on-it", response=Approval)
+def take_up(request: ApiRequest, approval_id: UUID) -> Approval:
+    """Say for five minutes, or five more, that you look at it; 409 if somebody else does. It locks nothing: whoever may
+    decide still may.
+    """
+    handling.take_up(approval_id, decider(request))
+    return _current(request, approval_id)
+
+
+@router.delete("/{uuid:approval_id}/on-it", response=Approval)
+def let_go(request: ApiRequest, approval_id: UUID) -> Approval:
+    """Say that you are not on it any more."""
+    handling.let_go(approval_id, decider(request))
     return _current(request, approval_id)
 
 

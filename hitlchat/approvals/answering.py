@@ -25,7 +25,7 @@ from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict, Forbidden, Invalid
 from hitlchat.base.sentences import translatable, translated
 from hitlchat.base.visible import is_hidden
-from hitlchat.gate import attention, decide, deciders, editing, question, queue
+from hitlchat.gate import attention, decide, deciders, editing, handling, question, queue
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import Looked, claimed
 from hitlchat.gate.batch import MOST_TOGETHER
@@ -167,6 +167,26 @@ def who(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     if alone:
         return render(request, "approvals/_who.html", {"card": card(found, actor_of(request)), "oob": False})
     return _fragment(request, found, stays=now.stance == seen.partition(".")[0])
+
+
+@login_required
+@require_POST
+def on_it(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    """Say that the person is on it, or with `let_go` no longer; the part of the card that says who decides, as it is
+    then.
+    """
+    note = ""
+    try:
+        (handling.let_go if "let_go" in request.POST else handling.take_up)(approval_id, actor_of(request))
+    except DID_NOT_COUNT as error:
+        note = str(error)
+    found = approval_for(request, approval_id)
+    if not request.htmx:
+        return _page(request, found, note) if note else redirect("approval", approval_id)
+    if found.call.status != Status.WAITING:
+        return HttpResponse(status=204)
+    shown = card(found, actor_of(request))
+    return render(request, "approvals/_who.html", {"card": shown, "oob": False, "note": note})
 
 
 @login_required

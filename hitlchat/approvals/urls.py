@@ -37,5 +37,6 @@ urlpatterns = [
     path("grants/<uuid:grant_id>/revoke", grants.revoke, name="revoke-grant"),
     path("approvals/<uuid:approval_id>/take-back", answering.take_back, name="take-back"),
     path("approvals/<uuid:approval_id>/who", answering.who, name="who"),
+    path("approvals/<uuid:approval_id>/on-it", answering.on_it, name="on-it"),
     path("approvals/<uuid:approval_id>/outcome", answering.outcome, name="outcome"),
 ]

@@ -236,7 +236,7 @@ def approve(
     waiting one's, or missing although the call was asked about more than once. OtherValue: a page's answer lacks the
     value that its card asks for.
     """
-    approval = _theirs(approval_id, actor)
+    approval = open_to(approval_id, actor)
     whole = _whole(approval)
     deciders.require(actor, approval)
     decision = _decision(approval, actor, Verdict.APPROVE, looked, reason)
@@ -272,7 +272,7 @@ def decline(
     """
     if suggests and not reason.strip():
         raise BadReason({"instead": NO_SUGGESTION})
-    approval = _theirs(approval_id, actor)
+    approval = open_to(approval_id, actor)
     decision = _decision(approval, actor, Verdict.SUGGEST if suggests else Verdict.DECLINE, looked, reason)
     return _decide(decision, Status.DECLINED, actor, _is_in_time() & still_may_answer(actor, approval.call), {})
 
@@ -284,12 +284,23 @@ def answer(approval_id: UUID, actor: Actor, text: str, *, looked: Looked = NOTHI
     also for a call that asks a question, which has an answer of its own.
     """
     text = checked_answer(text)
-    approval = _theirs(approval_id, actor)
+    approval = open_to(approval_id, actor)
     if question.is_one(approval.call):
         raise BadReason({"answer": ASKS_YOU})
     decision = _decision(approval, actor, Verdict.ANSWER, looked, "")
     only_if = _is_in_time() & still_may_answer(actor, approval.call)
     return _decide(decision, Status.ANSWERED, actor, only_if, {"result": text})
+
+
+def open_to(approval_id: UUID, actor: Actor) -> Approval:
+    """Return a question that waits and that `actor` may answer. NoSuchApproval, NotEntitled, AlreadySettled."""
+    found = _of_id(approval_id).one()
+    if found is None or not sees(actor, found):
+        raise NoSuchApproval(NOT_YOURS)
+    if found.call.status != Status.WAITING:
+        raise AlreadySettled(found.call)
+    require(actor, found)
+    return found
 
 
 def require(actor: Actor, approval: Approval) -> None:
@@ -343,16 +354,6 @@ def take_back_approval(approval_id: UUID, actor: Actor) -> ToolCall:
     if found is None:
         raise NoSuchApproval(NOT_YOURS)
     return take_back(found, actor)
-
-
-def _theirs(approval_id: UUID, actor: Actor) -> Approval:
-    found = _of_id(approval_id).one()
-    if found is None or not sees(actor, found):
-        raise NoSuchApproval(NOT_YOURS)
-    if found.call.status != Status.WAITING:
-        raise AlreadySettled(found.call)
-    require(actor, found)
-    return found
 
 
 @condition
@@ -449,6 +450,6 @@ def _too_late(approval: Approval, actor: Actor) -> NoReturn:
     ):
         call = ToolCall.objects.get(pk=call.pk)
     if call.status == Status.WAITING:
-        deciders.require(actor, _theirs(approval.pk, actor))
+        deciders.require(actor, open_to(approval.pk, actor))
         raise OtherDigest(LOOK_AGAIN)
     raise AlreadySettled(ToolCall.objects.get(pk=call.pk))

@@ -3,7 +3,7 @@
 And what a yes of somebody has to repeat who was too quick with the last ones.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -21,7 +21,7 @@ from hitlchat.base.visible import Seen, see
 from hitlchat.gate import deciders, meant
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.contents import spelled
-from hitlchat.gate.models import Approval, DecidedBy, Decision, Verdict
+from hitlchat.gate.models import Approval, DecidedBy, Decision, Handling, Verdict
 
 LONGEST_CLAIM = 100
 
@@ -63,7 +63,7 @@ class Standing:
     `said`: who decides, where there is something to say of it. `stance`: they may
     decide, have said yes, or others decide. `yes`: who said yes so far. `stuck`: why it cannot be approved as people
     and rules are. `sign_in`: why not before they sign in again. `moves`: others can change it. `ages`: time can, and
-    signing in.
+    signing in. `on_it`: who says that they look at it, until `until`; `own`: the person themselves.
     """
 
     said: Seen | None
@@ -74,6 +74,9 @@ class Standing:
     sign_in: str = ""
     moves: bool = False
     ages: bool = False
+    on_it: Seen | None = None
+    until: datetime | None = None
+    own: bool = False
 
     @property
     def several(self) -> bool:
@@ -82,7 +85,9 @@ class Standing:
     @property
     def mark(self) -> str:
         """Return a text that changes whenever what is shown changes."""
-        return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}.{'again' if self.sign_in else ''}"
+        on_it = f".{self.until.timestamp():.0f}" if self.until else ""
+        again = "again" if self.sign_in else ""
+        return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}.{again}{on_it}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,18 @@ def stance_of(approval: Approval, viewer: Actor) -> Standing:
     has_said = viewer.user_id in [each.pk for each in yes] and len(yes) < call.quorum
     stance: Stance = "others" if not may else "said" if has_said else "may"
     names = tuple(see(each.get_username()) for each in yes)
-    return Standing(said, stance, call.quorum, names, _stuck(approval), sign_in, moves=True, ages=ages)
+    found = Standing(said, stance, call.quorum, names, _stuck(approval), sign_in, moves=True, ages=ages)
+    row = on_it(approval)
+    if row is None:
+        return found
+    who = see(row.person.get_username())
+    return replace(found, on_it=who, until=row.until, own=row.person_id == viewer.user_id)
+
+
+def on_it(approval: Approval) -> Handling | None:
+    """Return who says now that they are on it; None where its tool has no rules, and one person decides."""
+    row: Handling | None = getattr(approval, "handling", None) if approval.call.oversight_digest else None
+    return row if row and row.until > timezone.now() and row.person.is_active else None
 
 
 def unusual_rules(approval: Approval) -> Seen | None:

@@ -24,7 +24,9 @@ ASKED, APPROVED = "call.waiting", "call.approved"
 VERDICTS: Final = {"call.declined": ("decline", "suggest"), "call.answered": ("answer",)}
 STATUSES: Final = {f"call.{status.value}": status for status in Status}
 # These happen to an open question alone.
-WHILE_WAITING: Final = frozenset({"call.counted", "call.yes_taken_back", "call.extended"})
+WHILE_WAITING: Final = frozenset(
+    {"call.counted", "call.yes_taken_back", "call.extended", "call.taken_up", "call.let_go"}
+)
 PEOPLE: Final = frozenset({"session", "token", "console", "elicitation"})
 # Where events say until when the question was open.
 _UNTIL: Final = {"call.extended": "after", "call.expired": "deadline"}

@@ -31,6 +31,7 @@ CONTRACT = {
     "/api/approvals/{approval_id}/approve": {"post"},
     "/api/approvals/{approval_id}/reject": {"post"},
     "/api/approvals/{approval_id}/take-back": {"post"},
+    "/api/approvals/{approval_id}/on-it": {"post", "delete"},
     "/api/approvals/{approval_id}/extend": {"post"},
     "/api/texts": {"get", "put"},
     "/api/tools/{name}/texts": {"get", "put"},

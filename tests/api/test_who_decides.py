@@ -53,6 +53,18 @@ def test_who_sees_it_and_may_not_decide_gets_the_reason_and_others_nothing(
     assert (late.status_code, late.json()["approval"]["status"]) == (409, "approved")
 
 
+def test_an_approval_says_who_is_on_it(alice: User, bob: User, dora: User, ask: Ask, program_of: ProgramOf) -> None:
+    rule(Tool.objects.get(), alice)
+    path = f"/approvals/{ask(bob).pk}"
+    assert program_of(alice).get(path).json()["onIt"] is None
+    taken = program_of(dora).post(f"{path}/on-it").json()["onIt"]
+    assert (taken["person"], program_of(bob).get(path).json()["onIt"]) == ("dora", taken)
+    late = program_of(alice).post(f"{path}/on-it")
+    assert (late.status_code, late.json()["detail"]) == (409, "dora is on it already.")
+    assert program_of(bob).post(f"{path}/on-it").status_code == 403
+    assert program_of(dora).delete(f"{path}/on-it").json()["onIt"] is None
+
+
 def test_the_list_of_what_waits_takes_the_same_number_of_queries_however_long_it_is(
     alice: User, bob: User, dora: User, make_tool: MakeTool, program_of: ProgramOf, django_assert_max_num_queries: Any
 ) -> None:

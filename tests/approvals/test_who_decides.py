@@ -86,6 +86,24 @@ def test_the_list_has_the_calls_of_others_that_one_decides_and_for_whom_they_are
     assert of(fay).get("/waiting").content == b"1"
 
 
+def test_a_card_and_the_list_of_others_say_who_is_on_it(alice: User, bob: User, dora: User, tool: Tool) -> None:
+    rule(tool, alice)
+    call = ask(bob, tool)
+    path = f"/approvals/{approval_of(call).pk}/on-it"
+    assert "/on-it" in page(dora, call)
+    assert "/on-it" not in page(bob, call)
+    taken = of(dora).post(path, headers=HTMX).content.decode()
+    assert "You are on it until" in taken
+    assert "<bdi>dora</bdi> is on it until" in page(alice, call)
+    assert "<bdi>dora</bdi> is on it until" in page(bob, call)
+    assert "· <bdi>dora</bdi> is on it" in of(alice).get("/approvals/").content.decode()
+    assert "dora is on it already." in of(alice).post(path, headers=HTMX).content.decode()
+    assert of(dora).post(path, {"let_go": "yes"}).status_code == 302
+    assert "is on it" not in page(alice, call)
+    answer(alice, call)
+    assert of(dora).post(path, headers=HTMX).status_code == 204
+
+
 def test_the_page_of_the_second_says_who_was_first_and_the_first_waits_for_the_second(
     alice: User, bob: User, dora: User, tool: Tool
 ) -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
-from hitlchat.gate import decide
+from hitlchat.gate import decide, handling
 from hitlchat.gate.models import Approval, Decision
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab
@@ -54,6 +54,8 @@ async def test_the_modal_says_who_decides_follows_each_yes_and_goes_once_it_is_d
     await in_database(decide.approve)(approval.pk, signed_in(dora))
     assert "hx-swap-oob" in await tab.until("1 of 2 approved, by <bdi>dora</bdi>")
     assert recorder.entered == []
+    await in_database(handling.take_up)(approval.pk, signed_in(erik))
+    await tab.until("<bdi>erik</bdi> is on it until")
     await in_database(decide.approve)(approval.pk, signed_in(erik))
     await tab.until_no_card()
     await talk.over()

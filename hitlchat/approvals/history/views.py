@@ -64,6 +64,8 @@ WORDS: Final = {
     "call.yes_taken_back": gettext_noop("An approval was withdrawn."),
     "call.stop_requested": gettext_noop("Stop requested."),
     "call.extended": gettext_noop("Given more time to answer."),
+    "call.taken_up": gettext_noop("A person said that they are on it."),
+    "call.let_go": gettext_noop("A person is no longer on it."),
     "call.question_asked": gettext_noop("The server asked a question."),
     "call.question_answered": gettext_noop("The server question was answered."),
     "call.question_declined": gettext_noop("The server question was declined"),

@@ -19,9 +19,9 @@ from hitlchat.agent import conversations
 from hitlchat.agent.models import Conversation
 from hitlchat.base import canonical
 from hitlchat.base.visible import see
-from hitlchat.gate import batch, card, disclosure, question, queue
+from hitlchat.gate import batch, card, disclosure, question, queue, who
 from hitlchat.gate.card import RISK_LABELS
-from hitlchat.gate.models import Approval, CallerKind, ToolCall, delegation
+from hitlchat.gate.models import Approval, CallerKind, Handling, ToolCall, delegation
 
 # PostgreSQL knows no NUL.
 STORABLE: Final = ProhibitNullCharactersValidator()
@@ -143,6 +143,7 @@ class Line:
     times: int = 1
     # Names of those through which the call comes, the outermost first.
     agents: tuple[str, ...] = ()
+    on_it: Handling | None = None
 
     @property
     def mark(self) -> str:
@@ -152,7 +153,8 @@ class Line:
     @property
     def version(self) -> str:
         """Return the version of a question as the list shows it: its deadline may be put off."""
-        return f"{self.mark}@{self.deadline.timestamp():.0f}*{self.times}"
+        on_it = f"+{self.on_it.until.timestamp():.0f}" if self.on_it else ""
+        return f"{self.mark}@{self.deadline.timestamp():.0f}*{self.times}{on_it}"
 
     @property
     def deadline(self) -> datetime:
@@ -275,7 +277,11 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
     """Return what waits for this person, and passes the filter."""
     only = shown.only if shown else None
     call_ids = queue.first(user_id, MOST, only)
-    rows = Approval.objects.filter(call__in=call_ids).select_related("call__caller", "call__tool").defer(*LONG)
+    rows = (
+        Approval.objects.filter(call__in=call_ids)
+        .select_related("call__caller", "call__tool", "handling__person")
+        .defer(*LONG)
+    )
     waiting = count_waiting(user_id)
     found = count_waiting(user_id, only) if shown and shown.count else waiting
     # Of a chat of somebody else's nobody reads more than the call.
@@ -287,7 +293,7 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
     for row, times in queue.leads(sorted(rows, key=lambda row: call_ids.index(row.call_id))):
         where = row.call.conversation_id
         agents = tuple(each["tool"] for each in through.get(where, []))
-        lines.append(Line(row, chats.get(tops[where]) if where in tops else None, times, agents))
+        lines.append(Line(row, chats.get(tops[where]) if where in tops else None, times, agents, who.on_it(row)))
     soon = timezone.now() + SOON
     urgent = _bursts(line for line in lines if line.deadline <= soon)
     rest = _bursts(line for line in lines if line.deadline > soon)

@@ -275,6 +275,17 @@ class Showing(models.Model):
         return f"{self.approval_id} shown {self.at:%Y-%m-%d %H:%M:%S}"
 
 
+class Handling(models.Model):
+    """Who says that they are on a question, and until when. It locks nothing: others may answer all the same."""
+
+    approval = models.OneToOneField(Approval, on_delete=models.CASCADE, primary_key=True, related_name="handling")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.approval_id} handled until {self.until:%Y-%m-%d %H:%M:%S}"
+
+
 MOST_CALLS = 100
 
 
