@@ -212,6 +212,8 @@ HITL_MAX_WAITING_PER_CALLER = env.integer("HITL_MAX_WAITING_PER_CALLER", 200, mo
 HITL_TIMEOUT_SECONDS = env.integer("HITL_TIMEOUT_SECONDS", 300, most=30 * 86400)
 # A call of the highest risk is approved only by someone who gave their password within so many minutes.
 HITL_FRESH_SIGN_IN_MINUTES = env.integer("HITL_FRESH_SIGN_IN_MINUTES", 15, most=1440)
+# What share of the calls that ran without asking comes to their person to look back at; 0: none.
+HITL_LOOK_BACK_PERCENT = env.integer("HITL_LOOK_BACK_PERCENT", 5, least=0, most=100)
 # After so many yeses in a row, each faster than the card can be read, the next card asks for a value; 0: none does.
 HITL_QUICK_YESES = env.integer("HITL_QUICK_YESES", 3, least=0, most=10)
 TOOLS_REQUIRE_JAIL = env.flag("TOOLS_REQUIRE_JAIL", default=False)

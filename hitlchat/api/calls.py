@@ -16,8 +16,8 @@ from hitlchat.agent import runner, usage
 from hitlchat.agent.calls import held_back
 from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.contract import Body, CallerName, Limit, Object, Page, Shape, Text, Username, read
+from hitlchat.gate import hindsight, stopping
 from hitlchat.gate import models as gate
-from hitlchat.gate import stopping
 from hitlchat.gate.attention import shown_for_ms
 from hitlchat.gate.history import finding
 from hitlchat.gate.history.finding import CHOICES, MEANS, Wanted
@@ -29,6 +29,7 @@ from hitlchat.upstreams.models import UpstreamQuestion
 from hitlchat.upstreams.pages.questions import is_answerable
 
 router = Router(tags=["calls"], by_alias=True)
+looking_back_router = Router(tags=["calls"], by_alias=True)
 runs_router = Router(tags=["runs"], by_alias=True)
 # Operation ids are given, since clients are generated with them: by default they follow the module.
 questions_router = Router(tags=["questions"], by_alias=True)
@@ -123,6 +124,10 @@ class CallFilter(BaseModel):
     conversation: UUID | None = None
     before: UUID | None = Field(None, description="The id of the last call you have; older ones follow.")
     limit: Limit = 50
+
+
+class LookBack(Body):
+    verdict: Literal["fine", "should_ask"]
 
 
 class Usage(Shape):
@@ -286,6 +291,22 @@ def stop_run(request: ApiRequest, run_id: UUID) -> RunState:
 
 def _my_run(request: ApiRequest, run_id: UUID) -> agent.Run:
     return get_object_or_404(agent.Run, pk=run_id, conversation__owner=request.auth.user)
+
+
+@looking_back_router.get("", response=list[Call])
+def list_looking_back(request: ApiRequest) -> list[Call]:
+    """Return calls of yours that ran without asking, and that you are to look back at: a share of them, at most ten."""
+    ids = hindsight.due(request.auth.user.pk)
+    return calls(list(rows().filter(pk__in=ids).order_by("-created_at", "-id")))
+
+
+@looking_back_router.post("/{uuid:call_id}", response=Call)
+def look_back(request: ApiRequest, call_id: UUID, body: LookBack) -> Call:
+    """Say of a call of yours that ran without asking whether that was fine. It goes on record, and undoes nothing; 409
+    the second time.
+    """
+    hindsight.look_back(call_id, decider(request), gate.Hindsight.Verdict(body.verdict))
+    return call(rows().get(pk=call_id))
 
 
 @questions_router.get("", response=list[Question], operation_id="hitlchat_api_questions_list_questions")

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from hitlchat.approvals import answering, grants, policies
+from hitlchat.approvals.history import hindsight
 from hitlchat.approvals.history import views as history
 from hitlchat.approvals.inbox import views as inbox
 
@@ -33,6 +34,8 @@ urlpatterns = [
     path("history/<uuid:call_id>", history.call, name="history-call"),
     path("history/<uuid:call_id>/attachments/<str:digest>", history.attachment, name="history-attachment"),
     path("history/<uuid:call_id>/settle", history.settle, name="history-settle"),
+    path("looking-back", hindsight.page, name="looking-back"),
+    path("looking-back/<uuid:call_id>", hindsight.look_back, name="look-back"),
     path("grants/", grants.page, name="grants"),
     path("grants/<uuid:grant_id>/revoke", grants.revoke, name="revoke-grant"),
     path("approvals/<uuid:approval_id>/take-back", answering.take_back, name="take-back"),

@@ -107,6 +107,14 @@ def of_times(answers: Answers, tools: Sequence[OfTool]) -> Advice:
 
 
 def of_unasked(tools: Sequence[OfTool]) -> Advice:
+    regretted = max(tools, key=lambda tool: tool.should_ask, default=None)
+    if regretted is not None and regretted.should_ask:
+        fact = ngettext(
+            "Looking back, {count} call of {tool} should have been asked about, and {fine} were fine.",
+            "Looking back, {count} calls of {tool} should have been asked about, and {fine} were fine.",
+            regretted.should_ask,
+        ).format(tool=regretted.name, count=regretted.should_ask, fine=regretted.fine)
+        return Advice(fact, _("Consider REQUIRED, or a condition that asks about such calls."), regretted, "edit")
     risky = [tool for tool in tools if tool.risk >= RISKY and tool.unasked]
     if not risky:
         return NONE

@@ -15,6 +15,7 @@ from django.db.models.functions import Cast, Substr
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from hitlchat.gate import hindsight
 from hitlchat.gate.attention import IDLE_SECONDS
 from hitlchat.gate.models import Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.results import NOT_EXECUTED
@@ -115,6 +116,9 @@ class OfTool:
     name: str
     tally: Tally = field(default_factory=Tally)
     unasked: int = 0
+    # Of these, as their people said afterwards.
+    fine: int = 0
+    should_ask: int = 0
     risk: int = 0
     edited: int = 0
     hurried: int = 0
@@ -198,6 +202,14 @@ class Figures:
         return sum(tool.unasked for tool in self.tools)
 
     @property
+    def should_ask(self) -> int:
+        return sum(tool.should_ask for tool in self.tools)
+
+    @property
+    def looked_back(self) -> int:
+        return sum(tool.fine for tool in self.tools) + self.should_ask
+
+    @property
     def expired_at_weekends(self) -> int:
         return sum(tally.expired for day, tally in self.days.items() if day.weekday() >= SATURDAY)
 
@@ -253,6 +265,9 @@ def count(period: Period, user: User | None) -> Figures:
     tools = _tools(over, waiting.filter(created_at__gte=since))
     people, answers = _people(decisions)
     _add_edited_and_hurried(decisions, tools, people)
+    for name, (fine, should_ask) in hindsight.counted(since, user).items():
+        if name in tools:
+            tools[name].fine, tools[name].should_ask = fine, should_ask
     days = {day: Tally() for day in period.days}
     for rows in (over.filter(WAS_ASKED), waiting):
         found = rows.annotate(stretch=stretch("created_at", since), outcome=AS_TEXT).values("stretch", "outcome")

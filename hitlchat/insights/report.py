@@ -72,6 +72,7 @@ class Report:
             ],
             "tools": [
                 {"name": each.name, "riskLevel": each.risk, **asdict(each.tally), "ranUnasked": each.unasked}
+                | {"lookedBack": {"fine": each.fine, "shouldAsk": each.should_ask}}
                 for each in figures.tools
             ],
             "unasked": {"calls": figures.unasked, "latestReasons": list(figures.whys)},

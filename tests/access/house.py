@@ -26,6 +26,7 @@ from tests.agent.cast import agent
 from tests.conftest import ECHO, MakeTool, signed_in
 from tests.gate.asking import ask, say_yes
 from tests.gate.deciding_people import rule
+from tests.insights.rows import ran
 from tests.notices.noticing import webhook
 from tests.upstreams.asking import executing_elsewhere, question_of
 from tests.upstreams.shops import expose, listing, somewhere, take_in
@@ -126,6 +127,7 @@ class House:
             "after": 1,
             "case_id": TestCase.objects.create(script=Script.objects.get(tool=echo), name="one").pk,
             "call_id": call.pk,
+            "call_id: ran unasked": ran(self.bob, "look").pk,
             "/studio call_id": tried.pk,
             "approval_id": Approval.objects.get(call=call).pk,
             "approval_id: approvers decide": Approval.objects.get(call=ask(self.bob, strict, {})).pk,
@@ -164,6 +166,8 @@ FILE: Final = "orders.csv"
 AGENT: Final = {"name": "another", "description": "Says it back.", "instructions": "Say it back."}
 # What has to be sent for a request to be about more than what is wrong with it.
 SENT: Final[dict[tuple[str, str], Any]] = {
+    ("POST", "/api/looking-back/{call_id: ran unasked}"): {"verdict": "fine"},
+    ("POST", "/looking-back/{call_id: ran unasked}"): {"verdict": "fine"},
     ("POST", "/approvals/{approval_id}/extend"): {"deadline": "2026-01-01T00:00:00+00:00"},
     ("POST", "/approvals/{approval_id: approvers decide}/extend"): {"deadline": "2026-01-01T00:00:00+00:00"},
     ("POST", "/api/conversations/{conversation_id}/messages"): {"content": "Hello"},

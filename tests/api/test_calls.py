@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.models import User
 
 from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
 from tests.conftest import MakeTool
+from tests.insights.rows import ran
 
 pytestmark = pytest.mark.servers("the SQL differs between the databases")
 
@@ -103,3 +105,17 @@ def test_all_that_one_may_look_at_is_asked_for(
     assert alices.get(f"/calls/{call}").json()["person"] == "bob"
     problem(alices.get("/calls", before=call), 404)
     problem(charlies.get("/calls", scope="all", before=call), 404)
+
+
+def test_what_ran_unasked_is_looked_back_at_once(
+    alice: User, bob: User, bobs: Program, program_of: ProgramOf, settings: LazySettings
+) -> None:
+    settings.HITL_LOOK_BACK_PERCENT = 100
+    call = str(ran(bob, "send").pk)
+    assert ids(bobs.get("/looking-back")) == [call]
+    assert ids(program_of(alice).get("/looking-back")) == []
+    problem(program_of(alice).post(f"/looking-back/{call}", {"verdict": "fine"}), 404)
+    problem(bobs.post(f"/looking-back/{call}", {"verdict": "so so"}), 422)
+    assert bobs.post(f"/looking-back/{call}", {"verdict": "should_ask"}).json()["id"] == call
+    problem(bobs.post(f"/looking-back/{call}", {"verdict": "fine"}), 409)
+    assert ids(bobs.get("/looking-back")) == []

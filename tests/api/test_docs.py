@@ -31,6 +31,8 @@ CONTRACT = {
     "/api/approvals/{approval_id}/approve": {"post"},
     "/api/approvals/{approval_id}/reject": {"post"},
     "/api/approvals/{approval_id}/take-back": {"post"},
+    "/api/looking-back": {"get"},
+    "/api/looking-back/{call_id}": {"post"},
     "/api/approvals/{approval_id}/on-it": {"post", "delete"},
     "/api/approvals/{approval_id}/extend": {"post"},
     "/api/texts": {"get", "put"},

@@ -86,6 +86,11 @@ def test_the_riskiest_is_named() -> None:
     assert found.fact == "purge is of risk L5 and ran once without asking."
 
 
+def test_what_people_said_looking_back_comes_before_what_the_risk_says() -> None:
+    found = advice.of_unasked([tool("send", unasked=9, fine=3, should_ask=2), tool("purge", risk=5, unasked=1)])
+    assert found.fact == "Looking back, 2 calls of send should have been asked about, and 3 were fine."
+
+
 def test_if_everything_depends_on_one_person_it_says_so(subtests: pytest.Subtests) -> None:
     for first, second, says in [(15, 4, False), (16, 4, True), (15, 5, False), (20, 0, True)]:
         with subtests.test(first=first):

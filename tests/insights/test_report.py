@@ -8,13 +8,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from hitlchat.gate import hindsight
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.models import Seal
+from hitlchat.gate.models import Hindsight, Seal
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
 from hitlchat.insights.figures import Period
 from hitlchat.insights.report import report
 from hitlchat.record import sealing
+from tests.conftest import signed_in as person
 from tests.insights.rows import answered, asked, ran
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +59,15 @@ def test_programs_get_what_was_asked_how_it_was_answered_and_what_ran_unasked(al
     assert {each["name"]: each["ranUnasked"] for each in found["tools"]} == {"refund": 0, "wipe": 1, "look": 1}
     reasons = {each["reason"]: each["count"] for each in found["unasked"]["latestReasons"]}
     assert (found["unasked"]["calls"], reasons) == (2, {"A rule allows it.": 1, "Not asked.": 1})
+
+
+def test_it_counts_what_people_said_looking_back(alice: User, bob: User) -> None:
+    for verdict in ("fine", "should_ask", "fine"):
+        hindsight.look_back(ran(bob, "look").pk, person(bob), Hindsight.Verdict(verdict))
+    found = report(Period.of("7d"))
+    assert found.as_json["tools"][0]["lookedBack"] == {"fine": 2, "shouldAsk": 1}
+    assert (found.figures.looked_back, found.figures.should_ask) == (3, 1)
+    assert "Of these looked back at</dt><dd>3" in signed_in(alice).get("/insights/report").content.decode()
 
 
 @pytest.mark.usefixtures("month")

@@ -162,14 +162,14 @@ class Filters(forms.Form):
 
 def page(user: User, wanted: Wanted, before: ToolCall | None) -> tuple[list[Line], bool]:
     """Return the lines of a page, and whether more follow."""
-    found = finding.page(finding.ways(user), wanted, PAGE + 1, before=before, rows=_rows())
+    found = finding.page(finding.ways(user), wanted, PAGE + 1, before=before, rows=rows())
     return lines(user, found[:PAGE]), len(found) > PAGE
 
 
 def unknown(user: User) -> tuple[list[Line], int]:
     """The first of the calls of which nobody knows whether they happened, and how many there are."""
     among = finding.ways(user)
-    found = finding.page(among, UNKNOWN, FIRST, rows=_rows())
+    found = finding.page(among, UNKNOWN, FIRST, rows=rows())
     return lines(user, found), finding.count(among, UNKNOWN, MOST_COUNTED) if len(found) == FIRST else len(found)
 
 
@@ -201,6 +201,6 @@ def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
     return found
 
 
-def _rows() -> QuerySet[ToolCall]:
+def rows() -> QuerySet[ToolCall]:
     """Return what a line needs, and no more: results and disclosures may be large."""
     return disclosure.with_words(needed(ToolCall.objects.all())).defer(*LARGE)

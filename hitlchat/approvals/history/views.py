@@ -64,6 +64,7 @@ WORDS: Final = {
     "call.yes_taken_back": gettext_noop("An approval was withdrawn."),
     "call.stop_requested": gettext_noop("Stop requested."),
     "call.extended": gettext_noop("Given more time to answer."),
+    "call.looked_back": gettext_noop("Looked back: it was fine that nobody was asked."),
     "call.taken_up": gettext_noop("A person said that they are on it."),
     "call.let_go": gettext_noop("A person is no longer on it."),
     "call.question_asked": gettext_noop("The server asked a question."),
@@ -83,6 +84,7 @@ VARIANTS: Final = {
     "call.waiting": ("before", gettext_noop("Asked about again")),
     "call.refused": ("nobodyAsked", gettext_noop("Nobody could be asked")),
     "call.approved": ("edited", gettext_noop("Approved with changed arguments.")),
+    "call.looked_back": ("shouldAsk", gettext_noop("Looked back: it should have been asked about.")),
     "call.succeeded": ("marked", gettext_noop("Marked as done.")),
     "call.failed": ("marked", gettext_noop("Marked as failed.")),
 }

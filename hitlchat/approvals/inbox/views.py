@@ -14,7 +14,7 @@ from hitlchat.approvals import answering
 from hitlchat.approvals.inbox import lines
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.moments import span
-from hitlchat.gate import batch, decide, deciders
+from hitlchat.gate import batch, decide, deciders, hindsight
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import claimed
 from hitlchat.gate.batch import Item
@@ -45,6 +45,7 @@ def page(request: HttpRequest) -> HttpResponse:
         chosen = deciders.one_seen_by(user.pk, listed.lines[0].approval.pk)
     context = {"section": "approvals", "filter": shown, "listed": listed, **_lately(user.pk)}
     context |= {"picked": picked is not None, "chosen": chosen, "approvals_waiting": listed.waiting}
+    context["looking_back"] = len(hindsight.due(user.pk))
     if chosen:
         context |= answering.card_context(request, chosen)
     return render(request, "approvals/inbox/page.html", context)

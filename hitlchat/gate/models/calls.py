@@ -286,6 +286,27 @@ class Handling(models.Model):
         return f"{self.approval_id} handled until {self.until:%Y-%m-%d %H:%M:%S}"
 
 
+class Hindsight(models.Model):
+    """What a person said afterwards of a call that ran without asking."""
+
+    class Verdict(models.TextChoices):
+        FINE = "fine"
+        SHOULD_ASK = "should_ask"
+
+    call = models.OneToOneField(ToolCall, on_delete=models.PROTECT, primary_key=True, related_name="hindsight")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    verdict = models.CharField(max_length=10, choices=Verdict.choices)
+    at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(verdict__in=["fine", "should_ask"]), name="hindsight_verdict_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.call_id} {self.verdict}"
+
+
 MOST_CALLS = 100
 
 

@@ -288,7 +288,7 @@ def test_a_long_list_is_cut_and_says_how_many_more_there_are(
 ) -> None:
     asked(bob, "number 0")
     shown(page)
-    with django_assert_max_num_queries(18) as few:
+    with django_assert_max_num_queries(19) as few:
         shown(page)
     repeat(asked(bob, "number 1"), lines.MOST)
     with django_assert_max_num_queries(len(few)):
