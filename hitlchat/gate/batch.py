@@ -24,7 +24,7 @@ from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import attention, decide, deciders, meant, question, queue, stopping, who
+from hitlchat.gate import attention, decide, deciders, meant, pace, question, queue, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card, as_shown, in_order
@@ -145,8 +145,8 @@ def answer(
     NotTogether, NoSuchApproval, NotEntitled: none was decided.
     """
     rows = _checked(items, actor)
-    can_ask = on_page and verdict == "approve" and any(deciders.care(row) >= who.QUICK_FROM for row in rows.values())
-    if can_ask and who.is_quick(actor):
+    can_ask = on_page and verdict == "approve" and any(deciders.care(row) >= pace.FROM for row in rows.values())
+    if can_ask and pace.is_quick(actor):
         raise NotTogether(TOO_FAST)
     looked = Looked(opened, together=attention.together(rows.values(), actor))
     return [_one(item, verdict, actor, rows[item.approval].prompt, reason=reason, looked=looked) for item in items]

@@ -16,15 +16,16 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import canonical, diff
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import deciders, disclosure, meant, oversight, question, who
+from hitlchat.gate import deciders, disclosure, meant, oversight, pace, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.contents import spelled
 from hitlchat.gate.meant import Meaning
 from hitlchat.gate.models import Approval, CallerKind
+from hitlchat.gate.pace import Matter
 from hitlchat.gate.provenance import Provenance, by_argument
 from hitlchat.gate.question import Asking, asking_of
 from hitlchat.gate.status import Status
-from hitlchat.gate.who import Matter, Standing, stance_of, unusual_rules
+from hitlchat.gate.who import Standing, stance_of, unusual_rules
 
 FOLD_AFTER = 600
 FOLD_AFTER_LINES = 12
@@ -389,8 +390,8 @@ def matter(made: Card, shown: dict[str, Any], viewer: Actor | None) -> Matter | 
 
     Costs a query where the card calls for care or has a warning.
     """
-    can_ask = made.asks is None and (made.care >= who.QUICK_FROM or made.alerts)
-    return who.matter_of(shown) if can_ask and viewer and who.is_quick(viewer) else None
+    can_ask = made.asks is None and (made.care >= pace.FROM or made.alerts)
+    return pace.matter(shown) if can_ask and viewer and pace.is_quick(viewer) else None
 
 
 def facts_of(shown: dict[str, Any]) -> list[str]:

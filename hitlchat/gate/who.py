@@ -1,26 +1,18 @@
-"""Deciders in words: who decides a call and how they were known, for the card, and for whoever asks and may not.
-
-And what a yes of somebody has to repeat who was too quick with the last ones.
-"""
+"""Deciders in words: who decides a call and how they were known, for the card, and for whoever asks and may not."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, Literal
 
-from django.conf import settings
-from django.db.models import F, IntegerField, QuerySet
-from django.db.models.functions import Cast
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.base.statements import compiled
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import deciders, meant
+from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.contents import spelled
 from hitlchat.gate.models import Approval, DecidedBy, Decision, Handling, Verdict
 
 LONGEST_CLAIM = 100
@@ -41,17 +33,6 @@ REASONS: Final[dict[str, str]] = {
     Verdict.SUGGEST: "To do instead",
     Verdict.ANSWER: "Reason",
 }
-
-# From this level on, by the inherent risk, whoever says yes faster than cards can be read is asked for one value.
-QUICK_FROM: Final = 3
-# Answers before that say nothing of the pace now. It also bounds what is read, however long the history is.
-LATELY: Final = timedelta(minutes=30)
-# As many as HITL_QUICK_YESES may be.
-MOST_YESES: Final = 10
-# What is longer is no more certain to be read, and a burden to type.
-LONGEST_TYPED: Final = 40
-# What a person recognizes a call by comes before what is soon guessed.
-_RECOGNIZED_BY: Final = (meant.RECIPIENT, meant.AMOUNT, meant.ADDRESS, meant.FLAG, meant.OTHER)
 
 Stance = Literal["may", "said", "others"]
 
@@ -88,21 +69,6 @@ class Standing:
         on_it = f".{self.until.timestamp():.0f}" if self.until else ""
         again = "again" if self.sign_in else ""
         return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}.{again}{on_it}"
-
-
-@dataclass(frozen=True)
-class Matter:
-    """The one value that a yes has to repeat, after so many quick `yeses`. `name`: its argument's; None: it is the name
-    of the tool. A flag is chosen, anything else typed.
-    """
-
-    text: str
-    yeses: int
-    name: Seen | None = None
-    is_flag: bool = False
-
-    def is_given(self, typed: str) -> bool:
-        return typed.strip() == self.text
 
 
 def claim(name: str) -> str:
@@ -198,26 +164,6 @@ def words(rules: dict[str, Any], requester: str) -> str:
     return " ".join(parts)
 
 
-def is_quick(person: Actor) -> bool:
-    """Return whether the last answers of this person were yeses, each faster than the card can be read."""
-    wanted = settings.HITL_QUICK_YESES
-    if not wanted or person.user_id is None:
-        return False
-    last = list(_last_yeses(person.user_id, timezone.now() - LATELY))[:wanted]
-    return len(last) == wanted and all(last)
-
-
-def matter_of(shown: dict[str, Any]) -> Matter:
-    """Return what a yes to the question of a disclosure has to repeat: the first value that can be typed."""
-    given = {name: value for name, value in shown["arguments"].items() if name not in shown.get("notGiven", [])}
-    names = sorted(given, key=lambda name: _RECOGNIZED_BY.index(meant.weight(name, given[name])))
-    for name in names:
-        if _can_be_typed(given[name]):
-            text, is_flag = spelled(given[name]).strip(), isinstance(given[name], bool)
-            return Matter(text, settings.HITL_QUICK_YESES, see(name), is_flag)
-    return Matter(shown["tool"]["name"], settings.HITL_QUICK_YESES)
-
-
 def _deciding(rules: dict[str, Any], requester: str) -> str:
     quorum, group = rules["quorum"], rules["group"]
     match DecidedBy(rules["decidedBy"]):
@@ -259,18 +205,3 @@ def _stuck(approval: Approval) -> str:
     if able == 0:
         return gettext_noop("Nobody can decide now, so this call will not run.")
     return translatable(f"This call cannot be approved now: {quorum} people are needed, but only {able} can decide.")
-
-
-def _can_be_typed(value: Any) -> bool:
-    if not isinstance(value, str | int | float):
-        return False
-    text = spelled(value).strip()
-    return 0 < len(text) <= LONGEST_TYPED and "\n" not in text and not see(text).warnings
-
-
-@compiled
-def _last_yeses(user_id: int, since: datetime) -> QuerySet[Decision, bool]:
-    """Return of the last answers whether each was a quick yes: no other is said to be hurried."""
-    # By the index on the time: that on the person would be read from end to end.
-    rows = Decision.objects.annotate(who=Cast(F("person_id"), IntegerField())).filter(who=user_id)
-    return rows.filter(decided_at__gt=since).order_by("-decided_at").values_list("hurried", flat=True)[:MOST_YESES]

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from hitlchat.gate import batch, decide, who
+from hitlchat.gate import batch, decide, pace
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.batch import Item, NotTogether
@@ -51,7 +51,7 @@ def test_the_next_card_asks_after_three_quick_yeses_in_a_row(bob: User, alice: U
     assert drawn(bob, call).matter is None
     answered(bob, True, ago=0.5)
     assert drawn(bob, call).matter is not None
-    assert not who.is_quick(signed_in(alice))
+    assert not pace.is_quick(signed_in(alice))
     assert card(approval_of(call)).matter is None
     # It is another card on the page than before.
     assert drawn(bob, call).key != card(approval_of(call)).key
@@ -63,21 +63,21 @@ def test_the_next_card_asks_after_three_quick_yeses_in_a_row(bob: User, alice: U
 )
 def test_an_answer_that_is_no_quick_yes_lets_it_begin_anew(bob: User, last: bool, verdict: Verdict) -> None:
     answered(bob, True, True, True, ago=2)
-    assert who.is_quick(signed_in(bob))
+    assert pace.is_quick(signed_in(bob))
     answered(bob, last, verdict=verdict)
-    assert not who.is_quick(signed_in(bob))
+    assert not pace.is_quick(signed_in(bob))
     answered(bob, True, True, ago=0.5)
-    assert not who.is_quick(signed_in(bob))
+    assert not pace.is_quick(signed_in(bob))
 
 
 def test_what_was_quick_half_an_hour_ago_says_nothing_of_now(bob: User) -> None:
     answered(bob, True, True, True, ago=31)
-    assert not who.is_quick(signed_in(bob))
+    assert not pace.is_quick(signed_in(bob))
 
 
 def test_however_long_the_history_is_no_more_of_it_is_read_than_is_late(bob: User) -> None:
     with CaptureQueriesContext(connection) as sent:
-        assert not who.is_quick(signed_in(bob))
+        assert not pace.is_quick(signed_in(bob))
     if connection.vendor == "sqlite":
         # PostgreSQL reads small tables whole.
         with connection.cursor() as cursor:
@@ -89,12 +89,12 @@ def test_however_long_the_history_is_no_more_of_it_is_read_than_is_late(bob: Use
 def test_administrators_set_how_many_or_switch_it_off(bob: User, settings: LazySettings) -> None:
     answered(bob, True, True, True)
     settings.HITL_QUICK_YESES = 4
-    assert not who.is_quick(signed_in(bob))
+    assert not pace.is_quick(signed_in(bob))
     settings.HITL_QUICK_YESES = 1
-    assert who.is_quick(signed_in(bob))
+    assert pace.is_quick(signed_in(bob))
     settings.HITL_QUICK_YESES = 0
     with CaptureQueriesContext(connection) as queries:
-        assert not who.is_quick(signed_in(bob))
+        assert not pace.is_quick(signed_in(bob))
     assert len(queries) == 0
 
 
@@ -176,14 +176,14 @@ def test_such_calls_are_not_answered_together(bob: User) -> None:
 def test_it_asks_for_the_value_that_matters_most_among_those_that_can_be_typed(
     arguments: dict[str, Any], name: str | None, text: str | None
 ) -> None:
-    found = who.matter_of({"arguments": arguments, "tool": {"name": "pay"}})
+    found = pace.matter({"arguments": arguments, "tool": {"name": "pay"}})
     assert (found.name and found.name.plain) == name
     assert found.text == (text or str(arguments[name or ""]))
     assert found.is_flag == (name == "force")
 
 
 def test_a_default_that_nobody_gave_is_not_asked_for(bob: User) -> None:
-    found = who.matter_of({"arguments": {"amount": 1, "text": "x"}, "notGiven": ["amount"], "tool": {"name": "pay"}})
+    found = pace.matter({"arguments": {"amount": 1, "text": "x"}, "notGiven": ["amount"], "tool": {"name": "pay"}})
     assert found.text == "x"
 
 
