@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Locator, expect
 
-from hitlchat.gate import who
+from hitlchat.gate import pace
 from tests.browser.alone import Alone, asked
 from tests.browser.chatting import Chat, approve, approve_button, decline_button, look_through, settle
 from tests.browser.conftest import SharedModel, Visit
@@ -23,7 +23,7 @@ MISSING: Final = "Fill in the value above first."
 
 def paced(alone: Alone, arguments: dict[str, Any], risk: int = 3) -> Locator:
     shown = asked(arguments, tool="pay", risk=risk)
-    matter = who.matter_of({"arguments": arguments, "tool": {"name": "pay"}})
+    matter = pace.matter({"arguments": arguments, "tool": {"name": "pay"}})
     return alone.chat(replace(shown, matter=matter)).asked()
 
 
@@ -69,12 +69,14 @@ def test_three_quick_yeses_later_a_call_runs_only_with_its_value(own: Servers, v
     model = SharedModel()
     server = own.start(**model.environment | STEADY)
     bob = server.sign_in("bob")
-    chat = Chat(visit(server, bob), server, bob.begin("")).open()
     model.enqueue(calls(*(("echo", {"text": f"number {n}"}) for n in range(3)), ("wipe", {"note": "the last"})))
-    chat.say()
-    chat.asked(4)
-    for call in bob.calls(chat.conversation)[:3]:
+    conversation = bob.begin("Do it.")
+    calls_of_it = bob.wait_for_call(conversation, "waiting", 4)
+    # Before a page shows them, so that none of these is a quick one by itself.
+    for call in calls_of_it[:3]:
         bob.post(f"/api/approvals/{call['approvalId']}/approve").raise_for_status()
+    bob.wait_for_call(conversation, "succeeded", 3)
+    chat = Chat(visit(server, bob), server, conversation).open()
     card = chat.asked(1)
     server.home.manage("shell", "-v", "0", "-c", QUICK)
     # The card that was there before them is another one by now.
