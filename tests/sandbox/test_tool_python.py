@@ -156,7 +156,9 @@ async def test_a_granted_call_passes_the_check_and_works_and_is_refused_otherwis
     name = re.split(r"[.(]", code(call))[0]
     source = f"from hitl import {name}\n\n\ndef run():\n    return {code(call)}\n"
     known = capabilities.ALL_NAMES
-    assert await check(source, stubs=capabilities.stubs_of(granted.names()), offered=known, powers=granted.powers()) == []
+    assert (
+        await check(source, stubs=capabilities.stubs_of(granted.names()), offered=known, powers=granted.powers()) == []
+    )
     grants: dict[str, HostFunction] = {**dict.fromkeys(granted.names(), answers), "now": clock}
     assert (await run(source, {}, grants=grants, offered=known)).fault is None
     fault = (await run(source, {}, offered=known)).fault
