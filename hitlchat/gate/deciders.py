@@ -115,11 +115,10 @@ def sees(actor: Actor, approval: Approval) -> bool:
 
 
 def will_do(tool: Tool, approval: Approval | None = None) -> bool:
-    """Return whether an MCP client's word is enough, by what holds for `tool` now and by what held when it was
-    `approval`; else a signed-in person decides.
+    """Return whether an MCP client's word is enough, by what holds for `tool` now; else a signed-in person decides.
 
-    Of an approval that is open also whether a person sat at its client then, and does now. Before it is asked, whoever
-    calls this knows the client's token.
+    Of an open `approval` also by what held when it was asked, and whether its client was trusted then and is now.
+    Before a call is asked about, whoever calls this knows the client's token.
     """
     # What others decide, or several, is not for the client of one of them to say.
     if tool.signed_in_only or tool.care > settings.HITL_ELICITATION_MAX_RISK or hasattr(tool, "oversight"):
