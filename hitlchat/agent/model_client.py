@@ -31,6 +31,9 @@ LARGEST_ANSWER: Final = 256 * 2**20
 LARGEST_ERROR: Final = 64 * 2**10
 # Decoding that many bytes, even of the smallest events, keeps nobody else waiting.
 PIECE: Final = 16 * 2**10
+# Of an answer in many small pieces so many bytes are read until others get their turn; each costs as much as some more.
+TURN: Final = 4 * 2**10
+PIECE_COSTS: Final = 256
 _ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END: Final = 4
 NO_KEY: Final = "none"
@@ -86,6 +89,7 @@ class _Counted(httpx2.AsyncByteStream):
             raise OutOfBounds(
                 "The model server compresses its answers although it was asked not to. Turn off compression there."
             )
+        turn = 0
         async for chunk in self._stream:
             for piece in (chunk[start : start + PIECE] for start in range(0, len(chunk), PIECE)):
                 if self._is_error and self._all + len(piece) > LARGEST_ERROR:
@@ -98,14 +102,18 @@ class _Counted(httpx2.AsyncByteStream):
                     begins = b"data: " if self._is_whole else b""
                 # Within the texts of JSON there are no line breaks.
                 yield begins + (piece.translate(None, b"\r\n") if self._is_whole else piece)
-                await asyncio.sleep(0)
+                turn += len(piece) + PIECE_COSTS
+                if turn >= TURN:
+                    turn = 0
+                    await asyncio.sleep(0)
         if self._is_whole:
             yield _ENDS[0]
 
     def _count(self, piece: bytes) -> None:
         self._all += len(piece)
         joined = self._end + piece
-        ends = max(joined.rfind(end) for end in _ENDS)
+        # Most pieces end where an event does.
+        ends = len(joined) if joined.endswith(_ENDS) else max(map(joined.rfind, _ENDS))
         self._event = len(joined) - ends if ends >= 0 else self._event + len(piece)
         self._end = joined[-(_LONGEST_END - 1) :]
         if self._event > LARGEST_EVENT:

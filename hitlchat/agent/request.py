@@ -201,7 +201,7 @@ async def _texts(
 
     sent, translator = opened.response.request, responses.Events()
     try:
-        async with aclosing(_in_time(stream.events(opened.response), until)) as events:
+        async with aclosing(stream.events(opened.response, until)) as events:
             async for event in events:
                 if event is not stream.DONE:
                     chunks = (event,) if endpoint.api == CHAT else translator.chunks(event)
@@ -217,19 +217,6 @@ async def _texts(
         raise (openai.APITimeoutError if is_timeout else openai.APIConnectionError)(request=sent) from error
     if reading.aside and not reading.has_ended:
         raise openai.APIError("The answer is not complete.", sent, body=reading.aside)
-
-
-async def _in_time(events: AsyncGenerator[Any, None], until: float) -> AsyncGenerator[Any, None]:
-    """The same `events`. TimeoutError: they have not ended by `until`, however often something comes."""
-    end = object()
-    async with aclosing(events):
-        while True:
-            # Not around what is done with an event, which takes its own time.
-            async with asyncio.timeout_at(until):
-                event = await anext(events, end)
-            if event is end:
-                return
-            yield event
 
 
 class _Opening:

@@ -26,12 +26,13 @@ class Failure(Exception):
         self.body = body
 
 
-async def events(response: httpx2.Response) -> AsyncGenerator[Any, None]:
+async def events(response: httpx2.Response, until: float) -> AsyncGenerator[Any, None]:
     """Yield what the events hold, and DONE at the end if the server says that.
 
-    Raises: Failure; httpx2.RequestError, if the connection fails; what Python raises of text or JSON that is none.
+    Raises: Failure; TimeoutError, if they have not ended by `until` of the loop's clock, however often something comes;
+    httpx2.RequestError, if the connection fails; what Python raises of text or JSON that is none.
     """
-    async with aclosing(response.aiter_bytes()) as read, aclosing(_blocks(read)) as blocks:
+    async with aclosing(_in_time(response.aiter_bytes(), until)) as read, aclosing(_blocks(read)) as blocks:
         async for name, data, is_closed in blocks:
             for value in _values(data, is_closed=is_closed):
                 if value is DONE:
@@ -46,6 +47,16 @@ async def events(response: httpx2.Response) -> AsyncGenerator[Any, None]:
                     raise Failure(body)
                 if isinstance(value, dict | list):
                     yield value
+
+
+async def _in_time(read: AsyncIterator[bytes], until: float) -> AsyncGenerator[bytes, None]:
+    while True:
+        # Not around what is done with a piece, which takes its own time.
+        async with asyncio.timeout_at(until):
+            piece = await anext(read, None)
+        if piece is None:
+            return
+        yield piece
 
 
 async def _blocks(read: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, list[str], bool], None]:
