@@ -1,4 +1,4 @@
-"""Tool calls, the questions of upstream servers about them, and runs: what became of each, and how to stop it."""
+"""Tool calls and runs: what was asked for, who decided, what became of it; a run is stopped."""
 
 from dataclasses import fields
 from datetime import datetime
@@ -15,7 +15,7 @@ from hitlchat.agent import models as agent
 from hitlchat.agent import runner, usage
 from hitlchat.agent.calls import held_back
 from hitlchat.api.auth import ApiRequest, decider
-from hitlchat.api.contract import Body, CallerName, Limit, Object, Page, Shape, Text, Username, read
+from hitlchat.api.contract import Body, CallerName, Limit, Object, Shape, Text, Username, read
 from hitlchat.gate import hindsight, stopping
 from hitlchat.gate import models as gate
 from hitlchat.gate.attention import shown_for_ms
@@ -24,18 +24,10 @@ from hitlchat.gate.history.finding import CHOICES, MEANS, Wanted
 from hitlchat.gate.models import delegation
 from hitlchat.gate.status import Status
 from hitlchat.gate.stopping import queued_since
-from hitlchat.upstreams.elicitation import questions
-from hitlchat.upstreams.models import UpstreamQuestion
-from hitlchat.upstreams.pages.questions import is_answerable
 
 router = Router(tags=["calls"], by_alias=True)
 looking_back_router = Router(tags=["calls"], by_alias=True)
 runs_router = Router(tags=["runs"], by_alias=True)
-# Operation ids are given, since clients are generated with them: by default they follow the module.
-questions_router = Router(tags=["questions"], by_alias=True)
-ANSWER_QUESTIONS = "answer questions"
-
-QuestionStatus = Literal["open", "answered", "declined", "expired", "gone"]
 
 
 class Decision(Shape):
@@ -150,36 +142,6 @@ class RunState(Shape):
     created_at: datetime
     finished_at: datetime | None
     usage: Usage | None = Field(description="Null if no model server reported tokens.")
-
-
-class Answer(Body):
-    content: Object = {}
-
-
-class Question(Shape):
-    """`message`, `schema` and `url` were written by the server. The values of an answer are not kept."""
-
-    id: UUID
-    call_id: UUID
-    tool_name: str = read("call.tool_name")
-    server: str = read("server_name")
-    message: str
-    requested_schema: Object = read("schema")
-    url: str
-    asked_at: datetime
-    deadline: datetime
-    status: QuestionStatus
-    note: str
-    answered_by: Username | None
-    answered_at: datetime | None
-    fields: list[str]
-
-
-class QuestionFilter(Page):
-    status: QuestionStatus | Literal["all"] = "open"
-
-
-NOTHING = Answer()
 
 
 def usage_of(used: usage.Used | None) -> Usage | None:
@@ -307,42 +269,3 @@ def look_back(request: ApiRequest, call_id: UUID, body: LookBack) -> Call:
     """
     hindsight.look_back(call_id, decider(request), gate.Hindsight.Verdict(body.verdict))
     return call(rows().get(pk=call_id))
-
-
-@questions_router.get("", response=list[Question], operation_id="hitlchat_api_questions_list_questions")
-def list_questions(request: ApiRequest, wanted: Query[QuestionFilter]) -> list[Question]:
-    """Return what waits for you, the oldest first; or what has come of those before, the latest first."""
-    user_id = decider(request, ANSWER_QUESTIONS).user_id
-    rows = questions.open_for(user_id) if wanted.status == "open" else questions.asked_of(user_id)
-    if wanted.status != "open":
-        rows = rows.order_by("-asked_at", "-pk")
-        rows = rows if wanted.status == "all" else rows.filter(state=wanted.status)
-    return [_question(row) for row in wanted.cut(rows)]
-
-
-@questions_router.get("/{uuid:question_id}", response=Question, operation_id="hitlchat_api_questions_read_question")
-def read_question(request: ApiRequest, question_id: UUID) -> Question:
-    return _question(questions.find(question_id, decider(request, ANSWER_QUESTIONS)))
-
-
-@questions_router.post(
-    "/{uuid:question_id}/answer", response=Question, operation_id="hitlchat_api_questions_answer_question"
-)
-def answer_question(request: ApiRequest, question_id: UUID, body: Answer = NOTHING) -> Question:
-    """Send `content`, values by the names of the fields; none where the server wants an address to be opened, which
-    says that you agree. It goes to that server only, and lets nothing run here.
-    """
-    return _question(questions.answer(question_id, decider(request, ANSWER_QUESTIONS), body.content))
-
-
-@questions_router.post(
-    "/{uuid:question_id}/decline", response=Question, operation_id="hitlchat_api_questions_decline_question"
-)
-def decline_question(request: ApiRequest, question_id: UUID) -> Question:
-    """Don't answer. The server is told so."""
-    return _question(questions.decline(question_id, decider(request, ANSWER_QUESTIONS)))
-
-
-def _question(row: UpstreamQuestion) -> Question:
-    # Open, and nobody waits for it any more: that is only not written down yet.
-    return Question.of(row, status=row.state if row.state != "open" or is_answerable(row) else "gone")

@@ -32,6 +32,7 @@ from hitlchat.api import (
     endpoints,
     policies,
     presets,
+    questions,
     server_tools,
     servers,
     tools,
@@ -215,7 +216,7 @@ api.add_router("/calls", calls.router)
 api.add_router("/looking-back", calls.looking_back_router)
 api.add_router("/grants", approvals.grants_router)
 api.add_router("/policies", policies.router)
-api.add_router("/questions", calls.questions_router)
+api.add_router("/questions", questions.router)
 api.add_router("/tools", tools.router)
 api.add_router("/tools", policies.rules_router)
 api.add_router("", tools.files_router)
