@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Q
+from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import database
@@ -38,7 +39,7 @@ class SaidBefore(Conflict):
 def due(user_id: int) -> list[UUID]:
     """Return the ids of the calls that this person is to look back at, the newest first."""
     columns = ("pk", "status", "deadline", "caller_kind", "risk_level", "hindsight")
-    latest = ToolCall.objects.filter(caller_id=user_id, created_at__gte=database.now() - PERIOD).order_by("-created_at")
+    latest = ToolCall.objects.filter(caller_id=user_id, created_at__gte=timezone.now() - PERIOD).order_by("-created_at")
     rows = latest.values_list(*columns, named=True)[:LATEST]
     found = [row.pk for row in rows if _ran_unasked(row) and row.hindsight is None and _is_chosen(row.pk)]
     return found[:MOST]
