@@ -99,6 +99,33 @@ def test_two_approve_for_a_third_and_neither_of_them_alone(
         expect(page.locator(".decided", has_text="Approved by charlie, signed in")).to_be_visible()
 
 
+def test_whoever_says_by_key_that_they_are_on_it_stays_there_and_others_see_it(
+    house: House, server: Server, model: SharedModel, visit: Visit, charlie: Page, tool: str
+) -> None:
+    alice = house.alice
+    alice._client.put(
+        f"/api/tools/{tool}/rules", json={"decidedBy": "approvers"}, headers=alice._headers
+    ).raise_for_status()
+    chat = Chat(visit(server, alice), server, alice.begin("")).open()
+    model.enqueue(calls((tool, {"text": "one"})), text("It said one."))
+    chat.say()
+    card = chat.asked()
+    charlie.goto(f"{server.url}/approvals/")
+    charlie.locator("[data-line]", has_text="for alice").get_by_role("link").first.click()
+    for word, seen in (("m on it", "alice is on it until"), ("Let go", "m on it")):
+        button = card.get_by_role("button", name=word)
+        button.focus()
+        settle(chat.page)
+        chat.page.keyboard.press("Enter")
+        expect(button).to_have_count(0)
+        expect(card.locator(".deciders button")).to_be_focused()
+        expect(charlie.locator("#card-slot .deciders")).to_contain_text(seen)
+    looking.check(chat.page)
+    looking.check(charlie)
+    approve(card)
+    chat.said("It said one.")
+
+
 @pytest.mark.slow("another story of who decides")
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people")

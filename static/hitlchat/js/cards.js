@@ -135,6 +135,21 @@ function goOn(event) {
   if (next instanceof HTMLElement) next.focus();
 }
 
+/** Where the focus was, if that goes away as who decides is drawn anew. */
+let left = "";
+
+/** @param {Event} event */
+function noteFocus(event) {
+  const { target } = /** @type {CustomEvent} */ (event).detail;
+  const focused = document.activeElement;
+  if (target instanceof Element && target.matches(".deciders") && focused && target.contains(focused)) left = focused.id;
+}
+
+function keepFocus() {
+  if (left && document.activeElement === document.body) document.getElementById(left)?.focus({ preventScroll: true });
+  left = "";
+}
+
 /** Places in which a card stood at the last look. @type {WeakSet<Element>} */
 const asking = new WeakSet();
 
@@ -218,3 +233,5 @@ tick();
 setInterval(tick, 1000);
 setInterval(look, LOOK_MS);
 document.addEventListener("htmx:afterSettle", goOn);
+document.addEventListener("htmx:oobBeforeSwap", noteFocus);
+document.addEventListener("htmx:oobAfterSwap", keepFocus);
