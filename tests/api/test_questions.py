@@ -41,7 +41,7 @@ def test_an_answer_closes_it_and_its_values_wait_sealed_for_the_process_that_exe
     assert told.json()["fields"] == ["colour", "litres"]
     question.refresh_from_db()
     assert question.sealed
-    assert "red" not in question.sealed
+    assert '"red"' not in question.sealed
     assert bobs.get("/questions").json() == []
     late = problem(bobs.post(f"/questions/{question.pk}/decline"), 409)
     assert late["detail"] == "This question is no longer open: answered."

@@ -220,17 +220,17 @@ def test_an_event_without_words_is_told_by_its_name_and_a_record_that_was_altere
 
 @pytest.mark.guarantee("gate:only-people")
 def test_someone_elses_call_looks_like_none(bob: User, charlie: User, alice: User, client: Client) -> None:
-    call = ask(bob, recording(prompt_template="Refund {args.text}"), {"text": "A-1"})
+    call = ask(bob, recording(prompt_template="Refund {args.text}"), {"text": "order A-4711"})
     client.force_login(charlie)
     for path in (f"/history/{call.pk}", f"/history/?before={call.pk}"):
         assert client.get(path).status_code == 404
-    assert "A-1" not in text(client)
+    assert "order A-4711" not in text(client)
     client.force_login(alice)
     shown = of(client, call)
-    assert "A-1" in shown
+    assert "order A-4711" in shown
     assert f"/approvals/{call.approval.pk}" not in shown
     assert f"/chat/{call.conversation_id}" not in shown
-    assert "A-1" in text(client)
+    assert "order A-4711" in text(client)
     assert Client().get(f"/history/{call.pk}").status_code == 302
 
 

@@ -36,7 +36,7 @@ def test_who_may_decide_hears_with_a_link_and_without_arguments(
     assert approval["id"] == str(approval_of(call).pk)
     assert approval["url"] == f"https://hitl.example.com/approvals/{approval['id']}"
     assert (approval["tool"], approval["source"], approval["person"], approval["risk"]) == ("refund", "Tests", "bob", 2)
-    assert "4711" not in got.body.decode()
+    assert "the-value" not in got.body.decode()
     assert other.got == []
     look()
     assert len(inbound.got) == 1
