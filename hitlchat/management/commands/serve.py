@@ -37,6 +37,9 @@ CLOSE_RESTARTING = 1012
 CLOSE_TOO_BIG = 1009
 LARGEST_MESSAGE = 2**20
 HANDSHAKE_SECONDS = 20
+# How long, and how much of, the rest of a refused body is read and dropped.
+LINGER_SECONDS = 30
+MOST_DROPPED = 20 * 2**20
 # In place of the application of a request that has none or became a websocket: Daphne's shutdown expects one.
 NEVER_STARTED = SimpleNamespace(done=lambda: True)
 REFUSAL = (
@@ -64,6 +67,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     """
 
     _is_refused = False
+    _dropped = 0
     _outflow: Outflow | None = None
 
     def handle_reply(self, message: dict[str, Any]) -> None:
@@ -99,6 +103,9 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
         """Count a piece of the body: chunks come here too, which do not say how many there will be."""
         if self._is_refused:
+            self._dropped += len(data)
+            if self._dropped > MOST_DROPPED:
+                self.channel.transport.abortConnection()
             return
         super().handleContentChunk(data)
         if self.content.tell() > LARGEST_BODY:
@@ -115,9 +122,14 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             self.channel.forceAbortClient()
 
     def _refuse(self) -> None:
+        """Answer at once and wait for a while until the client closes: a socket closed over unread bytes takes the
+        answer away from a client that still writes, which may be a proxy.
+        """
         self._is_refused = True
-        self.channel.transport.write(REFUSAL)
-        self.channel.loseConnection()
+        transport = self.channel.transport
+        transport.write(REFUSAL)
+        transport.loseWriteConnection()
+        reactor.callLater(LINGER_SECONDS, transport.abortConnection)
 
 
 class BoundedFactory(HTTPFactory):  # type: ignore[misc]
