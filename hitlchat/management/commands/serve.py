@@ -37,9 +37,9 @@ CLOSE_RESTARTING = 1012
 CLOSE_TOO_BIG = 1009
 LARGEST_MESSAGE = 2**20
 HANDSHAKE_SECONDS = 20
-# How long, and how much of, the rest of a refused body is read and dropped.
+# A refused body that is hardly larger is read to its end, and dropped, so that its client reads why.
 LINGER_SECONDS = 30
-MOST_DROPPED = 20 * 2**20
+MOST_READ = LARGEST_BODY * 3 // 2
 # In place of the application of a request that has none or became a websocket: Daphne's shutdown expects one.
 NEVER_STARTED = SimpleNamespace(done=lambda: True)
 REFUSAL = (
@@ -67,7 +67,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     """
 
     _is_refused = False
-    _dropped = 0
+    _size = 0
     _outflow: Outflow | None = None
 
     def handle_reply(self, message: dict[str, Any]) -> None:
@@ -99,17 +99,18 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
         super().gotLength(length)
         if (length or 0) > LARGEST_BODY:
             self._refuse()
+        if (length or 0) > MOST_READ:
+            self.channel.loseConnection()
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
         """Count a piece of the body: chunks come here too, which do not say how many there will be."""
-        if self._is_refused:
-            self._dropped += len(data)
-            if self._dropped > MOST_DROPPED:
-                self.channel.transport.abortConnection()
-            return
-        super().handleContentChunk(data)
-        if self.content.tell() > LARGEST_BODY:
-            self._refuse()
+        self._size += len(data)
+        if not self._is_refused:
+            super().handleContentChunk(data)
+            if self._size > LARGEST_BODY:
+                self._refuse()
+        elif self._size > MOST_READ:
+            self.channel.loseConnection()
 
     def process(self) -> Any:
         return None if self._is_refused else super().process()
