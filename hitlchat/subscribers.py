@@ -5,8 +5,7 @@ workers of a server. Those of hitlchat's own signals get ids after the commit, a
 that is logged, and the others are called. Sign-ins are Django's signals: a listener that fails there fails the request.
 """
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from django.contrib.auth.signals import user_logged_in, user_login_failed
@@ -43,8 +42,14 @@ LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
 def subscribe() -> None:
     for signal, paths in LISTENERS.items():
         for path in paths:
-            signal.connect(partial(_listen, path), weak=False, dispatch_uid=path)
+            signal.connect(listener(path), weak=False, dispatch_uid=path)
 
 
-def _listen(path: str, /, **change: Any) -> None:
-    import_string(path)(**change)
+def listener(path: str) -> Callable[..., None]:
+    """Return what calls the listener at `path`, under a name with which Django can log that it failed."""
+
+    def listen(**change: Any) -> None:
+        import_string(path)(**change)
+
+    listen.__qualname__ = path
+    return listen

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 from django.contrib.auth.signals import user_logged_in, user_login_failed
+from django.dispatch import Signal
 from django.test import Client
 from django.utils.module_loading import import_string
 from pytest_django import Settings
@@ -103,6 +104,18 @@ def test_readyz_names_the_workers_that_fail(client: Client) -> None:
     finally:
         failing.discard("sweeper")
     assert "failing" not in client.get("/readyz").json()
+
+
+def test_a_listener_that_fails_is_logged_by_its_name_and_the_next_one_is_called(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    signal, called = Signal(), []
+    # Without what it is told of a call, it fails.
+    signal.connect(subscribers.listener("hitlchat.agent.runner.on_move"), weak=False)
+    signal.connect(lambda **_: called.append("next"), weak=False)
+    signal.send_robust(sender=None)
+    assert called == ["next"]
+    assert "hitlchat.agent.runner.on_move" in caplog.text
 
 
 def test_every_signal_of_ours_names_its_listeners_in_one_place() -> None:
