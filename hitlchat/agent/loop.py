@@ -337,8 +337,9 @@ async def _pieces(claim: Claim, turn: Turn, body: bytes, stream: Reading) -> Asy
 def _leave_out_temperature(claim: Claim, turn: Turn) -> Message:
     """Ask that model without it in this conversation from now on, and say so, which is once."""
     with transaction.atomic():
-        runs.hold(claim)
+        # Before the run, as whoever locks both does.
         Conversation.objects.filter(pk=claim.conversation_id).update(no_temperature_for=turn.endpoint.name)
+        runs.hold(claim)
         return transcript.add_notice(claim.conversation_id, claim.run_id, NO_TEMPERATURE)
 
 

@@ -84,7 +84,9 @@ def add_note(conversation_id: UUID, content: str, *, for_model: str, turn_id: UU
     """A message of hitlchat itself about a call of that turn; the model reads `for_model` in its next turn."""
     wire = canonical.pretty({"role": "user", "content": f"[Note from hitlchat] {for_model}"})
     with transaction.atomic():
-        # A run that goes on writes messages too: wait for its step, so that both find a place of their own.
+        # Wait for what is being said, and for the step of a run: they write messages too, and each needs a place of its
+        # own. In this order, as everywhere.
+        list(Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id))
         list(Run.objects.select_for_update().filter(conversation_id=conversation_id, status__in=ACTIVE))
         run_id = Message.objects.filter(pk=turn_id).values_list("run_id", flat=True).first() if turn_id else None
         return _add(conversation_id, run_id, Role.NOTICE, content=content, wire=wire)

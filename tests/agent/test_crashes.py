@@ -121,11 +121,14 @@ def test_calls_that_were_executing_are_unknown_until_a_person_says_so_or_has_one
     page.send(type="resolve", call=unknown[0]["id"], outcome="done")
     page.until("You marked order: it did happen.")
     assert "of order: it did happen." in said_next(bob, settled, scripted_model)
-    bob.socket(repeated).send(type="resolve", call=unknown[1]["id"], outcome="again")
+    page = bob.socket(repeated)
+    page.send(type="resolve", call=unknown[1]["id"], outcome="again")
     bob.wait_for_call(repeated, "waiting")
     assert len(outside.orders) == 2
     outside.gate.open()
     approve(bob)
+    # That is written once the call has ended: only then the model reads it with what is said next.
+    page.until("order has ended since: succeeded.")
     bob.wait_for_call(repeated, "succeeded")
     assert len(outside.orders) == 3
     assert "of order has ended since: succeeded. ordered" in said_next(bob, repeated, scripted_model)

@@ -19,7 +19,7 @@ from hitlchat.agent.runs import Gone
 from hitlchat.gate.models import new_id
 from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
-from tests.gate.racing import together
+from tests.gate.racing import Work, together
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, status, text
 from tests.waiting import stored, until
@@ -180,6 +180,30 @@ def test_what_is_said_in_the_moment_in_which_the_run_ends_stops_neither(bob: Use
         saying.result(20)
     assert [type(end) for end in ends] == [tuple]
     assert list(Run.objects.order_by("created_at").values_list("status", flat=True)) == ["done", "running"]
+
+
+@pytest.mark.postgres
+@on_servers
+@pytest.mark.parametrize("first", ["note", "said"])
+def test_what_is_said_in_the_moment_in_which_a_note_is_made_finds_a_place_of_its_own_as_the_note_does(
+    bob: User, first: str
+) -> None:
+    talk = Conversation.objects.create(owner=bob)
+    works: dict[str, Work] = {
+        "note": partial(transcript.add_note, talk.pk, "It ended.", for_model="It ended.", turn_id=None),
+        "said": partial(runs.start, talk, "So?"),
+    }
+    ends: list[Any] = []
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            works.pop(first)()
+            (second,) = works.values()
+            other = pool.submit(lambda: ends.extend(together(second)))
+            until(_somebody_waits, "the other one waits", seconds=20)
+        other.result(20)
+    assert not isinstance(ends[0], Exception)
+    texts = ["It ended.", "So?"] if first == "note" else ["So?", "It ended."]
+    assert list(Message.objects.order_by("seq").values_list("content", flat=True)) == texts
 
 
 def _somebody_waits() -> bool:
