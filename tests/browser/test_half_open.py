@@ -27,7 +27,7 @@ window.made = 0;
 window.WebSocket = class extends Usual {
   constructor(...given) {
     super(...given);
-    if (!this.url.includes("/ws/conversations/")) return;
+    if (!this.url.includes("PATH")) return;
     window.made += 1;
     this.addEventListener("open", () => setTimeout(() => this.dispatchEvent(new CloseEvent("close", { code: 1011 }))));
   }
@@ -124,7 +124,7 @@ def test_a_message_that_was_swallowed_stays_in_the_composer_and_the_page_says_so
 
 def test_a_connection_that_fails_each_time_is_given_up_and_the_page_says_what_to_do(alone: Alone) -> None:
     chat = alone.chat()
-    alone.page.add_init_script(FAILING)
+    alone.page.add_init_script(FAILING.replace("PATH", "/ws/conversations/"))
     alone.page.reload()
     while_silent(alone.page, chat.offline.get_by_text("Reload the page"))
     assert alone.page.evaluate("window.made") == 2
@@ -174,5 +174,25 @@ def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house
     network.swallow()
     Asking(house, model)(("echo", {"text": "one"}))
     page.evaluate(BACK)
+    while_silent(page, inbox.lines, seconds=FETCHES_SECONDS)
+    expect(inbox.lines).to_have_count(1)
+
+
+@slow
+def test_an_inbox_without_a_socket_notices_too_although_it_fetches_over_connections_that_were_swallowed(
+    page: Page, visit: Visit, network: Network, house: House, model: SharedModel
+) -> None:
+    visit.watch(page).expect("htmx:timeout")
+    page.add_init_script(FAILING.replace("PATH", "/ws/inbox"))
+    inbox = Inbox(page, network.url).open()
+    expect(page.get_by_text("Nothing is waiting for you")).to_be_visible()
+
+    def gives_up() -> bool:
+        page.clock.run_for(1000)
+        return bool(page.evaluate("window.made == 2"))
+
+    until(gives_up, "the page gives its socket up")
+    network.swallow()
+    Asking(house, model)(("echo", {"text": "one"}))
     while_silent(page, inbox.lines, seconds=FETCHES_SECONDS)
     expect(inbox.lines).to_have_count(1)

@@ -2,6 +2,8 @@
 /** Tells the server, once each, which cards the person has really had before them; and with an answer, whether what is
  * folded was opened. Nothing depends on it: an answer counts with or without. */
 
+import { inTime } from "./heartbeat.js";
+
 const CARDS = "[data-shown]";
 const FOLDS = "details[data-fold]";
 /** Cards that come into sight together are told of together. */
@@ -39,7 +41,7 @@ async function tell() {
   const sent = new URLSearchParams(fresh.map((item) => ["items", item]));
   try {
     const headers = JSON.parse(document.body.getAttribute("hx-headers") ?? "{}");
-    const answer = await fetch(cards[0]?.getAttribute("data-shown") ?? "", { method: "POST", body: sent, headers, keepalive: true });
+    const answer = await fetch(cards[0]?.getAttribute("data-shown") ?? "", { method: "POST", body: sent, headers, keepalive: true, signal: inTime() });
     if (!answer.ok) throw new Error(String(answer.status));
   } catch {
     // The server is away, say. The person sees the card all the same, so it is told later.

@@ -1,6 +1,7 @@
 // @ts-check
 /** Ctrl+K finds conversations, tools and pages; “?” lists the keys. */
 
+import { inTime } from "./heartbeat.js";
 import { isWriting } from "./menu.js";
 import { _, _n } from "./texts.js";
 
@@ -61,7 +62,7 @@ async function look(find) {
   const list = /** @type {HTMLElement} */ (find.querySelector("[data-found]"));
   const count = /** @type {HTMLElement} */ (find.querySelector("[data-found-count]"));
   try {
-    const answer = await fetch(`${find.dataset.find}?${new URLSearchParams({ q: input(find).value })}`);
+    const answer = await fetch(`${find.dataset.find}?${new URLSearchParams({ q: input(find).value })}`, { signal: inTime() });
     if (mine !== asked) return;
     // Signed out meanwhile: the page for signing in is no list.
     if (answer.redirected || !answer.ok) return window.location.reload();

@@ -1,5 +1,5 @@
 // @ts-check
-/** A websocket with a heartbeat of the page's own: a connection of which nothing comes back any more ends, as one that was closed. */
+/** Connections of which nothing comes back any more end: a websocket by a heartbeat of the page's own, as if it was closed; a fetch after a while. */
 
 const BEAT_MS = 15_000;
 /** After a sign that something has changed, and after something was sent, an answer is expected sooner. */
@@ -12,6 +12,11 @@ const MOST_FAILURES = 2;
 const EXPECTED = [1000, 1001, 1012, 4401, 4403, 4404];
 /** What the page is told instead of the code with which connections fail: no other one is made. */
 export const GIVEN_UP = 4900;
+
+const FETCH_MS = 10_000;
+
+/** For each fetch of something short: without an end it holds one of the few connections that a browser makes to a server, for minutes. */
+export const inTime = () => AbortSignal.timeout(FETCH_MS);
 
 /** How connections to each address ended last, right after they opened. @type {Map<string, {code: number, times: number}>} */
 const failures = new Map();

@@ -1,6 +1,8 @@
 // @ts-check
 /** Which call is chosen, and its card. The address says it too, so that a reload and the way back find it. */
 
+import { inTime } from "./heartbeat.js";
+
 const main = /** @type {HTMLElement} */ (document.querySelector("[data-inbox]"));
 const list = /** @type {HTMLElement} */ (document.querySelector("#waiting"));
 export const cardTitle = /** @type {HTMLElement} */ (document.querySelector("#card-title"));
@@ -8,8 +10,6 @@ export const slot = /** @type {HTMLElement} */ (document.querySelector("#card-sl
 
 /** Fast steps from line to line do not each ask for a card. */
 const SETTLE_MS = 120;
-/** A card that takes longer is on a connection that was lost. */
-const PATIENCE_MS = 15_000;
 
 let chosenId = list.querySelector("[aria-current]")?.closest("[data-line]")?.getAttribute("data-call") ?? new URLSearchParams(window.location.search).get("call") ?? "";
 let timer = 0;
@@ -62,7 +62,7 @@ let fills = 0;
 export async function fill(url) {
   const own = ++fills;
   try {
-    const answer = await fetch(url, { headers: { "HX-Request": "true", "HX-Current-URL": window.location.href }, signal: AbortSignal.timeout(PATIENCE_MS) });
+    const answer = await fetch(url, { headers: { "HX-Request": "true", "HX-Current-URL": window.location.href }, signal: inTime() });
     if (own !== fills) return false;
     // Signed out meanwhile: the whole page goes to where one signs in.
     if (answer.redirected || answer.headers.has("HX-Redirect")) window.location.reload();

@@ -6,7 +6,7 @@
  * @typedef {{waiting: string, came: Came[], gone: string[]}} News
  */
 
-import { BeatingSocket, GIVEN_UP } from "./heartbeat.js";
+import { BeatingSocket, GIVEN_UP, inTime } from "./heartbeat.js";
 
 const PATH = "/ws/inbox";
 const SIGNED_OUT = 4401;
@@ -55,11 +55,11 @@ function end() {
 export async function look() {
   if (socket?.readyState === WebSocket.OPEN) return socket.send("look");
   try {
-    const answer = await fetch(countUrl, { headers: { Accept: "text/plain" } });
+    const answer = await fetch(countUrl, { headers: { Accept: "text/plain" }, signal: inTime() });
     if (answer.status === 200) tell({ waiting: await answer.text(), came: [], gone: [] });
     if (answer.status === 204) end();
   } catch {
-    // The server is away: the next look may find it.
+    // The server is away, or this connection: the next look may find it.
   }
 }
 

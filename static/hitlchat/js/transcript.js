@@ -3,6 +3,7 @@
 
 import { sendOnEnter } from "./composer.js";
 import { connectCopy } from "./copy.js";
+import { inTime } from "./heartbeat.js";
 import { _ } from "./texts.js";
 
 /** @param {string} words @param {string} label */
@@ -36,7 +37,7 @@ function offerMessage(button) {
   const message = button.closest(".said");
   if (!message) return;
   connectCopy(button, message.querySelector(".prose") ?? message, async () => {
-    const answer = await fetch(button.dataset.copyMessage ?? "", { headers: { Accept: "text/plain" } });
+    const answer = await fetch(button.dataset.copyMessage ?? "", { headers: { Accept: "text/plain" }, signal: inTime() });
     if (!answer.ok) throw new Error(`${answer.status}`);
     return answer.text();
   });
