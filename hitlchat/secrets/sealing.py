@@ -37,6 +37,16 @@ def unseal(token: str, purpose: str) -> str:
     return text
 
 
+def anew(token: str, purpose: str) -> str:
+    """`token` sealed with SECRET_KEY if an older key sealed it, else as it is. Unsealable."""
+    text = unseal(token, purpose)
+    try:
+        _box(purpose, settings.SECRET_KEY).decrypt(token.encode())
+    except InvalidToken:
+        return seal(text, purpose)
+    return token
+
+
 def fingerprint(text: str, purpose: str) -> str:
     """The same for the same text and key, and of no use to guess the text without the key: 64 hexadecimal digits."""
     return _fingerprint(settings.SECRET_KEY, text, purpose)

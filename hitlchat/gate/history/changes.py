@@ -37,6 +37,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "exposure.changed": gettext_noop("The tools offered from upstream servers were changed"),
     "settings.changed": gettext_noop("The server started with other settings"),
     "settings.restored": gettext_noop("The installation was restored from a backup"),
+    "settings.secrets_rotated": gettext_noop("Stored secrets were sealed with another key"),
     "person.signed_in": gettext_noop("{person} signed in"),
     "person.sign_in_failed": gettext_noop("A sign-in as {person} failed"),
     "person.role_changed": gettext_noop("The role of {person} was changed from {from} to {to}"),
