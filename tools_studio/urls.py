@@ -1,6 +1,6 @@
 from django.urls import path
 
-from tools_studio.pages import editor, exchange, reference, status, trials, versions
+from tools_studio.pages import editor, exchange, status, trials, versions
 
 urlpatterns = [
     path("", editor.studio, name="studio"),
@@ -25,5 +25,4 @@ urlpatterns = [
     path("import", exchange.import_page, name="import-tools"),
     path("export", exchange.export_page, name="export-tools"),
     path("sandbox", status.page, name="sandbox-status"),
-    path("python", reference.page, name="tool-python"),
 ]

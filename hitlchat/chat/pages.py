@@ -1,4 +1,4 @@
-"""The pages that people open by name, in the bar and by Ctrl+K, which finds conversations and tools as well.
+"""The pages that people open by name, in the bar and by Ctrl+K, which finds conversations, tools and documents as well.
 
 A new page is named here and routed in urls.py.
 """
@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.agent import conversations, search
+from hitlchat.chat import documents
 from hitlchat.gate.models import Tool
 
 MOST: Final = 8
@@ -59,13 +60,13 @@ ALL: Final = (
     Page(_("Server questions"), "servers:questions"),
     Page(_("Notices"), "notices:page"),
     Page(_("Your account"), "people:account"),
+    Page(_("Documentation"), "documents"),
     Page(_("Your tokens"), "mcp:tokens"),
     Page(_("Connect a client"), "mcp:connect"),
     Page(_("Inspector"), "mcp:inspector"),
     Page(_("New tool"), "new-tool", may_author),
     Page(_("Agents"), "agents:list", may_author),
     Page(_("Import tools"), "import-tools", may_author),
-    Page(_("Tool Python"), "tool-python", may_author),
     Page(_("Add server"), "servers:new", may_administer),
     Page(_("Server gallery"), "servers:gallery", may_administer),
     Page(_("Composed tools"), "servers:drawer", may_administer),
@@ -93,6 +94,7 @@ def find(request: HttpRequest) -> HttpResponse:
         (_("Conversations"), [(str(each), reverse("conversation", args=[each.pk])) for each in talks]),
         (_("Tools"), _tools(user, text)),
         (_("Pages"), _pages(user, text)),
+        (_("Documentation"), _documents(text)),
     )
     return render(request, "chat/_found.html", {"groups": [each for each in groups if each[1]], "text": text})
 
@@ -113,3 +115,8 @@ def _pages(user: User, text: str) -> list[Hit]:
         return []
     found = (each for each in open_to(user) if all(word in each.name.casefold() for word in wanted))
     return [(each.name, reverse(each.url)) for each in found]
+
+
+def _documents(text: str) -> list[Hit]:
+    wanted = search.words(text)
+    return list(documents.find(wanted)[:MOST]) if wanted else []

@@ -1,10 +1,12 @@
 from django.urls import path
 
-from hitlchat.chat import pages, uses, views
+from hitlchat.chat import documents, pages, uses, views
 
 urlpatterns = [
     path("", views.chat, name="chat"),
     path("find", pages.find, name="find"),
+    path("docs/", documents.page, name="documents"),
+    path("docs/<slug:document>", documents.page, name="document"),
     path("chat/new", views.new_conversation, name="new-conversation"),
     path("chat/next-steps/dismiss", views.dismiss_next_steps, name="dismiss-next-steps"),
     path("chat/threads", views.threads, name="threads"),

@@ -122,6 +122,7 @@ class House:
         question = {"question": "Which?", "fields": [{"name": "colour", "label": "Colour", "kind": "text"}]}
         return {
             "name": "echo",
+            "document": "policies",
             "number": 1,
             "/studio before": 1,
             "after": 1,

@@ -33,6 +33,8 @@ OF_STORIES: Final = (
 )
 OTHERS: Final = (
     "/",
+    "/docs/",
+    "/docs/tool-python",
     "/history/changes",
     "/insights/report",
     "/mcp-access/connect",
@@ -44,7 +46,6 @@ OTHERS: Final = (
     "/studio/",
     "/studio/new",
     "/studio/project/",
-    "/studio/python",
     "/studio/sandbox",
     "/studio/tools/echo",
     "/studio/tools/echo/cases",

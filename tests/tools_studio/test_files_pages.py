@@ -11,7 +11,6 @@ from hitlchat.gate.models import Tool
 from tests.conftest import ECHO, MakeTool
 from tests.tables import each_row
 from tests.tools_studio.conftest import text
-from tools_studio.pages import reference
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -142,25 +141,3 @@ def test_a_file_of_the_largest_size_passes_the_page_that_asks(author: Client) ->
     page = author.post(IMPORT, {"file": uploaded(content)})
     done = author.post(IMPORT, hidden(page))
     assert (done.status_code, Tool.objects.count()) == (200, 30)
-
-
-def test_a_document_is_shown_with_its_sections_and_no_markup_of_its_own() -> None:
-    made = reference.render_document(
-        "# Tool *Python*\n\nText <script>x</script>\n\n## What works\n\n| a | b |\n|---|---|\n| `1` | 2 |\n\n"
-        "## What works\n\n```python\nx = '<b>'\n```\n\n```nonsense\n<i>\n```\n"
-    )
-    assert made.title == "Tool Python"
-    assert made.sections == [("what-works", "What works"), ("what-works-1", "What works")]
-    assert "<script>" not in made.html
-    assert '<h2 id="what-works">' in made.html
-    assert "<h1" not in made.html
-    assert "&lt;b&gt;" in made.html
-    assert "&lt;i&gt;" in made.html
-    assert '<div class="scroll-x" tabindex="0"><table>' in made.html
-
-
-def test_what_is_pasted_and_too_large_for_a_form_is_refused_in_words(author: Client) -> None:
-    page = author.post(IMPORT, {"text": file({"name": "a", "code": "#" * (3 * 2**20)})})
-    assert page.status_code == 400
-    assert "larger than 2 MiB" in text(page)
-    assert not Tool.objects.exists()

@@ -27,5 +27,5 @@ class Command(ConsoleCommand):
             return f"{said} No older key is named in SECRET_KEY_FALLBACKS."
         return (
             f"{said} Nothing that stays is sealed with an older key: remove SECRET_KEY_FALLBACKS in an hour, and "
-            "restart every process. Whoever has not signed in since the key was changed has to sign in again then."
+            "restart every process. Whoever has opened no page since the key was changed has to sign in again then."
         )
