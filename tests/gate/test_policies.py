@@ -1,20 +1,24 @@
 """What the rules that ship and those of one's own say, and which of them wins."""
 
 import json
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group, User
+from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.gate import results
 from hitlchat.gate.models import AuditEvent
-from hitlchat.gate.policies import Allow, Ask, Refuse
+from hitlchat.gate.policies import Abstain, Allow, Ask, CallView, Context, Refuse
 from hitlchat.gate.policy import judge
 from hitlchat.gate.provenance import Heard, Text
 from hitlchat.gate.status import Status
+from tests.architecture.source import ROOT
 from tests.conftest import caller
 from tests.gate.asking import approval_of, ask, recording, status
 from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, FINANCE, FROM_MCP, NAMES, REFUSES, all_of, any_of
@@ -80,6 +84,19 @@ def test_what_the_rules_say(subtests: pytest.Subtests, bob: User, settings: Sett
             judgement = async_to_sync(judge)(tool, {"text": "hello", "amount": 1, **arguments}, caller(bob))
             assert isinstance(judgement.verdict, VERDICTS[expected])
             assert judgement.verdict.reason
+
+
+def test_the_office_hours_of_the_documentation_are_those_where_the_installation_is() -> None:
+    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    (code,) = (each for each in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "OfficeHours" in each)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    rule = names["OfficeHours"](9, 17)
+    call = CallView("refund", {}, "chat", 1, "bob", frozenset(), None)
+    at_ten = Context(datetime(2026, 11, 30, 10, tzinfo=UTC), lambda: False)
+    for zone, verdict in (("UTC", Abstain), ("Asia/Tokyo", Refuse)):
+        with timezone.override(zone):
+            assert isinstance(rule.evaluate(call, None, at_ten), verdict)
 
 
 @each_row("inside", [lambda rule: rule, any_of], ids=["alone", "in another"])
