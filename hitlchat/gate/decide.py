@@ -323,7 +323,7 @@ def expire(call: ToolCall) -> bool:
 
 def expire_overdue() -> int:
     """Close what nobody answered in time; at most 500 at once."""
-    overdue = ToolCall.objects.filter(status=Status.WAITING, deadline__lte=Now())[:500]
+    overdue = ToolCall.objects.filter(status=Status.WAITING, deadline__lte=Now()).order_by("deadline")[:500]
     return sum(expire(call) for call in overdue)
 
 

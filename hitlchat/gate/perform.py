@@ -37,7 +37,7 @@ from hitlchat.gate import (
 )
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
-from hitlchat.gate.models import CallerKind, HitlMode, Tool, ToolCall
+from hitlchat.gate.models import CallerKind, HitlMode, IsUnfinished, Tool, ToolCall
 from hitlchat.gate.policies import Ask, Refuse
 from hitlchat.gate.sources import (
     ANYWHERE,
@@ -213,7 +213,7 @@ def conclude(call_id: UUID, result: ToolResult) -> bool:
 def lose_overdue() -> list[UUID]:
     """Calls whose process fell silent while executing: their outcome is unknown. Never run again by itself."""
     # Of what this process executes it knows better, whatever happened to the clock.
-    rows = ToolCall.objects.filter(status=Status.EXECUTING).exclude(pk__in=executing())
+    rows = ToolCall.objects.filter(IsUnfinished(), status=Status.EXECUTING).exclude(pk__in=executing())
     for call_id, silent in (found := _leases.lapsed(rows, 100)):
         _lost(call_id, "the process that was executing it stopped", only_if=Where(rest=silent))
     return [call_id for call_id, _ in found]

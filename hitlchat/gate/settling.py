@@ -21,7 +21,7 @@ from hitlchat.gate import decide, perform, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.grants import giving
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate.models import IsUnfinished, ToolCall
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.transition import StaleCall, move, withdraw
 
@@ -101,10 +101,10 @@ def sweep() -> None:
     giving.void_changed()
     perform.lose_overdue()
     stopping.look()
-    left = ToolCall.objects.filter(lease.is_older(GRACE), status__in=stopping.READY)
+    left = ToolCall.objects.filter(IsUnfinished(), lease.is_older(GRACE), status__in=stopping.READY)
     for call_id in left.exclude(status=Status.ALLOWED, turn_id=None).values_list("pk", flat=True)[:100]:
         perform.begin(call_id)
-    abandoned = ToolCall.objects.filter(lease.is_older(ABANDONED), status=Status.ALLOWED, turn_id=None)
+    abandoned = ToolCall.objects.filter(IsUnfinished(), lease.is_older(ABANDONED), status=Status.ALLOWED, turn_id=None)
     for call in abandoned[:100]:
         withdraw(call, NO_WORKER if stopping.queued_since(call) else GONE)
 

@@ -1,5 +1,7 @@
 """What no event brings about: deadlines, dead processes, work left between two steps, callers that are gone."""
 
+import re
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any, Literal
@@ -7,6 +9,7 @@ from typing import Any, Literal
 import pytest
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
+from django.db import connection
 from django.utils import timezone
 
 from hitlchat.base.background import background
@@ -204,3 +207,22 @@ async def test_a_server_that_stops_while_a_tool_runs_leaves_an_unknown_outcome(
 
 def crossing(function: Any) -> Any:
     return database_sync_to_async(function)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads small tables whole")
+def test_a_sweep_walks_through_no_calls_however_many_are_on_record(bob: User, tool: Tool) -> None:
+    ask(bob, tool)
+    plans: list[str] = []
+
+    def explain(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("SELECT"):
+            # With the values given apart, as they are for the statement itself.
+            explained = "EXPLAIN QUERY PLAN " + sql % tuple("?" * len(params))
+            steps = context["connection"].connection.execute(explained, params).fetchall()
+            plans.extend(step[-1] for step in steps if "gate_toolcall" in step[-1])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(explain):
+        sweep()
+    assert len(plans) >= 4
+    assert [each for each in plans if not re.search(r"INDEX (call_unfinished|call_overdue) ", each)] == []

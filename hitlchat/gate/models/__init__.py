@@ -11,6 +11,7 @@ from hitlchat.gate.models.calls import Decision as Decision
 from hitlchat.gate.models.calls import Grant as Grant
 from hitlchat.gate.models.calls import Handling as Handling
 from hitlchat.gate.models.calls import Hindsight as Hindsight
+from hitlchat.gate.models.calls import IsUnfinished as IsUnfinished
 from hitlchat.gate.models.calls import Showing as Showing
 from hitlchat.gate.models.calls import ToolCall as ToolCall
 from hitlchat.gate.models.calls import Verdict as Verdict
