@@ -17,6 +17,7 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet, Subquery
 from django.dispatch import Signal
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -33,6 +34,7 @@ from hitlchat.accounts.access import person
 from hitlchat.accounts.models import SetupLink, hashed
 from hitlchat.base import database
 from hitlchat.base.problems import Conflict
+from hitlchat.base.statements import compiled
 
 LIFETIME: Final = timedelta(hours=24)
 # In the session: when its person last proved who they are.
@@ -194,6 +196,35 @@ def signed_in_user(session_key: str | None) -> User | None:
     if user is None or store.get(HASH_SESSION_KEY) != user.get_session_auth_hash():
         return None
     return user
+
+
+class SessionCheck:
+    """Whether a session still lets its person in, for whoever asks again and again: it costs one statement while the
+    session and its person are as they were.
+    """
+
+    def __init__(self, session_key: str | None, user_id: int) -> None:
+        self._key, self._user_id = session_key, user_id
+        self._found: tuple[str, str] | None = None
+
+    def holds(self) -> bool:
+        row = _state(self._key, self._user_id).one() if self._key else None
+        if row is None or row[1] is None or row[2] <= timezone.now():
+            return False
+        found = row[0], row[1]
+        if found != self._found:
+            user = signed_in_user(self._key)
+            self._found = found if user is not None and user.pk == self._user_id else None
+        return self._found is not None
+
+
+@compiled
+def _state(session_key: str, user_id: int) -> QuerySet[User, tuple[str, str | None, datetime]]:
+    """The password of an active user as it is kept, and what their session holds, until when."""
+    session = Session.objects.filter(pk=session_key)
+    rows = User.objects.filter(pk=user_id, is_active=True)
+    rows = rows.annotate(data=Subquery(session.values("session_data")), until=Subquery(session.values("expire_date")))
+    return rows.values_list("password", "data", "until")
 
 
 def is_still_active(user_id: int) -> bool:

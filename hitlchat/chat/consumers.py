@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from hitlchat.accounts import preferences, sign_in
-from hitlchat.accounts.sign_in import is_still_active, signed_in_user
+from hitlchat.accounts.sign_in import SessionCheck, is_still_active
 from hitlchat.agent.writing import group, group_of_person, is_before, tell_soon
 from hitlchat.base import database
 from hitlchat.base.database import for_page, in_db
@@ -95,6 +95,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(CLOSE_SIGNED_OUT)
             return
         self.user_id: int = user.pk
+        self.session = SessionCheck(self.scope["session"].session_key, user.pk)
         self.checked_at = time.monotonic()
         self.read_at = {"asks": 0.0, "run": 0.0}
         if not await for_page(commands.owns)(self.user_id, self.conversation_id):
@@ -201,7 +202,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if time.monotonic() - self.checked_at < CHECK_SECONDS:
             return self.is_open
         self.checked_at = time.monotonic()
-        if await for_page(signed_in_user)(self.scope["session"].session_key) is not None:
+        if await for_page(self.session.holds)():
             return self.is_open
         # The page says which of the two it was.
         is_active = await for_page(is_still_active)(self.user_id)

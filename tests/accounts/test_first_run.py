@@ -1,18 +1,26 @@
 """The first administrator, tokens, and sessions that ended."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
+from typing import Final
 
 import pytest
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from hitlchat.accounts import sign_in
 from hitlchat.accounts.models import SetupLink, Token, TokenKind, hashed
-from hitlchat.accounts.sign_in import signed_in_user
+from hitlchat.accounts.sign_in import SessionCheck, signed_in_user
 from tests.conftest import PASSWORD
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -68,3 +76,35 @@ def test_a_session_ends_with_sign_out_and_with_a_new_password(bob: User, client:
     key = client.session.session_key
     client.post("/sign-out")
     assert signed_in_user(key) is None
+
+
+ENDS: Final[dict[str, Callable[[User, Client], object]]] = {
+    "sign-out": lambda _bob, client: client.post("/sign-out"),
+    "a new password": lambda bob, _client: User.objects.filter(pk=bob.pk).update(password=make_password("another")),
+    "deactivation": lambda _bob, _client: User.objects.update(is_active=False),
+    "its end": lambda _bob, _client: Session.objects.update(expire_date=timezone.now()),
+    "another session in its place": lambda _bob, client: Session.objects.filter(pk=client.session.session_key).update(
+        session_data=SessionStore().encode({"_auth_user_id": "0"})
+    ),
+}
+
+
+@each_row("end", ENDS.values(), ids=ENDS)
+def test_an_open_page_learns_that_its_session_has_ended_and_asks_with_one_statement_while_it_has_not(
+    end: Callable[[User, Client], object], bob: User
+) -> None:
+    client = Client()
+    client.force_login(bob)
+    check = SessionCheck(client.session.session_key, bob.pk)
+    assert check.holds()
+    with CaptureQueriesContext(connection) as sent:
+        assert check.holds()
+    assert len(sent) == 1
+    end(bob, client)
+    assert not check.holds()
+
+
+def test_a_session_lets_nobody_else_in(bob: User, alice: User, client: Client) -> None:
+    client.force_login(bob)
+    assert not SessionCheck(client.session.session_key, alice.pk).holds()
+    assert not SessionCheck(None, bob.pk).holds()

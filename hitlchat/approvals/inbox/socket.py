@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.urls import path
 from django.utils import timezone
 
-from hitlchat.accounts.sign_in import signed_in_user
+from hitlchat.accounts.sign_in import SessionCheck
 from hitlchat.approvals.inbox import lines
 from hitlchat.base.background import background, layer_errors
 from hitlchat.base.database import in_db
@@ -163,7 +163,7 @@ class News:
 
     def __init__(self, user_id: int, session_key: str | None) -> None:
         self.user_id = user_id
-        self._session_key = session_key
+        self._session = SessionCheck(session_key, user_id)
         self._since: datetime = timezone.now() - CLOCKS
         self._heard: dict[str, None] = {}
         # By the name of the question, as it may be asked again: the call.
@@ -179,7 +179,7 @@ class News:
         """`waiting`: how many, as shown; `came`: what is new, as [{id, tool}]; `gone`: ids of what was new before and
         no longer waits. None: the person is signed out.
         """
-        if signed_in_user(self._session_key) is None:
+        if not self._session.holds():
             return None
         heard, self._heard = {UUID(each) for each in self._heard}, {}
         waits = queue.among(self.user_id, {*heard, *self._shown.values()})
