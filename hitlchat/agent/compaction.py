@@ -114,6 +114,16 @@ def undo(conversation_id: UUID, message_id: UUID, *, undone: bool = True) -> Non
     writing.tell_soon(conversation_id, "resync")
 
 
+def as_data(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as a model reads it that is asked about it: whole, but for its images."""
+    content = message["content"] or ""
+    if not isinstance(content, str):
+        content = "\n\n".join(part["text"] if part["type"] == "text" else "[An image.]" for part in content)
+    found = {"role": message["role"], "text": content}
+    calls = [each["function"] for each in message.get("tool_calls", [])]
+    return found | {"calls": calls} if calls else found
+
+
 def _plan(run: Run, where: Endpoint, limit: int) -> Plan | None:
     """Return a plan for whole turns; None: it would gain too little, or the person has undone the last summary."""
     summaries = Message.objects.shown().filter(conversation_id=run.conversation_id, role=Role.SUMMARY)
@@ -130,16 +140,6 @@ def _plan(run: Run, where: Endpoint, limit: int) -> Plan | None:
     if sum(len(each.wire) for each in covered) < GAINED * limit:
         return None
     tokens = min(MOST_TOKENS, max(FEWEST_TOKENS, limit // usage.BYTES_OF_A_TOKEN // 8))
-    older = canonical.pretty([_for_summary(canonical.loads(each.wire)) for each in covered])
+    older = canonical.pretty([as_data(canonical.loads(each.wire)) for each in covered])
     body = request.own_body(where, INSTRUCTIONS, older, tokens)
     return Plan(run.conversation, where, [each.pk for each in covered], body)
-
-
-def _for_summary(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message as the model reads it in order to summarise it: whole, but for its images."""
-    content = message["content"] or ""
-    if not isinstance(content, str):
-        content = "\n\n".join(part["text"] if part["type"] == "text" else "[An image.]" for part in content)
-    found = {"role": message["role"], "text": content}
-    calls = [each["function"] for each in message.get("tool_calls", [])]
-    return found | {"calls": calls} if calls else found

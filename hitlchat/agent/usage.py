@@ -75,7 +75,7 @@ def add(
     run_id: UUID | None = None,
     message_id: UUID | None = None,
 ) -> None:
-    """Keep what one answer took. Without a message it was for the conversation's title."""
+    """Keep what one answer took. Without a message it was for the conversation's title, or about a call that waits."""
     row = ModelEndpoint.objects.filter(pk=where.stored).first() if where.stored else None
     # One that was removed meanwhile has no prices.
     cost, priced = None, row if where.stored else endpoints.environment()

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import canonical, diff
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import deciders, disclosure, meant, oversight, pace, question
+from hitlchat.gate import deciders, disclosure, meant, oversight, pace, question, why
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.contents import spelled
 from hitlchat.gate.meant import Meaning
@@ -26,6 +26,7 @@ from hitlchat.gate.provenance import Provenance, by_argument
 from hitlchat.gate.question import Asking, asking_of
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import Standing, stance_of, unusual_rules
+from hitlchat.gate.why import Whys
 
 FOLD_AFTER = 600
 FOLD_AFTER_LINES = 12
@@ -236,6 +237,8 @@ class Card:
     elsewhere: Seen | None = None
     # What a yes of the person whom it is shown to has to repeat, if anything.
     matter: Matter | None = None
+    # What was asked about the call, and whether the person may ask; None: neither.
+    whys: Whys | None = None
 
     @property
     def key(self) -> str:
@@ -379,10 +382,9 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         digest=approval.digest,
         grantable=approval.call.grantable and not approval.call.oversight_digest,
         decides=unusual_rules(approval),
-        who=stance_of(approval, viewer) if viewer else None,
         asks=asking_of(shown["arguments"]) if shown["tool"]["source"] == question.SOURCE else None,
     )
-    return replace(made, matter=matter(made, shown, viewer)) if made.who and made.who.stance == "may" else made
+    return _as_seen_by(viewer, made, approval) if viewer else made
 
 
 def matter(made: Card, shown: dict[str, Any], viewer: Actor | None) -> Matter | None:
@@ -440,6 +442,12 @@ def as_shown(approval: Approval) -> Card | None:
         return card(approval)
     except KeyError:
         return None
+
+
+def _as_seen_by(viewer: Actor, made: Card, approval: Approval) -> Card:
+    who = stance_of(approval, viewer)
+    made = replace(made, who=who, whys=why.of(approval, may_ask=who.stance != "others"))
+    return replace(made, matter=matter(made, approval.disclosure, viewer)) if who.stance == "may" else made
 
 
 def _fold(text: str) -> int:

@@ -59,7 +59,7 @@ _COMMAND: Final = re.compile(
     r"|\b(?:(?i:DROP\s+(?:TABLE|DATABASE|SCHEMA)|TRUNCATE\s+TABLE)|DELETE\s+FROM)\b[^\n;]{0,100}"
 )
 # A value, or a line of one, that speaks as the card does.
-_LIKE_A_CARD: Final = re.compile(
+LIKE_A_CARD: Final = re.compile(
     r"^\W*(?:(?:approved|checked|confirmed|reviewed|verified)\s+by\b|risk\W+L?[0-5]\b|.{0,40}\bhitlchat\b).{0,100}",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -217,7 +217,7 @@ def _looked_past(text: str) -> Iterator[Meaning]:
     """Yield what a reader may look past, or take for ours: commands that delete, what stands far below the rest, and
     lines that read like a card's own.
     """
-    if line := _LIKE_A_CARD.search(text):
+    if line := LIKE_A_CARD.search(text):
         yield _caution(gettext_noop("hitlchat has not written this:"), line[0])
     for command in _COMMAND.finditer(text):
         yield _caution(gettext_noop("A command that deletes:"), command[0])

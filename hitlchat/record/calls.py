@@ -25,7 +25,7 @@ VERDICTS: Final = {"call.declined": ("decline", "suggest"), "call.answered": ("a
 STATUSES: Final = {f"call.{status.value}": status for status in Status}
 # These happen to an open question alone.
 WHILE_WAITING: Final = frozenset(
-    {"call.counted", "call.yes_taken_back", "call.extended", "call.taken_up", "call.let_go"}
+    {"call.counted", "call.yes_taken_back", "call.extended", "call.taken_up", "call.let_go", "call.asked_why"}
 )
 PEOPLE: Final = frozenset({"session", "token", "console", "elicitation"})
 # Where events say until when the question was open.

@@ -265,9 +265,7 @@ async def test_a_run_that_is_stopped_while_it_is_summed_up_has_no_summary(
 async def test_images_and_instructions_in_what_was_said_are_data_for_the_summary(
     talk: Talk, scripted_model: ScriptedModel, tmp_path: Any, settings: Any
 ) -> None:
-    found = compaction._for_summary(
-        {"role": "user", "content": [{"type": "text", "text": "Look"}, {"type": "image_url"}]}
-    )
+    found = compaction.as_data({"role": "user", "content": [{"type": "text", "text": "Look"}, {"type": "image_url"}]})
     assert found == {"role": "user", "text": "Look\n\n[An image.]"}
     await summed_up(talk, scripted_model)
     asked = scripted_model.requests[3]["messages"]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import cycle, islice
 from typing import Any, Final
 
-from hitlchat.agent import titles
+from hitlchat.agent import titles, why
 from hitlchat.agent.demo_model.sentences import Call, Prompt, Tool, calls_in, offered
 from hitlchat.gate import prompt
 
@@ -82,6 +82,8 @@ def reply(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> str | list[
     messages = _dicts(request.get("messages"))
     if len(messages) == 2 and (first := titles.asked_about(*map(_text_of, messages))) is not None:
         return _title(first)
+    if len(messages) == 2 and (about := why.asked_about(*map(_text_of, messages))) is not None:
+        return _reasons(about)
     users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
     last = next((at for at in reversed(users) if not _text_of(messages[at]).startswith(NOTE)), -1)
     if came := _came_back(messages[last + 1 :]):
@@ -198,6 +200,20 @@ def _title(request: str) -> str:
     words = _closed(_cut(first.split())).rstrip(_TITLE_ENDS)
     is_word = words.partition(" ")[0].isalpha()  # and no name of a tool, which stays as it is
     return (words[:1].upper() + words[1:] if is_word else words) or UNTITLED
+
+
+def _reasons(about: dict[str, Any]) -> str:
+    """Return which words asked for a call, and which of its arguments stand in them. It is read as plain text."""
+    said = [each["text"] for each in about["conversation"] if each["role"] == "user"]
+    words = " ".join(said[-1].split())[:LONGEST_CELL] if said else ""
+    call = about["call"]
+    written = {name: json.dumps(value, ensure_ascii=False) for name, value in call["arguments"].items()}
+    found = [name for name, value in written.items() if value.strip('"') in words]
+    rest = [name for name in written if name not in found]
+    parts = [f"You wrote “{words}”, and by my rules that asks for {call['tool']}."]
+    parts += [f"From your words: {', '.join(found)}."] if found else []
+    parts += [f"From the tool's example or its defaults: {', '.join(rest)}."] if rest else []
+    return " ".join([*parts, "I am only a few rules, and know no more."])
 
 
 def _cut(words: list[str]) -> str:

@@ -203,6 +203,9 @@ class Approval(models.Model):
     disclosure = JSONTextField(help_text="What the card is built from, frozen when the question was asked last.")
     digest = models.CharField(max_length=64)
     same = models.CharField(max_length=64, blank=True, help_text="Equal for identical calls, which are joined.")
+    # What was asked, and what the model claimed, stands in the record.
+    whys = models.PositiveSmallIntegerField(default=0, help_text="How often somebody asked the model why.")
+    why_until = models.DateTimeField(null=True, help_text="While the model is being asked: until when at the latest.")
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
