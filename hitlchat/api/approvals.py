@@ -5,11 +5,13 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
+import ninja
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, model_validator
 
+from hitlchat.agent import why as asking
 from hitlchat.api import calls
 from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.calls import Decision
@@ -27,6 +29,7 @@ from hitlchat.gate import (
     question,
     queue,
     who,
+    why,
 )
 from hitlchat.gate import models as gate
 from hitlchat.gate.card import facts_of, lines
@@ -212,6 +215,25 @@ class OnIt(Shape):
     until: datetime
 
 
+class Why(Shape):
+    """What somebody asked the model about the call, and what it claims: nothing checked it."""
+
+    number: int
+    person: str
+    question: str = Field(description="Empty: why it wants to make this call.")
+    asked_at: datetime
+    answer: str = Field(description="Empty while the model is being asked, and where there is `trouble`.")
+    cut: bool = Field(description="Whether the answer was longer.")
+    trouble: str = Field(description="Why there is no answer, as a sentence.")
+    answered_at: datetime | None
+
+
+class AskWhy(Body):
+    question: Annotated[
+        str, StringConstraints(max_length=why.LONGEST_QUESTION), STORABLE, Field(description="Left out: why.")
+    ] = ""
+
+
 class Approval(Shape):
     id: UUID
     call_id: UUID
@@ -270,6 +292,7 @@ class Approval(Shape):
         description="Who said that they look at it, where others may decide it too; null: nobody."
     )
     who_decides: str = Field(description="Who decides, as a sentence on the card.")
+    whys: list[Why] = Field(description="What was asked about it with `why`, and what the model claims.")
     decisions: list[Decision]
     call_status: Status = read("call.status")
     result: Any = read("call.result")
@@ -287,7 +310,7 @@ class ApprovalFilter(Page):
 
 
 # Bodies that may be left out.
-NOTHING_MORE, NO_REASON, NOTHING_SEEN = Approve(), Reject(), Extend()
+NOTHING_MORE, NO_REASON, NOTHING_SEEN, NO_QUESTION = Approve(), Reject(), Extend(), AskWhy()
 
 
 def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
@@ -309,10 +332,14 @@ def approvals(rows: Iterable[gate.Approval]) -> list[Approval]:
     yes: dict[UUID, list[gate.Decision]] = {row.pk: [] for row in waiting if row.call.quorum > 1}
     for each in deciders.counted(approval__in=list(yes)).select_related("person"):
         yes[each.approval_id].append(each)
-    return [_approval(row, times.get(row.pk, 1), yes.get(row.pk)) for row in found]
+    with_whys = [row.call_id for row in found if row.whys]
+    whys = why.of_calls(with_whys) if with_whys else {}
+    return [_approval(row, times.get(row.pk, 1), yes.get(row.pk), whys.get(row.call_id, ())) for row in found]
 
 
-def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | None) -> Approval:
+def _approval(
+    row: gate.Approval, times: int, counted: list[gate.Decision] | None, whys: tuple[why.Exchange, ...]
+) -> Approval:
     shown, call = row.disclosure, row.call
     group = (shown.get("whoDecides") or {}).get("group")
     yes = [each for each in row.decisions.all() if each.verdict == "approve" and each.round == call.round]
@@ -338,6 +365,7 @@ def _approval(row: gate.Approval, times: int, counted: list[gate.Decision] | Non
         approved_by=[each.person for each in (yes if counted is None else counted)],
         on_it=who.on_it(row) if call.status == Status.WAITING else None,
         who_decides=who.sentences(row),
+        whys=whys,
         decisions=calls.decisions(row),
         error=calls.error(call),
     )
@@ -439,6 +467,16 @@ def let_go(request: ApiRequest, approval_id: UUID) -> Approval:
     """Say that you are not on it any more."""
     handling.let_go(approval_id, decider(request))
     return _current(request, approval_id)
+
+
+@router.post("/{uuid:approval_id}/why", response={202: Approval})
+def ask_why(request: ApiRequest, approval_id: UUID, body: AskWhy = NO_QUESTION) -> ninja.Status[Approval]:
+    """Ask the model of the conversation about a call that waits. Its answer comes into `whys` in some seconds, at most
+    60; it is the model's claim, and decides nothing. 409 where there is no model to ask, while it is being asked,
+    after three questions, and where its budget is spent.
+    """
+    asking.ask(approval_id, decider(request), body.question)
+    return ninja.Status(202, _current(request, approval_id))
 
 
 @router.post("/batch", response=BatchOutcomes)

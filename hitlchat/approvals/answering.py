@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_htmx.http import reswap, retarget
 
 from hitlchat.accounts.access import HtmxRequest, person
+from hitlchat.agent import why as asking
 from hitlchat.base import canonical, moments
 from hitlchat.base.forms import BadAnswer, read
 from hitlchat.base.ids import uuid_of
@@ -26,6 +27,7 @@ from hitlchat.base.problems import Conflict, Forbidden, Invalid
 from hitlchat.base.sentences import translatable, translated
 from hitlchat.base.visible import is_hidden
 from hitlchat.gate import attention, decide, deciders, editing, handling, question, queue
+from hitlchat.gate import why as whys
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import Looked, claimed
 from hitlchat.gate.batch import MOST_TOGETHER
@@ -190,6 +192,30 @@ def on_it(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
 
 
 @login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def why(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    """Ask the model about the call, with no words the same `again` after no answer, or show what it says once that is
+    not what was `seen`: the part of the card that has both.
+    """
+    note, typed = "", request.POST.get("question", "")
+    if request.method == "POST":
+        try:
+            asking.ask(approval_id, actor_of(request), typed.strip() or request.POST.get("again", ""))
+        except DID_NOT_COUNT as error:
+            note = str(error)
+    found = approval_for(request, approval_id)
+    if not request.htmx:
+        return _page(request, found, note) if note else redirect("approval", approval_id)
+    card_now = card(found, actor_of(request)) if found.call.status == Status.WAITING else None
+    if card_now is None or card_now.whys is None or card_now.whys.mark == request.GET.get("seen"):
+        return HttpResponse(status=204)
+    # What was typed there stays, unless it was sent.
+    sent = request.method == "POST"
+    context = {"card": card_now, "oob": False, "note": note, "sent": sent, "typed": typed if note else ""}
+    return render(request, "approvals/_why.html", context)
+
+
+@login_required
 @require_POST
 def shown(request: HttpRequest) -> HttpResponse:
     """Note that the `items` are on the page, each an approval's id and its digest; 204 whatever comes of it.
@@ -292,6 +318,7 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
         "for_client": found.call.caller_kind == CallerKind.MCP,
         "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
         "note": note,
+        "whys": None if waiting else whys.of(found),
         "grants": [(each, scope.sentence(each, translated)) for each in found.grants.all()],
         "decisions": [
             (_decided(each, found), each.decided_at, attention.words(each, found.disclosure)) for each in decisions

@@ -41,5 +41,6 @@ urlpatterns = [
     path("approvals/<uuid:approval_id>/take-back", answering.take_back, name="take-back"),
     path("approvals/<uuid:approval_id>/who", answering.who, name="who"),
     path("approvals/<uuid:approval_id>/on-it", answering.on_it, name="on-it"),
+    path("approvals/<uuid:approval_id>/why", answering.why, name="why"),
     path("approvals/<uuid:approval_id>/outcome", answering.outcome, name="outcome"),
 ]

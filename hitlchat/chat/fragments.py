@@ -88,6 +88,8 @@ def asks(conversation_id: UUID, viewer: Actor) -> str:
     # Cards stay as they are while they are on the page, whatever was typed into them.
     moving = [card for card in waiting.cards if card.who is not None and (card.who.moves or card.who.ages)]
     anew = "".join(render_to_string("approvals/_who.html", {"card": card, "oob": True}) for card in moving)
+    talked = [card for card in waiting.cards if card.whys is not None and card.whys.exchanges]
+    anew += "".join(render_to_string("approvals/_why.html", {"card": card, "oob": True}) for card in talked)
     return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>{anew}'
 
 

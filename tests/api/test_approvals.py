@@ -20,7 +20,7 @@ FIELDS = {
     *("riskLevel", "consentDigest", "status", "reason", "facts", "decisions", "callStatus", "result", "error"),
     *("agents", "provenance", "warnings", "meanings", "inherentRiskLevel", "riskUnknown"),
     *("preview", "askedAgain", "askedTimes", "attempt", "instead", "grantId", "question"),
-    *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides", "onIt"),
+    *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides", "onIt", "whys"),
 }
 
 

@@ -34,6 +34,7 @@ CONTRACT = {
     "/api/looking-back": {"get"},
     "/api/looking-back/{call_id}": {"post"},
     "/api/approvals/{approval_id}/on-it": {"post", "delete"},
+    "/api/approvals/{approval_id}/why": {"post"},
     "/api/approvals/{approval_id}/extend": {"post"},
     "/api/texts": {"get", "put"},
     "/api/tools/{name}/texts": {"get", "put"},

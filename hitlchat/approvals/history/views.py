@@ -26,7 +26,7 @@ from hitlchat.base.download import download, stored
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.moments import between
 from hitlchat.base.sentences import translated
-from hitlchat.gate import attention, contents, decide, deciders, disclosure, editing, question
+from hitlchat.gate import attention, contents, decide, deciders, disclosure, editing, question, why
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.card import as_shown
 from hitlchat.gate.decide import AlreadySettled
@@ -67,6 +67,8 @@ WORDS: Final = {
     "call.looked_back": gettext_noop("Looked back: it was fine that nobody was asked."),
     "call.taken_up": gettext_noop("A person said that they are on it."),
     "call.let_go": gettext_noop("A person is no longer on it."),
+    "call.asked_why": gettext_noop("The model was asked why."),
+    "call.why_answered": gettext_noop("The model said why. Nothing checked it."),
     "call.question_asked": gettext_noop("The server asked a question."),
     "call.question_answered": gettext_noop("The server question was answered."),
     "call.question_declined": gettext_noop("The server question was declined"),
@@ -85,6 +87,7 @@ VARIANTS: Final = {
     "call.refused": ("nobodyAsked", gettext_noop("Nobody could be asked")),
     "call.approved": ("edited", gettext_noop("Approved with changed arguments.")),
     "call.looked_back": ("shouldAsk", gettext_noop("Looked back: it should have been asked about.")),
+    "call.why_answered": ("trouble", gettext_noop("The model did not say why.")),
     "call.succeeded": ("marked", gettext_noop("Marked as done.")),
     "call.failed": ("marked", gettext_noop("Marked as failed.")),
 }
@@ -249,6 +252,7 @@ def _context(user: User, call: ToolCall) -> dict[str, Any]:
             "sentence": scope.sentence(grant, translated),
             "may_open": grant.person_id == user.pk or may_administer(user),
         },
+        "whys": why.of(approval) if approval else None,
         "given": [(each, scope.sentence(each, translated)) for each in approval.grants.all()] if approval else [],
         "spoke": next((each.data["spoke"] for each in events if each.data.get("spoke")), []),
         "executed": between(call.started_at, call.settled_at),

@@ -135,14 +135,14 @@ function goOn(event) {
   if (next instanceof HTMLElement) next.focus();
 }
 
-/** Where the focus was, if that goes away as who decides is drawn anew. */
+/** Where the focus was, if that goes away as a part of a card is drawn anew. */
 let left = "";
 
 /** @param {Event} event */
 function noteFocus(event) {
   const { target } = /** @type {CustomEvent} */ (event).detail;
   const focused = document.activeElement;
-  if (target instanceof Element && target.matches(".deciders") && focused && target.contains(focused)) left = focused.id;
+  if (target instanceof Element && target.matches(".deciders, .whys-body") && focused && target.contains(focused)) left = focused.id;
 }
 
 function keepFocus() {
