@@ -230,9 +230,9 @@ async def test_of_a_conversation_that_is_gone_nobody_is_asked(talk: Talk, script
 
 
 async def test_of_a_long_conversation_the_end_is_read(talk: Talk, scripted_model: ScriptedModel) -> None:
-    for each in ("One.", "b" * 50_000):
-        scripted_model.enqueue(text(each * 5))
-        await talk.ask("a" * 50_000)
+    for _ in range(5):
+        scripted_model.enqueue(text("b" * 2 * why.OF_A_MESSAGE))
+        await talk.ask("a" * 2 * why.OF_A_MESSAGE)
     approval = await waiting(talk, scripted_model)
     scripted_model.enqueue(text(BECAUSE))
     await ask(approval, talk.owner)

@@ -1,6 +1,7 @@
 """Asking why: who may, about which calls, how often, and that it decides nothing."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
@@ -86,6 +87,17 @@ def test_of_many_who_ask_at_once_one_does(bob: User, tool: Tool) -> None:
     found = together(*[lambda: put(call, bob)] * 6, meet_at_first_write=True)
     assert [each for each in found if not isinstance(each, CannotAsk)] == [1]
     assert approval_of(call).whys == AuditEvent.objects.filter(name=why.ASKED_WHY).count() == 1
+
+
+@pytest.mark.guarantee("audit:complete")
+def test_what_is_asked_while_somebody_decides_is_on_record_before_that_or_not_at_all(bob: User) -> None:
+    tool = recording()
+    for _ in range(6):
+        call = ask(bob, tool)
+        decline = partial(decide.decline, approval_of(call).pk, signed_in(bob))
+        found, _approval = together(partial(put, call, bob), decline, meet_at_first_write=True)
+        assert found == 1 or isinstance(found, decide.AlreadySettled)
+    assert verify().findings == []
 
 
 def test_it_is_asked_three_times_whether_there_was_an_answer_or_not(bob: User, tool: Tool) -> None:
