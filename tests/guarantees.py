@@ -48,7 +48,7 @@ GUARANTEES: Final[dict[str, str]] = {
         " and why"
     ),
     # Requirements that attacks on other approval gates led to.
-    "SR-1": "The card is built from the stored call alone; nothing that a model says stands on it",
+    "SR-1": "A card's facts come from the stored call alone; what a model says stands apart, marked as its claim",
     "SR-2": "Arguments, names, descriptions and prompts are text, and become no element, request or style",
     "SR-3": "Every character that cannot be seen or misleads is shown as an escape with a warning",
     "SR-4": "Each value has a box of its own, and imitates neither labels nor buttons",

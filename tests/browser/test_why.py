@@ -63,6 +63,10 @@ def test_an_answer_comes_in_above_the_buttons_and_moves_none_of_them(
     looking.check(page, looking.THOROUGHLY)
     approve(card)
     chat.said("It said one.")
+    page.goto(f"{server.url}/history/?tool={tool}")
+    page.locator("main a[href*='/history/']", has_text="one").first.click()
+    expect(page.get_by_text(LABEL)).to_be_visible()
+    looking.check(page)
 
 
 def test_whoever_else_decides_reads_the_answer_by_itself(
