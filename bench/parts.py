@@ -26,6 +26,7 @@ PARTS: Final = {
     "policies": "What a verdict of each rule costs",
     "gate": "The gate: submit, ask, decide, claim, perform, on record",
     "insights": "The page of insights, with very many calls on record",
+    "replay": "`policy replay` over a hundred thousand recorded calls",
     "record": "The record: sealing, verifying, exporting",
     "metrics": "A look at the numbers, with very many calls on record",
     "deciding": "One answer, with few and with very many questions open",

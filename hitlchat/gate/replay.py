@@ -177,15 +177,16 @@ class _Run:
 
     def replayed(self) -> Replayed:
         self.found.gone = self.calls.filter(tool=None).count()
-        left = self.calls.exclude(tool=None)
+        every = left = self.calls.exclude(tool=None)
         while chunk := self._next(left):
             judged = async_to_sync(self._judged)(chunk)
             self._count(judged)
             if judged:
-                # The bound on the time alone is what an index answers.
+                # The bound on the time alone is what an index answers. Not added to those of the chunks before, or each
+                # would take longer than the last.
                 last = judged[-1][0]
                 older = Q(created_at__lt=last.created_at) | Q(id__lt=last.id)
-                left = left.filter(older, created_at__lte=last.created_at)
+                left = every.filter(older, created_at__lte=last.created_at)
             if len(judged) < len(chunk):
                 break
         self.found.left_out = left.count()
