@@ -30,6 +30,7 @@ from hitlchat.api import (
     calls,
     conversations,
     endpoints,
+    insights,
     policies,
     presets,
     questions,
@@ -230,3 +231,4 @@ api.add_router("/tool-sets", presets.tool_sets_router)
 api.add_router("/presets", presets.router)
 api.add_router("/agents", agents.router)
 api.add_router("/audit", audit.router)
+api.add_router("/insights", insights.router)

@@ -76,6 +76,7 @@ class Report:
                 for each in figures.tools
             ],
             "unasked": {"calls": figures.unasked, "latestReasons": list(figures.whys)},
+            "lookedBack": {"fine": figures.looked_back - figures.should_ask, "shouldAsk": figures.should_ask},
             "record": {
                 "events": sealed.events,
                 "unsealed": sealed.unsealed,

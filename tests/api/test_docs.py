@@ -84,6 +84,7 @@ CONTRACT = {
     "/api/exposure": {"get", "put"},
     "/api/audit": {"get"},
     "/api/audit/seals": {"get"},
+    "/api/insights/report": {"get"},
     "/api/policies/simulate": {"post"},
     "/api/policies/replay": {"post"},
 }

@@ -66,6 +66,7 @@ def test_it_counts_what_people_said_looking_back(alice: User, bob: User) -> None
         hindsight.look_back(ran(bob, "look").pk, person(bob), Hindsight.Verdict(verdict))
     found = report(Period.of("7d"))
     assert found.as_json["tools"][0]["lookedBack"] == {"fine": 2, "shouldAsk": 1}
+    assert found.as_json["lookedBack"] == {"fine": 2, "shouldAsk": 1}
     assert (found.figures.looked_back, found.figures.should_ask) == (3, 1)
     assert "Of these looked back at</dt><dd>3" in signed_in(alice).get("/insights/report").content.decode()
 
