@@ -1,7 +1,7 @@
 """Authored tools, as the gate executes them: code in the sandbox, with the host functions it was granted."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -15,13 +15,13 @@ from hitlchat.base import canonical
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import stopping
-from hitlchat.gate.actor import Caller
+from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.sandbox import HostFunction, Limits, Report, Share, shares
 from hitlchat.secrets.masking import Mask
-from tools_studio import capabilities, network, spec, variables
+from tools_studio import authoring, capabilities, network, spec, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities, store
 from tools_studio.capabilities.files import grants
 from tools_studio.language import signature
@@ -210,6 +210,12 @@ class StudioSource:
     def __init__(self) -> None:
         # Definitions without a preview: asking about a call of theirs needs no look at the code.
         self._plain: set[str] = set()
+
+    def hold(self, tools: Collection[UUID]) -> None:
+        """Lock nothing: a change of an authored tool begins with its row."""
+
+    def configure(self, tool: UUID, settings: Mapping[str, Any], actor: Actor) -> None:
+        authoring.amend(Tool.objects.get(pk=tool), dict(settings), actor, confirmed=True)
 
     def outside(self, tools: set[UUID]) -> set[UUID]:
         rows = Script.objects.filter(pk__in=tools).values_list("pk", "capabilities")

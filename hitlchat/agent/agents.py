@@ -4,8 +4,8 @@ Whatever an agent is told, may use and asks is in the definition of its tool: a 
 or grant from before it counts.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -242,6 +242,13 @@ class AgentSource:
     """Begins a conversation with one run for a call, and ends it where the call is to stop."""
 
     can_stop = True
+
+    def hold(self, tools: Collection[UUID]) -> None:
+        """Lock nothing: a change of an agent begins with the row of its tool."""
+
+    def configure(self, tool: UUID, settings: Mapping[str, Any], actor: Actor) -> None:
+        agent = rows().get(pk=tool)
+        change(agent.tool.name, replace(draft_of(agent), **settings), actor, confirmed=True)
 
     def outside(self, tools: set[UUID]) -> set[UUID]:
         # An agent passes on what it has read, wherever that came from.

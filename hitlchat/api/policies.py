@@ -1,11 +1,13 @@
 """The rules: what they would say about calls, who decides about a tool's calls, and what models then read."""
 
+from datetime import datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Router
 from ninja.errors import AuthorizationError, HttpError
@@ -13,9 +15,10 @@ from pydantic import Field
 
 from hitlchat.accounts.roles import named_groups
 from hitlchat.api.auth import ApiRequest, administrator, author, only_after
-from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, Text, read
-from hitlchat.gate import oversight, replay, results, ruling, simulation, who
-from hitlchat.gate.models import DecidedBy, Tool
+from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, Text, Username, read
+from hitlchat.gate import lab, oversight, replay, results, ruling, simulation, who
+from hitlchat.gate.draft import read as read_draft
+from hitlchat.gate.models import DecidedBy, PolicyDraft, Tool
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.results import TextField
 from hitlchat.gate.schema import BadArguments
@@ -75,11 +78,19 @@ def simulate(request: ApiRequest, body: MadeUpCall) -> simulation.Simulated:
         raise HttpError(422, str(error)) from error
 
 
-class Draft(Body):
+class DraftBody(Body):
     tools: Object = Field(
-        default_factory=dict, description="By name, what they would have instead: `hitlMode`, `condition` or both."
+        default_factory=dict,
+        description="By name, what they would have instead: `hitlMode`, `condition`, and who decides as `rules`.",
     )
     policies: list[Any] | None = Field(None, description="In place of HITL_POLICIES; left out, those in force stay.")
+
+    @property
+    def draft(self) -> Object:
+        return {"tools": self.tools} | ({} if self.policies is None else {"policies": self.policies})
+
+
+class ToReplay(DraftBody):
     days: int = Field(replay.USUAL_DAYS, ge=1, le=replay.MOST_DAYS)
 
 
@@ -101,14 +112,110 @@ class Replay(Shape):
 
 
 @router.post("/replay", response=Replay)
-def replay_calls(request: ApiRequest, body: Draft) -> replay.Replayed:
+def replay_calls(request: ApiRequest, body: ToReplay) -> replay.Replayed:
     """What would a draft of rules have made of the recorded calls? For administrators; nothing is changed.
 
-    The latest 10,000 calls are judged, or as many as 20 seconds allow.
+    The latest 10,000 calls are judged, or as many as 20 seconds allow. Who decides plays no part.
     """
     administrator(request, to="replay recorded calls")
-    draft = replay.read(body.given("days") | ({"policies": body.policies} if body.policies is not None else {}))
+    draft = read_draft(body.draft)
     return replay.replay(draft, body.days, most=replay.MOST_AT_ONCE, seconds=replay.MOST_SECONDS)
+
+
+class NewDraft(DraftBody):
+    name: Line = Field(description="At most 100 characters; no two drafts have the same.")
+    purpose: Line | None = Field(None, description="What it is for.")
+
+
+class KeptDraft(Shape):
+    id: UUID
+    name: str
+    purpose: str
+    draft: Object = read("body", "As `/policies/replay` takes it.")
+    author: Username
+    created_at: datetime
+    publisher: Username | None
+    published_at: datetime | None
+    why: str = Field(description="Why it was published.")
+
+
+class ToCompare(Body):
+    other: Annotated[UUID, Field(strict=False)] | None = Field(
+        None, description="The id of another draft; left out, the rules in force."
+    )
+    days: int = Field(replay.USUAL_DAYS, ge=1, le=replay.MOST_DAYS)
+
+
+class DifferentCall(Shape):
+    call_id: UUID = read("call")
+    draft: Word = read("one")
+    other: Word
+
+
+class Comparison(Shape):
+    draft: Replay = read("one")
+    other: Replay
+    differing: int = Field(description="How many calls they differ on.")
+    differences: list[DifferentCall] = Field(description="The latest 1,000 of these.")
+
+
+class ToPublish(Body):
+    why: Line
+    confirm_lowering: bool = Field(default=False, description="Confirms that the gate asks less, or other people.")
+
+
+@router.get("/drafts", response=list[KeptDraft])
+def list_drafts(request: ApiRequest) -> QuerySet[PolicyDraft]:
+    """Return the drafts that were kept, the newest first. For administrators."""
+    administrator(request, to="see drafts of policies")
+    return _drafts()
+
+
+@router.post("/drafts", response={201: KeptDraft})
+def keep_draft(request: ApiRequest, body: NewDraft) -> PolicyDraft:
+    """Keep a draft, with what is in force for its tools now. Nothing of it comes into force.
+
+    403: only an administrator's session or token of kind “approver” may. 409: there is a draft of this name.
+    """
+    return lab.keep(body.draft, request.auth.actor, name=body.name, purpose=body.purpose or "")
+
+
+@router.get("/drafts/{uuid:draft_id}", response=KeptDraft)
+def show_draft(request: ApiRequest, draft_id: UUID) -> PolicyDraft:
+    administrator(request, to="see drafts of policies")
+    return get_object_or_404(_drafts(), pk=draft_id)
+
+
+@router.delete("/drafts/{uuid:draft_id}", response={204: None})
+def delete_draft(request: ApiRequest, draft_id: UUID) -> None:
+    """Delete it. What it set if it was published stays in force."""
+    lab.remove(draft_id, request.auth.actor)
+
+
+@router.post("/drafts/{uuid:draft_id}/compare", response=Comparison)
+def compare_drafts(request: ApiRequest, draft_id: UUID, body: ToCompare) -> replay.Compared:
+    """Replay the same calls under the draft and under another one, or the rules in force; nothing is changed.
+
+    Of drafts without policies, only the calls of their tools are judged.
+    """
+    administrator(request, to="replay recorded calls")
+    one, other = (read_draft(get_object_or_404(_drafts(), pk=pk).body if pk else {}) for pk in (draft_id, body.other))
+    return replay.compare(one, other, body.days, most=replay.MOST_AT_ONCE, seconds=replay.MOST_SECONDS)
+
+
+@router.post("/drafts/{uuid:draft_id}/publish", response=KeptDraft)
+def publish_draft(request: ApiRequest, draft_id: UUID, body: ToPublish) -> PolicyDraft:
+    """Put the modes, conditions and rules of all its tools into force, or nothing of it.
+
+    409: it loosens something (`confirmLowering`), a tool has changed since it was made (`errors` names the field), it
+    was published before, or it has policies, which stand in the settings.
+    """
+    lab.publish(draft_id, request.auth.actor, body.why, confirmed=body.confirm_lowering)
+    return _drafts().get(pk=draft_id)
+
+
+def _drafts() -> QuerySet[PolicyDraft]:
+    return PolicyDraft.objects.select_related("author", "publisher")
 
 
 class ToolRules(Body):

@@ -23,6 +23,8 @@ from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate import oversight, replay, results, ruling, simulation, who
 from hitlchat.gate.actor import actor_of
+from hitlchat.gate.draft import BadDraft
+from hitlchat.gate.draft import read as read_draft
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import DecidedBy, HitlMode, ModelText, Outcome, Tool, ToolCall
 from hitlchat.gate.models.tools import LONGEST_TEXT, MOST_PEOPLE
@@ -129,9 +131,11 @@ class DraftForm(forms.Form):
         given = self.cleaned_data
         tool = given["tool"]
         try:
-            draft = replay.read({"tools": {tool.name: {"hitlMode": given["mode"], "condition": given["condition"]}}})
-            return replay.replay(draft, given["days"], tool=tool, most=replay.MOST_AT_ONCE, seconds=replay.MOST_SECONDS)
-        except replay.BadDraft as error:
+            draft = read_draft({"tools": {tool.name: {"hitlMode": given["mode"], "condition": given["condition"]}}})
+            return replay.replay(
+                draft, given["days"], tools=[tool.pk], most=replay.MOST_AT_ONCE, seconds=replay.MOST_SECONDS
+            )
+        except BadDraft as error:
             for words in error.errors.values():
                 self.add_error("condition", words)
         except replay.TooSlow as error:

@@ -5,34 +5,29 @@ strictness of conversations are those of now. Grants play no part: a change of t
 """
 
 import asyncio
-import copy
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext_noop
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hitlchat.base import canonical
 from hitlchat.base.database import in_db
-from hitlchat.base.problems import Invalid, Problem
+from hitlchat.base.problems import Problem
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import oversight, policy, provenance, stated
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.attention import IDLE_SECONDS
+from hitlchat.gate.draft import Draft
 from hitlchat.gate.models import Decision, HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.policies import Allow, Ask, Judgement, Refuse
-from hitlchat.gate.policies.bundled import SIMPLE
-from hitlchat.gate.policies.loading import COMPOSED, DEEPEST, Rule, Unloadable, load
+from hitlchat.gate.policies.loading import Rule
 from hitlchat.gate.status import Status
 
 USUAL_DAYS: Final = 30
@@ -44,14 +39,9 @@ MOST_NAMED: Final = 1000
 # A verdict that takes so long is slow, as is one that is ended at a limit, and so many of them are enough.
 SLOW_SECONDS: Final = 1.0
 MOST_SLOW: Final = 10
-DRAFT: Final = "draft"
-POLICIES: Final = "policies"
 # Of a request, which somebody waits for.
 MOST_AT_ONCE: Final = 10_000
 MOST_SECONDS: Final = 20.0
-NOT_HERE: Final = gettext_noop(
-    "A draft names no code but what HITL_POLICIES has, with the same options; use manage.py policy replay."
-)
 YIELD_AFTER: Final = 50
 
 # Of a recorded call. Whole rows of models would take longer than all the rest.
@@ -60,44 +50,13 @@ _COLUMNS: Final = (
     *("tool_id", "caller__username", "approval__disclosure"),
 )
 Row = Any
-
-
-class BadDraft(Invalid):
-    """A draft that cannot be read; `errors` names the field, and so does the sentence."""
-
-    def __init__(self, field: str, words: str) -> None:
-        super().__init__({field: words})
-
-    def __str__(self) -> str:
-        return " ".join(f"{field}: {words}" for field, words in self.errors.items())
+Word = Literal["allow", "ask", "refuse"]
 
 
 class TooSlow(Problem):
     """Going on would take for ever."""
 
     status = 422
-
-
-class _OfTool(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    hitl_mode: Annotated[Literal["REQUIRED", "CONDITIONAL", "DISABLED"] | None, Field(alias="hitlMode")] = None
-    condition: Annotated[str, Field(max_length=10_000)] | None = None
-
-
-class _Given(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    tools: dict[str, _OfTool] = Field(default_factory=dict)
-    policies: list[Any] | None = None
-
-
-@dataclass(frozen=True)
-class Draft:
-    """The tools as they would be, by id, and the rules in place of the installation's; None: those stay."""
-
-    tools: Mapping[UUID, Tool] = field(default_factory=dict)
-    rules: tuple[Rule, ...] | None = None
 
 
 @dataclass
@@ -123,64 +82,69 @@ class Replayed:
     left_out: int = 0
 
 
-def read(given: Any, *, trusted: bool = False) -> Draft:
-    """Read a draft. `trusted`: of whoever can run commands, and so may name code. Raises: BadDraft"""
-    try:
-        found = _Given.model_validate_json(canonical.dumps(given))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise BadDraft(".".join(map(str, first["loc"])) or DRAFT, f"{first['msg']}.") from error
-    except canonical.NotJson as error:
-        raise BadDraft(DRAFT, f"{error}.") from error
-    tools = {tool.name: tool for tool in Tool.objects.filter(name__in=found.tools)}
-    changed = {}
-    for missing in sorted(found.tools.keys() - tools.keys()):
-        raise BadDraft(f"tools.{missing}", translatable(f"There is no tool named {missing!r}."))
-    for name, draft in found.tools.items():
-        if why := policy.misread_condition(draft.condition or "", {}):
-            raise BadDraft(f"tools.{name}.condition", why)
-        tool = copy.copy(tools[name])
-        tool.hitl_mode = draft.hitl_mode or tool.hitl_mode
-        tool.condition = tool.condition if draft.condition is None else draft.condition
-        changed[tool.pk] = tool
-    return Draft(changed, None if found.policies is None else _rules(found.policies, trusted=trusted))
+@dataclass(frozen=True)
+class Difference:
+    """A call of which two drafts say something else."""
+
+    call: UUID
+    one: Word
+    other: Word
+
+
+@dataclass
+class Compared:
+    """Two drafts over the same calls, with how many they differ on; the newest of these are named."""
+
+    one: Replayed
+    other: Replayed
+    differing: int = 0
+    differences: list[Difference] = field(default_factory=list)
 
 
 def replay(
     draft: Draft,
     days: int = USUAL_DAYS,
     *,
-    tool: Tool | None = None,
+    tools: Collection[UUID] | None = None,
     most: int | None = None,
     seconds: float | None = None,
 ) -> Replayed:
     """Judge the calls of the last `days`, the newest first: at most so many, for about so many seconds.
 
-    `tool`: only its calls. Raises: TooSlow
+    `tools`: only their calls. Raises: TooSlow
     """
+    return _Run([draft], _recorded(days, tools), most, seconds).replayed()[0].found
+
+
+def compare(one: Draft, other: Draft, days: int, *, most: int, seconds: float) -> Compared:
+    """Judge the same calls by two drafts: those of their tools, or all if either has policies. Raises: TooSlow"""
+    tools = one.tools.keys() | other.tools.keys() if one.rules is other.rules is None else None
+    run = _Run([one, other], _recorded(days, tools), most, seconds)
+    first, second = run.replayed()
+    return Compared(first.found, second.found, run.differing, run.differences)
+
+
+def _recorded(days: int, tools: Collection[UUID] | None) -> QuerySet[ToolCall]:
     every = ToolCall.objects.filter(created_at__gte=timezone.now() - timedelta(days=days))
-    calls = every if tool is None else every.filter(tool=tool)
-    return _Run(draft, calls, most, None if seconds is None else time.monotonic() + seconds).replayed()
+    return every if tools is None else every.filter(tool__in=tools)
 
 
 class _Run:
-    """One replay, chunk by chunk: what is in memory is no more than a chunk."""
+    """One replay by one draft or more, chunk by chunk: what is in memory is no more than a chunk."""
 
-    def __init__(self, draft: Draft, calls: QuerySet[ToolCall], most: int | None, until: float | None) -> None:
+    def __init__(self, drafts: list[Draft], calls: QuerySet[ToolCall], most: int | None, seconds: float | None) -> None:
         # A rejected call never came before the rules.
         self.calls = calls.exclude(status=Status.REJECTED).order_by("-created_at", "-id")
-        self.draft, self.most, self.until = draft, most, until
-        self.tools: dict[UUID, Tool] = {}
-        # Those that the record does not show as they are: what would run unasked is asked about.
-        self.unstated: set[UUID] = set()
-        self.found, self.slow = Replayed(), 0
+        self.by = [_Under(draft) for draft in drafts]
+        self.most, self.until = most, None if seconds is None else time.monotonic() + seconds
+        self.count, self.differing, self.differences = 0, 0, list[Difference]()
 
-    def replayed(self) -> Replayed:
-        self.found.gone = self.calls.filter(tool=None).count()
+    def replayed(self) -> "list[_Under]":
+        gone = self.calls.filter(tool=None).count()
         every = left = self.calls.exclude(tool=None)
         while chunk := self._next(left):
             judged = async_to_sync(self._judged)(chunk)
-            self._count(judged)
+            self._add(judged)
             if judged:
                 # The bound on the time alone is what an index answers. Not added to those of the chunks before, or each
                 # would take longer than the last.
@@ -189,29 +153,26 @@ class _Run:
                 left = every.filter(older, created_at__lte=last.created_at)
             if len(judged) < len(chunk):
                 break
-        self.found.left_out = left.count()
-        return self.found
+        left_out = left.count()
+        for each in self.by:
+            each.found.gone, each.found.left_out = gone, left_out
+        return self.by
 
     @property
     def is_over(self) -> bool:
         return self.until is not None and time.monotonic() > self.until
 
     def _next(self, left: QuerySet[ToolCall]) -> list[Row]:
-        size = AT_A_TIME if self.most is None else min(AT_A_TIME, self.most - self.found.calls)
+        size = AT_A_TIME if self.most is None else min(AT_A_TIME, self.most - self.count)
         chunk = list(left.values_list(*_COLUMNS, named=True)[:size])
-        new = {call.tool_id for call in chunk} - self.tools.keys()
-        for tool in Tool.objects.filter(pk__in=new):
-            self.tools[tool.pk] = self.draft.tools.get(tool.pk, tool)
-            # A draft is taken for what the record would show once it is saved.
-            if tool.pk not in self.draft.tools and not stated.is_as_stated(tool):
-                self.unstated.add(tool.pk)
+        for each in self.by:
+            each.meet({call.tool_id for call in chunk})
         return chunk
 
-    async def _judged(self, chunk: list[Row]) -> list[tuple[Row, Judgement]]:
-        """Return calls with their verdicts, up to where the time is over. Raises: TooSlow"""
+    async def _judged(self, chunk: list[Row]) -> list[tuple[Row, list[Judgement]]]:
+        """Return calls with their verdicts by each draft, up to where the time is over. Raises: TooSlow"""
         facts = await in_db(_known)(chunk)
-        judges = {call.id: _Recorded(call, facts, self.draft.rules) for call in chunk}
-        await self._hold(chunk, judges)
+        judges = [await each.judges(chunk, facts) for each in self.by]
         judged = []
         for number, call in enumerate(chunk):
             if self.is_over:
@@ -219,10 +180,41 @@ class _Run:
             # The server's loop may be the one that this runs on.
             if number % YIELD_AFTER == 0:
                 await asyncio.sleep(0)
-            judged.append((call, await self._verdict(call, judges[call.id])))
+            under = zip(self.by, judges, strict=True)
+            judged.append((call, [await each.verdict(call, theirs[call.id]) for each, theirs in under]))
         return judged
 
-    async def _verdict(self, call: Row, judge: "_Recorded") -> Judgement:
+    def _add(self, judged: list[tuple[Row, list[Judgement]]]) -> None:
+        self.count += len(judged)
+        for number, each in enumerate(self.by):
+            each.add([(call, judgements[number]) for call, judgements in judged])
+        for call, judgements in judged:
+            words = [_word(each) for each in judgements]
+            if words[0] != words[-1]:
+                self.differing += 1
+                if self.differing <= MOST_NAMED:
+                    self.differences.append(Difference(call.id, words[0], words[-1]))
+
+
+class _Under:
+    """Recorded calls under one draft, and what came of them so far."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.tools: dict[UUID, Tool] = {}
+        # Those that the record does not show as they are: what would run unasked is asked about.
+        self.unstated: set[UUID] = set()
+        self.found, self.slow = Replayed(), 0
+
+    def meet(self, tools: set[UUID]) -> None:
+        """Read what is not there yet of these tools."""
+        for tool in Tool.objects.filter(pk__in=tools - self.tools.keys()):
+            self.tools[tool.pk] = self.draft.tools.get(tool.pk, tool)
+            # A draft is taken for what the record would show once it is saved.
+            if tool.pk not in self.draft.tools and not stated.is_as_stated(tool):
+                self.unstated.add(tool.pk)
+
+    async def verdict(self, call: Row, judge: "_Recorded") -> Judgement:
         tool, began = self.tools[call.tool_id], time.monotonic()
         outside = judge.args_from_outside
         judgement = await judge.judge(
@@ -239,8 +231,9 @@ class _Run:
             )
         return judgement
 
-    async def _hold(self, chunk: list[Row], judges: "dict[UUID, _Recorded]") -> None:
-        """Evaluate the conditions of a chunk, those of one tool together."""
+    async def judges(self, chunk: list[Row], facts: "_Known") -> "dict[UUID, _Recorded]":
+        """Return a judge for each call. Their conditions are evaluated already, those of one tool together."""
+        judges = {call.id: _Recorded(call, facts, self.draft.rules) for call in chunk}
         of_tools = defaultdict(list)
         for call in chunk:
             tool = self.tools[call.tool_id]
@@ -257,8 +250,9 @@ class _Run:
             ]
             for judge, is_true in zip(same, await policy.hold_together(condition, given), strict=True):
                 judge.holds_already = is_true
+        return judges
 
-    def _count(self, judged: list[tuple[Row, Judgement]]) -> None:
+    def add(self, judged: list[tuple[Row, Judgement]]) -> None:
         found, saved = self.found, []
         for call, judgement in judged:
             asks, was_asked = isinstance(judgement.verdict, Ask), call.deadline is not None
@@ -342,6 +336,12 @@ class _Recorded(policy.Judge):
             raise
 
 
+def _word(judgement: Judgement) -> Word:
+    if isinstance(judgement.verdict, Allow):
+        return "allow"
+    return "refuse" if isinstance(judgement.verdict, Refuse) else "ask"
+
+
 def _known(chunk: list[Row]) -> _Known:
     groups: dict[int, list[str]] = defaultdict(list)
     named = Group.objects.filter(user__in={call.caller_id for call in chunk})
@@ -355,24 +355,3 @@ def _known(chunk: list[Row]) -> _Known:
         words=oversight.strictness_of_each(conversations),
         every_group=frozenset(Group.objects.values_list("name", flat=True)),
     )
-
-
-def _rules(entries: list[Any], *, trusted: bool) -> tuple[Rule, ...]:
-    """Load the rules of a draft. To load code is to run it: only an operator says which. Raises: BadDraft"""
-    theirs = [canonical.dumps(each) for each in _own(settings.HITL_POLICIES)]
-    if not trusted and any(canonical.dumps(each) not in theirs for each in _own(entries)):
-        raise BadDraft(POLICIES, NOT_HERE)
-    try:
-        return load(entries, POLICIES)
-    except Unloadable as error:
-        raise BadDraft(POLICIES, str(error)) from error
-
-
-def _own(entries: Any, depth: int = 0) -> Iterator[Any]:
-    """Yield the entries that could be loaded as anything but a rule that ships."""
-    for each in entries if isinstance(entries, list) and depth < DEEPEST else ():
-        word = each.get("policy") if isinstance(each, dict) else None
-        if isinstance(word, str) and word in COMPOSED:
-            yield from _own(each.get("policies"), depth + 1)
-        elif not (isinstance(word, str) and word in SIMPLE):
-            yield each

@@ -7,7 +7,7 @@ person is, bounded in time and size.
 import asyncio
 import copy
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Collection, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -125,6 +125,17 @@ class PreviewingSource(Protocol):
 
     async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
         """Return what a call of `tool` would do; None if that tool has no preview. Only `preview_of` calls this."""
+
+
+@runtime_checkable
+class ConfigurableSource(Protocol):
+    """A source may offer this too: people set the settings of its tools, which are not in code that it serves."""
+
+    def hold(self, tools: Collection[UUID]) -> None:
+        """Lock, within the caller's transaction, what a change of these tools locks before the rows of tools."""
+
+    def configure(self, tool: UUID, settings: Mapping[str, Any], actor: Actor) -> None:
+        """Set these settings as the source's own pages do; a person confirmed what they loosen. Raises: Invalid"""
 
 
 @runtime_checkable
@@ -253,6 +264,12 @@ def delegating(key: str) -> DelegatingSource | None:
     """Return the source registered under `key`, if it is one whose calls are work of their own."""
     made: object = source(key) if is_registered(key) else None
     return made if isinstance(made, DelegatingSource) else None
+
+
+def configurable(key: str) -> ConfigurableSource | None:
+    """Return the source if people set the settings of its tools."""
+    found = source(key)
+    return found if isinstance(found, ConfigurableSource) else None
 
 
 def is_registered(key: str) -> bool:

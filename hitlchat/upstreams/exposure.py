@@ -99,7 +99,7 @@ def apply(changes: Sequence[Change], actor: Actor, *, confirmed: str | None = No
     wanted = {each.tool: each if actor.is_person else replace(each, warnings_read=False) for each in changes}
     try:
         with transaction.atomic():
-            rows = _locked(wanted)
+            rows = lock(wanted)
             if missing := wanted.keys() - rows.keys():
                 raise Refused({tool: [MISSING] for tool in missing})
             question = _question(rows, wanted)
@@ -133,7 +133,7 @@ def accept(
     require_administrator(actor)
     require_person(actor)
     with transaction.atomic():
-        row = _locked([tool_id]).get(tool_id)
+        row = lock([tool_id]).get(tool_id)
         if row is None or not row.listed:
             raise NotListed({tool_id: [Objection("exposed", "Its server no longer lists it.")]})
         if row.seen_digest != digest:
@@ -167,7 +167,7 @@ def _accept(row: ComposedTool, update: catalog.Update, *, keep_mode: bool) -> No
         update.add(row, "tool.configured", before=before, after=settings_of(row))
 
 
-def _locked(ids: Iterable[UUID]) -> dict[UUID, ComposedTool]:
+def lock(ids: Iterable[UUID]) -> dict[UUID, ComposedTool]:
     """Lock tools and their servers, the servers first as everywhere."""
     found = ComposedTool.objects.filter(pk__in=list(ids))
     servers = UpstreamServer.objects.select_for_update().filter(pk__in=found.values("server")).order_by("pk")

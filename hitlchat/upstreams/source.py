@@ -1,7 +1,7 @@
 """Upstream tools, as the gate executes them: forwarded once a yes is there, and only where it was given for."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, assert_never
 from uuid import UUID
@@ -10,13 +10,15 @@ from django.utils import timezone
 
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
+from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import contents, stopping
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.prompt import short
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
-from hitlchat.upstreams import catalog, connections
+from hitlchat.upstreams import catalog, changes, connections, exposure
 from hitlchat.upstreams.client.calls import too_large
 from hitlchat.upstreams.client.link import Step
 from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
@@ -69,6 +71,16 @@ def _failure(kind: str, message: str) -> ToolResult:
 class UpstreamSource:
     can_stop = True
     gives_blocks = True
+
+    def hold(self, tools: Collection[UUID]) -> None:
+        exposure.lock(ComposedTool.objects.filter(tool__in=tools).values_list("pk", flat=True))
+
+    def configure(self, tool: UUID, settings: Mapping[str, Any], actor: Actor) -> None:
+        row = ComposedTool.objects.get(tool=tool)
+        try:
+            exposure.apply([changes.Change(row.pk, **settings)], actor)
+        except changes.Refused as error:
+            raise Invalid({each.field: each.sentence for each in error.problems[row.pk]}) from error
 
     def outside(self, tools: set[UUID]) -> set[UUID]:
         return tools

@@ -15,7 +15,7 @@ from hitlchat.agent import asking, conversations, endpoints, presets, tool_sets,
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import Conversation, Message, Run, RunStatus
 from hitlchat.agent.models import Role as Speaker
-from hitlchat.gate import contents
+from hitlchat.gate import contents, lab
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Attachment, Grant, Tool, ToolCall
 from hitlchat.gate.status import Status
@@ -135,6 +135,7 @@ class House:
             "approval_id: approved": Approval.objects.get(call=granted).pk,
             "approval_id: a question": Approval.objects.get(call=ask(self.bob, Tool(name=asking.NAME), question)).pk,
             "grant_id": Grant.objects.get().pk,
+            "draft_id": lab.keep(DRAFT, signed_in(self.alice), name="draft").pk,
         }
 
     def _upstream(self) -> dict[str, Any]:
@@ -165,6 +166,7 @@ ASKED: Final = {"/texts/example": "?outcome=declined", "/tools/{name}/texts/exam
 # A file in a form, where SENT names it.
 FILE: Final = "orders.csv"
 AGENT: Final = {"name": "another", "description": "Says it back.", "instructions": "Say it back."}
+DRAFT: Final = {"tools": {"echo": {"hitlMode": "REQUIRED"}}}
 # What has to be sent for a request to be about more than what is wrong with it.
 SENT: Final[dict[tuple[str, str], Any]] = {
     ("POST", "/api/looking-back/{call_id: ran unasked}"): {"verdict": "fine"},
@@ -185,6 +187,8 @@ SENT: Final[dict[tuple[str, str], Any]] = {
     },
     ("POST", "/api/conversations/{conversation_id}/attachments"): FILE,
     ("POST", "/api/policies/simulate"): {"toolName": "echo"},
+    ("POST", "/api/policies/drafts"): DRAFT | {"name": "another"},
+    ("POST", "/api/policies/drafts/{draft_id}/publish"): {"why": "So."},
     ("POST", "/api/tools"): {"name": "another", "code": ECHO},
     ("POST", "/api/tools/{name}/cases"): {"name": "another"},
     ("POST", "/api/tools-import"): {"document": {}},

@@ -87,6 +87,10 @@ CONTRACT = {
     "/api/insights/report": {"get"},
     "/api/policies/simulate": {"post"},
     "/api/policies/replay": {"post"},
+    "/api/policies/drafts": {"get", "post"},
+    "/api/policies/drafts/{draft_id}": {"get", "delete"},
+    "/api/policies/drafts/{draft_id}/compare": {"post"},
+    "/api/policies/drafts/{draft_id}/publish": {"post"},
 }
 
 

@@ -127,3 +127,69 @@ def test_a_bad_draft_is_answered_with_its_field(alice: User, program_of: Program
         ({"rules": []}, "rules"),
     ]:
         assert [*problem(alices.post("/policies/replay", body), 422)["errors"]] == [field]
+
+
+DRAFT: dict[str, Any] = {"tools": {"echo": {"hitlMode": "DISABLED"}}}
+
+
+def keep(program: Program, name: str = "Never ask", **body: Any) -> Any:
+    return described(program.post("/policies/drafts", DRAFT | {"name": name} | body))
+
+
+def test_drafts_are_kept_listed_compared_published_and_deleted(
+    alice: User, bob: User, alices: Program, make_tool: MakeTool
+) -> None:
+    tool = make_tool("echo")
+    call = ask(bob, tool, {"text": "no"})
+    decide.decline(approval_of(call).pk, signed_in(bob))
+    found = keep(alices, purpose="Fewer questions.")
+    assert (found["draft"], found["purpose"], found["author"], found["publishedAt"]) == (
+        DRAFT,
+        "Fewer questions.",
+        "alice",
+        None,
+    )
+    path = f"/policies/drafts/{found['id']}"
+    assert described(alices.get("/policies/drafts")) == [described(alices.get(path))] == [found]
+    compared = described(alices.post(f"{path}/compare", {}))
+    assert [compared[side]["wouldHaveRunThoughDeclined"] for side in ("draft", "other")] == [[str(call.pk)], []]
+    assert compared["differences"] == [{"callId": str(call.pk), "draft": "allow", "other": "ask"}]
+    asking = keep(alices, "Ask", tools={"echo": {"hitlMode": "REQUIRED"}})
+    assert described(alices.post(f"{path}/compare", {"other": asking["id"], "days": 7}))["differing"] == 1
+    assert [*problem(alices.post(f"{path}/publish", {"why": "So."}), 409)["errors"]] == ["confirmLowering"]
+    tool.refresh_from_db()
+    assert tool.hitl_mode == "REQUIRED"
+    published = described(alices.post(f"{path}/publish", {"why": "So.", "confirmLowering": True}))
+    assert (published["publisher"], published["why"]) == ("alice", "So.")
+    tool.refresh_from_db()
+    assert tool.hitl_mode == "DISABLED"
+    assert [*problem(alices.post(f"/policies/drafts/{asking['id']}/publish", {"why": "So."}), 409)["errors"]] == [
+        "tools.echo.hitlMode"
+    ]
+    assert alices.delete(path).status_code == 204
+    problem(alices.get(path), 404)
+
+
+def test_no_program_keeps_deletes_or_publishes_a_draft(alices: Program, machine: Program, make_tool: MakeTool) -> None:
+    tool = make_tool("echo")
+    path = f"/policies/drafts/{keep(alices)['id']}"
+    problem(machine.post("/policies/drafts", DRAFT | {"name": "Another"}), 403)
+    problem(machine.post(f"{path}/publish", {"why": "So.", "confirmLowering": True}), 403)
+    problem(machine.delete(path), 403)
+    assert described(machine.get(path))["publishedAt"] is None
+    tool.refresh_from_db()
+    assert tool.hitl_mode == "REQUIRED"
+
+
+def test_what_is_wrong_with_a_draft_to_keep_is_answered_by_field(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo")
+    rules = {"echo": {"rules": {"decidedBy": "group", "group": "nobody"}}}
+    for body, field in [
+        (DRAFT | {"name": ""}, "name"),
+        ({"name": "Empty"}, "draft"),
+        ({"name": "A group", "tools": rules}, "tools.echo.rules.group"),
+    ]:
+        assert [*problem(alices.post("/policies/drafts", body), 422)["errors"]] == [field]
+    with_policies = keep(alices, policies=[{"policy": "deny_list", **ALL, "reason": "No."}])
+    refused = problem(alices.post(f"/policies/drafts/{with_policies['id']}/publish", {"why": "So."}), 409)
+    assert "HITL_POLICIES='[{" in refused["errors"]["policies"]

@@ -3,11 +3,15 @@
 import asyncio
 import os
 import signal
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
+from hitlchat.base.problems import Invalid
 from hitlchat.gate import contents
-from hitlchat.gate.actor import Caller
+from hitlchat.gate import tools as gate
+from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
 
@@ -26,6 +30,8 @@ SOURCES: Final = {
     "picturing": f"{HERE}.PicturingSource",
 }
 
+# A condition that the recording source does not take.
+UNWANTED: Final = "not True"
 # Every call that reached a tool, in whichever source.
 entered: list[ToolCall] = []
 # What the next previews are, one after the other; the last one stays. Exceptions are raised, functions called.
@@ -35,6 +41,14 @@ looked: list[tuple[dict[str, Any], Caller]] = []
 
 
 class RecordingSource:
+    def hold(self, tools: Collection[UUID]) -> None:
+        """Lock nothing before the rows of tools."""
+
+    def configure(self, tool: UUID, settings: Mapping[str, Any], actor: Actor) -> None:
+        if settings.get("condition") == UNWANTED:
+            raise Invalid({"condition": "Not this one."})
+        gate.change(tool, settings, actor)
+
     async def execute(self, call: ToolCall) -> ToolResult:
         entered.append(call)
         return ToolResult(value="done", output="printed")

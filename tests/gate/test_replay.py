@@ -15,8 +15,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.gate import decide, replay, ruling
+from hitlchat.gate.draft import BadDraft, Draft, read
 from hitlchat.gate.models import AuditEvent, Decision, Tool, ToolCall
-from hitlchat.gate.replay import BadDraft, Replayed, TooSlow, read
+from hitlchat.gate.replay import Replayed, TooSlow
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, recording, run, say_yes
@@ -207,9 +208,9 @@ def test_calls_are_read_in_parts_each_once(bob: User) -> None:
     parts = [each["sql"] for each in queries if "ORDER BY" in each["sql"] and "LIMIT" in each["sql"]]
     # All but the first: one that said more than the one before would take longer, and so on for every part.
     assert len({each.count(" AND ") for each in parts[1:]}) == 1
-    found = replay.replay(replay.Draft(), most=most)
+    found = replay.replay(Draft(), most=most)
     assert (found.calls, found.left_out) == (most, 5)
-    found = replay.replay(replay.Draft(), seconds=-1)
+    found = replay.replay(Draft(), seconds=-1)
     assert (found.calls, found.left_out) == (0, most + 5)
 
 

@@ -21,6 +21,9 @@ SENTENCES: Final[Mapping[str, str]] = {
     "tool.deleted": gettext_noop("The tool {tool} was deleted"),
     "tool.accepted": gettext_noop("The new definition of the tool {tool} from the server {server} was accepted"),
     "tool.rules_changed": gettext_noop("Who decides calls to {tool} was changed"),
+    "policy_draft.added": gettext_noop("The draft of policies {policy_draft} was kept"),
+    "policy_draft.published": gettext_noop("The draft of policies {policy_draft} was published: {why}"),
+    "policy_draft.removed": gettext_noop("The draft of policies {policy_draft} was deleted"),
     "texts.changed": gettext_noop("The texts for models were changed"),
     "server.added": gettext_noop("The server {server} was added"),
     "server.changed": gettext_noop("The server {server} was changed"),
@@ -68,11 +71,11 @@ MANY: Final[Mapping[str, str]] = {
 }
 # What sentences name, by its place in the data.
 NAMED: Final = (
-    *("tool", "server", "endpoint", "tool_set", "preset"),
+    *("tool", "server", "endpoint", "tool_set", "preset", "policy_draft", "why"),
     *("person", "group", "from", "to", "kind", "user"),
 )
 AREAS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    "tools": (gettext_noop("Tools"), ("tool.", "texts.")),
+    "tools": (gettext_noop("Tools"), ("tool.", "texts.", "policy_draft.")),
     "servers": (gettext_noop("Servers"), ("server.", "exposure.")),
     "models": (gettext_noop("Models"), ("endpoint.", "tool_set.", "preset.")),
     "people": (gettext_noop("People"), ("person.", "group.")),

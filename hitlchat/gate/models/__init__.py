@@ -27,5 +27,6 @@ from hitlchat.gate.models.tools import HitlMode as HitlMode
 from hitlchat.gate.models.tools import ModelText as ModelText
 from hitlchat.gate.models.tools import Outcome as Outcome
 from hitlchat.gate.models.tools import Oversight as Oversight
+from hitlchat.gate.models.tools import PolicyDraft as PolicyDraft
 from hitlchat.gate.models.tools import Strictness as Strictness
 from hitlchat.gate.models.tools import Tool as Tool

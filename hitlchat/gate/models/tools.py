@@ -1,9 +1,12 @@
-"""A tool: one row whatever its source, with who decides about it, what models read, and how much conversations ask."""
+"""A tool: one row whatever its source, with who decides about it, what models read, how much conversations ask, and
+drafts of other rules.
+"""
 
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.canonical import JSONTextField
@@ -181,3 +184,31 @@ class Strictness(models.Model):
 
     def __str__(self) -> str:
         return f"{self.conversation_id} asks {self.asks}"
+
+
+class PolicyDraft(models.Model):
+    """A draft of rules that an administrator keeps to try it again, and may publish. lab.py writes it."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=100, unique=True)
+    purpose = models.CharField(max_length=500, blank=True)
+    body = JSONTextField(help_text="As in a request: tools, policies.")
+    base = JSONTextField(help_text="What was in force for each of its tools when it was made.")
+    author = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    publisher = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+    published_at = models.DateTimeField(null=True)
+    why = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(publisher=None, published_at=None, why="")
+                | (Q(publisher__isnull=False, published_at__isnull=False) & ~Q(why="")),
+                name="draft_published_by_whom_and_why",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -11,6 +11,8 @@ from django.core.management.base import CommandError, CommandParser
 from pydantic.alias_generators import to_camel
 
 from hitlchat.gate import replay, simulation
+from hitlchat.gate.draft import BadDraft
+from hitlchat.gate.draft import read as read_draft
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.simulation import lines
@@ -80,8 +82,8 @@ class Command(ConsoleCommand):
     def _replay(self, *, draft: Path | None, days: int, **options: Any) -> None:
         try:
             given = json.loads(draft.read_text(encoding="utf-8")) if draft else {}
-            found = replay.replay(replay.read(given, trusted=True), days)
-        except (replay.BadDraft, replay.TooSlow) as error:
+            found = replay.replay(read_draft(given, trusted=True), days)
+        except (BadDraft, replay.TooSlow) as error:
             raise CommandError(str(error)) from error
         except (OSError, ValueError) as error:
             raise CommandError(f"{draft} cannot be read as JSON: {error}") from error
