@@ -21,12 +21,10 @@ from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_o
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
-from hitlchat.gate import oversight, replay, results, ruling, simulation, who
+from hitlchat.gate import oversight, results, ruling, simulation, who
 from hitlchat.gate.actor import actor_of
-from hitlchat.gate.draft import BadDraft
-from hitlchat.gate.draft import read as read_draft
 from hitlchat.gate.loosening import NotConfirmed
-from hitlchat.gate.models import DecidedBy, HitlMode, ModelText, Outcome, Tool, ToolCall
+from hitlchat.gate.models import DecidedBy, ModelText, Outcome, Tool
 from hitlchat.gate.models.tools import LONGEST_TEXT, MOST_PEOPLE
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.policies.bundled import KINDS
@@ -38,9 +36,6 @@ from hitlchat.gate.tools import listed
 MOST_PEOPLE_SHOWN: Final = 200
 MOST_NAMED: Final = 20
 MOST_TOOLS: Final = 500
-# Of the declined calls that would have run.
-MOST_DECLINED: Final = 20
-GONE: Final = {"invalid_choice": _("There is no such tool.")}
 RULES: Final = ("decided_by", "group", "quorum", "not_the_requester", "escalate_to", "escalate_after_seconds")
 VERDICTS: Final = {
     "allow": _("Would run without asking"),
@@ -104,42 +99,6 @@ class MadeUpCall(forms.Form):
             self.add_error("tool", str(error))
         except BadArguments as error:
             self.add_error("arguments", str(error))
-        return None
-
-
-class DraftForm(forms.Form):
-    """A tool under another mode or condition; it begins with those that it has."""
-
-    tool = forms.ModelChoiceField(
-        Tool.objects.none(), label=_("Tool"), to_field_name="name", empty_label=None, error_messages=GONE
-    )
-    mode = forms.ChoiceField(label=_("Approval"), choices=[(value, _(label)) for value, label in HitlMode.choices])
-    condition = forms.CharField(label=_("Condition"), required=False, widget=forms.Textarea(attrs={"rows": 3}))
-    days = forms.IntegerField(label=_("Days"), min_value=1, max_value=replay.MOST_DAYS, initial=replay.USUAL_DAYS)
-
-    def __init__(self, data: QueryDict | None = None, *, chosen: str = "") -> None:
-        tools = listed().order_by("name")
-        first = tools.filter(name=chosen).first() or tools.first()
-        begin = {"tool": first.name, "mode": first.hitl_mode, "condition": first.condition} if first else {}
-        super().__init__(data, initial=begin)
-        offered = self.fields["tool"]
-        assert isinstance(offered, forms.ModelChoiceField)
-        offered.queryset = tools
-
-    def replayed(self) -> replay.Replayed | None:
-        """None when there is no outcome; the form says why."""
-        given = self.cleaned_data
-        tool = given["tool"]
-        try:
-            draft = read_draft({"tools": {tool.name: {"hitlMode": given["mode"], "condition": given["condition"]}}})
-            return replay.replay(
-                draft, given["days"], tools=[tool.pk], most=replay.MOST_AT_ONCE, seconds=replay.MOST_SECONDS
-            )
-        except BadDraft as error:
-            for words in error.errors.values():
-                self.add_error("condition", words)
-        except replay.TooSlow as error:
-            self.add_error("condition", str(error))
         return None
 
 
@@ -224,28 +183,6 @@ def simulate(request: HtmxRequest) -> HttpResponse:
     context |= {"found": found, "verdict": VERDICTS.get(found.verdict) if found else None}
     # htmx shows no answer with another status.
     return render(request, template, context, status=200 if found or fragment else 422)
-
-
-@administrators_only("Only administrators replay recorded calls.")
-@require_http_methods(["GET", "HEAD", "POST"])
-def lab(request: HtmxRequest) -> HttpResponse:
-    """Show what a draft of a tool's mode and condition would have made of its recorded calls."""
-    is_asked = request.method == "POST"
-    form = DraftForm(request.POST if is_asked else None, chosen=request.GET.get("tool", ""))
-    found = form.replayed() if form.is_valid() else None
-    ids = found.would_have_run_though_declined[:MOST_DECLINED] if found else []
-    declined = ToolCall.objects.filter(pk__in=ids).select_related("approval", "caller").order_by("-created_at", "-id")
-    context = {
-        "section": "policies",
-        "form": form,
-        "found": found,
-        "declined": declined,
-        "more_declined": found.declined_that_would_have_run - len(ids) if found else 0,
-        "minutes_saved": round(found.seconds_saved / 60) if found else 0,
-    }
-    # htmx shows no answer with another status.
-    template, status = ("policies/_lab.html", 200) if request.htmx and is_asked else ("policies/lab.html", 422)
-    return render(request, template, context, status=status if form.errors else 200)
 
 
 @administrators_only("Only administrators see and change who decides calls to a tool.")

@@ -1,13 +1,18 @@
 from django.urls import path
 
-from hitlchat.approvals import answering, grants, policies
+from hitlchat.approvals import answering, grants, lab, policies
 from hitlchat.approvals.history import hindsight
 from hitlchat.approvals.history import views as history
 from hitlchat.approvals.inbox import views as inbox
 
 urlpatterns = [
     path("policies", policies.page, name="policies"),
-    path("policies/lab", policies.lab, name="policy-lab"),
+    path("policies/lab", lab.page, name="policy-lab"),
+    path("policies/lab/drafts", lab.keep, name="policy-drafts"),
+    path("policies/lab/<uuid:draft_id>", lab.draft, name="policy-draft"),
+    path("policies/lab/<uuid:draft_id>/compare", lab.compare, name="policy-draft-compare"),
+    path("policies/lab/<uuid:draft_id>/publish", lab.publish, name="policy-draft-publish"),
+    path("policies/lab/<uuid:draft_id>/delete", lab.delete, name="policy-draft-delete"),
     path("policies/example", policies.example, name="policy-example"),
     path("policies/simulate", policies.simulate, name="policy-simulate"),
     path("tools/<str:name>/rules", policies.rules, name="tool-rules"),

@@ -21,6 +21,8 @@ from hitlchat.gate.policies.loading import COMPOSED, DEEPEST, Rule, Unloadable, 
 
 DRAFT: Final = "draft"
 POLICIES: Final = "policies"
+# The columns of a tool that a draft may set.
+SETTINGS: Final = ("hitl_mode", "condition")
 NOT_HERE: Final = gettext_noop(
     "A draft names no code but what HITL_POLICIES has, with the same options; use manage.py policy replay."
 )
@@ -59,8 +61,7 @@ class ToolGiven(_Part):
     @property
     def settings(self) -> dict[str, str]:
         """Return the columns of a tool that it sets."""
-        columns = {"hitl_mode": self.hitl_mode, "condition": self.condition}
-        return {name: value for name, value in columns.items() if value is not None}
+        return {name: value for name in SETTINGS if (value := getattr(self, name)) is not None}
 
 
 class Given(_Part):
@@ -68,6 +69,10 @@ class Given(_Part):
 
     tools: dict[str, ToolGiven] = Field(default_factory=dict)
     policies: list[Any] | None = None
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return self.model_dump(by_alias=True, exclude_none=True, exclude_unset=True)
 
 
 @dataclass(frozen=True)

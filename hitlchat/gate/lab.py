@@ -108,7 +108,7 @@ def keep(given: Any, actor: Actor, *, name: str, purpose: str = "") -> PolicyDra
     words = _words(name=name, purpose=purpose)
     drafts.read(given)
     found = drafts.parse(given)
-    body = found.model_dump(by_alias=True, exclude_none=True)
+    body = found.as_json
     if not found.tools and found.policies is None:
         raise BadDraft(drafts.DRAFT, EMPTY)
     tools = {tool.name: tool for tool in Tool.objects.filter(name__in=found.tools)}
@@ -184,6 +184,16 @@ def loosened(row: PolicyDraft) -> list[Step]:
     return [step for step in _steps(drafts.parse(row.body).tools, tools) if step.weaker]
 
 
+def rules_of(name: str, given: RulesGiven) -> Rules:
+    """Return who would decide. Raises: BadDraft, a group is gone"""
+    named = {"group": given.group, "escalate_to": given.escalate_to}
+    groups = {field: roles.named_groups().filter(name=group).first() for field, group in named.items() if group}
+    for field in (field for field, group in groups.items() if group is None):
+        raise BadDraft(f"tools.{name}.rules.{to_camel(field)}", "There is no group with this name.")
+    columns = given.model_dump() | {"group": None, "escalate_to": None} | groups
+    return Rules(**columns | {"decided_by": DecidedBy(given.decided_by)})
+
+
 def settings_line(policies: list[Any]) -> str:
     """Return the line that sets these policies where the server is started, whatever letters are in them."""
     return f"HITL_POLICIES={shlex.quote(json.dumps(policies))}"
@@ -247,22 +257,12 @@ def _steps(given: Mapping[str, ToolGiven], tools: Mapping[str, Tool]) -> Iterato
     for name, wanted in given.items():
         tool = tools[name]
         before = oversight.of(tool)
-        after = before if wanted.rules is None else _rules(name, wanted.rules)
+        after = before if wanted.rules is None else rules_of(name, wanted.rules)
         guard = loosening.guard_of(tool)
         # A column, not what was sent: a setting that is as it was is none.
         settings = {name: value for name, value in wanted.settings.items() if getattr(tool, name) != value}
         weaker = loosening.weaker(guard, guard_in(vars(guard) | settings)) + loosening.weaker_rules(before, after)
         yield Step(tool, settings, before, after, weaker)
-
-
-def _rules(name: str, given: RulesGiven) -> Rules:
-    """Return who would decide. Raises: BadDraft, a group is gone"""
-    named = {"group": given.group, "escalate_to": given.escalate_to}
-    groups = {field: roles.named_groups().filter(name=group).first() for field, group in named.items() if group}
-    for field in (field for field, group in groups.items() if group is None):
-        raise BadDraft(f"tools.{name}.rules.{to_camel(field)}", "There is no group with this name.")
-    columns = given.model_dump() | {"group": None, "escalate_to": None} | groups
-    return Rules(**columns | {"decided_by": DecidedBy(given.decided_by)})
 
 
 def _check_rules(step: Step) -> None:

@@ -81,6 +81,10 @@ class Replayed:
     gone: int = 0
     left_out: int = 0
 
+    @property
+    def minutes_saved(self) -> int:
+        return round(self.seconds_saved / 60)
+
 
 @dataclass(frozen=True)
 class Difference:
