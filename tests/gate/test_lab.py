@@ -99,12 +99,13 @@ def test_who_decides_is_set_by_the_draft_too(refund: Tool, alice: User, bob: Use
 
 
 def test_of_a_draft_all_comes_into_force_or_nothing(refund: Tool, alice: User) -> None:
-    recording("other")
-    recording("coded", source="raising")
+    # After the good one, whose change is to be undone.
+    recording("wipe")
+    recording("zap", source="raising")
     good = SMALL["tools"]
-    draft = keep(alice, {"tools": good | {"other": {"condition": UNWANTED, "hitlMode": "CONDITIONAL"}}}, "One bad")
-    coded = keep(alice, {"tools": good | {"coded": {"hitlMode": "DISABLED"}}}, "In code")
-    for each, field in ((draft, "tools.other.condition"), (coded, "tools.coded")):
+    draft = keep(alice, {"tools": good | {"wipe": {"condition": UNWANTED, "hitlMode": "CONDITIONAL"}}}, "One bad")
+    coded = keep(alice, {"tools": good | {"zap": {"hitlMode": "DISABLED"}}}, "In code")
+    for each, field in ((draft, "tools.wipe.condition"), (coded, "tools.zap")):
         with pytest.raises(lab.CannotPublish) as caught:
             publish(alice, each)
         assert [*caught.value.errors] == [field]
