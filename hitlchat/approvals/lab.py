@@ -20,7 +20,7 @@ from hitlchat.base.problems import Invalid, Problem
 from hitlchat.gate import draft as drafts
 from hitlchat.gate import lab, oversight, replay, spec, who
 from hitlchat.gate.actor import actor_of
-from hitlchat.gate.draft import BadDraft, Draft
+from hitlchat.gate.draft import BadDraft
 from hitlchat.gate.lab import Step
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import HitlMode, PolicyDraft, Tool, ToolCall
@@ -31,6 +31,8 @@ from hitlchat.gate.tools import listed
 MOST_CALLS: Final = 20
 GONE: Final = {"invalid_choice": _("There is no such tool.")}
 BOUNDS: Final[dict[str, Any]] = {"most": replay.MOST_AT_ONCE, "seconds": replay.MOST_SECONDS}
+# Another form of the page has a field of the same name.
+KEEP: Final = "keep_%s"
 VERDICTS: Final = {"allow": _("runs"), "ask": _("asks"), "refuse": _("refused")}
 
 _administrators = administrators_only("Only administrators replay recorded calls.")
@@ -60,26 +62,20 @@ class DraftForm(forms.Form):
 
     def replayed(self) -> replay.Replayed | None:
         """None when there is no outcome; the form says why."""
-        given = self.cleaned_data
+        sent = self.cleaned_data
+        is_whole = bool(sent["draft"].strip())
         try:
-            draft = self._read()
+            settings = {"hitlMode": sent["mode"], "condition": sent["condition"]}
+            self.given = canonical.loads(sent["draft"]) if is_whole else {"tools": {sent["tool"].name: settings}}
+            draft = drafts.read(self.given)
             tools = draft.tools.keys() if draft.rules is None else None
-            return replay.replay(draft, given["days"], tools=tools, **BOUNDS)
-        except BadDraft as error:
-            for field, words in error.errors.items():
-                self.add_error(*(("draft", f"{field}: {words}") if given["draft"].strip() else ("condition", words)))
-        except (replay.TooSlow, canonical.NotJson) as error:
-            self.add_error("draft" if given["draft"].strip() else "condition", str(error))
+            return replay.replay(draft, sent["days"], tools=tools, **BOUNDS)
+        except (BadDraft, replay.TooSlow, canonical.NotJson) as error:
+            # Of a draft of one tool, its condition alone can be wrong.
+            words = error.errors.values() if isinstance(error, BadDraft) and not is_whole else [str(error)]
+            for each in words:
+                self.add_error("draft" if is_whole else "condition", each)
         return None
-
-    def _read(self) -> Draft:
-        """Raises: BadDraft, NotJson"""
-        given = self.cleaned_data
-        settings = {"hitlMode": given["mode"], "condition": given["condition"]}
-        self.given = {"tools": {given["tool"].name: settings}}
-        if given["draft"].strip():
-            self.given = canonical.loads(given["draft"])
-        return drafts.read(self.given)
 
 
 class KeepForm(forms.Form):
@@ -116,7 +112,7 @@ class PublishForm(forms.Form):
     # On the page only once it is asked for, somewhere below: then it gets the focus.
     confirm_lowering = forms.BooleanField(
         required=False,
-        label=_("I understand that the gate will ask less, or other people"),
+        label=_("I understand that fewer calls will be reviewed, or by other people"),
         widget=forms.CheckboxInput({"autofocus": True}),
     )
     # What a person has not confirmed yet.
@@ -142,7 +138,7 @@ def page(request: HtmxRequest) -> HttpResponse:
     opened = drafts.parse(get_object_or_404(PolicyDraft, pk=pk).body) if pk else None
     form = DraftForm(request.POST if is_asked else None, chosen=request.GET.get("tool", ""), opened=opened)
     found = form.replayed() if form.is_valid() else None
-    keeping = KeepForm(initial={"draft": canonical.dumps(form.given)}) if found else None
+    keeping = KeepForm(initial={"draft": canonical.dumps(form.given)}, auto_id=KEEP) if found else None
     context = {"form": form, "keeping": keeping, **_outcome(found)}
     # htmx shows no answer with another status.
     is_part = request.htmx and is_asked
@@ -152,7 +148,7 @@ def page(request: HtmxRequest) -> HttpResponse:
 @_administrators
 @require_POST
 def keep(request: HttpRequest) -> HttpResponse:
-    form, opened = KeepForm(request.POST), None
+    form, opened = KeepForm(request.POST, auto_id=KEEP), None
     if form.is_valid():
         given = form.cleaned_data
         try:

@@ -18,6 +18,7 @@ from hitlchat.accounts import roles
 from hitlchat.base.database import durable, only
 from hitlchat.base.problems import Conflict, Forbidden, Invalid, NotFound
 from hitlchat.base.sentences import translatable
+from hitlchat.base.visible import see
 from hitlchat.gate import draft as drafts
 from hitlchat.gate import loosening, oversight, ruling, sources, spec
 from hitlchat.gate.actor import Actor
@@ -33,6 +34,7 @@ MOST: Final = 200
 LONGEST: Final = {"name": 100, "purpose": 500, "why": 500}
 MOST_QUOTED: Final = 200
 EMPTY: Final = gettext_noop("A draft changes at least one tool, or the policies.")
+HIDDEN: Final = gettext_noop("Contains a character that cannot be seen.")
 NEEDED: Final = gettext_noop("Expected some words.")
 IN_CODE: Final = gettext_noop("Its mode and condition are set in code, and cannot be published from here.")
 OTHER_TOOL: Final = gettext_noop("This tool was deleted since the draft was made.")
@@ -62,7 +64,7 @@ class Published(Conflict):
     sentence = gettext_noop("This draft has already been published.")
 
 
-class Outdated(Invalid):
+class ToolChanged(Invalid):
     """A tool is not as it was when the draft was made; `errors` has the fields that differ."""
 
     status = 409
@@ -139,7 +141,7 @@ def remove(draft_id: UUID, actor: Actor) -> None:
 def publish(draft_id: UUID, actor: Actor, why: str, *, confirmed: bool = False) -> PolicyDraft:
     """Put all of a draft into force, or nothing of it. `confirmed`: a person agreed to what it loosens.
 
-    Raises: OnlyAdministrators, NotFound, Published, InSettings, Outdated, BadDraft, NotConfirmed, CannotPublish
+    Raises: OnlyAdministrators, NotFound, Published, InSettings, ToolChanged, BadDraft, NotConfirmed, CannotPublish
     """
     publisher = require_administrator(actor)
     words = _words(why=why)
@@ -152,7 +154,7 @@ def publish(draft_id: UUID, actor: Actor, why: str, *, confirmed: bool = False) 
             raise InSettings(settings_line(found.policies))
         tools = _locked_tools(row)
         if changed := _changed(row, tools):
-            raise Outdated(changed)
+            raise ToolChanged(changed)
         steps = [*_steps(found.tools, tools)]
         weaker = tuple(f"{step.tool.name}: {sentence}" for step in steps for sentence in step.weaker)
         loosening.require(", ".join(step.tool.name for step in steps if step.weaker), weaker, confirmed=confirmed)
@@ -203,6 +205,8 @@ def _words(**given: str) -> dict[str, str]:
     words = {name: text.strip() for name, text in given.items()}
     errors = {name: spec.wrong_text(text, LONGEST[name]) for name, text in words.items()}
     errors |= {name: NEEDED for name in ("name", "why") if words.get(name) == ""}
+    if see(words.get("name", "")).plain != words.get("name", ""):
+        errors["name"] = HIDDEN
     if errors := {name: wrong for name, wrong in errors.items() if wrong}:
         raise Invalid(errors)
     return words

@@ -268,8 +268,8 @@ def delegating(key: str) -> DelegatingSource | None:
 
 def configurable(key: str) -> ConfigurableSource | None:
     """Return the source if people set the settings of its tools."""
-    found = source(key)
-    return found if isinstance(found, ConfigurableSource) else None
+    made: object = source(key) if is_registered(key) else None
+    return made if isinstance(made, ConfigurableSource) else None
 
 
 def is_registered(key: str) -> bool:

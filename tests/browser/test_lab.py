@@ -60,7 +60,7 @@ def test_a_draft_is_tried_kept_compared_and_published_and_the_next_call_goes_by_
 
     author.get_by_label("Why").fill("Nobody declined small ones for their amount.")
     author.get_by_role("button", name="Publish draft").press("Enter")
-    confirm = author.get_by_label("I understand that the gate will ask less, or other people")
+    confirm = author.get_by_label("I understand that fewer calls will be reviewed, or by other people")
     expect(confirm).to_be_focused()
     expect(author.get_by_role("alert")).to_contain_text("“Ask every time” becomes “Policies decide”")
     check(author, THOROUGHLY)

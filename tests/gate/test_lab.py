@@ -9,6 +9,7 @@ from hitlchat.base.problems import Invalid, NotFound
 from hitlchat.gate import decide, lab, oversight, replay, ruling, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.draft import BadDraft, read
+from hitlchat.gate.history import changes
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import AuditEvent, DecidedBy, PolicyDraft, Tool
 from hitlchat.gate.oversight import Rules
@@ -69,6 +70,8 @@ def test_who_published_it_and_why_is_on_record_beside_what_became_of_each_tool(r
     publish(alice, keep(alice))
     event = AuditEvent.objects.get(name=lab.PUBLISHED)
     assert (event.actor, event.data["why"], event.data["draft"]) == (alice, "They were all approved.", SMALL)
+    assert changes.words(event) == "The draft of policies Small refunds was published: They were all approved."
+    assert event in changes.rows("tools")
     assert event.data["weaker"][0].startswith("refund: “Ask every time” becomes “Policies decide”")
     changed = AuditEvent.objects.get(name="tool.changed")
     assert (changed.actor, changed.data["after"]) == (alice, {"hitl_mode": "CONDITIONAL", "condition": BIG})
@@ -157,7 +160,7 @@ def test_a_draft_whose_tool_has_changed_is_refused_with_the_field(
     draft = keep(alice)
     change(refund, alice)
     before = list(Tool.objects.values("hitl_mode", "condition"))
-    with pytest.raises(lab.Outdated) as caught:
+    with pytest.raises(lab.ToolChanged) as caught:
         publish(alice, draft)
     assert [*caught.value.errors] == [field.strip()] == [*lab.outdated(draft)]
     assert list(Tool.objects.values("hitl_mode", "condition")) == before
@@ -207,7 +210,7 @@ def test_a_draft_needs_a_name_of_its_own_and_publishing_a_reason(refund: Tool, a
     draft = keep(alice)
     with pytest.raises(lab.NameTaken):
         keep(alice)
-    for words in ({"name": " "}, {"name": "x" * 101}, {"purpose": "x" * 501}, {"name": "\0"}):
+    for words in ({"name": " "}, {"name": "x" * 101}, {"purpose": "x" * 501}, {"name": "a\u202eb"}):
         with pytest.raises(Invalid) as caught:
             keep(alice, **words)
         assert [*caught.value.errors] == [*words]
