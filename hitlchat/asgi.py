@@ -20,7 +20,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hitlchat.settings")
 django_application = handler.get_application()
 
 from hitlchat import running, sandbox  # noqa: E402
-from hitlchat.agent import conversations, runner  # noqa: E402
+from hitlchat.agent import conversations, runner, second  # noqa: E402
 from hitlchat.agent.attachments import keeping as attachments  # noqa: E402
 from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
 from hitlchat.agent.model_client import DEMO_PATH, own_address  # noqa: E402
@@ -67,7 +67,13 @@ class Household:
             background.adopt(loop)
             if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
                 self._traces = import_string("hitlchat.telemetry.traces.Traces")()
-            own = (runner.heartbeat(), runner.sweeper(), conversations.cleaner(), attachments.sweeper())
+            own = (
+                runner.heartbeat(),
+                runner.sweeper(),
+                conversations.cleaner(),
+                attachments.sweeper(),
+                second.worker(),
+            )
             workers = (*own, submissions.lease_worker(), running.worker())
             work = (*(each.work for each in workers), connections.serve, notices.deliver, record.work)
             self._tasks = [loop.create_task(begin()) for begin in work]

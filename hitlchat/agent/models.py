@@ -157,6 +157,35 @@ class AgentTool(models.Model):
         return f"the agent {self.tool_id}"
 
 
+class Reading(models.TextChoices):
+    """Whether another model reads calls that wait, and what a caution of it does."""
+
+    OFF = "off", gettext_noop("Off")
+    CAUTION = "caution", gettext_noop("Show cautions")
+    TICK = "tick", gettext_noop("Show cautions and require a tick")
+
+
+class SecondReader(models.Model):
+    """The model that reads calls that wait, as administrators chose it, and how it did since then; at most one row."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    mode = models.CharField(max_length=7, choices=Reading.choices, default=Reading.OFF)
+    # Without an endpoint it is that of the environment.
+    endpoint = models.ForeignKey(ModelEndpoint, null=True, on_delete=models.PROTECT, related_name="+")
+    model = models.CharField(max_length=200, blank=True)
+    asked = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    failure = models.TextField(blank=True, help_text="What went wrong last.")
+    failed_at = models.DateTimeField(null=True)
+    since = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="one_second_reader")]
+
+    def __str__(self) -> str:
+        return self.mode
+
+
 class Conversation(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     call = models.OneToOneField(

@@ -101,6 +101,9 @@ class Approve(Body):
     consent_digest: str | None = None
     grant: NewGrant | None = None
     reason: Annotated[Reason, Field(description="For the model, which reads it beside the result.")] = ""
+    caution_read: bool = Field(
+        default=False, description="That the person has read the `caution`, where it takes that: without it, 422."
+    )
 
 
 class Reject(Body):
@@ -210,6 +213,14 @@ class Meaning(Shape):
     caution: bool = Field(description="Whether it is easily overlooked: then a yes on the card takes a tick.")
 
 
+class Caution(Shape):
+    """One sentence of another model, which has no say in what becomes of the call."""
+
+    text: str = read("caution")
+    model: str
+    takes_tick: bool = Field(description="Whether a yes takes `cautionRead`.")
+
+
 class OnIt(Shape):
     person: Username
     until: datetime
@@ -274,6 +285,9 @@ class Approval(Shape):
     meanings: list[Meaning] = Field(
         description="What values mean: hosts of addresses, decoded codes, defaults, values of the last such call."
     )
+    caution: Caution | None = Field(
+        description="What a second model cautions about, once it has; null says nothing in favour of the call."
+    )
     asked_times: int = Field(
         description="How many identical calls wait. Approving runs one and withdraws the rest; declining declines all."
     )
@@ -316,7 +330,11 @@ NOTHING_MORE, NO_REASON, NOTHING_SEEN, NO_QUESTION = Approve(), Reject(), Extend
 def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
     """Load everything that `approvals` reads. `given`: the id of the grant given with the approval."""
     given = Subquery(gate.Grant.objects.filter(approval=OuterRef("pk")).values("pk")[:1])
-    return rows.annotate(given=given).select_related("call", "handling__person").prefetch_related("decisions__person")
+    return (
+        rows.annotate(given=given)
+        .select_related("call", "handling__person", "opinion")
+        .prefetch_related("decisions__person")
+    )
 
 
 def approval(row: gate.Approval) -> Approval:
@@ -358,6 +376,7 @@ def _approval(
         preview=shown.get("preview"),
         warnings=list(_warned(shown)),
         meanings=list(_meanings(shown)),
+        caution=row.opinion if call.caution_takes_tick is not None else None,
         asked_times=times,
         asked_again=shown.get("again"),
         question=question.as_json(shown["arguments"]) if question.is_one(call) else None,
@@ -420,7 +439,8 @@ def approve(request: ApiRequest, approval_id: UUID, body: Approve = NOTHING_MORE
     actor = decider(request)
     bounds = body.grant.scope if body.grant else None
     edited, digest = body.modified_arguments, body.consent_digest
-    decide.approve(approval_id, actor, digest=digest, edited=edited, grant=bounds, reason=body.reason)
+    looked = attention.Looked(caution_read=body.caution_read)
+    decide.approve(approval_id, actor, digest=digest, edited=edited, grant=bounds, reason=body.reason, looked=looked)
     answered = _current(request, approval_id)
     return Approved.of(answered, grant=_granted(answered.grant_id)) if bounds and answered.grant_id else answered
 

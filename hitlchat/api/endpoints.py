@@ -10,10 +10,10 @@ from django.shortcuts import get_object_or_404
 from ninja import Router
 from pydantic import AfterValidator, Field
 
-from hitlchat.agent import endpoints, model_client, routes
+from hitlchat.agent import endpoints, model_client, routes, second
 from hitlchat.agent.administering import BadDraft
 from hitlchat.agent.endpoints import ENVIRONMENT, Draft
-from hitlchat.agent.models import ModelEndpoint
+from hitlchat.agent.models import ModelEndpoint, SecondReader
 from hitlchat.api.auth import ApiRequest, administrator, only_after
 from hitlchat.api.contract import Body, Shape, Text, examples, read
 
@@ -114,9 +114,32 @@ class ModelChoice(Shape):
     is_default: bool = read("is_chosen")
 
 
+class Reader(Body):
+    """`mode`: `caution` shows what the model cautions about, with `tick` a yes then takes a tick as well."""
+
+    mode: Literal["off", "caution", "tick"]
+    endpoint: Text = ENVIRONMENT
+    model: Text = Field(default="", description="Empty: the default model of the endpoint.")
+
+
+class SecondOpinion(Shape):
+    """Since when the model reads calls that wait, how many it was asked about, and how often nothing came of that."""
+
+    mode: Literal["off", "caution", "tick"]
+    endpoint: str
+    model: str
+    since: datetime
+    asked: int
+    failed: int
+    failure: str = Field(description="What went wrong last, in words.")
+    failed_at: datetime | None
+
+
 router = Router(tags=["endpoints"], by_alias=True)
 router.add_decorator(only_after(partial(administrator, to="see and change model endpoints")))
 models_router = Router(tags=["endpoints"], by_alias=True)
+second_router = Router(tags=["endpoints"], by_alias=True)
+second_router.add_decorator(only_after(partial(administrator, to="see and change the second opinion")))
 
 
 @models_router.get("", response=list[ModelChoice])
@@ -124,6 +147,18 @@ def list_choices(request: ApiRequest) -> list[routes.Choice]:
     """The models that conversations may choose: those of enabled endpoints, and with which one yours begin."""
     beginning, _fallen_back = routes.usual(request.auth.user)
     return [each for _name, group in routes.choices(beginning).groups for each in group]
+
+
+@second_router.get("", response=SecondOpinion)
+def read_second_opinion(request: ApiRequest) -> SecondOpinion:
+    """Which model reads calls that wait, if one does, and how often it failed."""
+    return _reader(second.chosen())
+
+
+@second_router.put("", response=SecondOpinion)
+def choose_second_opinion(request: ApiRequest, body: Reader) -> SecondOpinion:
+    """Turn the second opinion on or off, or have another model read. It counts anew from here."""
+    return _reader(second.choose(second.Draft(**body.model_dump()), request.auth.actor))
 
 
 @router.get("", response=list[Endpoint])
@@ -180,6 +215,10 @@ def test_endpoint(request: ApiRequest, name: str) -> EndpointTrial:
 def list_models(request: ApiRequest, name: str) -> routes.Trial:
     """Ask the server which models it has."""
     return routes.listing(_chosen(name))
+
+
+def _reader(row: SecondReader) -> SecondOpinion:
+    return SecondOpinion.of(row, endpoint=second.draft_of(row).endpoint)
 
 
 def _named(name: str) -> ModelEndpoint:

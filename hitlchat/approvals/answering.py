@@ -85,7 +85,8 @@ def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
     actor, sent, note = actor_of(request), request.POST, ""
-    looked, grants = Looked(claimed(sent.get("opened")), typed=sent.get("typed", "")), sent.getlist("grant")
+    looked = Looked(claimed(sent.get("opened")), typed=sent.get("typed", ""), caution_read="caution_read" in sent)
+    grants = sent.getlist("grant")
     try:
         # One verdict and one digest: of two, nobody can say which was meant (SR-13).
         match sent.getlist("verdict"), sent.getlist("digest"), sent.getlist("edited"), sent.getlist("shown"):
@@ -145,9 +146,13 @@ def take_back(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
 @login_required
 @require_safe
 def outcome(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
-    """Show the fragment again to a page that waits for the call to settle; with `settled`, 204 while it waits."""
+    """Show the fragment again to a page that waits for the call to settle; with `settled`, 204 while it waits.
+
+    With `cautioned` the page has what a second model has to say of it; one that lacks that gets it.
+    """
     found = approval_for(request, approval_id)
-    if "settled" in request.GET and found.call.status == Status.WAITING:
+    has_news = "cautioned" not in request.GET and found.call.caution_takes_tick is not None
+    if "settled" in request.GET and found.call.status == Status.WAITING and not has_news:
         return HttpResponse(status=204)
     return _fragment(request, found)
 

@@ -109,6 +109,7 @@ def facts(card: Card, approval: Approval, *, full: bool) -> list[Fact]:
         *_again(card, full=full),
         *_arguments(card, full=full),
         *(_effect(card.effect, PREVIEW, full=full) if card.effect else ()),
+        *_caution(card),
         *_who(card, approval),
     ]
     if full:
@@ -362,6 +363,12 @@ def _effect(shown: Effect, label: str, *, full: bool) -> Iterator[Fact]:
         yield from _table(shown.table, label, full=full)
     yield from _warned(label, shown.warnings)
     yield from (ours(label, note) for note in shown.notes)
+
+
+def _caution(card: Card) -> Iterator[Fact]:
+    if card.caution and card.second_model:
+        yield ours("Warning", f"A second model ({one_line(card.second_model.plain)}) cautions. It may be wrong.")
+        yield fact("Caution", card.caution, is_value=True)
 
 
 def _who(card: Card, approval: Approval) -> Iterator[Fact]:

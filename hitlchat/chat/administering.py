@@ -13,13 +13,23 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
 from hitlchat.accounts.roles import may_author
-from hitlchat.agent import agents, endpoints, model_client, presets, routes, tool_sets
+from hitlchat.agent import agents, endpoints, model_client, presets, routes, second, tool_sets
 from hitlchat.agent.administering import LONGEST_DESCRIPTION, BadDraft, InUse
 from hitlchat.agent.endpoints import ENVIRONMENT
-from hitlchat.agent.models import AgentTool, Api, KeyHeader, ModelEndpoint, Preset, ToolSet
+from hitlchat.agent.models import (
+    AgentTool,
+    Api,
+    Conversation,
+    KeyHeader,
+    ModelEndpoint,
+    Preset,
+    Reading,
+    SecondReader,
+    ToolSet,
+)
 from hitlchat.agent.presets import LONGEST_INSTRUCTIONS
 from hitlchat.base.problems import Invalid
-from hitlchat.chat.drafts import DraftForm, DraftPages
+from hitlchat.chat.drafts import ChoosingForm, DraftForm, DraftPages
 from hitlchat.chat.uses import LimitsForm, Pick, asks_labels, picks
 from hitlchat.gate import spec, tools
 from hitlchat.gate.actor import Actor, actor_of
@@ -109,6 +119,24 @@ class EndpointForm(DraftForm):
         return replace(endpoints.Draft(""), **self.given(endpoints.FIELDS) | more)
 
 
+class SecondForm(ChoosingForm):
+    """Whether a second model reads calls that wait, which one, and what its caution does."""
+
+    mode = forms.ChoiceField(
+        label="Second opinion", choices=[(value, gettext_lazy(label)) for value, label in Reading.choices]
+    )
+    route = forms.ChoiceField(required=False, label="Model that reads")
+
+    def __init__(self, row: SecondReader, data: Any = None) -> None:
+        models = routes.choices(Conversation(endpoint=row.endpoint, model=row.model))
+        chosen = next((each.value for _name, group in models.groups for each in group if each.is_chosen), "")
+        super().__init__(data, initial={"mode": row.mode, "route": chosen})
+        gone = [("", _("{name} (no longer available)").format(name=models.missing))] if models.missing else []
+        self.choose_from(
+            "route", [*gone, *((name, [(each.value, each.model) for each in group]) for name, group in models.groups)]
+        )
+
+
 class EndpointPages(DraftPages[ModelEndpoint]):
     namespace = "models"
     templates = "models"
@@ -125,11 +153,17 @@ class EndpointPages(DraftPages[ModelEndpoint]):
             self.posted("at/<str:name>/models", self.list_models, "models"),
             self.posted("at/<str:name>/offer", self.offer, "offer"),
             self.posted("at/<str:name>/begin", self.begin, "begin"),
+            self.posted("second-opinion", self.second_opinion, "second"),
         ]
 
     def about_all(self) -> dict[str, Any]:
-        is_default = routes.default() is None
-        return super().about_all() | {"environment": model_client.endpoint(), "environment_is_default": is_default}
+        reader = second.chosen()
+        return super().about_all() | {
+            "environment": model_client.endpoint(),
+            "environment_is_default": routes.default() is None,
+            "reader": reader,
+            "second": SecondForm(reader),
+        }
 
     def about(self, row: ModelEndpoint | None) -> dict[str, Any]:
         return {"reference": endpoints.reference_of(row) if row else "", "currency": settings.MODEL_CURRENCY}
@@ -169,6 +203,21 @@ class EndpointPages(DraftPages[ModelEndpoint]):
         except Invalid as error:
             return self.show_all(request, problem=str(error))
         messages.success(request, gettext_noop("New conversations use it from now on."))
+        return redirect("models:list")
+
+    def second_opinion(self, request: HttpRequest) -> HttpResponse:
+        """Turn the second opinion on or off."""
+        form = SecondForm(second.chosen(), request.POST)
+        if not form.is_valid():
+            return self.show_all(request, second=form, problem=gettext_noop("Choose a model that is offered."))
+        route = form.chosen_route()
+        draft = second.Draft(form.cleaned_data["mode"], route["endpoint"] or "", route["model"])
+        try:
+            row = second.choose(draft, actor_of(request))
+        except Invalid as error:
+            return self.show_all(request, second=form, problem=str(error))
+        off, on = _("The second opinion is off."), _("A second model reads each call that waits from now on.")
+        messages.success(request, off if row.mode == Reading.OFF else on)
         return redirect("models:list")
 
 

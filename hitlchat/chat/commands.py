@@ -223,8 +223,9 @@ class Decide(Command):
     answer: Text = ""
     # Whether folded text was opened, as the page claims.
     opened: Opened = None
-    # The value that a card may ask for.
+    # The value that a card may ask for, and the tick for the caution of a second model.
     typed: Text = ""
+    caution_read: Literal["", "yes"] = ""
     grant: Annotated[Scope | None, PlainValidator(_grant)] = None
     # JSON text, and the digest of the changed call as it was shown; only sent if something was changed.
     edited: Text = ""
@@ -243,7 +244,7 @@ class Decide(Command):
         return self
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:
-        looked = Looked(self.opened, typed=self.typed)
+        looked = Looked(self.opened, typed=self.typed, caution_read=bool(self.caution_read))
         try:
             if self.verdict == "answer":
                 decide.answer(self.approval, actor, self.answer, looked=looked)
@@ -258,7 +259,7 @@ class Decide(Command):
                 editing.approve(self.approval, actor, **yes, looked=looked)
         except decide.AlreadySettled as late:
             return fragments.too_late(conversation.pk, actor, late.call)
-        except decide.OtherDigest as error:
+        except (decide.OtherDigest, decide.CautionUnread) as error:
             return fragments.asks(conversation.pk, actor) + fragments.flash(str(error))
         except decide.OtherValue as error:
             return fragments.asks(conversation.pk, actor) + fragments.matter(self.approval, actor, str(error))

@@ -58,13 +58,15 @@ class Together:
 class Looked:
     """Facts on how an answer came about. `opened`: whether folded text was, as the page claims; None:
     nothing was folded. `since`: first shown then, on the card of an identical call. `typed`: what a page was given for
-    the value that its card may ask for; None: the answer comes from no page.
+    the value that its card may ask for; None: the answer comes from no page. `caution_read`: it comes with the
+    tick for a second model's caution.
     """
 
     opened: bool | None = None
     since: datetime | None = None
     typed: str | None = None
     together: Together | None = None
+    caution_read: bool = False
 
 
 NOTHING_KNOWN: Final = Looked()

@@ -157,7 +157,7 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     found: dict[str, list[tuple[Approval, Card]]] = {}
     for row, card in zip(rows, cards, strict=True):
         may = card.who is None or card.who.stance == "may"
-        is_alone = card.asks or card.alerts or card.matter or card.attempt > 1 or _asked_again(row)
+        is_alone = card.asks or card.alerts or card.caution or card.matter or card.attempt > 1 or _asked_again(row)
         if card.care < TOO_RISKY and may and not is_alone:
             found.setdefault(_definition(row), []).append((row, card))
     made = []
@@ -243,7 +243,7 @@ def _why_alone(row: Approval) -> str | None:
         return gettext_noop("A call that asks again is answered individually. Nothing was decided.")
     if row.disclosure.get("attempt"):
         return gettext_noop("A further attempt is answered individually. Nothing was decided.")
-    if (shown := as_shown(row)) is None or shown.alerts:
+    if (shown := as_shown(row)) is None or shown.alerts or shown.caution:
         return gettext_noop("A call with a warning is answered individually. Nothing was decided.")
     return None
 
@@ -265,7 +265,7 @@ def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str,
     except decide.AlreadySettled as late:
         label = Status(late.call.status).label.lower()
         return Outcome(item.approval, prompt, f"It was already answered ({label}); your answer was not recorded.")
-    except (decide.OtherDigest, decide.NoSuchApproval, NotEntitled, AlreadyCounted) as error:
+    except (decide.OtherDigest, decide.CautionUnread, decide.NoSuchApproval, NotEntitled, AlreadyCounted) as error:
         return Outcome(item.approval, prompt, str(error))
     return Outcome(item.approval, prompt, words, counted=True)
 

@@ -62,6 +62,7 @@ RISK_LABELS = (
 FROM_OUTSIDE = gettext_noop("A value comes from outside.")
 NEARLY_THE_SAME = gettext_noop("A value is nearly the same as another one in the conversation.")
 NOT_AS_WRITTEN = gettext_noop("The call has something otherwise than the message.")
+CAUTIONED = gettext_noop("A second model cautions.")
 MOST_ROWS = 20
 MOST_FACTS = 3
 
@@ -239,11 +240,16 @@ class Card:
     matter: Matter | None = None
     # What was asked about the call, and whether the person may ask; None: neither.
     whys: Whys | None = None
+    # What another model says against it, by the name of that one; a yes may take a tick for it.
+    caution: Seen | None = None
+    second_model: Seen | None = None
+    takes_tick: bool = False
 
     @property
     def key(self) -> str:
         """Names this card on a page: asked again, once more, or answered by its person, it is another one."""
-        named = key(self.id, self.round) + (f"-{self.times}x" if self.times > 1 else "")
+        named = key(self.id, self.round, cautioned=self.caution is not None)
+        named += f"-{self.times}x" if self.times > 1 else ""
         named += "-matter" if self.matter else ""
         return named if self.who is None or self.who.stance == "may" else f"{named}-{self.who.stance}"
 
@@ -282,6 +288,8 @@ class Card:
         boxes = [alert for row in (*self.rows, *self.more_rows, *self.missing) for alert in row.alerts]
         if self.elsewhere:
             boxes.append(NOT_AS_WRITTEN)
+        if self.takes_tick:
+            boxes.append(CAUTIONED)
         effects = (self.effect, self.again and self.again.before, self.again and self.again.now)
         return tuple(
             dict.fromkeys([*self.warnings, *boxes, *(each for part in effects if part for each in part.alerts)])
@@ -342,8 +350,9 @@ def again(note: dict[str, Any], shown: Preview) -> Again:
     return Again(why, *pair, whole=not pair[1].notes)
 
 
-def key(approval_id: object, round: int) -> str:  # noqa: A002
-    return f"{approval_id}-{round}" if round > 1 else str(approval_id)
+def key(approval_id: object, round: int, *, cautioned: bool = False) -> str:  # noqa: A002
+    named = f"{approval_id}-{round}" if round > 1 else str(approval_id)
+    return f"{named}-cautioned" if cautioned else named
 
 
 def card(approval: Approval, viewer: Actor | None = None) -> Card:
@@ -383,6 +392,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         grantable=approval.call.grantable and not approval.call.oversight_digest,
         decides=unusual_rules(approval),
         asks=asking_of(shown["arguments"]) if shown["tool"]["source"] == question.SOURCE else None,
+        **_caution(approval),
     )
     return _as_seen_by(viewer, made, approval) if viewer else made
 
@@ -547,6 +557,15 @@ def _who_asks(shown: dict[str, Any]) -> dict[str, Any]:
         "attempt": attempt["number"] if attempt else 1,
         "instead": see(attempt["instead"]) if attempt else None,
     }
+
+
+def _caution(approval: Approval) -> dict[str, Any]:
+    """Return the parts of a card about a second model, at no query where that has not cautioned."""
+    takes_tick = approval.call.caution_takes_tick
+    row = getattr(approval, "opinion", None) if takes_tick is not None else None
+    if row is None:
+        return {"takes_tick": bool(takes_tick)}
+    return {"takes_tick": bool(takes_tick), "caution": see(row.caution), "second_model": see(row.model)}
 
 
 def _origins(approval: Approval, viewer: Actor | None) -> dict[str, tuple[Provenance, ...]]:

@@ -118,6 +118,13 @@ class OtherValue(Invalid):
     field = "typed"
 
 
+class CautionUnread(Invalid):
+    """A second model has cautioned, and the yes comes without the tick that this takes."""
+
+    field = "caution_read"
+    sentence = gettext_noop("A second model cautions about this call: read why, and confirm that you did.")
+
+
 class TooLate(AlreadySettled):
     """The call started, or came to nothing, before that; `call` holds it, and the message says which."""
 
@@ -234,7 +241,7 @@ def approve(
 
     NoSuchApproval, NotEntitled, AlreadySettled, AlreadyCounted, BadEdit, BadGrant. OtherDigest: `digest` is not the
     waiting one's, or missing although the call was asked about more than once. OtherValue: a page's answer lacks the
-    value that its card asks for.
+    value that its card asks for. CautionUnread, wherever the answer comes from.
     """
     approval = open_to(approval_id, actor)
     whole = _whole(approval)
@@ -246,6 +253,7 @@ def approve(
     if looked.typed is not None:
         _require_value(whole, approval, actor, looked.typed)
     only_if = _is_in_time() & still_may_answer(actor, approval.call) & deciders.still(actor, approval)
+    only_if &= _has_its_tick(approval, looked)
     columns: dict[str, Any] = {}
     if question.is_one(approval.call):
         edited = answered(approval.call, edited)
@@ -391,6 +399,20 @@ def _require_value(whole: Card, approval: Approval, actor: Actor, typed: str) ->
     if not typed.strip():
         raise OtherValue(gettext_noop("This approval asks for a value of the call, which is missing."))
     raise OtherValue(gettext_noop("This is not the value on the card. Look at it again."))
+
+
+def _has_its_tick(approval: Approval, looked: Looked) -> Where:
+    """Return the condition that no caution takes a tick, for a yes without one. Raises: CautionUnread"""
+    if looked.caution_read:
+        return Where()
+    if approval.call.caution_takes_tick:
+        raise CautionUnread
+    return _takes_no_tick()
+
+
+@condition
+def _takes_no_tick() -> Q:
+    return ~Q(caution_takes_tick=True)
 
 
 def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked, reason: str) -> Decision:

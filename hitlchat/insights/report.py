@@ -9,7 +9,9 @@ from typing import Any, Final
 from django.db.models import Count, Q
 from django.utils import timezone
 
+from hitlchat.gate import second
 from hitlchat.gate.models import AuditEvent, Decision, Seal
+from hitlchat.gate.second import Weighed
 from hitlchat.insights.figures import Figures, Period, count
 from hitlchat.record import keys
 
@@ -44,6 +46,8 @@ class Report:
     looked: dict[str, int]
     means: dict[str, int]
     sealed: Sealed
+    # What people answered once a second model had read the call, by tool.
+    weighed: dict[str, Weighed]
 
     @property
     def risky_unasked(self) -> list[Any]:
@@ -75,6 +79,11 @@ class Report:
                 | {"lookedBack": {"fine": each.fine, "shouldAsk": each.should_ask}}
                 for each in figures.tools
             ],
+            "secondOpinions": [
+                {"tool": name, "cautioned": {"against": each.cautioned_against, "approved": each.cautioned_approved}}
+                | {"withoutCaution": {"against": each.plain_against, "approved": each.plain_approved}}
+                for name, each in self.weighed.items()
+            ],
             "unasked": {"calls": figures.unasked, "latestReasons": list(figures.whys)},
             "lookedBack": {"fine": figures.looked_back - figures.should_ask, "shouldAsk": figures.should_ask},
             "record": {
@@ -94,7 +103,7 @@ def report(period: Period) -> Report:
     decisions = Decision.objects.filter(decided_at__gte=since).order_by()
     looked = decisions.aggregate(**{name: Count("pk", filter=which) for name, which in READ.items()})
     means = decisions.values_list("means").annotate(count=Count("*")).order_by("-count", "means")
-    return Report(timezone.now(), count(period, None), looked, dict(means), _sealed(since))
+    return Report(timezone.now(), count(period, None), looked, dict(means), _sealed(since), second.counted(since))
 
 
 def _sealed(since: datetime) -> Sealed:

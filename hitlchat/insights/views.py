@@ -16,7 +16,7 @@ from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import usage
 from hitlchat.base.moments import about
-from hitlchat.gate import attention
+from hitlchat.gate import attention, second
 from hitlchat.gate.attention import IDLE_SECONDS
 from hitlchat.gate.history.finding import UNASKED
 from hitlchat.gate.models import Decision
@@ -49,6 +49,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "day_limit": settings.MODEL_PERSON_TOKENS,
         "own": _listed(own, MOST_OWN),
         "hurried": _listed(hurried, MOST_HURRIED),
+        "weighed": sorted(second.counted(period.since, None if everyone else user).items()),
         **_pictures(figures, links, everyone=everyone),
     }
     return render(request, "insights/page.html", shown)
@@ -64,6 +65,7 @@ def oversight(request: HttpRequest) -> HttpResponse:
     shown = {
         **_common(found.figures),
         "report": found,
+        "weighed": sorted(found.weighed.items()),
         "batches": {each.number: (each.sealed_at, spaced(each.hash)) for each in found.sealed.batches},
         "key": spaced(found.sealed.key),
     }

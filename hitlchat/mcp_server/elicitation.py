@@ -312,7 +312,7 @@ def _decided(question: Question, answer: Answer, user: Actor) -> Answer:
             decide.approve(question.approval_id, user, digest=question.digest)
         elif answer == Answer.DECLINE:
             decide.decline(question.approval_id, user)
-    except decide.NoSuchApproval:
+    except (decide.NoSuchApproval, decide.CautionUnread):
         if answer == Answer.ACCEPT:
             return Answer.UNHEARD
         _end(question, user, NOT_ENOUGH)

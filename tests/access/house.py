@@ -196,6 +196,7 @@ SENT: Final[dict[tuple[str, str], Any]] = {
     ("PUT", "/api/servers/{name}/tools"): {"tools": [{"tool": "echo"}]},
     ("POST", "/api/servers/{name}/tools/{tool}/accept"): {"digest": "0"},
     ("POST", "/api/endpoints"): {"name": "another", "baseUrl": "http://127.0.0.1:1/v1", "model": "m"},
+    ("PUT", "/api/second-opinion"): {"mode": "off"},
     ("POST", "/api/tool-sets"): {"name": "another"},
     ("POST", "/api/presets"): {"name": "another"},
     ("POST", "/api/agents"): AGENT,

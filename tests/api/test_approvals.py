@@ -18,7 +18,7 @@ NOWHERE = "01890000-0000-7000-8000-000000000000"
 FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
     *("riskLevel", "consentDigest", "status", "reason", "facts", "decisions", "callStatus", "result", "error"),
-    *("agents", "provenance", "warnings", "meanings", "inherentRiskLevel", "riskUnknown"),
+    *("agents", "provenance", "warnings", "caution", "meanings", "inherentRiskLevel", "riskUnknown"),
     *("preview", "askedAgain", "askedTimes", "attempt", "instead", "grantId", "question"),
     *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides", "onIt", "whys"),
 }

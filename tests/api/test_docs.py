@@ -75,6 +75,7 @@ CONTRACT = {
     "/api/endpoints/{name}": {"get", "patch", "delete"},
     "/api/endpoints/{name}/test": {"post"},
     "/api/endpoints/{name}/models": {"get"},
+    "/api/second-opinion": {"get", "put"},
     "/api/tool-sets": {"get", "post"},
     "/api/tool-sets/{name}": {"get", "patch", "delete"},
     "/api/presets": {"get", "post"},

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import cycle, islice
 from typing import Any, Final
 
-from hitlchat.agent import titles, why
+from hitlchat.agent import second, titles, why
 from hitlchat.agent.demo_model.sentences import Call, Prompt, Tool, calls_in, offered
 from hitlchat.gate import prompt
 
@@ -84,6 +84,8 @@ def reply(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> str | list[
         return _title(first)
     if len(messages) == 2 and (about := why.asked_about(*map(_text_of, messages))) is not None:
         return _reasons(about)
+    if len(messages) == 2 and (opinion := second.asked_about(*map(_text_of, messages))) is not None:
+        return opinion
     users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
     last = next((at for at in reversed(users) if not _text_of(messages[at]).startswith(NOTE)), -1)
     if came := _came_back(messages[last + 1 :]):

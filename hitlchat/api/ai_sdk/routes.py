@@ -271,6 +271,9 @@ def _decision(found: Approval, answer: Answer, actor: Actor) -> Step:
     if not answer.approved:
         return partial(decide.decline, found.pk, actor, reason=answer.reason)
     deciders.require(actor, found)
+    if found.call.caution_takes_tick:
+        # A client of this protocol cannot say that it was read.
+        raise decide.CautionUnread
     if answer.signature is not None and answer.signature != found.digest:
         raise OtherDigest(decide.LOOK_AGAIN)
     if answer.shown is not None and not is_as_shown(answer.shown, found.call.arguments):

@@ -65,6 +65,7 @@ WORDS: Final = {
     "call.stop_requested": gettext_noop("Stop requested."),
     "call.extended": gettext_noop("Given more time to answer."),
     "call.looked_back": gettext_noop("Looked back: it was fine that nobody was asked."),
+    "call.cautioned": gettext_noop("A second model cautioned"),
     "call.taken_up": gettext_noop("A person said that they are on it."),
     "call.let_go": gettext_noop("A person is no longer on it."),
     "call.asked_why": gettext_noop("The model was asked why."),
@@ -93,8 +94,8 @@ VARIANTS: Final = {
 }
 # A yes to a question is its answer.
 ANSWERED: Final = gettext_noop("Answered.")
-# Their reasons are a person's own words, and no sentences of ours.
-DECLINED: Final = frozenset({"call.declined", "call.question_declined"})
+# Their reasons are words of others, and no sentences of ours.
+DECLINED: Final = frozenset({"call.declined", "call.question_declined", "call.cautioned"})
 
 Data = dict[str, Any]
 

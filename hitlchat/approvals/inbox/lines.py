@@ -148,7 +148,8 @@ class Line:
     @property
     def mark(self) -> str:
         """Names this very question: asked again, it is another one."""
-        return card.key(self.approval.pk, self.approval.call.round)
+        call = self.approval.call
+        return card.key(self.approval.pk, call.round, cautioned=call.caution_takes_tick is not None)
 
     @property
     def version(self) -> str:
@@ -189,6 +190,8 @@ class Line:
             return gettext("From L{level} up, each call is answered individually.").format(level=batch.TOO_RISKY)
         if self.asks:
             return gettext("Each question needs its own answer.")
+        if self.approval.call.caution_takes_tick is not None:
+            return gettext("A second model cautions about this call: it is answered individually.")
         return gettext("A call that asks again is answered individually.") if self.approval.call.round > 1 else ""
 
 

@@ -34,6 +34,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "tool_set.added": gettext_noop("The tool set {tool_set} was added"),
     "tool_set.changed": gettext_noop("The tool set {tool_set} was changed"),
     "tool_set.removed": gettext_noop("The tool set {tool_set} was removed"),
+    "second_opinion.changed": gettext_noop("The second opinion was changed"),
     "preset.added": gettext_noop("The preset {preset} was added"),
     "preset.changed": gettext_noop("The preset {preset} was changed"),
     "preset.removed": gettext_noop("The preset {preset} was deleted"),
@@ -77,7 +78,7 @@ NAMED: Final = (
 AREAS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "tools": (gettext_noop("Tools"), ("tool.", "texts.", "policy_draft.")),
     "servers": (gettext_noop("Servers"), ("server.", "exposure.")),
-    "models": (gettext_noop("Models"), ("endpoint.", "tool_set.", "preset.")),
+    "models": (gettext_noop("Models"), ("endpoint.", "tool_set.", "preset.", "second_opinion.")),
     "people": (gettext_noop("People"), ("person.", "group.")),
     "tokens": (gettext_noop("Tokens and grants"), ("token.", "grant.")),
     "conversations": (
@@ -89,6 +90,7 @@ AREAS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 FIELDS: Final[Mapping[str, str]] = {
     "asks": gettext_noop("Asks"),
     **spec.WORDS,
+    "mode": gettext_noop("Mode"),
     "address": gettext_noop("Address"),
     "model": gettext_noop("Model"),
     "other_models": gettext_noop("Other models"),

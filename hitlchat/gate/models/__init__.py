@@ -4,6 +4,7 @@ from hitlchat.gate.models.audit import AuditEvent as AuditEvent
 from hitlchat.gate.models.audit import Drop as Drop
 from hitlchat.gate.models.audit import RecordKey as RecordKey
 from hitlchat.gate.models.audit import Seal as Seal
+from hitlchat.gate.models.calls import LONGEST_CAUTION as LONGEST_CAUTION
 from hitlchat.gate.models.calls import Approval as Approval
 from hitlchat.gate.models.calls import Attachment as Attachment
 from hitlchat.gate.models.calls import CallerKind as CallerKind
@@ -12,6 +13,7 @@ from hitlchat.gate.models.calls import Grant as Grant
 from hitlchat.gate.models.calls import Handling as Handling
 from hitlchat.gate.models.calls import Hindsight as Hindsight
 from hitlchat.gate.models.calls import IsUnfinished as IsUnfinished
+from hitlchat.gate.models.calls import SecondOpinion as SecondOpinion
 from hitlchat.gate.models.calls import Showing as Showing
 from hitlchat.gate.models.calls import ToolCall as ToolCall
 from hitlchat.gate.models.calls import Verdict as Verdict

@@ -79,6 +79,9 @@ class ToolCall(models.Model):
     error = JSONTextField(null=True)
     output = models.TextField(blank=True)
     deadline = models.DateTimeField(null=True, help_text="Until when a waiting call may be answered.")
+    caution_takes_tick = models.BooleanField(
+        null=True, help_text="Whether a yes takes a tick for the caution of a second model; null: there is none."
+    )
     # Who decides, as it was when this was asked (oversight.py). Here, since a decision is judged by this row alone;
     # groups by their number, so that one that is deleted leaves its place.
     decided_by = models.CharField(max_length=16, choices=DecidedBy.choices, default=DecidedBy.REQUESTER)
@@ -302,6 +305,23 @@ class Handling(models.Model):
 
     def __str__(self) -> str:
         return f"{self.approval_id} handled until {self.until:%Y-%m-%d %H:%M:%S}"
+
+
+LONGEST_CAUTION = 300
+
+
+class SecondOpinion(models.Model):
+    """What another model had to say against a question, once it has answered: `caution` may stay empty (second.py)."""
+
+    approval = models.OneToOneField(Approval, on_delete=models.PROTECT, primary_key=True, related_name="opinion")
+    round = models.PositiveSmallIntegerField(help_text="The round in which it was read last.")
+    model = models.CharField(max_length=200)
+    takes_tick = models.BooleanField()
+    caution = models.CharField(max_length=LONGEST_CAUTION, blank=True)
+    at = models.DateTimeField(null=True, db_index=True, help_text="Null: there is no answer, and may never be one.")
+
+    def __str__(self) -> str:
+        return f"{self.approval_id} {self.caution}"
 
 
 class Hindsight(models.Model):

@@ -24,6 +24,7 @@ from hitlchat.approvals.console import must_unfold, one_line
 from hitlchat.base.problems import Problem
 from hitlchat.gate import decide, deciders, disclosure, editing, question
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval
 from hitlchat.gate.oversight import HIGHEST_RISK
@@ -47,6 +48,7 @@ COUNTED: Final = "Approved. The call runs once the others have approved it too."
 DECLINED: Final = "Declined. It does not run."
 OTHER_DIGEST: Final = "The digest does not belong to the waiting call. Show the call again and read what it says now."
 YES_OR_LEAVE: Final = 'Type "approve" to run the call, anything else to leave it: '
+READ_IT: Final = 'A second model cautions, above. Type "read" if you have read it, anything else to leave the call: '
 WHAT: Final = 'Type "approve", "change", "decline" or "later": '
 CHANGED: Final = "The arguments as they should be, as JSON on one line (Enter to leave them): "
 ONLY_ANSWERED: Final = "A question to the person is answered in the chat or the inbox, not at the console."
@@ -89,9 +91,9 @@ class Desk:
         card = self._show(found)
         if edited is not None:
             return self._changed(found, card, edited, reason)
-        if self._ask(YES_OR_LEAVE, card) != "approve":
+        if self._ask(YES_OR_LEAVE, card) != "approve" or not self._has_read(card):
             return LEFT
-        return approve(found.pk, self._actor, card.digest, reason=reason)
+        return approve(found.pk, self._actor, card.digest, reason=reason, caution_read=card.takes_tick)
 
     def decide(self, found: Approval) -> str:
         """Show the card and have it approved, declined, or left for later."""
@@ -103,8 +105,10 @@ class Desk:
                 return self._change(found, card)
             if typed == "later":
                 return LEFT
+            if typed == "approve" and not self._has_read(card):
+                return LEFT
             if typed == "approve":
-                return approve(found.pk, self._actor, card.digest)
+                return approve(found.pk, self._actor, card.digest, caution_read=card.takes_tick)
             return decline(found.pk, self._actor, self._reason(card))
         except Overtaken:
             return f"\n{overtaken(found)}"
@@ -153,11 +157,15 @@ class Desk:
         """Show what changed arguments mean, and have the call approved with them, or left."""
         shown = editing.review(found, _edited(found, edited))
         self._write(f"{self._style.text(console.changed(shown))}\n")
-        if not shown.changes or self._ask(YES_OR_LEAVE, card) != "approve":
+        if not shown.changes or self._ask(YES_OR_LEAVE, card) != "approve" or not self._has_read(card):
             return LEFT
-        given, now = shown.arguments, shown.digest
-        yes = editing.approve(found.pk, self._actor, digest=card.digest, edited=given, shown=now, reason=reason)
-        return _outcome(yes)
+        yes = {"edited": shown.arguments, "shown": shown.digest, "reason": reason}
+        looked = Looked(caution_read=card.takes_tick)
+        return _outcome(editing.approve(found.pk, self._actor, digest=card.digest, looked=looked, **yes))
+
+    def _has_read(self, card: Card) -> bool:
+        """Return whether the person has read the caution that a yes takes a tick for, if there is one."""
+        return not card.takes_tick or self._ask(READ_IT, card) == "read"
 
     def _reason(self, card: Card) -> str:
         while True:
@@ -221,6 +229,9 @@ class Command(ConsoleCommand):
         approve.add_argument("--digest", help="the digest that `show` printed; without it, the card is shown first")
         approve.add_argument("--arguments", metavar="JSON", help="approve the call with these arguments instead")
         approve.add_argument("--reason", default="", help="what the model is told beside the result")
+        approve.add_argument(
+            "--caution-read", action="store_true", help="with --digest: the caution of a second model was read"
+        )
         approve.add_argument("--plain", action="store_true", help="no colors or boxes, one fact per line")
         decline = _answer(what.add_parser("decline", help="decline a call, as a person"))
         decline.add_argument("--reason", default="", help="why; the model is told")
@@ -264,12 +275,13 @@ class Command(ConsoleCommand):
         digest: str | None,
         arguments: str | None,
         reason: str,
+        caution_read: bool,
         plain: bool,
         **_: Any,
     ) -> str:
         actor, reason = _actor(person), decide.checked_reason(reason)
         if digest is not None:
-            return approve(approval, actor, digest, edited=arguments, reason=reason)
+            return approve(approval, actor, digest, edited=arguments, reason=reason, caution_read=caution_read)
         found = console.approval(approval)
         # Who may not, or comes too late, is told so before anything is shown.
         require(found, actor)
@@ -333,7 +345,15 @@ class Command(ConsoleCommand):
         return Desk(sys.stdin, write, actor, self._style(plain=plain))
 
 
-def approve(approval_id: UUID, actor: Actor, digest: str, *, edited: str | None = None, reason: str = "") -> str:
+def approve(
+    approval_id: UUID,
+    actor: Actor,
+    digest: str,
+    *,
+    edited: str | None = None,
+    reason: str = "",
+    caution_read: bool = False,
+) -> str:
     """Say yes to the call with this consent digest, whole or its first 12 characters or more, or to it with `edited`
     arguments; what comes of it, in words. What decide.py raises.
     """
@@ -346,7 +366,8 @@ def approve(approval_id: UUID, actor: Actor, digest: str, *, edited: str | None 
         require(found, actor)
     arguments = None if edited is None else _edited(found, edited)
     given = found.digest if matches else digest
-    return _outcome(decide.approve(approval_id, actor, digest=given, edited=arguments, reason=reason))
+    looked = Looked(caution_read=caution_read)
+    return _outcome(decide.approve(approval_id, actor, digest=given, edited=arguments, reason=reason, looked=looked))
 
 
 def _edited(found: Approval, text: str) -> dict[str, Any]:
