@@ -25,12 +25,15 @@ VERDICTS: Final = {"call.declined": ("decline", "suggest"), "call.answered": ("a
 STATUSES: Final = {f"call.{status.value}": status for status in Status}
 # These happen to an open question alone.
 WHILE_WAITING: Final = frozenset(
-    {"call.counted", "call.yes_taken_back", "call.extended", "call.taken_up", "call.let_go", "call.asked_why"}
+    {
+        *("call.counted", "call.yes_taken_back", "call.extended", "call.taken_up", "call.let_go"),
+        *("call.asked_why", "call.cautioned"),
+    }
 )
 PEOPLE: Final = frozenset({"session", "token", "console", "elicitation"})
 # Where events say until when the question was open.
 _UNTIL: Final = {"call.extended": "after", "call.expired": "deadline"}
-_CALL: Final = (*transition.CALL_COLUMNS, "deadline")
+_CALL: Final = (*transition.CALL_COLUMNS, "deadline", "caution_takes_tick")
 _APPROVAL: Final = ("id", "call_id", "prompt", "disclosure", "digest")
 
 Columns = dict[str, Any]
@@ -307,6 +310,14 @@ def _deadline(story: Story) -> Iterator[Finding]:
         yield Finding("not what was shown", words, event=event["id"])
 
 
+def _caution(story: Story) -> Iterator[Finding]:
+    event = story.last("call.cautioned")
+    takes_tick = event["data"].get("takesTick") if event else None
+    if story.call["caution_takes_tick"] != takes_tick and (event or not story.dropped):
+        words = translatable(f"What the caution about call {story.call_id} takes differs from its event, or has none.")
+        yield Finding("not what was shown", words, event=event["id"] if event else None)
+
+
 def _answers(story: Story) -> Iterator[Finding]:
     """Yield answers without an event, and those that are missing or differ from theirs."""
     if not story.is_whole:
@@ -390,5 +401,5 @@ def _attachments(story: Story) -> Iterator[Finding]:
 
 _CHECKS: Final[tuple[Callable[[Story], Iterator[Finding]], ...]] = (
     *(_order, _status, _agents, _question, _origin, _arguments, _result, _deadline),
-    *(_answers, _row, _digests, _attachments),
+    *(_caution, _answers, _row, _digests, _attachments),
 )

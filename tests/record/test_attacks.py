@@ -22,9 +22,10 @@ from hitlchat.accounts.models import Role
 from hitlchat.accounts.roles import give
 from hitlchat.base import canonical
 from hitlchat.base.schemas import step
-from hitlchat.gate import attention, decide, transition
+from hitlchat.gate import attention, decide, second, transition
 from hitlchat.gate.decide import take_back
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
+from hitlchat.gate.second import Caution
 from hitlchat.record import keys, proofs, rows
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export, receipt
@@ -282,6 +283,19 @@ def test_no_column_that_people_read_can_be_changed(subtests: pytest.Subtests, al
             assert found() != []
         there.update(**{column: before})
     assert found() == []
+
+
+@pytest.mark.guarantee("record:proves")
+def test_the_tick_that_a_caution_takes_cannot_be_taken_away(bob: User) -> None:
+    call = ask(bob, recording())
+    asked = second.begin(call.pk, "gpt", takes_tick=True)
+    assert asked is not None
+    assert second.keep(asked, Caution("The text is another one."))
+    seal_all()
+    assert found() == []
+    for other in (False, None):
+        ToolCall.objects.update(caution_takes_tick=other)
+        assert [kind for kind, *_ in found()] == ["not what was shown"], other
 
 
 @SERVERS
