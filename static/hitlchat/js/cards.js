@@ -135,19 +135,33 @@ function goOn(event) {
   if (next instanceof HTMLElement) next.focus();
 }
 
-/** Where the focus was, if that goes away as a part of a card is drawn anew. */
+/** Where the focus was, if that goes away as a part of a card is drawn anew, and on the card of which call. */
 let left = "";
+let onCard = "";
+/** With which swap it goes: others may be done before that one. */
+let goesWith = "";
 
 /** @param {Event} event */
 function noteFocus(event) {
-  const { target } = /** @type {CustomEvent} */ (event).detail;
+  const { target, requestConfig } = /** @type {CustomEvent} */ (event).detail;
   const focused = document.activeElement;
-  if (target instanceof Element && target.matches(".deciders, .whys-body") && focused && target.contains(focused)) left = focused.id;
+  if (!(target instanceof Element) || !focused || !target.contains(focused)) return;
+  const isPart = target.matches(".deciders, .whys-body");
+  // An answer leads on by itself.
+  if (!isPart && requestConfig?.verb === "post") return;
+  if (isPart) left = focused.id;
+  else onCard = focused.closest("[data-ask]")?.getAttribute("data-call-line") ?? "";
+  goesWith = event.type.toLowerCase();
 }
 
-function keepFocus() {
-  if (left && document.activeElement === document.body) document.getElementById(left)?.focus({ preventScroll: true });
-  left = "";
+/** @param {Event} event */
+function keepFocus(event) {
+  if (event.type.toLowerCase().replace("after", "before") !== goesWith) return;
+  if (document.activeElement === document.body) {
+    const next = left ? document.getElementById(left) : onCard && document.querySelector(`[data-ask][data-call-line="${onCard}"]`);
+    if (next instanceof HTMLElement) next.focus({ preventScroll: true });
+  }
+  left = onCard = goesWith = "";
 }
 
 /** Places in which a card stood at the last look. @type {WeakSet<Element>} */
@@ -235,3 +249,5 @@ setInterval(look, LOOK_MS);
 document.addEventListener("htmx:afterSettle", goOn);
 document.addEventListener("htmx:oobBeforeSwap", noteFocus);
 document.addEventListener("htmx:oobAfterSwap", keepFocus);
+document.addEventListener("htmx:beforeSwap", noteFocus);
+document.addEventListener("htmx:afterSwap", keepFocus);

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gate", "0006_handling_and_hindsight"),
+        ("gate", "0008_policy_drafts"),
     ]
 
     operations = [
