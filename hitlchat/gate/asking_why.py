@@ -18,11 +18,13 @@ from hitlchat.base.problems import Conflict, Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import decide, why
 from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.deciders import NotEntitled
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note, remark
 
 NO_MODEL: Final = gettext_noop("There is no model to ask: no assistant of hitlchat made this call in a conversation.")
+NOT_THEIRS: Final = gettext_noop("Only the person whose conversation it is can ask its model.")
 BUSY: Final = gettext_noop("The model is being asked already. Wait for its answer.")
 NO_MORE: Final = translatable(f"The model was asked {why.MOST} times about this call, which is as often as it can be.")
 
@@ -37,10 +39,15 @@ class LongQuestion(Invalid):
 
 
 def open_to(approval_id: UUID, actor: Actor) -> Approval:
-    """Return a waiting call that `actor` may ask about. NoSuchApproval, NotEntitled, AlreadySettled, CannotAsk."""
-    approval = decide.open_to(approval_id, actor)
+    """Return a waiting call that `actor` may ask about. NoSuchApproval, NotEntitled, AlreadySettled, CannotAsk.
+
+    It is of a conversation of theirs, whoever decides: the model could tell others what else is in that.
+    """
+    approval = decide.waiting_before(approval_id, actor)
     if not why.has_model(approval.call):
         raise CannotAsk(NO_MODEL)
+    if not why.may_ask(approval.call, actor):
+        raise NotEntitled(NOT_THEIRS)
     return approval
 
 

@@ -456,7 +456,7 @@ def as_shown(approval: Approval) -> Card | None:
 
 def _as_seen_by(viewer: Actor, made: Card, approval: Approval) -> Card:
     who = stance_of(approval, viewer)
-    made = replace(made, who=who, whys=why.of(approval, may_ask=who.stance != "others"))
+    made = replace(made, who=who, whys=why.of(approval, viewer))
     return replace(made, matter=matter(made, approval.disclosure, viewer)) if who.stance == "may" else made
 
 

@@ -302,12 +302,18 @@ def answer(approval_id: UUID, actor: Actor, text: str, *, looked: Looked = NOTHI
 
 def open_to(approval_id: UUID, actor: Actor) -> Approval:
     """Return a question that waits and that `actor` may answer. NoSuchApproval, NotEntitled, AlreadySettled."""
+    found = waiting_before(approval_id, actor)
+    require(actor, found)
+    return found
+
+
+def waiting_before(approval_id: UUID, actor: Actor) -> Approval:
+    """Return a question that waits and that `actor` sees, whoever decides. NoSuchApproval, AlreadySettled."""
     found = _of_id(approval_id).one()
     if found is None or not sees(actor, found):
         raise NoSuchApproval(NOT_YOURS)
     if found.call.status != Status.WAITING:
         raise AlreadySettled(found.call)
-    require(actor, found)
     return found
 
 

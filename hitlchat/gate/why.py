@@ -17,6 +17,7 @@ from hitlchat.base import lookalikes
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate import meant, question
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, AuditEvent, ToolCall
 from hitlchat.gate.status import Status
 
@@ -91,13 +92,18 @@ def has_model(call: ToolCall) -> bool:
     return call.conversation_id is not None and not question.is_one(call)
 
 
-def of(approval: Approval, *, may_ask: bool = False) -> Whys | None:
+def may_ask(call: ToolCall, actor: Actor) -> bool:
+    return actor.is_person and actor.user_id == call.caller_id
+
+
+def of(approval: Approval, viewer: Actor | None = None) -> Whys | None:
     """Return what was asked; None where there is no model to ask. Costs a query only where something was."""
     call = approval.call
     if not has_model(call):
         return None
     found = of_calls([call.pk]).get(call.pk, ()) if approval.whys else ()
-    return Whys(found, may_ask and call.status == Status.WAITING, MOST - approval.whys)
+    asks = viewer is not None and may_ask(call, viewer)
+    return Whys(found, asks and call.status == Status.WAITING, MOST - approval.whys)
 
 
 def of_calls(call_ids: Iterable[UUID]) -> dict[UUID, tuple[Exchange, ...]]:

@@ -50,13 +50,15 @@ def test_a_long_question_is_refused_at_its_field(bobs: Program, approval: Approv
 
 
 @pytest.mark.guarantee("gate:only-people")
-def test_who_may_not_decide_and_programs_are_refused(
+def test_whose_conversation_it_is_not_and_programs_are_refused(
     alice: User, bob: User, bobs: Program, approval: Approval, program_of: ProgramOf
 ) -> None:
     rule(Tool.objects.get(), alice, not_the_requester=True)
     conversation = approval.call.conversation_id
     others = Approval.objects.get(call=called(bob, "echo", {"text": "two"}, conversation_id=conversation))
     path = f"/approvals/{others.pk}/why"
-    assert bobs.post(path).status_code == 403
-    assert program_of(approver("dora"), TokenKind.API).post(path).status_code == 403
+    dora = approver("dora")
+    assert program_of(dora, TokenKind.APPROVER).post(path).status_code == 403
+    assert program_of(bob, TokenKind.API).post(path).status_code == 403
     assert bobs.get(f"/approvals/{others.pk}").json()["whys"] == []
+    assert bobs.post(path).status_code == 202

@@ -44,14 +44,14 @@ def test_the_call_waits_as_it_did_and_everybody_who_decides_reads_what_was_claim
     rule(tool, alice, quorum=2)
     call = ask(bob, tool)
     before = (call.status, call.deadline, approval_of(call).digest, approval_of(call).disclosure)
-    number = put(call, dora, "Why \x00now?")
+    number = put(call, bob, "Why \x00now?")
     asking_why.answered(approval_of(call).pk, number, "Because.")
     assert (fresh(call).status, fresh(call).deadline, approval_of(call).digest, approval_of(call).disclosure) == before
     for person in (dora, erik, bob):
         found = whys(call, person)
         assert found is not None
         (exchange,) = found.exchanges
-        assert (exchange.person, exchange.answer, exchange.trouble) == ("dora", "Because.", "")
+        assert (exchange.person, exchange.answer, exchange.trouble) == ("bob", "Because.", "")
         assert "Why" in exchange.question
         assert "\x00" not in exchange.question
     say_yes(dora, call)
@@ -61,18 +61,23 @@ def test_the_call_waits_as_it_did_and_everybody_who_decides_reads_what_was_claim
 
 
 @pytest.mark.guarantee("gate:only-people")
-def test_who_only_watches_has_no_button_and_is_refused_and_strangers_find_nothing(
+def test_whose_conversation_it_is_may_ask_whoever_decides_and_nobody_else_since_the_model_could_tell_them_of_it(
     alice: User, bob: User, charlie: User, tool: Tool
 ) -> None:
+    dora = approver("dora")
     rule(tool, alice, not_the_requester=True)
     call = ask(bob, tool)
-    assert (found := whys(call, bob)) is not None
-    assert not found.may_ask
-    with pytest.raises(deciders.NotEntitled):
-        put(call, bob)
+    for decider in (alice, dora):
+        assert (found := whys(call, decider)) is not None
+        assert not found.may_ask
+        with pytest.raises(deciders.NotEntitled):
+            put(call, decider)
     with pytest.raises(decide.NoSuchApproval):
         put(call, charlie)
     assert not AuditEvent.objects.filter(name=why.ASKED_WHY).exists()
+    assert (found := whys(call, bob)) is not None
+    assert found.may_ask
+    assert put(call, bob) == 1
 
 
 def test_a_call_without_a_conversation_of_ours_has_no_model_to_ask(bob: User, tool: Tool) -> None:
@@ -167,4 +172,4 @@ def test_a_card_about_which_nothing_was_asked_costs_no_query(
 ) -> None:
     found = Approval.objects.select_related("call").get(call=ask(bob, tool))
     with django_assert_num_queries(0):  # type: ignore[operator]
-        assert why.of(found, may_ask=True) is not None
+        assert why.of(found, signed_in(bob)) is not None
