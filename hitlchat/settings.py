@@ -253,6 +253,7 @@ RECORD_STATES = {
     "former tool": "hitlchat.gate.stated.former_tools",
     "conversation": "hitlchat.gate.stated.conversations",
     "person": "hitlchat.gate.stated.people",
+    "delegation": "hitlchat.gate.stated.absences",
     "token": "hitlchat.gate.stated.tokens",
     "server": "hitlchat.upstreams.servers.server_states",
     "exposure": "hitlchat.upstreams.servers.exposure_states",

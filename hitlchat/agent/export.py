@@ -75,7 +75,7 @@ def _answers(call: ToolCall) -> Iterator[str]:
             word = "Answered"
         changed = ", with changed arguments" if word == "Approved" and each.edited_arguments is not None else ""
         reason = f" {who.REASONS[each.verdict]}: {_line(each.reason)}" if each.reason else ""
-        yield f"{word}{changed} by {each.person.get_username()}, {_time(each.decided_at)}.{reason}"
+        yield f"{word}{changed} by {who.name(each)}, {_time(each.decided_at)}.{reason}"
 
 
 def _fenced(text: str) -> str:

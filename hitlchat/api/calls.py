@@ -32,6 +32,7 @@ runs_router = Router(tags=["runs"], by_alias=True)
 
 class Decision(Shape):
     person: Username
+    absent: Username | None = Field(description="In whose place the person decided; null: in their own.")
     verdict: Literal["approve", "decline", "suggest", "answer"] = Field(
         description="suggest: declined, and the reason is what to do instead; answer: answered in the tool's place."
     )
@@ -186,7 +187,13 @@ def calls(found: list[gate.ToolCall]) -> list[Call]:
 
 def decisions(row: gate.Approval) -> list[Decision]:
     return [
-        Decision.of(each, client=each.client or None, token=each.token_name or None, shown_for_ms=shown_for_ms(each))
+        Decision.of(
+            each,
+            absent=each.absent_name or None,
+            client=each.client or None,
+            token=each.token_name or None,
+            shown_for_ms=shown_for_ms(each),
+        )
         for each in row.decisions.all()
     ]
 

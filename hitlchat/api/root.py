@@ -29,6 +29,7 @@ from hitlchat.api import (
     audit,
     calls,
     conversations,
+    delegations,
     endpoints,
     insights,
     policies,
@@ -216,6 +217,7 @@ api.add_router("/approvals", approvals.router)
 api.add_router("/calls", calls.router)
 api.add_router("/looking-back", calls.looking_back_router)
 api.add_router("/grants", approvals.grants_router)
+api.add_router("/delegations", delegations.router)
 api.add_router("/policies", policies.router)
 api.add_router("/questions", questions.router)
 api.add_router("/tools", tools.router)

@@ -39,7 +39,7 @@ from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.question import Asking
 from hitlchat.gate.schema import with_defaults
 from hitlchat.gate.status import Status
-from hitlchat.gate.who import how, stance_of
+from hitlchat.gate.who import how, name, stance_of
 from tools_studio import argument_form
 from tools_studio.argument_form import BadInput, Field
 
@@ -383,7 +383,7 @@ def _decided(decision: Decision, found: Approval) -> str:
         sentence = gettext("Answered by {name}, {how}.")
     else:
         sentence = gettext("Approved by {name}, {how}.")
-    return sentence.format(name=decision.person.get_username(), how=translated(how(decision)))
+    return sentence.format(name=translated(name(decision)), how=translated(how(decision)))
 
 
 def _left(request: HttpRequest, found: Approval, place: str, note: str = "") -> HttpResponse:

@@ -474,7 +474,7 @@ def _outcome(found: Approval) -> Iterator[Fact]:
     yield ours("Outcome", f"{Status(call.status).label}.")
     for each in answers:
         reason = f" {who.REASONS[each.verdict]}: {one_line(each.reason)}" if each.reason else ""
-        by = f"{one_line(each.person.get_username())}, {one_line(who.how(each))}"
+        by = f"{one_line(who.name(each))}, {one_line(who.how(each))}"
         yield ours("Decision", f"{who.DONE[each.verdict]} by {by}.{reason}")
     edited = [each.edited_arguments for each in answers if each.edited_arguments is not None]
     if edited:

@@ -267,7 +267,7 @@ def _call(row: ToolCall, agent: AgentView | None) -> CallView:
 
 
 def _verdict(last: Decision, row: ToolCall) -> str:
-    name = last.person.get_username()
+    name = translated(who.name(last))
     if last.verdict == Verdict.APPROVE:
         if question.is_one(row):
             return _("Answered by {name}: “{answer}”").format(name=name, answer=question.in_words(row.arguments))
@@ -288,7 +288,7 @@ def _answer(decision: Decision, row: ToolCall) -> str:
         words = _("Answered by {name}, {how}, after {span}.")
     if decision.verdict == Verdict.ANSWER:
         words = _("Answered in the tool's place by {name}, {how}, after {span}.")
-    words = words.format(name=decision.person.get_username(), how=translated(who.how(decision)), span=about(seconds))
+    words = words.format(name=translated(who.name(decision)), how=translated(who.how(decision)), span=about(seconds))
     if decision.edited_arguments is not None and not question.is_one(row):
         words += " " + _("The arguments were changed first.")
     if decision.reason:

@@ -252,8 +252,8 @@ def approve(
         raise OtherDigest(LOOK_AGAIN)
     if looked.typed is not None:
         _require_value(whole, approval, actor, looked.typed)
-    only_if = _is_in_time() & still_may_answer(actor, approval.call) & deciders.still(actor, approval)
-    only_if &= _has_its_tick(approval, looked)
+    only_if = _is_in_time() & still_may_answer(actor, approval.call, decision.absent)
+    only_if &= deciders.still(actor, approval) & _has_its_tick(approval, looked)
     columns: dict[str, Any] = {}
     if question.is_one(approval.call):
         edited = answered(approval.call, edited)
@@ -282,7 +282,8 @@ def decline(
         raise BadReason({"instead": NO_SUGGESTION})
     approval = open_to(approval_id, actor)
     decision = _decision(approval, actor, Verdict.SUGGEST if suggests else Verdict.DECLINE, looked, reason)
-    return _decide(decision, Status.DECLINED, actor, _is_in_time() & still_may_answer(actor, approval.call), {})
+    only_if = _is_in_time() & still_may_answer(actor, approval.call, decision.absent)
+    return _decide(decision, Status.DECLINED, actor, only_if, {})
 
 
 def answer(approval_id: UUID, actor: Actor, text: str, *, looked: Looked = NOTHING_KNOWN) -> Approval:
@@ -296,25 +297,32 @@ def answer(approval_id: UUID, actor: Actor, text: str, *, looked: Looked = NOTHI
     if question.is_one(approval.call):
         raise BadReason({"answer": ASKS_YOU})
     decision = _decision(approval, actor, Verdict.ANSWER, looked, "")
-    only_if = _is_in_time() & still_may_answer(actor, approval.call)
+    only_if = _is_in_time() & still_may_answer(actor, approval.call, decision.absent)
     return _decide(decision, Status.ANSWERED, actor, only_if, {"result": text})
 
 
 def open_to(approval_id: UUID, actor: Actor) -> Approval:
     """Return a question that waits and that `actor` may answer. NoSuchApproval, NotEntitled, AlreadySettled."""
-    found = waiting_before(approval_id, actor)
-    require(actor, found)
+    found, may = _waiting(approval_id, actor)
+    if not may:
+        require(actor, found)
     return found
 
 
 def waiting_before(approval_id: UUID, actor: Actor) -> Approval:
     """Return a question that waits and that `actor` sees, whoever decides. NoSuchApproval, AlreadySettled."""
+    return _waiting(approval_id, actor)[0]
+
+
+def _waiting(approval_id: UUID, actor: Actor) -> tuple[Approval, bool]:
+    """Return it, and whether `actor` may answer it, which is read once."""
     found = _of_id(approval_id).one()
-    if found is None or not sees(actor, found):
+    may = found is not None and may_answer(actor, found)
+    if found is None or not (may or sees(actor, found)):
         raise NoSuchApproval(NOT_YOURS)
     if found.call.status != Status.WAITING:
         raise AlreadySettled(found.call)
-    return found
+    return found, may
 
 
 def require(actor: Actor, approval: Approval) -> None:
@@ -424,9 +432,12 @@ def _takes_no_tick() -> Q:
 def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked, reason: str) -> Decision:
     if actor.user_id is None:
         raise NoSuchApproval(gettext_noop("Only a person can decide."))
+    _, absent = deciders.right_of(actor, approval.call)
     decision = Decision(
         approval=approval,
         person_id=actor.user_id,
+        absent=absent,
+        absent_name=absent.get_username() if absent else "",
         round=approval.call.round,
         verdict=verdict,
         means=actor.means,
@@ -442,13 +453,15 @@ def _decide(
     decision: Decision, to: Status, actor: Actor, only_if: Where, columns: dict[str, Any], *, given: Grant | None = None
 ) -> Approval:
     approval, call = decision.approval, decision.approval.call
-    data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
+    data: dict[str, Any] = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
     data |= {"answer": columns["result"]} if to == Status.ANSWERED else {}
+    data |= {"for": {"id": decision.absent_id, "name": decision.absent_name}} if decision.absent_id else {}
     data |= attention.facts(decision) | {"decision": transition.decision_digest(decision)}
     if decision.edited_arguments is not None:
         data |= {"edited": decision.edited_arguments, "prompt": approval.prompt}
     try:
         with perform.claiming() as claim_now, durable():
+            deciders.hold(decision)
             if to == Status.APPROVED and call.quorum > 1:
                 if deciders.add_yes(decision, actor, only_if=only_if, data=data):
                     move(call, to, actor=actor, only_if=only_if, data=data)

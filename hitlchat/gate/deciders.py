@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, When
 from django.db.models.functions import Coalesce, Now
 from django.db.models.lookups import GreaterThan, LessThan
 from django.utils.translation import gettext_noop
@@ -25,9 +25,9 @@ from hitlchat.base.database import durable
 from hitlchat.base.problems import Conflict, Forbidden
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import Where, compiled, condition
-from hitlchat.gate import oversight, transition
+from hitlchat.gate import oversight, question, transition
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import Approval, CallerKind, DecidedBy, Decision, Tool, ToolCall, Verdict
+from hitlchat.gate.models import Absence, Approval, CallerKind, DecidedBy, Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, remark
@@ -36,6 +36,9 @@ Membership = User.groups.through
 
 # The clocks of this server and of its database may differ by so much.
 SLACK = timedelta(minutes=1)
+
+# For whom a yes counts: who gave it, or in whose place they did.
+SEAT = Coalesce("absent_id", "person_id")
 
 COUNTED = "call.counted"
 TAKEN_BACK = "call.yes_taken_back"
@@ -63,12 +66,12 @@ class OnlySignedIn(NotEntitled):
 
 
 class AlreadyCounted(Conflict):
-    """The same person said yes to this before."""
+    """The same person said yes to this before, or somebody did in their place, or they in that of somebody."""
 
-    def __init__(self, yes: int, quorum: int) -> None:
-        super().__init__(
-            f"You already approved this call: {yes} of {quorum} people have. Someone else must approve it, too."
-        )
+    def __init__(self, yes: int, quorum: int, name: str = "") -> None:
+        words = f"You already approved this call: {yes} of {quorum} people have. Someone else must approve it, too."
+        by_others = f"The yes of {name} counts already: {yes} of {quorum} people have approved. It counts only once."
+        super().__init__(by_others if name else words)
 
 
 def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) -> Q:
@@ -78,6 +81,27 @@ def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) 
     database's clock; others may have been let decide only after some time.
     """
     return reduce(or_, _ways(person, person if inner is None else inner, call, Now() if by is None else by))
+
+
+def stands_in(user_id: Any) -> tuple[Q, ...]:
+    """Return conditions on a ToolCall that this person may decide it now in the place of somebody who is away: the ways
+    in which those may.
+
+    Never around four eyes: not where the one it is called for is among those. A question has one person's answer.
+    """
+    away = Absence.current(delegate_id=user_id).values("person_id")
+    groups = Membership.objects.filter(user_id__in=away).values("group_id")
+    others = ~Q(decided_by=DecidedBy.REQUESTER)
+    approvers = Q(Exists(roles.deciding(User.objects.filter(pk__in=away))))
+    ways = (
+        Q(decided_by=DecidedBy.REQUESTER, caller_id__in=away),
+        Q(decided_by=DecidedBy.APPROVERS, decider_group__isnull=True) & others & approvers,
+        Q(decided_by=DecidedBy.GROUP, decider_group__in=groups) & others,
+        Q(escalates_to__in=groups, escalates_to__isnull=False, escalates_at__lte=Now()),
+    )
+    active = Q(Exists(User.objects.filter(pk=user_id, is_active=True)))
+    allowed = active & _four_eyes(user_id, user_id, "") & ~Q(source=question.SOURCE)
+    return tuple(way & allowed & Q(status=Status.WAITING) for way in ways)
 
 
 def waiting_ways(user_id: Any) -> tuple[Q, ...]:
@@ -91,11 +115,35 @@ def waiting_ways(user_id: Any) -> tuple[Q, ...]:
 
 def may_decide(actor: Actor, call: ToolCall) -> bool:
     """Return whether the actor may decide now, by the rules that the call was asked under."""
-    if not actor.is_person:
-        return False
-    if _is_plain(call):
-        return call.caller_id == actor.user_id
-    return ToolCall.objects.filter(entitled(actor.user_id), pk=call.pk).exists()
+    return _own_right(actor, call) is not None
+
+
+def right_of(actor: Actor, call: ToolCall) -> tuple[bool, User | None]:
+    """Return whether the actor may decide now, and in whose place; None: in their own right. Of several people in that
+    of the first whose yes does not count yet.
+    """
+    own = _own_right(actor, call)
+    if own is not False or actor.user_id is None:
+        return own is not None, None
+    rows = Absence.current(delegate_id=actor.user_id).select_related("person").order_by("since", "pk")
+    may = [row.person for row in rows if _may_in_place_of(actor.user_id, row.person_id, [call.pk]).exists()]
+    several = bool(may) and call.quorum > 1
+    counts = {seat for person_id, seat in seats(call) if person_id != actor.user_id} if several else set()
+    absent = min(may, key=lambda person: person.pk in counts, default=None)
+    return absent is not None, absent
+
+
+def in_place_of(user_id: int, call_ids: Collection[UUID]) -> dict[UUID, Absence]:
+    """Return for each of these calls that the person may decide now in somebody's place, and not in their own right,
+    in whose.
+    """
+    found: dict[UUID, Absence] = {}
+    if not call_ids:
+        return found
+    for row in Absence.current(delegate_id=user_id).select_related("person").order_by("-since", "-pk"):
+        calls = _may_in_place_of(user_id, row.person_id, call_ids).exclude(entitled(user_id))
+        found |= dict.fromkeys(calls.order_by().values_list("pk", flat=True), row)
+    return found
 
 
 def may_answer(actor: Actor, approval: Approval) -> bool:
@@ -148,7 +196,7 @@ def what_signed_in_only_means() -> str:
     return words + (f" {translatable(f'This is always the case above L{most}.')}" if most < HIGHEST_RISK else "")
 
 
-def still_may_answer(actor: Actor, call: ToolCall) -> Where:
+def still_may_answer(actor: Actor, call: ToolCall, absent: User | None = None) -> Where:
     """Return the condition, in the moment that `call` is moved: what was read of rules, groups and settings may have
     been changed since.
 
@@ -161,6 +209,8 @@ def still_may_answer(actor: Actor, call: ToolCall) -> Where:
         return Where(rest=its_own & oversight.stands())
     # Whoever is nobody is not the caller of any call.
     user_id = actor.user_id or 0
+    if absent is not None:
+        return _is_entitled_for(user_id, absent.pk)
     return _is_of(user_id) if _is_plain(call) else _is_entitled(user_id)
 
 
@@ -180,7 +230,7 @@ def seen_by(user_id: int, among: Collection[UUID] | None = None) -> QuerySet[App
     `among`: of those with these ids only, which costs the same however many others there are.
     """
     these = Q() if among is None else Q(approval__in=among)
-    return _approvals_of(*(way & these for way in seeing(user_id)))
+    return _approvals_of(*(way & these for way in (*seeing(user_id), *_seen_for_others(user_id))))
 
 
 def one_seen_by(user_id: int, approval_id: UUID) -> Approval | None:
@@ -200,7 +250,7 @@ def waiting_for(user_id: Any, only: Q | None = None) -> QuerySet[Approval]:
     `only`: what else is asked of a ToolCall.
     """
     own_yes = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
-    rows = _approvals_of(*(way & (only or Q()) for way in waiting_ways(user_id)))
+    rows = _approvals_of(*(way & (only or Q()) for way in (*waiting_ways(user_id), *stands_in(user_id))))
     return rows.filter(call__status=Status.WAITING).exclude(Exists(own_yes))
 
 
@@ -211,15 +261,35 @@ def waiting_by_conversation(user_id: int) -> dict[UUID, int]:
 
 def counted(**which: Any) -> QuerySet[Decision]:
     """The yeses to the questions that are open (`which` of them, as fields of decisions) that count: of people who may
-    decide still, to what is asked now.
+    decide still, to what is asked now. In the place of somebody else: while that may, and the absence lasts.
     """
+    inner = Coalesce(OuterRef("absent_id"), OuterRef("person_id"))
+    lasts = Absence.current(person_id=OuterRef("absent_id"), delegate_id=OuterRef("person_id"))
+    of_delegate = Q(Exists(lasts)) & _four_eyes(F("person_id"), OuterRef("person_id"), "approval__call__")
     rows = Decision.objects.filter(
-        entitled(F("person_id"), inner=OuterRef("person_id"), call="approval__call__"),
+        entitled(SEAT, inner=inner, call="approval__call__") & (Q(absent__isnull=True) | of_delegate),
         verdict=Verdict.APPROVE,
         round=F("approval__call__round"),
         digest=F("approval__digest"),
     )
     return rows.filter(**which)
+
+
+def seats(call: ToolCall) -> list[tuple[int, int]]:
+    """Return who gave each yes to an open question that counts, and for whom it does: of several for one, one does."""
+    return list(counted(approval=call.approval).order_by().values_list("person_id", SEAT))
+
+
+def delegates(call: ToolCall) -> QuerySet[User]:
+    """Return everyone who may decide the call now in the place of somebody else."""
+    if question.is_one(call):
+        return User.objects.none()
+    absent = Absence.current(person__in=people(call, by=Now()).values("pk"))
+    them = User.objects.filter(pk__in=absent.values("delegate"))
+    if not call.not_the_requester:
+        return them
+    close = Absence.current(person_id=call.caller_id).values("delegate")
+    return them.exclude(Q(pk=call.caller_id) | Q(pk__in=close))
 
 
 def people(call: ToolCall, *, by: Any = None) -> QuerySet[User]:
@@ -278,11 +348,17 @@ def add_yes(decision: Decision, actor: Actor, *, only_if: Where, data: dict[str,
     approval = decision.approval
     call = approval.call
     _lock(call, only_if)
-    own = {"approval": approval, "person_id": decision.person_id, "round": decision.round}
-    is_repeated = Decision.objects.filter(**own).exists()
+    before = Decision.objects.filter(approval=approval, person_id=decision.person_id, round=decision.round).first()
+    is_repeated = before is not None and before.absent_id == decision.absent_id
+    if before is not None and not is_repeated:
+        # They have come to decide for somebody else, or for themselves, and have one yes.
+        before.delete()
     if not is_repeated:
         decision.save(force_insert=True)
-    yes = counted(approval=approval).count()
+    found = seats(call)
+    yes, seat = len({each for _, each in found}), decision.absent_id or decision.person_id
+    if any(of == seat and person != decision.person_id for person, of in found):
+        raise AlreadyCounted(yes, call.quorum, User.objects.values_list("username", flat=True).get(pk=seat))
     # Also of one that was recorded before: somebody whose yes did not count for a time may be back.
     if yes >= call.quorum:
         return True
@@ -290,6 +366,20 @@ def add_yes(decision: Decision, actor: Actor, *, only_if: Where, data: dict[str,
         raise AlreadyCounted(yes, call.quorum)
     remark(call, COUNTED, actor=actor, data={**data, "yes": yes, "quorum": call.quorum})
     return False
+
+
+def hold(decision: Decision) -> None:
+    """Keep the absence in force until the transaction ends, so that ending one comes before a yes or after it.
+
+    StaleCall: it is over.
+    """
+    if decision.absent_id is None:
+        return
+    now = Q(since__lte=Now(), until__gt=Now())
+    rows = Absence.objects.filter(now, person_id=decision.absent_id, delegate_id=decision.person_id)
+    # By a write: whoever ends it waits, or has ended it.
+    if rows.update(until=F("until")) < 1:
+        raise StaleCall(f"{decision.person_id} no longer decides for {decision.absent_id}")
 
 
 def replace_yes(decision: Decision) -> None:
@@ -312,7 +402,7 @@ def take_back_yes(call: ToolCall, actor: Actor) -> bool:
         if digest is None:
             return False
         rows.delete()
-        yes = counted(approval=call.approval).count()
+        yes = len({seat for _, seat in seats(call)})
         data = {"approval": str(call.approval.pk), "digest": digest, "yes": yes}
         remark(call, TAKEN_BACK, actor=actor, data=data)
     return True
@@ -338,6 +428,17 @@ def _is_of(user_id: int) -> Q:
 @condition
 def _is_entitled(user_id: int) -> Q:
     return entitled(user_id) & oversight.stands()
+
+
+@condition
+def _is_entitled_for(user_id: int, absent_id: int) -> Q:
+    return _may_for(user_id, absent_id) & oversight.stands()
+
+
+def _may_for(user_id: Any, absent_id: Any) -> Q:
+    """Return the condition on a ToolCall that the person may decide it in the place of the absent one."""
+    lasts = Q(Exists(Absence.current(person_id=absent_id, delegate_id=user_id)))
+    return entitled(absent_id) & lasts & _four_eyes(user_id, user_id, "") & ~Q(source=question.SOURCE)
 
 
 @condition
@@ -378,8 +479,23 @@ def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, ...]:
         of(decided_by=DecidedBy.GROUP, decider_group__in=groups) & others,
         of(escalates_to__in=groups, escalates_to__isnull=False, escalates_at__lte=by),
     )
-    allowed = Q(Exists(active)) & ~of(not_the_requester=True, caller_id=person)
+    allowed = Q(Exists(active)) & _four_eyes(person, inner, call)
     return tuple(way & allowed for way in ways)
+
+
+def _four_eyes(person: Any, inner: Any, call: str) -> Q:
+    """Return the condition that the person may decide under four eyes, or that there are none: they are not who it is
+    called for, nor the delegate of them.
+    """
+    own = Q(**{f"{call}not_the_requester": True, f"{call}caller_id": person})
+    close = Absence.current(person_id=OuterRef(f"{call}caller_id"), delegate_id=inner)
+    return ~own & ~(Q(**{f"{call}not_the_requester": True}) & Q(Exists(close)))
+
+
+def _seen_for_others(user_id: Any) -> tuple[Q, ...]:
+    """Return the ways in which a delegate may look at a call: it waits for them, or they decided it for another."""
+    answered = Decision.objects.filter(person_id=user_id, absent__isnull=False)
+    return *stands_in(user_id), Q(pk__in=answered.values("approval__call"))
 
 
 def _approvals_of(*ways: Q) -> QuerySet[Approval]:
@@ -390,7 +506,8 @@ def _approvals_of(*ways: Q) -> QuerySet[Approval]:
 
 @compiled
 def _one_seen(user_id: int, approval_id: UUID) -> QuerySet[Approval]:
-    return _approvals_of(*(way & Q(approval__pk=approval_id) for way in seeing(user_id)))
+    ways = (*seeing(user_id), *_seen_for_others(user_id))
+    return _approvals_of(*(way & Q(approval__pk=approval_id) for way in ways)).select_related("call__tool")
 
 
 @compiled
@@ -398,6 +515,23 @@ def _by_conversation(user_id: int) -> QuerySet[Any, tuple[UUID | None, int]]:
     rows = waiting_for(user_id, Q(caller_id=user_id, conversation_id__isnull=False)).order_by()
     grouped = rows.values("call__conversation_id").annotate(times=Count("pk"))
     return grouped.values_list("call__conversation_id", "times")
+
+
+def _own_right(actor: Actor, call: ToolCall) -> bool | None:
+    """Return whether the actor may decide now in their own right, which costs no query of who is asked about a call of
+    their own; False: in somebody's place; None: not at all.
+    """
+    if not actor.is_person:
+        return None
+    if _is_plain(call) and call.caller_id == actor.user_id:
+        return True
+    own = Q(pk__in=[]) if _is_plain(call) else entitled(actor.user_id)
+    rows = ToolCall.objects.filter(reduce(or_, (own, *stands_in(actor.user_id))), pk=call.pk)
+    return rows.annotate(own=Case(When(own, then=True), default=False)).values_list("own", flat=True).first()
+
+
+def _may_in_place_of(user_id: int, absent_id: int, call_ids: Collection[UUID]) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(_may_for(user_id, absent_id), pk__in=call_ids)
 
 
 def _is_plain(call: ToolCall) -> bool:

@@ -15,11 +15,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, IntegerField, OuterRef, Q, QuerySet, Value
 
 from hitlchat.base.statements import compiled
 from hitlchat.gate import deciders
-from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.models import Absence, Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
 
 ORDER = ("deadline", "created_at", "pk")
@@ -45,11 +45,16 @@ class Waiting:
 
 def first(user_id: int, most: int, only: Q | None = None) -> list[UUID]:
     """Ids of the calls, at most so many, that wait for this person; `only`: what else is asked of a ToolCall."""
-    groups = deciders.Membership.objects.filter(user_id=user_id).values_list("group_id", flat=True)
+    member = deciders.Membership.objects.filter(user_id=user_id).values_list("group_id")
+    # A group without a number: the person is somebody's delegate.
+    delegate = Absence.current(delegate_id=user_id).values_list(Value(None, output_field=IntegerField()))
+    found = {group for (group,) in member.union(delegate)}
+    groups, others = found - {None}, deciders.stands_in(user_id) if None in found else ()
     requester, approver, grouped, later = deciders.waiting_ways(user_id)
     # Each group by itself: of several no index has the soonest first.
     of_groups = [way for group in groups for way in (grouped & Q(decider_group=group), later & Q(escalates_to=group))]
-    rows = [_waiting(user_id, way, only).order_by(*ORDER) for way in (requester, approver, *of_groups)]
+    ways = (requester, approver, *of_groups, *others)
+    rows = [_waiting(user_id, way, only).order_by(*ORDER) for way in ways]
     return [row[-1] for row in _either(rows, most).order_by(*ORDER)[:most]]
 
 
@@ -146,7 +151,8 @@ def _all(most: int) -> compiled[[int], Any]:
 
 def _every(user_id: Any, most: int, only: Q | None = None) -> QuerySet[ToolCall, Any]:
     """Return at least `most` of what waits for this person, if there is as much."""
-    rows = [_waiting(user_id, way, only).order_by() for way in deciders.waiting_ways(user_id)]
+    ways = (*deciders.waiting_ways(user_id), *deciders.stands_in(user_id))
+    rows = [_waiting(user_id, way, only).order_by() for way in ways]
     return _either(rows, most)
 
 

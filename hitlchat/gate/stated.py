@@ -6,6 +6,7 @@ both; a call that is to run unasked needs its tool to be as the event says that 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC
 from typing import Any, Final
 
 from django.conf import settings
@@ -17,7 +18,7 @@ from hitlchat.accounts.models import Token
 from hitlchat.accounts.roles import named_groups, with_roles
 from hitlchat.base import canonical
 from hitlchat.gate import spec
-from hitlchat.gate.models import AuditEvent, FormerTool, ModelText, Oversight, Strictness, Tool
+from hitlchat.gate.models import Absence, AuditEvent, FormerTool, ModelText, Oversight, Strictness, Tool
 
 BEGUN: Final = "record.stated"
 STATES: Final = "states"
@@ -113,6 +114,14 @@ def people(keys: Collection[str] | None) -> dict[str, Facts]:
         groups.setdefault(person, []).append(group)
     rows = with_roles(users).order_by("pk").values("pk", "role", "is_superuser", "is_active")
     return {str(key := row.pop("pk")): {**row, "groups": groups.get(key, [])} for row in rows}
+
+
+def absences(keys: Collection[str] | None) -> dict[str, Facts]:
+    """Return who may decide in whose place, and when."""
+    rows = _rows(Absence, ("person_id", "delegate_id", "since", "until"), keys)
+    for row in rows.values():
+        row |= {name: row[name].astimezone(UTC).isoformat() for name in ("since", "until")}
+    return rows
 
 
 def tokens(keys: Collection[str] | None) -> dict[str, Facts]:

@@ -179,7 +179,12 @@ def remark(
 
 def decision_digest(decision: Decision) -> str:
     """Return the digest of all of a person's answer that people read."""
-    return _digest(decision, DECISION_COLUMNS)
+    return _digest(decision, decision_columns(decision.absent_id))
+
+
+def decision_columns(absent_id: int | None) -> tuple[str, ...]:
+    """Return the columns that the digest of an answer covers: of one in somebody's place, in whose."""
+    return DECISION_COLUMNS if absent_id is None else (*DECISION_COLUMNS, "absent_id", "absent_name")
 
 
 def origin_facts(call: ToolCall, caller: Caller) -> Facts:

@@ -41,10 +41,11 @@ Stance = Literal["may", "said", "others"]
 class Standing:
     """The standing of one person on one question.
 
-    `said`: who decides, where there is something to say of it. `stance`: they may
-    decide, have said yes, or others decide. `yes`: who said yes so far. `stuck`: why it cannot be approved as people
-    and rules are. `sign_in`: why not before they sign in again. `moves`: others can change it. `ages`: time can, and
-    signing in. `on_it`: who says that they look at it, until `until`; `own`: the person themselves.
+    `said`: who decides, where there is something to say of it. `stance`: they may decide, have said yes, or others
+    decide. `yes`: who said yes so far. `stuck`: why it cannot be approved as people and rules are. `sign_in`: why
+    not before they sign in again. `moves`: others can change it. `ages`: time can, and signing in. `absent`: in
+    whose place they decide. `by`: who else gave the yes that counts for them. `on_it`: who says that they look at
+    it, until `until`; `own`: the person themselves.
     """
 
     said: Seen | None
@@ -56,6 +57,8 @@ class Standing:
     moves: bool = False
     ages: bool = False
     on_it: Seen | None = None
+    absent: Seen | None = None
+    by: Seen | None = None
     until: datetime | None = None
     own: bool = False
 
@@ -67,8 +70,8 @@ class Standing:
     def mark(self) -> str:
         """Return a text that changes whenever what is shown changes."""
         on_it = f".{self.until.timestamp():.0f}" if self.until else ""
-        again = "again" if self.sign_in else ""
-        return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}.{again}{on_it}"
+        again, absent = "again" if self.sign_in else "", f".{self.absent.plain}" if self.absent else ""
+        return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}.{again}{on_it}{absent}"
 
 
 def claim(name: str) -> str:
@@ -105,27 +108,38 @@ def how(decision: Decision) -> str:
 def stance_of(approval: Approval, viewer: Actor) -> Standing:
     """Return the standing of an open question. Costs no query where the requester decides."""
     call = approval.call
-    may, said = deciders.may_decide(viewer, call), unusual_rules(approval)
-    sign_in = ""
-    if may:
-        try:
-            deciders.require(viewer, approval)
-        except deciders.NotEntitled as needed:
-            sign_in = str(needed)
-    ages = may and deciders.is_asked_of(approval)
+    may, absent = deciders.right_of(viewer, call)
+    found = Standing(
+        unusual_rules(approval),
+        "may" if may else "others",
+        sign_in=_sign_in(approval, viewer) if may else "",
+        ages=may and deciders.is_asked_of(approval),
+        absent=see(absent.get_username()) if absent else None,
+    )
     if call.oversight_digest == "":
-        return Standing(said, "may" if may else "others", sign_in=sign_in, ages=ages)
-    yes = [each.person for each in deciders.counted(approval=approval).select_related("person")]
+        return found
+    yes = {
+        each.absent_id or each.person_id: each for each in deciders.counted(approval=approval).select_related("person")
+    }
+    seat = absent.pk if absent else viewer.user_id
+    own = next((each for of, each in yes.items() if of == seat or each.person_id == viewer.user_id), None)
+    names = tuple(see(name(each)) for each in yes.values())
+    found = replace(found, quorum=call.quorum, yes=names, stuck=_stuck(approval), moves=True)
     # Where enough have said yes and it waits all the same, since one of them was away, one more click is all it needs.
-    has_said = viewer.user_id in [each.pk for each in yes] and len(yes) < call.quorum
-    stance: Stance = "others" if not may else "said" if has_said else "may"
-    names = tuple(see(each.get_username()) for each in yes)
-    found = Standing(said, stance, call.quorum, names, _stuck(approval), sign_in, moves=True, ages=ages)
+    if may and own is not None and len(yes) < call.quorum:
+        by = None if own.person_id == viewer.user_id else see(name(own))
+        found = replace(found, stance="said", by=by)
     row = on_it(approval)
     if row is None:
         return found
     who = see(row.person.get_username())
     return replace(found, on_it=who, until=row.until, own=row.person_id == viewer.user_id)
+
+
+def name(decision: Decision) -> str:
+    """Return who decided, and in whose place if not in their own."""
+    person, absent = decision.person.get_username(), decision.absent_name
+    return translatable(f"{person} for {absent}") if absent else person
 
 
 def on_it(approval: Approval) -> Handling | None:
@@ -162,6 +176,14 @@ def words(rules: dict[str, Any], requester: str) -> str:
     if minutes := rules.get("freshSignInMinutes"):
         parts.append(translatable(f"Approval requires a sign-in within {deciders.last_minutes(minutes)}."))
     return " ".join(parts)
+
+
+def _sign_in(approval: Approval, viewer: Actor) -> str:
+    try:
+        deciders.require(viewer, approval)
+    except deciders.NotEntitled as needed:
+        return str(needed)
+    return ""
 
 
 def _deciding(rules: dict[str, Any], requester: str) -> str:

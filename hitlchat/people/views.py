@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
 from django import forms
 from django.conf import settings
@@ -28,11 +29,13 @@ from hitlchat.accounts.preferences import LANGUAGES, THEMES, chosen_language
 from hitlchat.accounts.sign_in import FirstAdministratorForm
 from hitlchat.base.problems import Conflict
 from hitlchat.base.sentences import translated
-from hitlchat.gate import ruling
+from hitlchat.gate import absences, ruling
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.loosening import NotConfirmed
+from hitlchat.gate.models import Absence
 from hitlchat.gate.transition import note
 from hitlchat.people import membership
+from hitlchat.people.absences import AbsenceForm, shown
 from hitlchat.people.membership import is_plain
 
 ACTIVITIES: Final = {
@@ -137,6 +140,14 @@ def account(request: HttpRequest) -> HttpResponse:
         note(None, "person.password_changed", actor=actor_of(request), data=membership.about(user))
         messages.success(request, "Your password is changed. You are signed out everywhere else.")
         return redirect("people:account")
+    return _account(request, form)
+
+
+def _account(
+    request: HttpRequest, form: PasswordChangeForm | None = None, away_form: AbsenceForm | None = None
+) -> HttpResponse:
+    user = person(request)
+    form = form or PasswordChangeForm(user)
     role = roles.role_of(user)
     context = {
         "section": "account",
@@ -147,8 +158,40 @@ def account(request: HttpRequest) -> HttpResponse:
         "themes": THEMES.items(),
         "languages": LANGUAGES.items(),
         "chosen_language": chosen_language(request),
+        **shown(user, actor_of(request), away_form),
     }
-    return render(request, "people/account.html", context, status=422 if form.errors else 200)
+    is_wrong = form.errors or away_form is not None
+    return render(request, "people/account.html", context, status=422 if is_wrong else 200)
+
+
+@login_required
+@require_POST
+def own_delegation(request: HttpRequest) -> HttpResponse:
+    form = AbsenceForm(person(request), actor_of(request), request.POST)
+    if not form.save():
+        return _account(request, away_form=form)
+    messages.success(request, "Saved: somebody else decides in your place.")
+    return redirect("people:account")
+
+
+@administrator_only
+@require_POST
+def delegation(request: HttpRequest, user_id: int) -> HttpResponse:
+    form = AbsenceForm(get_object_or_404(User, pk=user_id), actor_of(request), request.POST)
+    if not form.save():
+        return _page(request, user_id, away_form=form)
+    messages.success(request, "Saved: somebody else decides in their place.")
+    return redirect("people:one", user_id)
+
+
+@login_required
+@require_POST
+def end_delegation(request: HttpRequest, absence_id: UUID) -> HttpResponse:
+    person_id = Absence.objects.filter(pk=absence_id).values_list("person_id", flat=True).first()
+    absences.end(absence_id, actor_of(request))
+    messages.success(request, "Ended: nobody else decides in this place any more.")
+    own = person_id == person(request).pk
+    return redirect("people:account") if own else redirect("people:one", person_id)
 
 
 @require_safe
@@ -268,16 +311,17 @@ def _changed(request: HttpRequest, user_id: int, change: Callable[[Actor, str], 
     return redirect("people:one", user_id)
 
 
-def _page(request: HttpRequest, user_id: int, problem: str = "") -> HttpResponse:
+def _page(request: HttpRequest, user_id: int, problem: str = "", away_form: AbsenceForm | None = None) -> HttpResponse:
     user = get_object_or_404(User, pk=user_id)
     context = {
         **_facts(user),
+        **shown(user, actor_of(request), away_form),
         "problem": problem,
         "is_oneself": user == person(request),
         "roles": [(each, roles.MEANING[each]) for each in Role],
         "groups": user.groups.filter(pk__in=roles.named_groups()),
     }
-    return render(request, "people/person.html", context, status=409 if problem else 200)
+    return render(request, "people/person.html", context, status=409 if problem else 422 if away_form else 200)
 
 
 def _confirm(request: HttpRequest, user_id: int, template: str, **more: Any) -> HttpResponse:
@@ -337,10 +381,13 @@ urlpatterns = [
         name="remove-from-group",
     ),
     path("people/<int:user_id>", administrator_only(require_safe(_page)), name="one"),
+    path("people/<int:user_id>/delegation", delegation, name="delegation"),
     path("people/<int:user_id>/role", role, name="role"),
     path("people/<int:user_id>/deactivate", activity, {"to": "deactivate"}, name="deactivate"),
     path("people/<int:user_id>/reactivate", activity, {"to": "reactivate"}, name="reactivate"),
     path("join/<str:secret>", join, name="join"),
+    path("account/delegation", own_delegation, name="own-delegation"),
+    path("delegations/<uuid:absence_id>/end", end_delegation, name="end-delegation"),
     path("account", account, name="account"),
     path("deactivated", deactivated, name="deactivated"),
 ]

@@ -34,6 +34,7 @@ PEOPLE: Final = frozenset({"session", "token", "console", "elicitation"})
 # Where events say until when the question was open.
 _UNTIL: Final = {"call.extended": "after", "call.expired": "deadline"}
 _CALL: Final = (*transition.CALL_COLUMNS, "deadline", "caution_takes_tick")
+_DECISION: Final = (*transition.DECISION_COLUMNS, "absent_id", "absent_name")
 _APPROVAL: Final = ("id", "call_id", "prompt", "disclosure", "digest")
 
 Columns = dict[str, Any]
@@ -121,7 +122,7 @@ def _stories(ids: list[UUID], *, dropped: bool, since: int | None) -> Iterator[S
     """Yield the stories as they are read now; while something happens to a call, its row and events may not fit."""
     calls = _by(ToolCall, "id", Q(pk__in=ids), _CALL)
     approvals = _by(Approval, "call_id", Q(call_id__in=ids), _APPROVAL)
-    decisions = _by(Decision, "approval__call_id", Q(approval__call_id__in=ids), transition.DECISION_COLUMNS)
+    decisions = _by(Decision, "approval__call_id", Q(approval__call_id__in=ids), _DECISION)
     events = rows.by_call(ids)
     attachments: dict[UUID, list[tuple[str, str]]] = {}
     files = Attachment.objects.filter(call_id__in=ids).order_by("pk").values_list("call_id", "digest", "data")
@@ -331,7 +332,9 @@ def _answers(story: Story) -> Iterator[Finding]:
             row is not None
             and row["verdict"] in VERDICTS.get(event["name"], ("approve",))
             and (row["digest"], row["means"]) == (data.get("digest"), event["means"])
-            and (digest is None or transition.are_same_facts(digest, transition.DECISION_COLUMNS, row))
+            and (
+                digest is None or transition.are_same_facts(digest, transition.decision_columns(row["absent_id"]), row)
+            )
         )
         if not is_same:
             words = translatable(

@@ -16,6 +16,7 @@ from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import Conversation, Message, Run, RunStatus
 from hitlchat.agent.models import Role as Speaker
 from hitlchat.gate import contents, lab
+from hitlchat.gate.absences import begin
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Attachment, Grant, Tool, ToolCall
 from hitlchat.gate.status import Status
@@ -84,6 +85,9 @@ class House:
         SetupLink.objects.create(digest=hashed("set-up"), expires_at=timezone.now() + timedelta(days=1))
         session = inspector.Session(self.bob.pk, "2026-07-28", True, "http://127.0.0.1:1/mcp", "127.0.0.1", "none")
         inspector.begin(session)
+        # Not yet: a delegate may look at what waits for the person.
+        tomorrow = timezone.now() + timedelta(days=1)
+        absence = begin(self.bob.pk, self.author.username, tomorrow, tomorrow + timedelta(days=1), signed_in(self.bob))
         return {
             "user_id": self.bob.pk,
             "group_id": Group.objects.create(name="finance").pk,
@@ -92,6 +96,8 @@ class House:
             "/welcome secret": "set-up",
             "token_id": Token.objects.get(digest=hashed(Token.make(self.bob, TokenKind.MCP))).pk,
             "session_id": session.id,
+            "absence_id": absence.pk,
+            "delegation_id": absence.pk,
             "receiver_id": webhook(self.alice, "https://hook.example/")[0].pk,
         }
 
@@ -169,6 +175,7 @@ AGENT: Final = {"name": "another", "description": "Says it back.", "instructions
 DRAFT: Final = {"tools": {"echo": {"hitlMode": "REQUIRED"}}}
 # What has to be sent for a request to be about more than what is wrong with it.
 SENT: Final[dict[tuple[str, str], Any]] = {
+    ("POST", "/api/delegations"): {"delegate": "nobody", "until": "2026-01-01T00:00:00Z"},
     ("POST", "/api/looking-back/{call_id: ran unasked}"): {"verdict": "fine"},
     ("POST", "/looking-back/{call_id: ran unasked}"): {"verdict": "fine"},
     ("POST", "/approvals/{approval_id}/extend"): {"deadline": "2026-01-01T00:00:00+00:00"},

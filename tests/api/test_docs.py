@@ -36,6 +36,8 @@ CONTRACT = {
     "/api/approvals/{approval_id}/on-it": {"post", "delete"},
     "/api/approvals/{approval_id}/why": {"post"},
     "/api/approvals/{approval_id}/extend": {"post"},
+    "/api/delegations": {"get", "post"},
+    "/api/delegations/{delegation_id}": {"delete"},
     "/api/texts": {"get", "put"},
     "/api/tools/{name}/texts": {"get", "put"},
     "/api/approvals/batch": {"post"},

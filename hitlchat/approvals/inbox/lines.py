@@ -19,9 +19,9 @@ from hitlchat.agent import conversations
 from hitlchat.agent.models import Conversation
 from hitlchat.base import canonical
 from hitlchat.base.visible import see
-from hitlchat.gate import batch, card, disclosure, question, queue, who
+from hitlchat.gate import batch, card, deciders, disclosure, question, queue, who
 from hitlchat.gate.card import RISK_LABELS
-from hitlchat.gate.models import Approval, CallerKind, Handling, ToolCall, delegation
+from hitlchat.gate.models import Absence, Approval, CallerKind, Handling, ToolCall, delegation
 
 # PostgreSQL knows no NUL.
 STORABLE: Final = ProhibitNullCharactersValidator()
@@ -144,6 +144,8 @@ class Line:
     # Names of those through which the call comes, the outermost first.
     agents: tuple[str, ...] = ()
     on_it: Handling | None = None
+    # In whose place the person decides.
+    absence: Absence | None = None
 
     @property
     def mark(self) -> str:
@@ -155,7 +157,8 @@ class Line:
     def version(self) -> str:
         """Return the version of a question as the list shows it: its deadline may be put off."""
         on_it = f"+{self.on_it.until.timestamp():.0f}" if self.on_it else ""
-        return f"{self.mark}@{self.deadline.timestamp():.0f}*{self.times}{on_it}"
+        absent = f"!{self.absence.person_id}" if self.absence else ""
+        return f"{self.mark}@{self.deadline.timestamp():.0f}*{self.times}{on_it}{absent}"
 
     @property
     def deadline(self) -> datetime:
@@ -291,12 +294,15 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
     own = {row.call.conversation_id for row in rows if row.call.conversation_id and row.call.caller_id == user_id}
     tops = delegation.roots(own)
     chats = conversations.of(user_id).in_bulk(tops.values())
+    others = [row.call_id for row in rows if row.call.oversight_digest or row.call.caller_id != user_id]
+    places = deciders.in_place_of(user_id, others)
     through = delegation.agents_of({row.call.conversation_id for row in rows if row.call.conversation_id})
     lines = []
     for row, times in queue.leads(sorted(rows, key=lambda row: call_ids.index(row.call_id))):
         where = row.call.conversation_id
         agents = tuple(each["tool"] for each in through.get(where, []))
-        lines.append(Line(row, chats.get(tops[where]) if where in tops else None, times, agents, who.on_it(row)))
+        chat = chats.get(tops[where]) if where in tops else None
+        lines.append(Line(row, chat, times, agents, who.on_it(row), places.get(row.call_id)))
     soon = timezone.now() + SOON
     urgent = _bursts(line for line in lines if line.deadline <= soon)
     rest = _bursts(line for line in lines if line.deadline > soon)

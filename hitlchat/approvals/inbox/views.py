@@ -14,13 +14,15 @@ from hitlchat.approvals import answering
 from hitlchat.approvals.inbox import lines
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.moments import span
-from hitlchat.gate import batch, decide, deciders, hindsight
+from hitlchat.base.sentences import translated
+from hitlchat.gate import absences, batch, decide, deciders, hindsight
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import claimed
 from hitlchat.gate.batch import Item
 from hitlchat.gate.card import card
 from hitlchat.gate.models import ToolCall, Verdict
 from hitlchat.gate.status import Status
+from hitlchat.gate.who import name
 
 MOST: Final = 5
 # Looked for among so many: the last of this person's own, and of everyone's. More is for the history to find.
@@ -46,6 +48,7 @@ def page(request: HttpRequest) -> HttpResponse:
     context = {"section": "approvals", "filter": shown, "listed": listed, **_lately(user.pk)}
     context |= {"picked": picked is not None, "chosen": chosen, "approvals_waiting": listed.waiting}
     context["looking_back"] = len(hindsight.due(user.pk))
+    context["away"] = absences.open_ones(person=user)
     if chosen:
         context |= answering.card_context(request, chosen)
     return render(request, "approvals/inbox/page.html", context)
@@ -139,7 +142,7 @@ def _lately(user_id: int) -> dict[str, object]:
         at = answers[-1].decided_at if answers else row.call.settled_at
         # The time from the question to the answer, in words.
         took = span((at - row.created_at).total_seconds()) if at else ""
-        who = [each.person.get_username() for each in answers]
+        who = [translated(name(each)) for each in answers]
         found.append({"approval": row, "who": who, "at": at or row.created_at, "took": took})
     latest = sorted(found, key=lambda each: each["at"], reverse=True)[:MOST]
     return {"lately": latest, "goes_on": any(each["approval"].call.status in MOVING for each in latest)}

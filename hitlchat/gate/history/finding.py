@@ -72,7 +72,7 @@ COLUMNS: Final[dict[str, str]] = {
     "arguments": "the arguments, including changes made by the approver",
     "askedAt": "when people were first asked",
     "deciders": "who answered, in order",
-    "decisions": "their answers: person, verdict, means, reason, editedArguments, times, hurried",
+    "decisions": "their answers: person, absent, verdict, means, reason, editedArguments, times, hurried",
     "secondsToDecide": "from the first question to the last answer",
     "hurried": "whether an answer came faster than the card can be read",
     "startedAt": "when execution started",
@@ -342,6 +342,7 @@ def _settled_as(status: Status) -> Q:
 def _decision(each: Decision, cover: Cover) -> dict[str, Any]:
     return {
         "person": each.person.get_username(),
+        "absent": each.absent_name or None,
         "verdict": each.verdict,
         "means": each.means,
         "client": each.client or None,

@@ -5,6 +5,7 @@ from hitlchat.gate.models.audit import Drop as Drop
 from hitlchat.gate.models.audit import RecordKey as RecordKey
 from hitlchat.gate.models.audit import Seal as Seal
 from hitlchat.gate.models.calls import LONGEST_CAUTION as LONGEST_CAUTION
+from hitlchat.gate.models.calls import Absence as Absence
 from hitlchat.gate.models.calls import Approval as Approval
 from hitlchat.gate.models.calls import Attachment as Attachment
 from hitlchat.gate.models.calls import CallerKind as CallerKind

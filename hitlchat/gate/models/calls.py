@@ -1,10 +1,11 @@
 """Tool calls and the questions about them, with the answers, the showings and the grants."""
 
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -234,6 +235,9 @@ class Decision(models.Model):
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="decisions", db_index=False
     )
+    # Whose place the person decided in, with the name of then; None: their own.
+    absent = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+    absent_name = models.CharField(max_length=150, blank=True)
     round = models.PositiveSmallIntegerField(default=1, help_text="Which of the call's rounds it answers.")
     verdict = models.CharField(max_length=8, choices=Verdict.choices)
     means = models.CharField(max_length=16, help_text="How the person was known, as an Actor has it.")
@@ -252,6 +256,7 @@ class Decision(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["approval", "person", "round"], name="one_decision_per_person_and_round"),
             models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="decision_verdict_known"),
+            models.CheckConstraint(condition=~Q(absent=F("person")), name="decision_for_somebody_else"),
         ]
         # None of what they are over changes. For insights: what is counted of decisions, and the few that are read.
         indexes = [
@@ -270,6 +275,32 @@ class Decision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.verdict} of {self.approval_id}"
+
+
+class Absence(models.Model):
+    """For a time, a delegate may decide in a person's place. One that was ended early has its end as `until`."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    delegate = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+
+    class Meta:
+        ordering = ["since", "id"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(person=F("delegate")), name="absence_never_for_oneself"),
+            models.CheckConstraint(condition=Q(until__gte=F("since")), name="absence_ends_after_its_beginning"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person_id} away until {self.until:%Y-%m-%d %H:%M:%S}"
+
+    @classmethod
+    def current(cls, **which: Any) -> models.QuerySet["Absence"]:
+        """Return the absences (`which` of them) that give a right now, by the database's clock."""
+        active = {"delegate__is_active": True, "person__is_active": True}
+        return cls.objects.filter(since__lte=Now(), until__gt=Now(), **active, **which).order_by()
 
 
 class Showing(models.Model):
