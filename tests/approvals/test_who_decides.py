@@ -1,12 +1,14 @@
 """Who decides, on the pages: the card for others, the list, signing in again, and the page of the rules."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.utils import timezone
 
-from hitlchat.gate import decide
+from hitlchat.gate import absences, decide
 from hitlchat.gate.models import AuditEvent, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import PASSWORD, MakeTool, signed_in
@@ -102,6 +104,21 @@ def test_a_card_and_the_list_of_others_say_who_is_on_it(alice: User, bob: User, 
     assert "is on it" not in page(alice, call)
     answer(alice, call)
     assert of(dora).post(path, headers=HTMX).status_code == 204
+
+
+def test_a_delegate_s_list_card_and_answer_say_for_whom(alice: User, bob: User, dora: User, tool: Tool) -> None:
+    rule(tool, alice)
+    carol = User.objects.create_user("carol")
+    absences.begin(dora.pk, "carol", None, timezone.now() + timedelta(hours=1), signed_in(dora))
+    call = ask(bob, tool)
+    assert "You decide for <bdi>dora</bdi>" in of(carol).get("/approvals/").content.decode()
+    assert "You decide for <bdi>dora</bdi>, who is away." in page(carol, call)
+    assert "You decide for" not in page(dora, call)
+    assert "Approved by carol for dora, signed in." in answer(carol, call, headers=HTMX).content.decode()
+    answer(carol, ask(bob, tool, {"text": "other"}), "decline")
+    assert "carol for dora" in of(carol).get("/approvals/").content.decode()
+    record = of(alice).get(f"/history/{call.pk}").content.decode()
+    assert "Approved by <bdi>carol</bdi> for <bdi>dora</bdi>" in record
 
 
 def test_the_page_of_the_second_says_who_was_first_and_the_first_waits_for_the_second(

@@ -453,12 +453,12 @@ def test_a_person_s_yes_to_their_own_call_reads_nothing_of_delegations(bob: User
 
 @pytest.mark.guarantee("gate:only-people", "gate:one-outcome")
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("what", ["ended", "over", "deactivated", "role lost"])
+@pytest.mark.parametrize("what", ["ended", "over", "deactivated", "role lost", "four eyes"])
 def test_a_right_that_ends_between_reading_and_writing_does_not_count(
     alice: User, bob: User, dora: User, carol: User, make_tool: MakeTool, what: str
 ) -> None:
     tool = make_tool("echo")
-    rule(tool, alice)
+    rule(tool, alice, not_the_requester=True)
     absence = away(dora, carol)
     call = ask(bob, tool)
     ends: dict[str, Any] = {
@@ -466,6 +466,7 @@ def test_a_right_that_ends_between_reading_and_writing_does_not_count(
         "over": partial(Absence.objects.filter(pk=absence.pk).update, until=timezone.now()),
         "deactivated": partial(User.objects.filter(pk=carol.pk).update, is_active=False),
         "role lost": partial(roles.give, dora, Role.MEMBER),
+        "four eyes": partial(away, bob, carol),
     }
     with meanwhile(ends[what]), pytest.raises(NoSuchApproval):
         say_yes(carol, call)

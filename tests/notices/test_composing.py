@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.gate import decide
+from hitlchat.gate import absences, decide
 from hitlchat.gate.models import Approval, AuditEvent, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.notices.models import Heard, Installation, Item, Kind, NoticeKind, State, Wishes
@@ -62,6 +62,23 @@ def test_a_group_hears_of_what_it_decides_and_a_second_one_once_it_may(
     decide.approve(approval_of(call).pk, signed_in(erik))
     look()
     assert inbound.events[-1] == other.events[-1] == "approval.decided"
+
+
+def test_the_delegate_of_somebody_who_decides_hears_too(
+    alice: User, bob: User, inbound: Inbound, other: Inbound
+) -> None:
+    finance = of_group("finance")
+    (dora,) = members(finance, "dora")
+    for name, to in (("carol", inbound), ("erik", other)):
+        webhook(alice, to, person=User.objects.create_user(name))
+    until = timezone.now() + timedelta(hours=1)
+    absences.begin(dora.pk, "carol", None, until, signed_in(dora))
+    absences.begin(bob.pk, "erik", None, until, signed_in(bob))
+    tool = recording()
+    rule(tool, alice, group=finance, not_the_requester=True)
+    ask(bob, tool)
+    look()
+    assert (inbound.events, other.events) == (["approval.waiting"], [])
 
 
 def test_what_was_decided_is_told_with_the_id_of_the_notice_that_told_of_it(

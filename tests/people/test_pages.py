@@ -1,18 +1,23 @@
 """The pages about people: for administrators, by second press, and never on what is no longer so."""
 
+import html
 import re
+from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Invitation, Role, Token, TokenKind
 from hitlchat.accounts.sign_in import signed_in_user
-from hitlchat.gate.models import AuditEvent
+from hitlchat.gate.models import Absence, AuditEvent
 from tests.conftest import PASSWORD
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -199,3 +204,62 @@ def test_a_browser_keeps_the_theme_that_was_chosen_and_none_that_is_not_there(bo
         assert client.post("/theme", {"theme": theme}).status_code == 400
         client.cookies["hitlchat_theme"] = theme
         assert "data-theme" not in client.get("/account").content.decode()
+
+
+# -- away --------------------------------------------------------------------------------------------------------------
+
+
+AWAY = {"delegate": "alice", "since": "", "until": "2099-01-01T09:00", "time_zone": "Europe/Berlin"}
+
+
+def test_one_says_on_the_own_page_who_decides_meanwhile_and_ends_it(client: Client, alice: User, bob: User) -> None:
+    client.force_login(bob)
+    day = timezone.now() + timedelta(days=2)
+    wanted = {"since": f"{day:%Y-%m-%d}T09:00", "until": f"{day:%Y-%m-%d}T17:30"}
+    answer = client.post("/account/delegation", AWAY | wanted, follow=True)
+    assert "alice decides for bob from" in text(answer)
+    absence = Absence.objects.get()
+    berlin = ZoneInfo("Europe/Berlin")
+    assert [f"{at.astimezone(berlin):%H:%M}" for at in (absence.since, absence.until)] == ["09:00", "17:30"]
+    assert "alice decides for you from" in text(client.get("/approvals/"))
+    client.force_login(alice)
+    assert "alice decides for bob from" in text(client.get("/account"))
+    client.force_login(bob)
+    assert "alice decides" not in text(client.post(f"/delegations/{absence.pk}/end", follow=True))
+
+
+@each_row(
+    "sent, words",
+    [
+        ({}, "At most 365 days after the beginning."),
+        ({"delegate": "bob"}, "Select a valid choice"),
+        ({"until": "2020-01-01T09:00"}, "Expected a moment after the beginning"),
+        ({"until": "soon"}, "Enter a valid date/time"),
+        ({"time_zone": "Nowhere/Here"}, "Select a valid choice"),
+        # There was no such time on that clock.
+        ({"since": "2027-03-28T02:30", "until": "2027-03-29T02:30"}, "be interpreted in time zone"),
+    ],
+)
+def test_what_is_wrong_with_it_is_said_at_its_field(
+    client: Client, alice: User, bob: User, sent: dict[str, str], words: str
+) -> None:
+    client.force_login(bob)
+    answer = client.post("/account/delegation", AWAY | sent)
+    assert (answer.status_code, Absence.objects.count()) == (422, 0)
+    assert words in html.unescape(text(answer))
+
+
+def test_an_administrator_names_one_for_somebody_who_is_away_but_not_themselves(admin: Client, bob: User) -> None:
+    User.objects.create_user("carol")
+    soon = {"until": f"{timezone.now() + timedelta(days=2):%Y-%m-%dT%H:%M}"}
+    refused = admin.post(f"/people/{bob.pk}/delegation", AWAY | soon)
+    assert (refused.status_code, Absence.objects.count()) == (422, 0)
+    admin.post(f"/people/{bob.pk}/delegation", AWAY | soon | {"delegate": "carol"})
+    absence = Absence.objects.get()
+    assert "carol decides for bob from" in text(admin.get(f"/people/{bob.pk}"))
+    answer = admin.post(f"/delegations/{absence.pk}/end")
+    assert answer.headers["Location"] == f"/people/{bob.pk}"
+    assert [*AuditEvent.objects.filter(name__startswith="delegation.").values_list("actor__username")] == [
+        ("alice",),
+        ("alice",),
+    ]

@@ -22,9 +22,9 @@ from hitlchat.accounts.models import Role
 from hitlchat.accounts.roles import give
 from hitlchat.base import canonical
 from hitlchat.base.schemas import step
-from hitlchat.gate import attention, decide, second, transition
+from hitlchat.gate import absences, attention, decide, second, transition
 from hitlchat.gate.decide import take_back
-from hitlchat.gate.models import Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
+from hitlchat.gate.models import Absence, Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
 from hitlchat.gate.second import Caution
 from hitlchat.record import keys, proofs, rows
 from hitlchat.record.checking import check
@@ -296,6 +296,33 @@ def test_the_tick_that_a_caution_takes_cannot_be_taken_away(bob: User) -> None:
     for other in (False, None):
         ToolCall.objects.update(caution_takes_tick=other)
         assert [kind for kind, *_ in found()] == ["not what was shown"], other
+
+
+def test_in_whose_place_an_answer_was_given_cannot_be_changed(bob: User) -> None:
+    carol, dora = User.objects.create_user("carol"), User.objects.create_user("dora")
+    absence = absences.begin(bob.pk, "carol", None, timezone.now() + timedelta(hours=1), signed_in(bob))
+    call = ask(bob, recording())
+    say_yes(carol, call)
+    own = approved(dora, recording("other"))
+    seal_all()
+    assert found() == []
+    theirs, plain = Decision.objects.filter(approval__call=call), Decision.objects.filter(approval__call=own)
+    for answers, columns in (
+        (theirs, {"absent": None}), (theirs, {"absent": dora}), (theirs, {"absent_name": "dora"}),
+        (plain, {"absent": bob}),
+    ):  # fmt: skip
+        before = answers.values(*columns).get()
+        answers.update(**columns)
+        assert found() != [], columns
+        answers.update(**before)
+        assert found() == []
+    there = Absence.objects.filter(pk=absence.pk)
+    for forged in ({"delegate": dora}, {"person": dora}, {"until": absence.until + timedelta(days=9)}):
+        there.update(**forged)
+        assert [kind for kind, *_ in found()] == ["not as stated"], forged
+        there.update(delegate=carol, person=bob, until=absence.until)
+    there.delete()
+    assert [kind for kind, *_ in found()] == ["not as stated"]
 
 
 @SERVERS

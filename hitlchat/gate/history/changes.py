@@ -56,6 +56,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "group.deleted": gettext_noop("The group {group} was deleted"),
     "group.person_added": gettext_noop("{person} was added to the group {group}"),
     "group.person_removed": gettext_noop("{person} was removed from the group {group}"),
+    "delegation.made": gettext_noop("{delegate} may decide for {person} for a time"),
+    "delegation.ended": gettext_noop("{delegate} no longer decides for {person}"),
     "token.made": gettext_noop("A token of kind {kind} was created for {user}"),
     "token.revoked": gettext_noop("A token of kind {kind} of {user} was revoked"),
     "conversation.asks_changed": gettext_noop("The approval setting of a conversation was changed"),
@@ -73,13 +75,13 @@ MANY: Final[Mapping[str, str]] = {
 # What sentences name, by its place in the data.
 NAMED: Final = (
     *("tool", "server", "endpoint", "tool_set", "preset", "policy_draft", "why"),
-    *("person", "group", "from", "to", "kind", "user"),
+    *("person", "group", "from", "to", "kind", "user", "delegate"),
 )
 AREAS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "tools": (gettext_noop("Tools"), ("tool.", "texts.", "policy_draft.")),
     "servers": (gettext_noop("Servers"), ("server.", "exposure.")),
     "models": (gettext_noop("Models"), ("endpoint.", "tool_set.", "preset.", "second_opinion.")),
-    "people": (gettext_noop("People"), ("person.", "group.")),
+    "people": (gettext_noop("People"), ("person.", "group.", "delegation.")),
     "tokens": (gettext_noop("Tokens and grants"), ("token.", "grant.")),
     "conversations": (
         gettext_noop("Conversations"),
