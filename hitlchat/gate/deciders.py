@@ -69,8 +69,12 @@ class AlreadyCounted(Conflict):
     """The same person said yes to this before, or somebody did in their place, or they in that of somebody."""
 
     def __init__(self, yes: int, quorum: int, name: str = "") -> None:
-        words = f"You already approved this call: {yes} of {quorum} people have. Someone else must approve it, too."
-        by_others = f"The yes of {name} counts already: {yes} of {quorum} people have approved. It counts only once."
+        words = translatable(
+            f"You already approved this call: {yes} of {quorum} people have. Someone else must approve it, too."
+        )
+        by_others = translatable(
+            f"The yes of {name} counts already: {yes} of {quorum} people have approved. It counts only once."
+        )
         super().__init__(by_others if name else words)
 
 

@@ -7,6 +7,7 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from hitlchat.gate import absences
 from hitlchat.gate.absences import BadAbsence
@@ -26,8 +27,8 @@ class AbsenceForm(forms.Form):
     delegate: "forms.ModelChoiceField[User]" = forms.ModelChoiceField(
         label="Who decides meanwhile", queryset=User.objects.none(), to_field_name="username"
     )
-    since = _moment(label="From", required=False, help_text="Empty: from now on.")
-    until = _moment(label="Until")
+    since = _moment(label=gettext_noop("From"), required=False, help_text=gettext_noop("Empty: from now on."))
+    until = _moment(label=gettext_noop("Until"))
     time_zone = forms.ChoiceField(
         label="Time zone",
         choices=lambda: [(name, name) for name in sorted(available_timezones() | {settings.TIME_ZONE})],
