@@ -1,5 +1,7 @@
 """Two people approve a call of a third, each in their own browser: neither of them alone, and never whom it is for."""
 
+from datetime import datetime, timedelta
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -124,6 +126,35 @@ def test_whoever_says_by_key_that_they_are_on_it_stays_there_and_others_see_it(
     looking.check(charlie)
     approve(card)
     chat.said("It said one.")
+
+
+def test_somebody_who_is_away_is_represented_until_they_end_it(
+    house: House, server: Server, model: SharedModel, visit: Visit, tool: str
+) -> None:
+    bob, charlie = visit(server, house.bob), visit(server, server.sign_in("charlie"))
+    bob.goto(f"{server.url}/account")
+    bob.get_by_label("Who decides meanwhile").select_option("charlie")
+    bob.get_by_label("Until").fill(f"{datetime.now() + timedelta(days=2):%Y-%m-%dT%H:%M}")  # noqa: DTZ005 - as on its clock
+    bob.get_by_role("region", name="Out of office").get_by_role("button", name="Save").click()
+    expect(bob.get_by_text("charlie decides for bob from")).to_be_visible()
+    looking.check(bob)
+    chat = Chat(bob, server, house.bob.begin("")).open()
+    model.enqueue(calls((tool, {"text": "one"})), text("It said one."))
+    chat.say()
+    chat.asked()
+    charlie.goto(f"{server.url}/approvals/")
+    line = charlie.locator("[data-line]", has_text="You decide for bob")
+    line.get_by_role("link").first.click()
+    expect(charlie.locator("#card-slot .deciders")).to_contain_text("You decide for bob, who is away.")
+    settle(charlie)
+    looking.check(charlie)
+    approve(charlie.locator("#card-slot [data-ask]"))
+    expect(charlie.locator(".decided", has_text="Approved by charlie for bob, signed in")).to_be_visible()
+    chat.said("It said one.")
+    bob.goto(f"{server.url}/approvals/")
+    bob.locator("p", has_text="charlie decides for you from").get_by_role("link", name="Change").click()
+    bob.get_by_role("button", name="End that charlie decides").click()
+    expect(bob.get_by_text("Ended: nobody else decides in this place any more.")).to_be_visible()
 
 
 @pytest.mark.slow("another story of who decides")
