@@ -48,7 +48,7 @@ def add_delegation(request: ApiRequest, body: NewDelegation) -> Absence:
     """Let somebody decide in your place between two moments. Their yes counts as yours, and only once."""
     actor = decider(request, DELEGATE)
     person = request.auth.user if body.person is None else get_object_or_404(User, username=body.person)
-    return absences.begin(person.pk, body.delegate, body.since, body.until, actor)
+    return absences.begin(person.pk, body.model_dump()["delegate"], body.since, body.until, actor)
 
 
 @router.delete("/{uuid:delegation_id}", response={204: None})

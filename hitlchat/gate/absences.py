@@ -56,10 +56,10 @@ def begin(person_id: int, name: str, since: datetime | None, until: datetime, ac
         list(ContentType.objects.select_for_update(of=("self",)).filter(app_label="gate", model="absence"))
         now = database.now()
         # Never of before: what was over then is nobody else's to see.
-        made = Absence(person_id=person_id, since=max(since or now, now), until=until)
-        made.delegate = _delegate(made, name, actor)
+        found = _found(person_id, name, actor)
+        made = Absence(person_id=person_id, delegate=found, since=max(since or now, now), until=until)
         _check_dates(made)
-        _check_others(made)
+        _check_others(made, name)
         made.save(force_insert=True)
         _note(MADE, made, actor)
     return made
@@ -80,13 +80,13 @@ def _may_change(person_id: int, actor: Actor) -> bool:
     return person is not None and person.is_active and (person.pk == person_id or may_administer(person))
 
 
-def _delegate(made: Absence, name: str, actor: Actor) -> User:
-    if not _may_change(made.person_id, actor):
+def _found(person_id: int, name: str, actor: Actor) -> User:
+    if not _may_change(person_id, actor):
         raise NotFound(NONE)
     found = User.objects.filter(username=name, is_active=True).first()
     if found is None:
         raise BadAbsence({"delegate": gettext_noop("There is no active person with this name.")})
-    if found.pk == made.person_id:
+    if found.pk == person_id:
         raise BadAbsence({"delegate": gettext_noop("Nobody can decide in their own place: name somebody else.")})
     if found.pk == actor.user_id:
         words = gettext_noop("You cannot name yourself for somebody else. Name another person.")
@@ -101,7 +101,7 @@ def _check_dates(made: Absence) -> None:
         raise BadAbsence({"until": translatable(f"At most {LONGEST.days} days after the beginning.")})
 
 
-def _check_others(made: Absence) -> None:
+def _check_others(made: Absence, name: str) -> None:
     """Require one delegate at a time, who is not away then: so there is no circle, and no chain that grows."""
     meanwhile = Absence.objects.filter(NOT_ENDED_BEFORE, since__lt=made.until, until__gt=made.since)
     if meanwhile.filter(person_id=made.person_id).exists():
@@ -109,13 +109,13 @@ def _check_others(made: Absence) -> None:
             {"delegate": gettext_noop("Somebody is named for a part of this time already: end that first.")}
         )
     if meanwhile.filter(person_id=made.delegate_id).exists():
-        name = made.delegate.get_username()
         raise BadAbsence({"delegate": translatable(f"{name} has named somebody else for a part of this time.")})
 
 
 def _note(name: str, absence: Absence, actor: Actor) -> None:
     people = {"person": absence.person.get_username(), "person_id": absence.person_id}
-    delegate = {"delegate": absence.delegate.get_username(), "delegate_id": absence.delegate_id}
+    named = User.objects.values_list("username", flat=True).get(pk=absence.delegate_id)
+    delegate = {"delegate": named, "delegate_id": absence.delegate_id}
     dates = {"since": absence.since.isoformat(), "until": absence.until.isoformat()}
     data = {**people, **delegate, **dates, **stated.states("delegation", absence.pk)}
     note(None, name, actor=actor, data=data)
