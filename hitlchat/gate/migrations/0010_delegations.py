@@ -7,7 +7,7 @@ import hitlchat.gate.models.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gate", "0006_handling_and_hindsight"),
+        ("gate", "0009_second_opinions"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
