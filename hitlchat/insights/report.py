@@ -36,6 +36,13 @@ class Sealed:
     batches: tuple[Seal, ...]
     key: str
 
+    @property
+    def as_json(self) -> dict[str, Any]:
+        batches = [
+            {"number": each.number, "sealedAt": each.sealed_at.isoformat(), "hash": each.hash} for each in self.batches
+        ]
+        return {"events": self.events, "unsealed": self.unsealed, "batches": batches, "key": self.key}
+
 
 @dataclass(frozen=True)
 class Report:
@@ -56,7 +63,7 @@ class Report:
     @property
     def as_json(self) -> dict[str, Any]:
         """Return all of it for programs; times in seconds."""
-        figures, sealed = self.figures, self.sealed
+        figures = self.figures
         total, answers = figures.total, figures.answers
         return {
             "madeAt": self.made_at.isoformat(),
@@ -86,15 +93,7 @@ class Report:
             ],
             "unasked": {"calls": figures.unasked, "latestReasons": list(figures.whys)},
             "lookedBack": {"fine": figures.looked_back - figures.should_ask, "shouldAsk": figures.should_ask},
-            "record": {
-                "events": sealed.events,
-                "unsealed": sealed.unsealed,
-                "batches": [
-                    {"number": each.number, "sealedAt": each.sealed_at.isoformat(), "hash": each.hash}
-                    for each in sealed.batches
-                ],
-                "key": sealed.key,
-            },
+            "record": self.sealed.as_json,
         }
 
 

@@ -18,6 +18,8 @@ from tests.tables import each_row
 
 Json = dict[str, Any]
 
+# The pages below /docs/.
+DOCUMENTS: Final = ("README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md")
 RECIPES: Final = ("Dockerfile", "compose.yaml", "docs/deploying.md", *(f"deploy/{name}" for name in (
     "Caddyfile", "hitlchat", "hitlchat.env", "hitlchat.service", "nginx.conf",
     "kubernetes/hitlchat.yaml", "kubernetes/migrate.yaml", "kubernetes/settings.yaml",
@@ -100,7 +102,7 @@ def test_the_image_has_all_that_the_server_reads_and_neither_data_nor_keys() -> 
     wanted = {"hitlchat", "tools_studio", "templates", "manage.py", "requirements.lock"}
     wanted |= {Path(place).name for place in (*settings.STATICFILES_DIRS, *settings.LOCALE_PATHS)}
     assert first == "*"
-    assert {line.removeprefix("!") for line in let_in if line.startswith("!")} == wanted | {"LICENSE"}
+    assert {line.removeprefix("!") for line in let_in if line.startswith("!")} == wanted | {"LICENSE", *DOCUMENTS}
 
 
 def test_the_image_runs_as_a_fixed_user_and_is_asked_for_its_health() -> None:
