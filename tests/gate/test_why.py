@@ -87,6 +87,7 @@ def test_a_call_without_a_conversation_of_ours_has_no_model_to_ask(bob: User, to
             put(call, bob)
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_of_many_who_ask_at_once_one_does(bob: User, tool: Tool) -> None:
     call = ask(bob, tool)
     found = together(*[lambda: put(call, bob)] * 6, meet_at_first_write=True)
