@@ -25,8 +25,7 @@ LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
         "hitlchat.gate.settling.on_move",  # wakes who waits here for it to be settled
         "hitlchat.gate.perform.on_move",  # begins to execute what was allowed or approved
         "hitlchat.upstreams.elicitation.questions.on_move",  # ends questions that nobody can answer any more
-        "hitlchat.agent.runner.on_move",  # tells the conversation, and goes on with a run that waited for it
-        "hitlchat.agent.second.on_move",  # has another model read what begins to wait, where that is on
+        "hitlchat.agent.runner.on_move",  # tells the conversation, goes on with a run that waited, asks a second model
         "hitlchat.approvals.inbox.socket.on_move",  # tells open pages what waits, and what no longer does
     ),
     stop_requested: ("hitlchat.agent.runner.on_stop_requested",),

@@ -1,34 +1,49 @@
 """The calls of a turn on their way to the gate: the requests for them, those that are held back, and what was said.
 
-What was said, by the person and by earlier calls, is where the values of a call can come from.
+What was said, by the person and by earlier calls, is where the values of a call can come from. A call of an agent tool
+is a conversation of its own with one run. Both begin in one transaction with the call, and what ends the run ends the
+call in one transaction, too: so neither is ever lost or done twice, and the run that called waits, as for any call, in
+the database alone.
 """
 
 from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Case, Exists, OuterRef, QuerySet, When
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import subagents, transcript
+from hitlchat.agent import transcript
 from hitlchat.agent.answer import ModelCall
 from hitlchat.agent.attachments.reading import ANY_IMAGE
-from hitlchat.agent.models import Conversation, Message, Role, Run
+from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
 from hitlchat.base import canonical
 from hitlchat.base.background import attempt
+from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import question, queue, sources
+from hitlchat.gate import perform, question, queue, sources
+from hitlchat.gate.actor import Caller
 from hitlchat.gate.disclosure import Suggested
-from hitlchat.gate.models import Decision, ToolCall, Verdict, delegation
+from hitlchat.gate.models import Decision, Tool, ToolCall, Verdict, delegation
 from hitlchat.gate.provenance import From, Heard, Text, in_one_text, leaves
-from hitlchat.gate.status import Status
+from hitlchat.gate.results import NOT_EXECUTED
+from hitlchat.gate.sources import ToolResult
+from hitlchat.gate.status import STARTED, Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit
+from hitlchat.gate.tools import AGENT
 
 STOPPED = gettext_noop("The run ended before anyone was asked about this call.")
 # So many messages of the person, and so many calls of each conversation: the last ones.
 LOOKED_THROUGH: Final = 30
 # How what is attached begins, in the message that the model reads.
 ATTACHMENT: Final = "[Attachment "
+AGENT_INSTRUCTIONS: Final = (
+    "\n\nYou are the agent {name}. Another assistant called you with a task, which is your first message. You cannot "
+    "talk with whoever called you: when you are done, answer with one final message, which is the result of that call. "
+    "Say in it what was done and what was not. These are your instructions:\n{said}"
+)
+MOST_NAMED: Final = 20
 
 
 def held_back(turn_id: UUID | None) -> int:
@@ -54,7 +69,7 @@ def give_up(run: Run) -> None:
 
 def requests(conversation: Conversation, turn_id: UUID, calls: Iterable[tuple[int, ModelCall]]) -> list[CallRequest]:
     """Return the requests for calls of the turn, each with its position there."""
-    caller, (prompt, before) = subagents.caller_of(conversation), heard(conversation)
+    caller, (prompt, before) = caller_of(conversation), heard(conversation)
     suggested: dict[str, list[Suggested]] = {}
     for name, arguments, instead in _suggested(turn_id):
         suggested.setdefault(name, []).append(Suggested(arguments, instead))
@@ -96,6 +111,55 @@ def heard(conversation: Conversation) -> tuple[str, Heard | None]:
         is_whole &= given is not None and len(given) < LOOKED_THROUGH
         texts += _texts(given or [])
     return messages[0][0], Heard.of(texts, is_whole=is_whole)
+
+
+def caller_of(conversation: Conversation) -> Caller:
+    """Return on whose behalf its model calls tools: an agent's on behalf of whoever called the agent."""
+    owner, call = conversation.owner, conversation.call
+    # The database has the same words.
+    kind: Any = "chat" if call is None else call.caller_kind
+    return Caller(kind, owner.pk, owner.get_username(), None if call is None else call.token_id)
+
+
+def why_no_agent(run: Run, tool: Tool) -> str:
+    """Return why the run may not begin this agent; empty if it may.
+
+    Within the transaction that holds the run and puts its calls on record one after another.
+    """
+    above = delegation.steps(run.conversation_id)
+    if any(row.call.tool_id == tool.pk for row in above):
+        chain = " → ".join([*(row.call.tool_name for row in reversed(above)), tool.name])
+        return translatable(
+            f"{tool.name} is already working further up ({chain}): an agent cannot call itself, directly or "
+            "through others."
+        )
+    if len(above) >= settings.AGENT_DEPTH:
+        return translatable(
+            f"Agents may be nested {settings.AGENT_DEPTH} deep here, and this one is already at that depth."
+        )
+    turns = Message.objects.filter(run_id=run.pk, role=Role.ASSISTANT).values("pk")
+    # Calls that did not come to pass begin no agent.
+    begun = ToolCall.objects.filter(turn_id__in=turns, source=AGENT).exclude(status__in=NOT_EXECUTED).count()
+    if begun >= settings.AGENT_FAN_OUT:
+        return translatable(f"One run may start {settings.AGENT_FAN_OUT} agents here, and this run already has.")
+    return ""
+
+
+def conclude_agent(run_id: UUID) -> None:
+    """End the call of the agent tool that the run worked for, if it did, within the transaction that ends the run."""
+    run = Run.objects.filter(pk=run_id, conversation__call__isnull=False).select_related("conversation").first()
+    if run is None:
+        return
+    if run.status == RunStatus.DONE:
+        answers = Message.objects.filter(run=run, role=Role.ASSISTANT).order_by("-seq")
+        text = answers.values_list("content", flat=True).first()
+        result = ToolResult(value=text or "The agent ended without saying anything.")
+    elif run.status == RunStatus.STOPPED:
+        result = ToolResult.failure("stopped", f"The agent was stopped before it finished. {_what_ran(run)}")
+    else:
+        result = ToolResult.failure("agent", f"The agent did not finish: {run.error} {_what_ran(run)}")
+    assert run.conversation.call_id is not None
+    perform.conclude(run.conversation.call_id, result)
 
 
 def _room(run: Run) -> int:
@@ -183,3 +247,13 @@ def _texts(rows: list[Any]) -> list[Text]:
         origin: From = "outside" if (source, tool) in outside else "tool"
         found.append(Text(in_one_text([result, error]), origin, str(pk), name, in_one_text(arguments)))
     return found
+
+
+def _what_ran(run: Run) -> str:
+    """Say which calls it and those below it ran, so that nobody has them run again unawares."""
+    rows = ToolCall.objects.filter(conversation_id__in=delegation.family(run.conversation_id), status__in=STARTED)
+    ran = list(rows.exclude(source=AGENT).order_by("created_at").values_list("tool_name", "status")[: MOST_NAMED + 1])
+    if not ran:
+        return "None of its calls was run."
+    named = [f"{name} ({Status(status).label.lower()})" for name, status in ran[:MOST_NAMED]]
+    return f"The calls it made before that stand: {', '.join([*named, *(['…'] if len(ran) > MOST_NAMED else [])])}."

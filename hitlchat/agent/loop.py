@@ -21,7 +21,6 @@ from hitlchat.agent import (
     request,
     routes,
     runs,
-    subagents,
     tool_sets,
     transcript,
     usage,
@@ -233,7 +232,7 @@ def _exhausted(run: Run) -> str:
 
 def _turn(run: Run, room: Room) -> Turn:
     conversation, bounds = run.conversation, limits.of(run.conversation)
-    caller, where = subagents.caller_of(conversation), routes.of(conversation)
+    caller, where = calls.caller_of(conversation), routes.of(conversation)
     if why := usage.over_limit(conversation):
         raise ModelTrouble(why)
     if run.turns == bounds.soft_turns:
@@ -264,7 +263,7 @@ def _body(run: Run, where: Endpoint, sight: Sight, offer: Offer, tools: list[Too
     instructions, usual = conversation.instructions, settings.MODEL_INSTRUCTIONS
     own = OWN.format(said=instructions) if instructions else USUAL.format(said=usual) if usual else ""
     if conversation.call is not None:
-        own = subagents.INSTRUCTIONS.format(name=conversation.call.tool_name, said=conversation.instructions)
+        own = calls.AGENT_INSTRUCTIONS.format(name=conversation.call.tool_name, said=conversation.instructions)
     system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + offer.notice + own})
     last = WRAP_UP if run.turns >= limits.of(conversation).soft_turns else ""
     to = where.reader if request.takes_added(where) else ""
@@ -383,7 +382,7 @@ def _unless_too_many_agents(claim: Claim, prepared: Prepared) -> Prepared:
     tool = prepared.tool
     if tool is None or tool.source != AGENT or prepared.status not in (Status.ALLOWED, Status.WAITING):
         return prepared
-    why = subagents.why_not(claim.rows().get(), tool)
+    why = calls.why_no_agent(claim.rows().get(), tool)
     return Prepared(prepared.request, Status.REJECTED, why, tool, prepared.arguments) if why else prepared
 
 

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from hitlchat.agent import branches, runs, titles, transcript, writing
+from hitlchat.agent import branches, runs, second, titles, transcript, writing
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Attachment, Conversation, Message, QueuedMessage, RunStatus
@@ -201,6 +201,8 @@ async def let_go() -> None:
 def on_move(
     *, call_id: UUID, status: Status, asked_again: bool, conversation_id: UUID | None, turn_id: UUID | None, **_: Any
 ) -> None:
+    if second.switch.on and status == Status.WAITING:
+        background.spawn(second.read, call_id)
     if conversation_id is not None:
         writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status.value)
     if turn_id is not None and (status in ANSWERED or (asked_again and status == Status.WAITING)):
@@ -209,12 +211,8 @@ def on_move(
         _tell_those_above(conversation_id, call_id, status)
     if turn_id is not None and status in SETTLED:
         _wake(turn_id)
-    if conversation_id is not None and status in ANSWERED:
-        # There is room for one that was held back.
-        for waiting in runs.held_back(conversation_id):
-            _wake(waiting)
-    if conversation_id is not None and status in ENDED and (note := transcript.correct(call_id)) is not None:
-        writing.tell_soon(conversation_id, "message", message=str(note.pk))
+    if conversation_id is not None:
+        _follow(conversation_id, call_id, status)
 
 
 def on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
@@ -288,6 +286,16 @@ def _sweep(last: datetime | None) -> datetime:
 def _wake(turn_id: UUID) -> None:
     if background.running and not background.leaving and (claim := runs.wake(turn_id)) is not None:
         start(claim, begins=False)
+
+
+def _follow(conversation_id: UUID, call_id: UUID, status: Status) -> None:
+    """Go on with what the call kept waiting in its conversation, and say there what became of it."""
+    if status in ANSWERED:
+        # There is room for one that was held back.
+        for waiting in runs.held_back(conversation_id):
+            _wake(waiting)
+    if status in ENDED and (note := transcript.correct(call_id)) is not None:
+        writing.tell_soon(conversation_id, "message", message=str(note.pk))
 
 
 def _tell_those_above(conversation_id: UUID, call_id: UUID, status: Status) -> None:

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from hitlchat.agent import calls, routes, search, subagents, transcript
+from hitlchat.agent import calls, routes, search, transcript
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Role, Run, RunStatus, SentMessage, Titling
@@ -311,9 +311,9 @@ def finish(claim: Claim, status: RunStatus, error: str = "", *, refused_images: 
     with transaction.atomic():
         _update(claim, status=status, error=error, finished_at=timezone.now(), **over)
         if status == RunStatus.DONE:
-            subagents.conclude(claim.run_id)
+            calls.conclude_agent(claim.run_id)
         else:
-            attempt(subagents.conclude, claim.run_id)
+            attempt(calls.conclude_agent, claim.run_id)
 
 
 def stop(run_id: UUID, actor: Actor, *, written: Answer | None = None, why: str = BY_THE_PERSON) -> bool:
@@ -334,7 +334,7 @@ def stop(run_id: UUID, actor: Actor, *, written: Answer | None = None, why: str 
         run = Run.objects.select_related("conversation__owner").get(pk=run_id)
         transcript.keep_partial(run, written or Answer())
         leave_turn(run, actor, why)
-        attempt(subagents.conclude, run_id)
+        attempt(calls.conclude_agent, run_id)
     return True
 
 

@@ -25,14 +25,13 @@ from hitlchat.agent.model_client import Endpoint, ModelTrouble
 from hitlchat.agent.models import Reading, SecondReader
 from hitlchat.agent.titles import THOUGHTS
 from hitlchat.base import canonical, database
-from hitlchat.base.background import Worker, background
+from hitlchat.base.background import Worker
 from hitlchat.base.database import in_db
 from hitlchat.base.problems import Invalid
 from hitlchat.gate import second
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import LONGEST_CAUTION
 from hitlchat.gate.second import Asked, Caution
-from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
 
 CHANGED: Final = "second_opinion.changed"
@@ -143,11 +142,6 @@ def _see(on: bool) -> None:
 
 
 # -- Reading a call ---------------------------------------------------------------------------------------------------
-
-
-def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
-    if switch.on and status == Status.WAITING:
-        background.spawn(read, call_id)
 
 
 async def read(call_id: UUID, *, within: float = SECONDS) -> None:

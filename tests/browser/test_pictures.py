@@ -41,7 +41,7 @@ def test_the_picture_shows_two_calls_that_wait(shop: tuple[Servers, SharedModel]
     alice = server.sign_in("alice")
     model.enqueue(calls(("get_order", {"order_id": "4711"}), ("get_order", {"order_id": "4712"})))
     model.enqueue(calls(*CALLS, say="Both orders are there and paid. I would do this:"))
-    page = visit(server, alice, viewport={"width": 1280, "height": 1340})
+    page = visit(server, alice, viewport={"width": 1280, "height": 1420})
     chat = Chat(page, server, alice.begin(WISH)).open()
     chat.asked(2)
     expect(chat.cards.get_by_role("heading", level=3)).to_have_text(

@@ -100,7 +100,7 @@ def test_the_page_follows_the_server_without_taking_the_focus_or_what_was_typed(
     fill_in(alice, upstream.url, new_name)
     alice.get_by_role("button", name="Save and connect").click()
     expect(alice.locator("#standing")).to_contain_text("Connected")
-    documentation = alice.get_by_label("Documentation", exact=True)
+    documentation = alice.get_by_role("textbox", name="Documentation", exact=True)
     documentation.fill("https://docs.exa")
     upstream.kill()
     alice.get_by_role("button", name="Test connection").press("Enter")

@@ -74,7 +74,7 @@ async def test_a_gated_call_crosses_a_bounded_number_of_files(
     await asked_and_approved("hi", tab, talk, scripted_model)
     way.follows = True
     rounds = []
-    for word in ("ho", "hum"):
+    for word in ("ho", "hum", "ha", "hm"):
         await asked_and_approved(word, tab, talk, scripted_model)
         rounds.append(way.taken())
     files, functions = min((len({*each.values()}), len(each)) for each in rounds)

@@ -47,7 +47,7 @@ class _Meeting:
 
     def __call__(self, execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
         # A lock as well: the others could not come to their first write before this one is done.
-        if not self._met and (sql.startswith(("BEGIN", "INSERT", "UPDATE")) or " FOR UPDATE" in sql):
+        if not self._met and (sql.startswith(("BEGIN", "INSERT", "UPDATE")) or " UPDATE OF " in sql):
             self._met = True
             self._barrier.wait()
         return execute(sql, *rest)
