@@ -23,11 +23,14 @@ from hitlchat.upstreams.models import Registration, SignIn, UpstreamServer
 from hitlchat.upstreams.oauth import clients
 from tests.conftest import MakeTool, signed_in
 from tests.notices.noticing import webhook
-from tests.record.conftest import found
+from tests.record.conftest import data_folder, found
 from tests.upstreams.shops import somewhere
 from tools_studio import spec, variables
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("record:proves")]
+
+# The record of these tests alone.
+__all__ = ["data_folder"]
 
 SECRET: Final = "sk-very-secret-0815"
 HOOK: Final = "http://127.0.0.1:9/hook-0815"

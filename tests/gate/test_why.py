@@ -17,6 +17,10 @@ from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, ask, ask_over_mcp, fresh, recording, say_yes, status
 from tests.gate.deciding_people import approver, rule
 from tests.gate.racing import together
+from tests.record.conftest import data_folder
+
+# The record of these tests alone.
+__all__ = ["data_folder"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
