@@ -415,13 +415,20 @@ def take_back_yes(call: ToolCall, actor: Actor) -> bool:
 def quorum_is_reached(approval: Approval, call: ToolCall) -> bool:
     """Return whether enough people said yes to what was asked last."""
     quorum = max(call.quorum, int(approval.disclosure["whoDecides"]["quorum"]))
-    return yeses(approval.pk, call.round).count(quorum) >= quorum
+    return _approving(approval.pk, call.round).count(quorum) >= quorum
 
 
 @compiled
 def yeses(approval_id: UUID, number: int) -> QuerySet[Decision]:
     """The yeses to what was asked in one round."""
     return Decision.objects.filter(approval_id=approval_id, round=number, verdict=Verdict.APPROVE)
+
+
+@compiled
+def _approving(approval_id: UUID, number: int) -> QuerySet[Decision, int]:
+    """For whom the yeses of one round were given: that of a delegate and that of who was away are one."""
+    rows: QuerySet[Decision] = yeses.define(approval_id, number)
+    return rows.order_by().values_list(SEAT, flat=True).distinct()
 
 
 @condition

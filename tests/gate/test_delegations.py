@@ -323,6 +323,21 @@ def test_of_two_yeses_for_one_that_both_come_to_count_one_does(
     assert status(call) == Status.APPROVED
 
 
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_call_moved_past_two_yeses_for_one_person_does_not_run(
+    alice: User, bob: User, dora: User, carol: User, by_two: Tool, entered: list[ToolCall]
+) -> None:
+    away(dora, carol)
+    call = ask(bob, by_two)
+    say_yes(carol, call)
+    User.objects.filter(pk=carol.pk).update(is_active=False)
+    say_yes(dora, call)
+    ToolCall.objects.filter(pk=call.pk).update(status=Status.APPROVED)
+    assert Decision.objects.count() == by_two.oversight.quorum == 2
+    assert not run(call)
+    assert (entered, fresh(call).reason) == ([], "Not run: fewer people approved it than have to.")
+
+
 @pytest.mark.guarantee("gate:only-people")
 @each_row("what", ["ended", "delegate deactivated", "four eyes"])
 def test_a_yes_for_somebody_counts_while_it_may_be_given(
