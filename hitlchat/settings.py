@@ -134,7 +134,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.text("REDIS_URL")
 # Events beyond the capacity are dropped without a word; pages make up for it only when they connect again.
-IN_MEMORY = {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1000}}
+IN_MEMORY = {"BACKEND": "hitlchat.base.channel_layer.OneProcess", "CONFIG": {"capacity": 1000}}
 CHANNEL_LAYERS: dict[str, Any] = {"default": IN_MEMORY}
 if REDIS_URL:
     CHANNEL_LAYERS["default"] = {
