@@ -6,10 +6,12 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import (
@@ -38,6 +40,7 @@ from hitlchat.agent.writing import Writing, tell, tell_soon
 from hitlchat.base import canonical, tracing
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate import queue
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import giving
@@ -370,11 +373,18 @@ def _unless_repeated(claim: Claim, prepared: Prepared) -> Prepared:
     """The third time the same call is asked for in one run, nobody is bothered with it again."""
     if prepared.tool is None or prepared.arguments is None:
         return prepared
-    turns = Message.objects.filter(run_id=claim.run_id, role=Role.ASSISTANT).values("pk")
-    earlier = ToolCall.objects.filter(turn_id__in=turns, tool=prepared.tool).values_list("arguments", flat=True)
+    # Of which tool they are is looked at here: SQLite would read all that there ever were of it.
+    earlier = (given for tool_id, given in _of_run(claim.run_id) if tool_id == prepared.tool.pk)
     if sum(canonical.are_alike(each, prepared.arguments) for each in earlier) < SAME_CALL - 1:
         return prepared
     return Prepared(prepared.request, Status.REJECTED, REPEATED, prepared.tool, prepared.arguments)
+
+
+@compiled
+def _of_run(run_id: UUID) -> QuerySet[ToolCall, Any]:
+    """Return of each call of a run which tool it is of, and its arguments."""
+    turns = Message.objects.filter(run_id=run_id, role=Role.ASSISTANT).values("pk")
+    return ToolCall.objects.filter(turn_id__in=turns).order_by().values_list("tool_id", "arguments")
 
 
 def _unless_too_many_agents(claim: Claim, prepared: Prepared) -> Prepared:

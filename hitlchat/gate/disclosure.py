@@ -350,7 +350,9 @@ def _ran(tool_name: str, caller_id: int, since: list[datetime], but: UUID) -> Qu
     """Select the calls that ran within the hour, and the last approved one."""
     # By place: a list is filled up to one of a few lengths.
     began, created_since, compared_since = since[0], since[1], since[2]
-    rows = ToolCall.objects.filter(tool_name=tool_name, caller_id=caller_id, status__in=HOW_IT_RAN).exclude(pk=but)
+    # What has not started says nothing here, and is in no index for this.
+    ran = {"started_at__isnull": False, "status__in": HOW_IT_RAN}
+    rows = ToolCall.objects.filter(tool_name=tool_name, caller_id=caller_id, **ran).exclude(pk=but)
     approved = (
         rows.filter(created_at__gt=compared_since, approval__isnull=False).order_by("-created_at").values("pk")[:1]
     )

@@ -328,6 +328,7 @@ def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int, until: 
         source=tool.source,
         definition_hash=tool.definition_hash,
         status=Status.SUCCEEDED,
+        started_at__isnull=False,
         approval__isnull=False,
     ).select_related("approval")
     if until is not None:

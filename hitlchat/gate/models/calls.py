@@ -112,6 +112,10 @@ class ToolCall(models.Model):
             models.Index(fields=["turn_id", "position"], name="call_by_turn"),
             models.Index(fields=["conversation_id", "created_at"], name="call_by_conversation"),
             models.Index(fields=["caller", "created_at"], name="call_by_caller"),
+            # What a card is compared with: a person's last calls of one tool, however many they wait for.
+            models.Index(
+                fields=["caller", "tool_name", "created_at"], condition=Q(started_at__isnull=False), name="call_ran"
+            ),
             models.Index(fields=["grant"], condition=Q(grant__isnull=False), name="call_by_grant"),
             # The sweeper: what is open and has not been touched for a while.
             models.Index(

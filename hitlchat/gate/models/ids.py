@@ -1,9 +1,5 @@
 """Ids of rows: UUIDv7, so that they sort by when they were made."""
 
-from uuid import UUID
+from uuid_utils.compat import uuid7 as new_id
 
-from uuid_utils.compat import uuid7
-
-
-def new_id() -> UUID:
-    return uuid7()
+__all__ = ["new_id"]
