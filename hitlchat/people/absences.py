@@ -7,7 +7,7 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from hitlchat.gate import absences
 from hitlchat.gate.absences import BadAbsence
@@ -25,7 +25,10 @@ class AbsenceForm(forms.Form):
     """Its moments are in the zone that is sent with them."""
 
     delegate: "forms.ModelChoiceField[User]" = forms.ModelChoiceField(
-        label="Who decides meanwhile", queryset=User.objects.none(), to_field_name="username"
+        label="Who decides meanwhile",
+        queryset=User.objects.none(),
+        to_field_name="username",
+        empty_label=gettext_lazy("Choose a person"),
     )
     since = _moment(label=gettext_noop("From"), required=False, help_text=gettext_noop("Empty: from now on."))
     until = _moment(label=gettext_noop("Until"))

@@ -23,7 +23,7 @@ def turn_on(alice: Page, server: Server) -> None:
     looking.check(alice)
     form.get_by_role("button", name="Save").click()
     expect(alice.get_by_role("status")).to_contain_text("A second model reads each call")
-    expect(form).to_contain_text("Asked about 0 calls")
+    expect(form).to_contain_text("Not asked about any call yet.")
 
 
 @pytest.mark.timeout(300)
@@ -47,6 +47,9 @@ def test_a_caution_comes_to_an_open_card_which_then_needs_its_tick(own: Servers,
         expect(page.locator("[data-ask]")).to_contain_text("bye")
     for page in (chat.page, *others):
         expect(page.locator(".second-opinion")).to_have_count(0)
+    why = "Not without asking her"
+    card.locator("details.because > summary").click()
+    card.get_by_label("Decline with a reason that the model will read").fill(why)
     for page in (chat.page, others[1]):
         page.locator("[data-ask]").focus()
 
@@ -59,6 +62,9 @@ def test_a_caution_comes_to_an_open_card_which_then_needs_its_tick(own: Servers,
     expect(caution).to_contain_text(SENTENCE)
     expect(caution).to_contain_text("It may be wrong.")
     expect(card.locator(".ask-foot .second-opinion")).to_have_count(0)
+    # It is another card now, and what was typed on the one before is on it.
+    expect(card.locator("textarea[name=reason]").first).to_have_value(why)
+    expect(card.locator("[data-count]")).to_have_text(str(len(why)))
     look_through(card)
     expect(approve_button(card)).to_be_disabled()
     expect(card.locator(".why-not").first).to_have_text("Tick the box above first.")

@@ -9,6 +9,9 @@ export { restartGrace } from "./guard.js";
 
 const LOOK_MS = 3000;
 
+/** What a person types to decline. */
+const REASONS = ".because textarea";
+
 /** From this level on everything folded must be opened first. */
 const UNFOLDED_FROM = 4;
 
@@ -192,10 +195,25 @@ function leadTo(field) {
   if (field instanceof HTMLElement) field.focus();
 }
 
+/** What was typed into reasons, by call and field: a card that is drawn anew is another one. @type {Map<string, string>} */
+const typed = new Map();
+
+/** @param {Element} card @param {Element} text */
+const fieldOf = (card, text) => `${card.getAttribute("data-call-line")} ${text.id.split("-").pop()}`;
+
+/** @param {Element} card @param {Element} text */
+function typeAgain(card, text) {
+  const before = typed.get(fieldOf(card, text));
+  if (!(text instanceof HTMLTextAreaElement) || text.value || !before) return;
+  text.value = before;
+  text.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
 /** @param {Element} card */
 function greet(card) {
   meet(card);
   updateApprove(card);
+  card.querySelectorAll(REASONS).forEach((text) => typeAgain(card, text));
 }
 
 onSeen(updateApprove);
@@ -220,7 +238,10 @@ document.addEventListener("input", (event) => {
 });
 document.addEventListener("input", (event) => {
   const text = event.target;
-  if (!(text instanceof HTMLTextAreaElement) || !text.matches("[data-counted]")) return;
+  if (!(text instanceof HTMLTextAreaElement)) return;
+  const card = text.closest("[data-ask]");
+  if (card && text.matches(REASONS)) typed.set(fieldOf(card, text), text.value);
+  if (!text.matches("[data-counted]")) return;
   const count = text.parentElement?.querySelector("[data-count]");
   if (count) count.textContent = String(text.value.length);
 });
