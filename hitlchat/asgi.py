@@ -28,7 +28,7 @@ from hitlchat.approvals.inbox.socket import websocket_urlpatterns as of_inbox  #
 from hitlchat.base import scratch  # noqa: E402
 from hitlchat.base.background import background  # noqa: E402
 from hitlchat.base.database import in_db  # noqa: E402
-from hitlchat.chat.consumers import OwnOriginOnly  # noqa: E402
+from hitlchat.chat.consumers import OwnOriginOnly, doorkeeper  # noqa: E402
 from hitlchat.chat.consumers import websocket_urlpatterns as of_chat  # noqa: E402
 from hitlchat.gate import tools  # noqa: E402
 from hitlchat.gate.loosening import record_settings  # noqa: E402
@@ -73,6 +73,7 @@ class Household:
                 conversations.cleaner(),
                 attachments.sweeper(),
                 second.worker(),
+                doorkeeper(),
             )
             workers = (*own, submissions.lease_worker(), running.worker())
             work = (*(each.work for each in workers), connections.serve, notices.deliver, record.work)

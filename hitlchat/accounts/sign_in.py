@@ -2,6 +2,7 @@
 
 import ipaddress
 import secrets
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from importlib import import_module
 from typing import Any, Final
@@ -34,11 +35,14 @@ from hitlchat.accounts.access import person
 from hitlchat.accounts.models import SetupLink, hashed
 from hitlchat.base import database
 from hitlchat.base.problems import Conflict
-from hitlchat.base.statements import compiled
+from hitlchat.base.statements import MOST, compiled
 
 LIFETIME: Final = timedelta(hours=24)
 # In the session: when its person last proved who they are.
 SIGNED_IN_AT: Final = "signed_in_at"
+
+# The password of an active user as it is kept, and what their session holds, until when.
+State = tuple[str, str | None, datetime]
 
 # Sent within the transaction that makes the first administrator, with the user.
 administrator_made = Signal()
@@ -199,32 +203,58 @@ def signed_in_user(session_key: str | None) -> User | None:
 
 
 class SessionCheck:
-    """Whether a session still lets its person in, for whoever asks again and again: it costs one statement while the
-    session and its person are as they were.
+    """Whether a session still lets its person in, for whoever asks again and again: it costs one statement, or with
+    many others a part of two, while the session and its person are as they were.
     """
 
     def __init__(self, session_key: str | None, user_id: int) -> None:
-        self._key, self._user_id = session_key, user_id
-        self._found: tuple[str, str] | None = None
+        self.key, self.user_id = session_key or "", user_id
+        self._found: State | None = None
 
     def holds(self) -> bool:
-        row = _state(self._key, self._user_id).one() if self._key else None
+        return self.holds_by(_state(self.key, self.user_id).one())
+
+    def holds_by(self, row: "State | None") -> bool:
+        """Return whether it holds, by what is stored now."""
         if row is None or row[1] is None or row[2] <= timezone.now():
             return False
-        found = row[0], row[1]
-        if found != self._found:
-            user = signed_in_user(self._key)
-            self._found = found if user is not None and user.pk == self._user_id else None
+        if row != self._found:
+            user = signed_in_user(self.key)
+            self._found = row if user is not None and user.pk == self.user_id else None
         return self._found is not None
 
 
+def ended(checks: Sequence[SessionCheck]) -> list[SessionCheck]:
+    """Return those that do not hold."""
+    found = []
+    for at in range(0, len(checks), MOST):
+        some = checks[at : at + MOST]
+        sessions = {key: (data, until) for key, data, until in _sessions([each.key for each in some])}
+        passwords = dict(_passwords([each.user_id for each in some]))
+        for each in some:
+            is_there = each.key in sessions and each.user_id in passwords
+            row = (passwords[each.user_id], *sessions[each.key]) if is_there else None
+            if not each.holds_by(row):
+                found.append(each)
+    return found
+
+
 @compiled
-def _state(session_key: str, user_id: int) -> QuerySet[User, tuple[str, str | None, datetime]]:
-    """The password of an active user as it is kept, and what their session holds, until when."""
+def _state(session_key: str, user_id: int) -> QuerySet[User, State]:
     session = Session.objects.filter(pk=session_key)
     rows = User.objects.filter(pk=user_id, is_active=True)
     rows = rows.annotate(data=Subquery(session.values("session_data")), until=Subquery(session.values("expire_date")))
     return rows.values_list("password", "data", "until")
+
+
+@compiled
+def _sessions(keys: list[str]) -> QuerySet[Session, tuple[str, str, datetime]]:
+    return Session.objects.filter(pk__in=keys).values_list("pk", "session_data", "expire_date")
+
+
+@compiled
+def _passwords(user_ids: list[int]) -> QuerySet[User, tuple[int, str]]:
+    return User.objects.filter(pk__in=user_ids, is_active=True).values_list("pk", "password")
 
 
 def is_still_active(user_id: int) -> bool:

@@ -1,14 +1,13 @@
 """The websocket of a conversation page, and who may open it: HTML fragments out, commands in. It decides nothing."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
+from weakref import WeakSet
 
-import django.db
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.security.websocket import WebsocketDenier
@@ -22,6 +21,7 @@ from hitlchat.accounts import preferences, sign_in
 from hitlchat.accounts.sign_in import SessionCheck, is_still_active
 from hitlchat.agent.writing import group, group_of_person, is_before, tell_soon
 from hitlchat.base import database
+from hitlchat.base.background import Worker, background
 from hitlchat.base.database import for_page, in_db
 from hitlchat.chat import commands, fragments, layout, transcript_view
 from hitlchat.chat.markdown import OpenTail
@@ -71,9 +71,10 @@ class Shown:
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """One open page of a conversation. Its person may read it until `_may_stay` says otherwise."""
 
+    # Those of this process that were let in.
+    pages: ClassVar[WeakSet["ConversationConsumer"]] = WeakSet()
     # Whether the page was let in.
     is_open = False
-    watch: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Draw all that a page is sent in the language of the browser that opened it."""
@@ -105,12 +106,11 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         # Before the state is read, so that nothing can happen unseen in between.
         for name in self._groups():
             await self.channel_layer.group_add(name, self.channel_name)
-        self.watch = asyncio.create_task(self._check_now_and_then())
+        self.pages.add(self)
         await self._show_everything()
 
     async def disconnect(self, _code: int) -> None:
-        if self.watch is not None:
-            self.watch.cancel()
+        self.pages.discard(self)
         for name in self._groups() if self.is_open else ():
             await self.channel_layer.group_discard(name, self.channel_name)
 
@@ -188,15 +188,6 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     def _groups(self) -> tuple[str, str]:
         return group(self.conversation_id), group_of_person(self.user_id)
 
-    async def _check_now_and_then(self) -> None:
-        """Close a page on which nothing happens, too: events may be lost, and other programs write to the database."""
-        while self.is_open:
-            await asyncio.sleep(CHECK_SECONDS)
-            try:
-                await self._may_stay()
-            except django.db.Error:
-                logger.exception("Whether a page may stay open could not be checked; it is tried again")
-
     async def _may_stay(self) -> bool:
         """Check the session again after some time, as a socket outlives it; close the page if it has ended."""
         if time.monotonic() - self.checked_at < CHECK_SECONDS:
@@ -204,10 +195,13 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.checked_at = time.monotonic()
         if await for_page(self.session.holds)():
             return self.is_open
-        # The page says which of the two it was.
+        await self.leave()
+        return False
+
+    async def leave(self) -> None:
+        """Close the page, whose session has ended; it says which of the two it was."""
         is_active = await for_page(is_still_active)(self.user_id)
         await self.close(CLOSE_SIGNED_OUT if is_active else CLOSE_DEACTIVATED)
-        return False
 
     async def _show_everything(self) -> None:
         messages, earlier = await for_page(transcript_view.messages)(self.conversation_id)
@@ -259,6 +253,22 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _send(self, html: str) -> None:
         for frame in fragments.frames(html) if html else ():
             await self.send(frame)
+
+
+def doorkeeper() -> Worker:
+    """Closes pages on which nothing happens, too: events may be lost, and other programs write to the database."""
+    return Worker("open pages", _check_all, CHECK_SECONDS, longest=CHECK_SECONDS)
+
+
+async def _check_all() -> None:
+    pages, began = [*ConversationConsumer.pages], time.monotonic()
+    gone = set(await for_page(sign_in.ended)([each.session for each in pages]))
+    for each in pages:
+        if each.session in gone:
+            # By itself: one whose connection is gone keeps no other open.
+            background.spawn(each.leave)
+        else:
+            each.checked_at = began
 
 
 def on_progress(*, call_id: UUID, conversation_id: UUID | None, step: "Step", **_: Any) -> None:

@@ -18,7 +18,8 @@ from django.utils import timezone
 
 from hitlchat.accounts import sign_in
 from hitlchat.accounts.models import SetupLink, Token, TokenKind, hashed
-from hitlchat.accounts.sign_in import SessionCheck, signed_in_user
+from hitlchat.accounts.sign_in import SessionCheck, ended, signed_in_user
+from hitlchat.base.statements import MOST
 from tests.conftest import PASSWORD
 from tests.tables import each_row
 
@@ -81,8 +82,10 @@ def test_a_session_ends_with_sign_out_and_with_a_new_password(bob: User, client:
 ENDS: Final[dict[str, Callable[[User, Client], object]]] = {
     "sign-out": lambda _bob, client: client.post("/sign-out"),
     "a new password": lambda bob, _client: User.objects.filter(pk=bob.pk).update(password=make_password("another")),
-    "deactivation": lambda _bob, _client: User.objects.update(is_active=False),
-    "its end": lambda _bob, _client: Session.objects.update(expire_date=timezone.now()),
+    "deactivation": lambda bob, _client: User.objects.filter(pk=bob.pk).update(is_active=False),
+    "its end": lambda _bob, client: Session.objects.filter(pk=client.session.session_key).update(
+        expire_date=timezone.now()
+    ),
     "another session in its place": lambda _bob, client: Session.objects.filter(pk=client.session.session_key).update(
         session_data=SessionStore().encode({"_auth_user_id": "0"})
     ),
@@ -102,6 +105,24 @@ def test_an_open_page_learns_that_its_session_has_ended_and_asks_with_one_statem
     assert len(sent) == 1
     end(bob, client)
     assert not check.holds()
+
+
+@each_row("end", ENDS.values(), ids=ENDS)
+def test_many_open_pages_are_looked_at_together_and_those_whose_session_has_ended_are_found(
+    end: Callable[[User, Client], object], bob: User, alice: User
+) -> None:
+    clients, checks = {user: Client() for user in (bob, alice)}, {}
+    for user, client in clients.items():
+        client.force_login(user)
+        checks[user] = [SessionCheck(client.session.session_key, user.pk) for _ in range(MOST)]
+    nobodys = SessionCheck(None, bob.pk)
+    foreign = SessionCheck(checks[alice][0].key, bob.pk)
+    assert ended([*checks[bob], nobodys, *checks[alice], foreign]) == [nobodys, foreign]
+    with CaptureQueriesContext(connection) as sent:
+        assert ended([*checks[bob], *checks[alice]]) == []
+    assert len(sent) == 4
+    end(bob, clients[bob])
+    assert ended([*checks[alice], *checks[bob]]) == checks[bob]
 
 
 def test_a_session_lets_nobody_else_in(bob: User, alice: User, client: Client) -> None:
