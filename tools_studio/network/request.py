@@ -11,15 +11,7 @@ from urllib.parse import quote, urlencode
 
 from httpx2 import URL, InvalidURL
 
-from hitlchat.outbound.addresses import (
-    DEFAULT_PORTS,
-    Address,
-    is_local,
-    is_local_name,
-    is_metadata_name,
-    is_public,
-    literal,
-)
+from hitlchat.outbound import addresses
 from hitlchat.secrets.masking import Mask
 from tools_studio.capabilities import FETCH_METHODS, Fetch
 
@@ -63,7 +55,7 @@ class Place:
     def netloc(self) -> str:
         """Return the place as the header `Host` names it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == addresses.DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def no_values(name: str) -> str:
@@ -81,7 +73,7 @@ class Listed:
         if not self.below:
             return place == self.place
         same_door = (place.scheme, place.port) == (self.place.scheme, self.place.port)
-        return same_door and place.host.endswith(f".{self.place.host}") and literal(place.host) is None
+        return same_door and place.host.endswith(f".{self.place.host}") and addresses.literal(place.host) is None
 
 
 def listed(entry: str) -> Listed:
@@ -93,13 +85,13 @@ def listed(entry: str) -> Listed:
     scheme, separator, rest = entry.lower().rpartition("://")
     below = rest.startswith("*.")
     host = rest.removeprefix("*.") if below else rest
-    bare = f"[{host}]" if ":" in host and literal(host) else host
+    bare = f"[{host}]" if ":" in host and addresses.literal(host) else host
     try:
         url = parse(f"{scheme if separator else 'https'}://{bare}")
     except ValueError:
         raise ValueError(no_host) from None
     place = place_of(url)
-    if url.raw_path != b"/" or url.fragment or (below and ("." not in place.host or literal(place.host))):
+    if url.raw_path != b"/" or url.fragment or (below and ("." not in place.host or addresses.literal(place.host))):
         raise ValueError(no_host)
     return Listed(place, below)
 
@@ -112,7 +104,7 @@ def parse(url: object) -> URL:
         parsed = URL(url)
     except InvalidURL as error:
         raise ValueError(f"the url cannot be read: {error}") from None
-    if parsed.scheme not in DEFAULT_PORTS or not parsed.raw_host:
+    if parsed.scheme not in addresses.DEFAULT_PORTS or not parsed.raw_host:
         raise ValueError("the url must start with https:// and name a host")
     if parsed.port is not None and not 1 <= parsed.port <= 65535:
         raise ValueError("the url names a port that does not exist")
@@ -122,7 +114,7 @@ def parse(url: object) -> URL:
     # Digits and dots of other scripts would become an address that nobody wrote.
     # Neither may the resolver read an IPv4 address in an unusual spelling.
     is_number = _NUMBER.fullmatch(host.rpartition(".")[2])
-    plain = host in url.lower() if literal(host) else _NAME.fullmatch(host) and not is_number
+    plain = host in url.lower() if addresses.literal(host) else _NAME.fullmatch(host) and not is_number
     if not plain:
         raise ValueError(f"{host!r} is neither a host name nor a plain IP address")
     return parsed
@@ -130,8 +122,8 @@ def parse(url: object) -> URL:
 
 def place_of(url: URL) -> Place:
     host = url.raw_host.decode("ascii")
-    address = literal(host)
-    return Place(url.scheme, str(address) if address else host, url.port or DEFAULT_PORTS[url.scheme])
+    address = addresses.literal(host)
+    return Place(url.scheme, str(address) if address else host, url.port or addresses.DEFAULT_PORTS[url.scheme])
 
 
 @dataclass(frozen=True)
@@ -159,7 +151,7 @@ class FetchPolicy(Fetch):
         """Require that the place is granted, wherever its name leads. Raises: PermissionError"""
         if self.names(place):
             return
-        if is_metadata_name(place.host):
+        if addresses.is_metadata_name(place.host):
             raise PermissionError(f"{place.host} serves a cloud's credentials: tools may not reach it")
         if self.covers(place) or self.mode == "open":
             return
@@ -167,7 +159,7 @@ class FetchPolicy(Fetch):
             if place.scheme == "http" and any(each.place.host == place.host for each in self._listed):
                 raise PermissionError(f"plain http to {place.netloc} is not allowed: use https, or list {place}")
             raise PermissionError(f"{place.netloc} is not among the hosts that this tool may reach")
-        if place.scheme != "https" or place.port != DEFAULT_PORTS["https"]:
+        if place.scheme != "https" or place.port != addresses.DEFAULT_PORTS["https"]:
             raise PermissionError(f"this tool may reach public hosts over https on port 443, which {place} is not")
 
     def names(self, place: Place) -> bool:
@@ -178,24 +170,24 @@ class FetchPolicy(Fetch):
         """Return whether it was named, exactly or by `*.`"""
         return any(each.covers(place) for each in self._listed)
 
-    def may_reach(self, place: Place, address: Address) -> bool:
+    def may_reach(self, place: Place, address: addresses.Address) -> bool:
         """Return whether a connection for this place may go to this address.
 
         Those that are not public need a host named exactly, and to be listed too or to have a local name.
         """
-        if is_public(address):
+        if addresses.is_public(address):
             return True
         if not self.names(place):
             return False
-        return address in self._addresses or (is_local_name(place.host) and is_local(address))
+        return address in self._addresses or (addresses.is_local_name(place.host) and addresses.is_local(address))
 
     @cached_property
     def _listed(self) -> tuple[Listed, ...]:
         return tuple(listed(entry) for entry in self.hosts)
 
     @cached_property
-    def _addresses(self) -> frozenset[Address]:
-        found = (literal(each.place.host) for each in self._listed if not each.below)
+    def _addresses(self) -> frozenset[addresses.Address]:
+        found = (addresses.literal(each.place.host) for each in self._listed if not each.below)
         return frozenset(address for address in found if address)
 
 

@@ -18,15 +18,6 @@ from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode, Tool
 from hitlchat.secrets import values
 from tools_studio import capabilities, cases, spec, variables
-from tools_studio.capabilities import (
-    FETCH_METHODS,
-    FETCH_NUMBERS,
-    MOST_BYTES,
-    MOST_REDIRECTS,
-    MOST_SECONDS,
-    CapabilityError,
-    Fetch,
-)
 from tools_studio.models import Category
 from tools_studio.spec import LONGEST_DESCRIPTION, MOST_TAGS, AuthoringError, Draft
 
@@ -38,18 +29,20 @@ FETCH_MODES = (
     ("open", gettext_noop("Open")),
 )
 FILES_MODES = (("", gettext_noop("Off")), ("read", gettext_noop("Read")), ("write", gettext_noop("Read and write")))
-PLAIN = Fetch("public")
+PLAIN = capabilities.Fetch("public")
 SPARE = values.Row(0, secret=False)
 
 # The fields of a tool that have one field of the form each; the others are put together from several.
 AS_TYPED = [name for name in spec.KEYS if name not in ("tags", "capabilities", "example", "variables")]
+# Of each number of a fetch, by its field, the key in a declaration.
+NUMBERS = {name: key for name, (key, *_) in capabilities.FETCH_NUMBERS.items()}
 # The form's field for each dotted place in a declaration.
 FIELDS = {
     "fetch": "fetch_mode",
     "fetch.mode": "fetch_mode",
     "fetch.hosts": "hosts",
     "fetch.methods": "methods",
-    **{f"fetch.{key}": name for name, (key, *_) in FETCH_NUMBERS.items()},
+    **{f"fetch.{key}": name for name, key in NUMBERS.items()},
     "files": "files_mode",
     "files.mode": "files_mode",
     "files.folder": "files_folder",
@@ -85,7 +78,10 @@ def declared(data: Mapping[str, Any]) -> dict[str, Any]:
             "hosts": str(data.get("hosts") or "").split(),
             # A posted form would give the last one alone.
             "methods": data.getlist("methods") if isinstance(data, QueryDict) else list(data.get("methods") or []),
-            **{key: _number(data.get(name), getattr(PLAIN, name)) for name, (key, *_) in FETCH_NUMBERS.items()},
+            **{
+                key: _number(data.get(name), getattr(PLAIN, name))
+                for name, (key, *_) in capabilities.FETCH_NUMBERS.items()
+            },
         }
     if mode := data.get("files_mode"):
         folder = str(data.get("files_folder") or "").strip() or str(data.get("name") or "").lower()
@@ -114,14 +110,14 @@ class ToolForm(forms.Form):
     fetch_mode = forms.ChoiceField(choices=FETCH_MODES, required=False, label="Network", widget=forms.RadioSelect)
     hosts = _lines("Hosts, one per line", "An exact host, a host and port, or *.example.com.", "api.example.com")
     methods = forms.MultipleChoiceField(
-        choices=[(each, each) for each in FETCH_METHODS],
+        choices=[(each, each) for each in capabilities.FETCH_METHODS],
         required=False,
         label="Methods",
         widget=forms.CheckboxSelectMultiple,
     )
-    max_bytes = _limit("Largest answer, in bytes", f"At most {MOST_BYTES:,}.")
-    timeout_seconds = _limit("Seconds for a request", f"At most {MOST_SECONDS:g}.")
-    redirects = _limit("Redirects to follow", f"At most {MOST_REDIRECTS}; 0 follows none.")
+    max_bytes = _limit("Largest answer, in bytes", f"At most {capabilities.MOST_BYTES:,}.")
+    timeout_seconds = _limit("Seconds for a request", f"At most {capabilities.MOST_SECONDS:g}.")
+    redirects = _limit("Redirects to follow", f"At most {capabilities.MOST_REDIRECTS}; 0 follows none.")
     email = _switch("E-mail", "Sends plain text messages to the recipients below, and to nobody else.")
     email_to = _lines(
         "Recipients, one per line", "An address, @example.com for everyone there, or * for anyone.", "ops@example.com"
@@ -227,7 +223,7 @@ class ToolForm(forms.Form):
         for name, value in declared(cleaned).items():
             try:
                 capabilities.parse({name: value})
-            except CapabilityError as error:
+            except capabilities.CapabilityError as error:
                 self.refuse(error)
         if self.tool is None or cleaned.get("lower_anyway"):
             return cleaned
@@ -260,7 +256,7 @@ class ToolForm(forms.Form):
             variables=self.declared,
         )
 
-    def refuse(self, error: CapabilityError) -> None:
+    def refuse(self, error: capabilities.CapabilityError) -> None:
         """Show the error of a declaration at the form's field for its dotted place."""
         self.add_error(FIELDS.get(error.field), error.sentence)
 

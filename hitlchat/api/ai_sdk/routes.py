@@ -21,15 +21,6 @@ from hitlchat.agent import models as agent
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run, SentMessage
 from hitlchat.api.ai_sdk import following, posted
 from hitlchat.api.ai_sdk.chunks import YES, ClientCopy, Part, parts
-from hitlchat.api.ai_sdk.posted import (
-    Answer,
-    ApprovalResponse,
-    ClientResult,
-    PostedChat,
-    PostedMessage,
-    Result,
-    is_as_shown,
-)
 from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.contract import Object, Shape
 from hitlchat.base.ids import uuid_of
@@ -81,7 +72,7 @@ class Submitted(Shape):
 
 
 @router.post("", response={200: None}, openapi_extra=EVENTS)
-def chat(request: ApiRequest, body: PostedChat) -> HttpResponseBase:
+def chat(request: ApiRequest, body: posted.PostedChat) -> HttpResponseBase:
     """Say something, say it otherwise, have it answered again, or answer calls; then hear the assistant.
 
     What the AI SDK's `sendMessage`, `regenerate` and `addToolApprovalResponse` send. The stream ends with the run, or
@@ -117,7 +108,9 @@ def resume(request: ApiRequest, conversation_id: UUID) -> HttpResponseBase:
 
 
 @router.post("/{uuid:conversation_id}/submit-tool-result", response=Submitted)
-def submit(request: ApiRequest, conversation_id: UUID, body: ApprovalResponse | ClientResult) -> Submitted:
+def submit(
+    request: ApiRequest, conversation_id: UUID, body: posted.ApprovalResponse | posted.ClientResult
+) -> Submitted:
     """Answer one call, without a stream: an approval, or what a client gives for a call that is its own to answer.
 
     409 with the code `already_completed`, where the call has its outcome.
@@ -138,7 +131,7 @@ class Completed(Conflict):
 
 
 def looked_at(
-    conversation: Conversation, answers: Iterable[Answer], results: Iterable[Result], actor: Actor
+    conversation: Conversation, answers: Iterable[posted.Answer], results: Iterable[posted.Result], actor: Actor
 ) -> list[Step]:
     """Return one function for each answer that carries it out, after checking that all of them can be.
 
@@ -163,7 +156,7 @@ def looked_at(
     return steps
 
 
-def new(conversation: Conversation, results: Iterable[Result]) -> Sequence[Result]:
+def new(conversation: Conversation, results: Iterable[posted.Result]) -> Sequence[posted.Result]:
     """Return the results of calls that wait; a client's message repeats those of all the others."""
     found = {each.call: each for each in results}
     ids = [call for call in map(uuid_of, found) if call is not None]
@@ -171,17 +164,17 @@ def new(conversation: Conversation, results: Iterable[Result]) -> Sequence[Resul
     return [found[str(call)] for call in open_calls.values_list("pk", flat=True)]
 
 
-def _submitted(body: ApprovalResponse | ClientResult) -> tuple[list[Answer], list[Result]]:
-    if isinstance(body, ClientResult):
+def _submitted(body: posted.ApprovalResponse | posted.ClientResult) -> tuple[list[posted.Answer], list[posted.Result]]:
+    if isinstance(body, posted.ClientResult):
         is_error = body.error_text is not None
-        return [], [Result(body.tool_call_id, body.output, body.error_text or "", is_error=is_error)]
+        return [], [posted.Result(body.tool_call_id, body.output, body.error_text or "", is_error=is_error)]
     call = body.approval_id.partition("::")[2]
     if body.tool_call_id is not None and call and body.tool_call_id != call:
         raise posted.refused("toolCallId", "This approval is for another call.")
-    return [Answer(body.approval_id, body.approved, body.reason or "", body.signature)], []
+    return [posted.Answer(body.approval_id, body.approved, body.reason or "", body.signature)], []
 
 
-def _answered(request: ApiRequest, found: Conversation, message: PostedMessage) -> ClientCopy:
+def _answered(request: ApiRequest, found: Conversation, message: posted.PostedMessage) -> ClientCopy:
     """Carry out the answers in an assistant's message, and return the client's copy of its run."""
     answers, results = list(posted.answers(message)), new(found, posted.results(message))
     if not answers and not results:
@@ -197,7 +190,7 @@ def _answered(request: ApiRequest, found: Conversation, message: PostedMessage) 
     return copy
 
 
-def _message_run(request: ApiRequest, found: Conversation, message: PostedMessage, *, is_edit: bool) -> UUID:
+def _message_run(request: ApiRequest, found: Conversation, message: posted.PostedMessage, *, is_edit: bool) -> UUID:
     """Send a person's message, or put it in place of the one edited, and return its run."""
     run_id = _run_of(found, message.id, request) if is_edit else None
     content = message.content
@@ -263,7 +256,7 @@ def _mine(request: ApiRequest) -> QuerySet[Conversation]:
     return conversations.of(request.auth.user).select_related("endpoint")
 
 
-def _decision(found: Approval, answer: Answer, actor: Actor) -> Step:
+def _decision(found: Approval, answer: posted.Answer, actor: Actor) -> Step:
     """Return the function that decides the approval, after all checks that can come first."""
     if question.is_one(found.call):
         raise Conflict(ANSWERED_BY_CLIENT)
@@ -276,12 +269,12 @@ def _decision(found: Approval, answer: Answer, actor: Actor) -> Step:
         raise decide.CautionUnread
     if answer.signature is not None and answer.signature != found.digest:
         raise OtherDigest(decide.LOOK_AGAIN)
-    if answer.shown is not None and not is_as_shown(answer.shown, found.call.arguments):
+    if answer.shown is not None and not posted.is_as_shown(answer.shown, found.call.arguments):
         raise OtherDigest(SHOWN_OTHERWISE)
     return partial(decide.approve, found.pk, actor, digest=answer.signature, reason=answer.reason)
 
 
-def _answer(conversation: Conversation, result: Result, actor: Actor) -> Step:
+def _answer(conversation: Conversation, result: posted.Result, actor: Actor) -> Step:
     """Return the function that answers a question, after all checks that can come first."""
     call = uuid_of(result.call)
     found = _here(conversation, _rows().filter(call=call).first() if call else None, actor)

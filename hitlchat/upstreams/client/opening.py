@@ -11,22 +11,12 @@ from typing import Any, Self
 
 import anyio
 import httpx2
+import mcp_types as types
 from mcp.client import Client, ClientRequestContext, IncomingMessage
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    INTERNAL_ERROR,
-    ElicitRequestParams,
-    ElicitResult,
-    ErrorData,
-    Implementation,
-    JSONRPCError,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    ToolListChangedNotification,
-)
 
 from hitlchat.upstreams.client import http
 from hitlchat.upstreams.client.link import CURRENT, Link, ask, masked_line
@@ -51,18 +41,18 @@ logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 async def opened(link: Link, auth: httpx2.Auth | None) -> AsyncIterator[Client]:
     """Open a connection, to be left in the same task. Raises: ConnectionRefusedError; errors of the SDK, in groups"""
 
-    async def question(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001
+    async def question(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG001
         return await ask(link, params)
 
     async def notice(message: IncomingMessage) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, types.ToolListChangedNotification):
             link.changed.set()
 
     began = time.monotonic()
     client = Client(
         _transport(link, auth),
         cache=None,
-        client_info=Implementation(name="hitlchat", version=VERSION),
+        client_info=types.Implementation(name="hitlchat", version=VERSION),
         elicitation_callback=question,
         message_handler=notice,
         mode="legacy" if link.spec.older_protocol else "auto",
@@ -130,7 +120,7 @@ class TapReader(Tap):
                 self._link.note(f"not understood: {item}")
                 continue
             message = item.message
-            if isinstance(message, JSONRPCResponse | JSONRPCError) and self._link.is_waiting(message.id):
+            if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and self._link.is_waiting(message.id):
                 return self._answer(item, message)
             if self._is_wanted(message):
                 return item
@@ -140,10 +130,10 @@ class TapReader(Tap):
             if self._dropped % DROPPED_AT_ONCE == 0:
                 await asyncio.sleep(DROPPED_PAUSE_SECONDS)
 
-    def _answer(self, item: SessionMessage, message: JSONRPCResponse | JSONRPCError) -> SessionMessage:
+    def _answer(self, item: SessionMessage, message: types.JSONRPCResponse | types.JSONRPCError) -> SessionMessage:
         """Return an expected answer, or an error in its place if it cannot be used."""
         exchange = self._link.answered(message.id)
-        if isinstance(message, JSONRPCError):
+        if isinstance(message, types.JSONRPCError):
             return item
         if exchange is not None and exchange.tidy is not None:
             message.result = exchange.tidy(message.result)
@@ -151,15 +141,15 @@ class TapReader(Tap):
             return item
         if exchange is not None:
             exchange.fail(Unreadable(f"the answer {why}"))
-        error = ErrorData(code=INTERNAL_ERROR, message=f"the answer {why}")
-        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=error))
+        error = types.ErrorData(code=types.INTERNAL_ERROR, message=f"the answer {why}")
+        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error))
 
     def _is_wanted(self, message: Any) -> bool:
         """Return whether an unexpected message is passed on."""
         period = int(time.monotonic() / PERIOD_SECONDS)
         if period != self._period:
             self._period, self._came = period, Counter()
-        most = MOST_REQUESTS if isinstance(message, JSONRPCRequest) else MOST_NOTICES
+        most = MOST_REQUESTS if isinstance(message, types.JSONRPCRequest) else MOST_NOTICES
         self._came[most] += 1
         return self._came[most] <= most and not complaint(getattr(message, "params", None), self._link.spec.limits)
 
@@ -180,7 +170,7 @@ class TapWriter(Tap):
 
     async def send(self, item: SessionMessage, /) -> None:
         message = item.message
-        if not isinstance(message, JSONRPCRequest):
+        if not isinstance(message, types.JSONRPCRequest):
             await self._stream.send(item)
             return
         self._link.waiting[coerce_request_id(message.id)] = CURRENT.get()

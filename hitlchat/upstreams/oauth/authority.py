@@ -7,16 +7,7 @@ from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-from mcp.client.auth.utils import (
-    build_oauth_authorization_server_metadata_discovery_urls,
-    build_protected_resource_metadata_discovery_urls,
-    create_oauth_metadata_request,
-    extract_resource_metadata_from_www_auth,
-    extract_scope_from_www_auth,
-    handle_auth_metadata_response,
-    handle_protected_resource_response,
-    issuers_match,
-)
+from mcp.client.auth import utils
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed
 from mcp_types import LATEST_PROTOCOL_VERSION
@@ -112,7 +103,7 @@ async def discover(server: UpstreamServer, bounds: Bounds, *, issuer: str, befor
     return Authority(
         metadata=_checked(metadata, bounds),
         resource=str(resource.resource) if resource else address_of(server),
-        scopes=scopes_in(wanted) or _scopes(extract_scope_from_www_auth(challenge), resource, metadata),
+        scopes=scopes_in(wanted) or _scopes(utils.extract_scope_from_www_auth(challenge), resource, metadata),
     )
 
 
@@ -169,11 +160,11 @@ async def _resource(
     server: UpstreamServer, challenge: httpx2.Response, bounds: Bounds
 ) -> ProtectedResourceMetadata | None:
     address = address_of(server)
-    named = extract_resource_metadata_from_www_auth(challenge)
-    for url in build_protected_resource_metadata_discovery_urls(named, address):
-        request = create_oauth_metadata_request(url)
+    named = utils.extract_resource_metadata_from_www_auth(challenge)
+    for url in utils.build_protected_resource_metadata_discovery_urls(named, address):
+        request = utils.create_oauth_metadata_request(url)
         response = await fetched(request, bounds, "The server's resource metadata")
-        if (metadata := await handle_protected_resource_response(response)) is None:
+        if (metadata := await utils.handle_protected_resource_response(response)) is None:
             continue
         if not check_resource_allowed(requested_resource=address, configured_resource=str(metadata.resource)):
             raise NotPossible("The server says that it is a different resource, so a token would be valid elsewhere.")
@@ -187,7 +178,7 @@ def _issuer(server: UpstreamServer, resource: ProtectedResourceMetadata | None, 
         parts = urlsplit(server.url)
         return wanted or before or f"{parts.scheme}://{parts.netloc}"
     named = [str(each) for each in resource.authorization_servers]
-    chosen = next((each for each in named if issuers_match(each, wanted or before)), None)
+    chosen = next((each for each in named if utils.issuers_match(each, wanted or before)), None)
     if chosen is None and wanted:
         raise NotPossible("The issuer is not one of those that the server names.")
     return chosen or named[0]
@@ -195,13 +186,13 @@ def _issuer(server: UpstreamServer, resource: ProtectedResourceMetadata | None, 
 
 async def _metadata(issuer: str, bounds: Bounds) -> OAuthMetadata:
     bounds.checked(issuer, "The issuer")
-    for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer):
-        request = create_oauth_metadata_request(url)
+    for url in utils.build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer):
+        request = utils.create_oauth_metadata_request(url)
         response = await fetched(request, bounds, "The authorization server's metadata")
-        _, metadata = await handle_auth_metadata_response(response)
+        _, metadata = await utils.handle_auth_metadata_response(response)
         if metadata is None:
             continue
-        if not issuers_match(str(metadata.issuer), issuer):
+        if not utils.issuers_match(str(metadata.issuer), issuer):
             raise NotPossible("The authorization server says that it is not the one that the server named.")
         return metadata
     raise NotPossible(f"{urlsplit(issuer).netloc} does not say how to sign in there (no RFC 8414 metadata).")
