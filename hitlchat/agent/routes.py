@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.agent import endpoints, limits, model_client, request
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.model_client import Endpoint, ModelTrouble, uses_demo
-from hitlchat.agent.models import Conversation, ModelEndpoint
+from hitlchat.agent.models import Conversation, ModelEndpoint, SecondReader
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
@@ -101,7 +101,7 @@ def to(row: ModelEndpoint, model: str = "") -> Endpoint:
     )
 
 
-def trouble(conversation: Conversation, words: Callable[[str], str] = str) -> str:
+def trouble(conversation: Conversation | SecondReader, words: Callable[[str], str] = str) -> str:
     """Return why the conversation can ask nobody, and what to do; empty if it can. `words` may translate it."""
     row, model = conversation.endpoint, conversation.model
     if row is None:
@@ -153,9 +153,23 @@ class Choices:
     def is_plain(self) -> bool:
         return not self.missing and sum(len(choices) for _, choices in self.groups) < 2
 
+    @property
+    def chosen(self) -> Choice | None:
+        return next((each for _, group in self.groups for each in group if each.is_chosen), None)
 
-def choices(conversation: Conversation | None) -> Choices:
-    """Return what this conversation may choose, or a new one."""
+    @property
+    def value(self) -> str:
+        return self.chosen.value if self.chosen else ""
+
+    @property
+    def options(self) -> list[Any]:
+        """Return the choices of a form's field, by endpoint; first, what is chosen now and gone."""
+        gone = [("", _("{name} (no longer available)").format(name=self.missing))] if self.missing else []
+        return [*gone, *((name, [(each.value, each.model) for each in group]) for name, group in self.groups)]
+
+
+def choices(conversation: Conversation | SecondReader | None) -> Choices:
+    """Return what this conversation may choose, or a new one; or the second reader."""
     row = default() if conversation is None else conversation.endpoint
     model = conversation.model if conversation is not None else ""
     chosen_now = row and (row, model or row.model)

@@ -16,17 +16,7 @@ from hitlchat.accounts.roles import may_author
 from hitlchat.agent import agents, endpoints, model_client, presets, routes, second, tool_sets
 from hitlchat.agent.administering import LONGEST_DESCRIPTION, BadDraft, InUse
 from hitlchat.agent.endpoints import ENVIRONMENT
-from hitlchat.agent.models import (
-    AgentTool,
-    Api,
-    Conversation,
-    KeyHeader,
-    ModelEndpoint,
-    Preset,
-    Reading,
-    SecondReader,
-    ToolSet,
-)
+from hitlchat.agent.models import AgentTool, Api, KeyHeader, ModelEndpoint, Preset, Reading, SecondReader, ToolSet
 from hitlchat.agent.presets import LONGEST_INSTRUCTIONS
 from hitlchat.base.problems import Invalid
 from hitlchat.chat.drafts import ChoosingForm, DraftForm, DraftPages
@@ -128,13 +118,9 @@ class SecondForm(ChoosingForm):
     route = forms.ChoiceField(required=False, label="Model that reads")
 
     def __init__(self, row: SecondReader, data: Any = None) -> None:
-        models = routes.choices(Conversation(endpoint=row.endpoint, model=row.model))
-        chosen = next((each.value for _name, group in models.groups for each in group if each.is_chosen), "")
-        super().__init__(data, initial={"mode": row.mode, "route": chosen})
-        gone = [("", _("{name} (no longer available)").format(name=models.missing))] if models.missing else []
-        self.choose_from(
-            "route", [*gone, *((name, [(each.value, each.model) for each in group]) for name, group in models.groups)]
-        )
+        models = routes.choices(row)
+        super().__init__(data, initial={"mode": row.mode, "route": models.value})
+        self.choose_from("route", models.options)
 
 
 class EndpointPages(DraftPages[ModelEndpoint]):
@@ -302,12 +288,10 @@ class PresetForm(LimitsForm, DraftForm):
         draft, route = presets.Draft("") if row is None else presets.draft_of(row), _route_of(row)
         super().__init__(row, data, draft, starters="\n".join(draft.starters), route=route)
         left_open = ("", _("Default for new conversations"))
-        groups = routes.choices(None).groups
-        is_gone = route and route not in {each.value for _name, group in groups for each in group}
-        gone = [(route, route)] if is_gone else []
-        models = [(name, [(each.value, each.model) for each in group]) for name, group in groups]
+        models = routes.choices(None)
+        is_gone = route and route not in {each.value for _name, group in models.groups for each in group}
         self.choose_from("asks", asks_labels(Asks.values))
-        self.choose_from("route", [left_open, *models, *gone])
+        self.choose_from("route", [left_open, *models.options, *([(route, route)] if is_gone else [])])
         self.choose_from("tool_set", [left_open, *((each.name, each.name) for each in tool_sets.rows())])
 
     def draft(self) -> presets.Draft:

@@ -192,7 +192,7 @@ def total(conversation_id: UUID) -> dict[str, Any]:
 def model(conversation: Conversation) -> dict[str, Any]:
     """Return the context of the chooser of models, of a conversation or of one that begins."""
     choices = routes.choices(conversation)
-    chosen = next((each for _name, group in choices.groups for each in group if each.is_chosen), None)
+    chosen = choices.chosen
     is_demo = bool(chosen) and uses_demo() and conversation.endpoint is None
     return {
         "choices": choices,

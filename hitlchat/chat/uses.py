@@ -118,10 +118,8 @@ class UsesForm(LimitsForm):
         if models.is_plain:
             del self.fields["route"]
         else:
-            gone = [("", _("{name} (no longer available)").format(name=models.missing))] if models.missing else []
-            groups = [(name, [(each.value, each.model) for each in group]) for name, group in models.groups]
-            self.choose_from("route", [*gone, *groups])
-            self.initial["route"] = "" if gone else _chosen(models)
+            self.choose_from("route", models.options)
+            self.initial["route"] = "" if models.missing else models.value
         self.choose_from("asks", asks_labels(conversations.asks_choices(conversation)))
         # Those that are not there at the moment may stay.
         self.before = tool_sets.names(conversation.tools) or []
@@ -149,7 +147,7 @@ class UsesForm(LimitsForm):
         chosen = self.cleaned_data.get("route")
         if chosen == "":
             return {}
-        if chosen is None or chosen == _chosen(routes.choices(None)):
+        if chosen is None or chosen == routes.choices(None).value:
             return {"endpoint": None}
         return self.chosen_route()
 
@@ -171,10 +169,6 @@ def _which(conversation: Conversation) -> str:
     if (chosen := conversation.tool_set) is not None:
         return Which.GONE if chosen.removed_at is not None else SET + chosen.name
     return Which.ALL if conversation.tools is None else Which.PICKED
-
-
-def _chosen(models: routes.Choices) -> str:
-    return next((each.value for _name, group in models.groups for each in group if each.is_chosen), "")
 
 
 def _choices(conversation: Conversation) -> list[tuple[str, str]]:
