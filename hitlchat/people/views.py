@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
@@ -17,8 +18,9 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -30,18 +32,20 @@ from hitlchat.accounts.sign_in import FirstAdministratorForm
 from hitlchat.base.problems import Conflict
 from hitlchat.base.sentences import translated
 from hitlchat.gate import absences, ruling
+from hitlchat.gate.absences import BadAbsence
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Absence
 from hitlchat.gate.transition import note
 from hitlchat.people import membership
-from hitlchat.people.absences import AbsenceForm, shown
 from hitlchat.people.membership import is_plain
 
 ACTIVITIES: Final = {
     "deactivate": (membership.deactivate, gettext_noop("{name} is deactivated and signed out everywhere.")),
     "reactivate": (membership.reactivate, gettext_noop("{name} can sign in again.")),
 }
+# As browsers send and take it.
+MOMENT: Final = "%Y-%m-%dT%H:%M"
 
 administrator_only = administrators_only("Only administrators may see and change people.")
 
@@ -84,6 +88,51 @@ class Search(forms.Form):
     def wanted(self) -> dict[str, Any]:
         self.is_valid()
         return {name: self.cleaned_data.get(name) or "" for name in self.fields}
+
+
+def _moment(**given: Any) -> forms.DateTimeField:
+    return forms.DateTimeField(widget=forms.DateTimeInput({"type": "datetime-local"}, format=MOMENT), **given)
+
+
+class AbsenceForm(forms.Form):
+    """Who decides for a person while they are away. Its moments are in the zone that is sent with them."""
+
+    delegate: "forms.ModelChoiceField[User]" = forms.ModelChoiceField(
+        label="Who decides meanwhile",
+        queryset=User.objects.none(),
+        to_field_name="username",
+        empty_label=gettext_lazy("Choose a person"),
+    )
+    since = _moment(label=gettext_noop("From"), required=False, help_text=gettext_noop("Empty: from now on."))
+    until = _moment(label=gettext_noop("Until"))
+    time_zone = forms.ChoiceField(
+        label="Time zone",
+        choices=lambda: [(name, name) for name in sorted(available_timezones() | {settings.TIME_ZONE})],
+        initial=settings.TIME_ZONE,
+    )
+
+    def __init__(self, person: User, actor: Actor, data: Any = None) -> None:
+        super().__init__(data, auto_id="away_%s")
+        self.person, self.actor = person, actor
+        others = User.objects.filter(is_active=True).exclude(pk__in=[person.pk, actor.user_id])
+        self.fields["delegate"].queryset = others.order_by("username")  # type: ignore[attr-defined]
+        if data is None:
+            self.fields["time_zone"].widget.attrs["data-browser-zone"] = ""
+
+    def save(self) -> bool:
+        """Return whether it was made; if not, the form says at its fields why."""
+        zone = self.data.get("time_zone", "")
+        with timezone.override(zone if zone in available_timezones() else settings.TIME_ZONE):
+            if not self.is_valid():
+                return False
+        given = self.cleaned_data
+        name = given["delegate"].get_username()
+        try:
+            absences.begin(self.person.pk, name, given["since"], given["until"], self.actor)
+        except BadAbsence as refused:
+            for field, words in refused.errors.items():
+                self.add_error(field, words)
+        return not self.errors
 
 
 @administrator_only
@@ -158,7 +207,7 @@ def _account(
         "themes": THEMES.items(),
         "languages": LANGUAGES.items(),
         "chosen_language": chosen_language(request),
-        **shown(user, actor_of(request), away_form),
+        **_away(user, actor_of(request), away_form),
     }
     is_wrong = form.errors or away_form is not None
     return render(request, "people/account.html", context, status=422 if is_wrong else 200)
@@ -315,7 +364,7 @@ def _page(request: HttpRequest, user_id: int, problem: str = "", away_form: Abse
     user = get_object_or_404(User, pk=user_id)
     context = {
         **_facts(user),
-        **shown(user, actor_of(request), away_form),
+        **_away(user, actor_of(request), away_form),
         "problem": problem,
         "is_oneself": user == person(request),
         "roles": [(each, roles.MEANING[each]) for each in Role],
@@ -342,6 +391,16 @@ def _facts(user: User) -> dict[str, Any]:
         "tokens": Token.valid().filter(user=user).count(),
         "not_started": membership.not_started(user),
         "invited": membership.open_invitations().filter(invited_by=user).count(),
+    }
+
+
+def _away(person: User, actor: Actor, form: AbsenceForm | None = None) -> dict[str, Any]:
+    """Return the context of _away.html."""
+    return {
+        "away_form": form or AbsenceForm(person, actor),
+        "away": absences.open_ones(person=person),
+        "stands_in": absences.open_ones(delegate=person),
+        "away_of": person,
     }
 
 
