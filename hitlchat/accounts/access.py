@@ -7,13 +7,14 @@ from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
-from django.contrib.auth.decorators import user_passes_test
+from django.contrib.auth.decorators import login_required, user_passes_test
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.urls import Resolver404, resolve
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
 from hitlchat.accounts.roles import may_administer
@@ -28,12 +29,34 @@ class HtmxRequest(HttpRequest):
 
 
 def person(request: HttpRequest) -> User:
-    """Return the user of a view behind `login_required`."""
+    """Return the user of a view behind `signed_in`."""
     assert isinstance(request.user, User)
     return request.user
 
 
-def only(may: Callable[[User], bool], words: str = "") -> Callable[[View], View]:
+class Access:
+    """Who is let in: a decorator of views, also in one with the methods that a view answers."""
+
+    def __init__(self, let_in: Callable[[View], View]) -> None:
+        self._let_in = let_in
+
+    def __call__(self, view: View) -> View:
+        return self._let_in(view)
+
+    def reads(self, view: View) -> View:
+        """Let in to a page that changes nothing."""
+        return self(require_safe(view))
+
+    def posts(self, view: View) -> View:
+        """Let in to what changes something, and has no page of its own."""
+        return self(require_POST(view))
+
+    def form(self, view: View) -> View:
+        """Let in to a page with a form, and to what is filled in there."""
+        return self(require_http_methods(["GET", "HEAD", "POST"])(view))
+
+
+def only(may: Callable[[User], bool], words: str = "") -> Access:
     """Ask to sign in first; answer 403 with these words to everyone who may not see the page."""
 
     def is_let_in(user: Any) -> bool:
@@ -41,9 +64,10 @@ def only(may: Callable[[User], bool], words: str = "") -> Callable[[View], View]
             raise PermissionDenied(words)
         return bool(user.is_authenticated)
 
-    return user_passes_test(is_let_in)
+    return Access(user_passes_test(is_let_in))
 
 
+signed_in = Access(login_required)
 # The same for all but administrators.
 administrators_only = partial(only, may_administer)
 

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
-from django.views.decorators.http import require_safe
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
@@ -27,6 +25,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
+
+from hitlchat.accounts.access import signed_in
 
 FOLDER: Final = settings.BASE_DIR / "docs"
 OTHERS: Final = ("README.md", "CHANGELOG.md", "SECURITY.md")
@@ -54,8 +54,7 @@ class Document:
         return _url(self.name)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def page(request: HttpRequest, document: str = INDEX) -> HttpResponse:
     if document not in files():
         raise Http404(f"There is no document named {document}")

@@ -7,16 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import person, signed_in
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.agent import conversations, search
 from hitlchat.chat import documents
@@ -83,8 +81,7 @@ def open_to(user: User) -> list[Page]:
     return [each for each in ALL if each.may_open(user)]
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def find(request: HttpRequest) -> HttpResponse:
     """List what the words find, by kind; without words the pages and the latest conversations."""
     user, text = person(request), request.GET.get("q", "").strip()[:LONGEST]

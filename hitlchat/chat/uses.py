@@ -8,15 +8,13 @@ from uuid import UUID
 from django import forms
 from django.conf import settings
 from django.contrib import messages as notes
-from django.contrib.auth.decorators import login_required
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_http_methods
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import person, signed_in
 from hitlchat.agent import conversations, limits, presets, routes, tool_sets
 from hitlchat.agent.conversations import LONGEST_INSTRUCTIONS, BadConversation
 from hitlchat.agent.limits import MOST_TEMPERATURE, MOST_TOKENS, MOST_TURNS, BadLimits
@@ -179,8 +177,7 @@ def _choices(conversation: Conversation) -> list[tuple[str, str]]:
     return found
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def uses(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Show what the conversation uses; then change it."""
     own = get_object_or_404(

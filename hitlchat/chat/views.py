@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages as notes
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db.models import F, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,9 +17,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import person, signed_in
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.accounts.preferences import A_YEAR
 from hitlchat.accounts.roles import may_administer
@@ -50,8 +48,7 @@ LONGEST_COUNT = 5
 DISMISSED = "hitlchat_next_steps"
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def chat(request: HttpRequest) -> HttpResponse:
     """Return where to begin: an empty page with examples."""
     user = person(request)
@@ -68,8 +65,7 @@ def chat(request: HttpRequest) -> HttpResponse:
     return render(request, "chat/empty.html", context | _threads_beside(user, None, Wanted.of(request)))
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def dismiss_next_steps(request: HttpRequest) -> HttpResponse:
     response = redirect("chat")
     response.set_cookie(
@@ -78,8 +74,7 @@ def dismiss_next_steps(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def new_conversation(request: HttpRequest) -> HttpResponse:
     # A form sends line ends as the mail of old did.
     content = request.POST.get("content", "").replace("\r\n", "\n").replace("\x00", "").strip()
@@ -128,8 +123,7 @@ def _begun(request: HttpRequest) -> Conversation:
     return found
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     user = person(request)
     # One of theirs, or one that an agent works in for them.
@@ -168,8 +162,7 @@ def _call_of(conversation: Conversation, call_id: UUID | None) -> ToolCall | Non
     return ToolCall.objects.filter(pk=call_id, conversation_id=conversation.pk).first() if call_id else None
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def show_call(request: HttpRequest, conversation_id: UUID, call_id: UUID) -> HttpResponse:
     """Show the branch that has the call, and go there."""
     shown = _own(request, conversation_id)
@@ -183,24 +176,21 @@ def show_call(request: HttpRequest, conversation_id: UUID, call_id: UUID) -> Htt
     return redirect(f"{resolve_url('conversation', shown.pk)}?{urlencode({'call': call_id})}#call-{call_id}")
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def earlier(request: HttpRequest, conversation_id: UUID, before: int) -> HttpResponse:
     shown = _own(request, conversation_id)
     messages, more = transcript_view.messages(shown.pk, before)
     return render(request, "chat/_turns.html", {"messages": layout.lay_out(messages), "earlier": more})
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def message_text(request: HttpRequest, conversation_id: UUID, message_id: UUID) -> HttpResponse:
     """The message as it was written, to be copied."""
     message = get_object_or_404(_own(request, conversation_id).messages.exclude(role=Role.TOOL), pk=message_id)
     return HttpResponse(message.content, content_type="text/plain; charset=utf-8")
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def grants(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The meter, or nothing (204) if the page shows it as it is: time passes without telling anyone."""
     shown = _own(request, conversation_id)
@@ -210,8 +200,7 @@ def grants(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     return render(request, "grants/_meter.html", found)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def threads(request: HttpRequest) -> HttpResponse:
     """The list beside the page, or nothing (204) if the page shows it as it is, so that no focus is lost."""
     current = uuid_of(request.GET.get("current", ""))
@@ -221,8 +210,7 @@ def threads(request: HttpRequest) -> HttpResponse:
     return render(request, "chat/_threads_nav.html", beside | {"conversation": {"pk": current or ""}})
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def change(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Rename, pin or archive a conversation, have it ask another model, or ask more, by the one field that is sent."""
     shown = _own(request, conversation_id)
@@ -243,8 +231,7 @@ def change(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     return redirect("conversation", shown.pk)
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def delete(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Say what deleting the conversation means; then do it."""
     shown = _own(request, conversation_id)
@@ -255,8 +242,7 @@ def delete(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     return render(request, "chat/delete.html", context)
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def restore(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     try:
         found = conversations.restore(person(request), conversation_id)
@@ -266,8 +252,7 @@ def restore(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     return redirect("conversation", found.pk)
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def share(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Show its owner what colleagues would see; then begin to share it, or end that."""
     own = _own(request, conversation_id)
@@ -279,20 +264,17 @@ def share(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     return render(request, "chat/share.html", {"link": link, **_to_read(own)})
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def shared(request: HttpRequest, link: UUID) -> HttpResponse:
     return render(request, "chat/shared.html", _to_read(_behind(link)))
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def shared_earlier(request: HttpRequest, link: UUID, before: int) -> HttpResponse:
     return render(request, "chat/_shared_turns.html", _to_read(_behind(link), before))
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def shared_attachment(_request: HttpRequest, link: UUID, attachment_id: UUID) -> HttpResponse:
     return keeping.fetched(get_object_or_404(keeping.shared(_behind(link)), pk=attachment_id))
 

@@ -3,16 +3,14 @@
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 from django.utils.translation import gettext
-from django.views.decorators.http import require_safe
 
-from hitlchat.accounts.access import administrators_only, person
+from hitlchat.accounts.access import administrators_only, person, signed_in
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import usage
 from hitlchat.base.moments import about
@@ -30,8 +28,7 @@ MOST_HURRIED = 5
 MOST_OWN = 10
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def page(request: HttpRequest) -> HttpResponse:
     user, period = person(request), Period.of(request.GET.get("period", ""))
     everyone = may_administer(user)
@@ -55,8 +52,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "insights/page.html", shown)
 
 
-@administrators_only("Only administrators may see the oversight report.")
-@require_safe
+@administrators_only("Only administrators may see the oversight report.").reads
 def oversight(request: HttpRequest) -> HttpResponse:
     """Show the report of a period to print, or send it as JSON."""
     found = report(Period.of(request.GET.get("period", "")))

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
@@ -19,10 +18,9 @@ from django.urls import path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext
-from django.views.decorators.http import require_http_methods
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from hitlchat.accounts.access import administrators_only, person
+from hitlchat.accounts.access import administrators_only, person, signed_in
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import Actor
@@ -196,8 +194,7 @@ class TokenForm(forms.Form):
             self.add_error("until", problem.format(years=LONGEST_DAYS // 365))
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def tokens_page(request: HttpRequest) -> HttpResponse:
     user = person(request)
     form = TokenForm(user, request.POST if request.method == "POST" else None)
@@ -220,8 +217,7 @@ def tokens_page(request: HttpRequest) -> HttpResponse:
     return render(request, "mcp/made.html", made | {"clients": clients(url, secret)})
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     user = person(request)
     found = tokens.token_of(user, token_id)
@@ -236,8 +232,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     return render(request, "mcp/revoke.html", {"own": found, "waiting": tokens.waiting_calls(found.token)})
 
 
-@administrators_only("Only administrators decide which MCP clients are trusted.")
-@require_http_methods(["POST"])
+@administrators_only("Only administrators decide which MCP clients are trusted.").posts
 def mark(request: HttpRequest, token_id: int) -> HttpResponse:
     """Mark a token, or end its mark: `attended` is 1 or 0."""
     wanted = request.POST.get("attended")
@@ -250,8 +245,7 @@ def mark(request: HttpRequest, token_id: int) -> HttpResponse:
     return redirect("mcp:tokens")
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def connect(request: HttpRequest) -> HttpResponse:
     """Show how to connect. A POST makes a token, whose text is in this one answer."""
     user = person(request)

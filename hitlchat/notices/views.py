@@ -1,7 +1,6 @@
 """The pages on which people say how they want to hear of what waits for them, and manage webhooks."""
 
 import re
-from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
 from uuid import UUID
@@ -10,17 +9,16 @@ from zoneinfo import available_timezones
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from hitlchat.accounts.access import administrators_only, person
+from hitlchat.accounts.access import View, administrators_only, person, signed_in
 from hitlchat.accounts.roles import may_administer, named_groups
 from hitlchat.base.problems import Conflict
 from hitlchat.base.sentences import translated
@@ -155,13 +153,12 @@ class WebhookForm(forms.Form):
         return Receiver(person=self._person if whose == MINE else None, group=group, **given)
 
 
-def explained(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def explained(view: View) -> View:
     """Take a signed-in person's POST; where it is refused, the page says why."""
 
-    @login_required
-    @require_POST
+    @signed_in.posts
     @wraps(view)
-    def posted(request: HttpRequest, **path: Any) -> HttpResponse:
+    def posted(request: HttpRequest, **path: Any) -> HttpResponseBase:
         try:
             return view(request, **path)
         except Conflict as refused:
@@ -170,8 +167,7 @@ def explained(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     return posted
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def log(request: HttpRequest) -> HttpResponse:
     return render(request, "notices/_log.html", _logged(person(request)))
 
@@ -235,8 +231,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
     return redirect(PAGE)
 
 
-@administrators_only("Only administrators may say whether notices carry arguments.")
-@require_POST
+@administrators_only("Only administrators may say whether notices carry arguments.").posts
 def arguments(request: HttpRequest) -> HttpResponse:
     allowed = request.POST.get("arguments") == "yes"
     receivers.allow_arguments(actor_of(request), allowed=allowed)
@@ -285,8 +280,7 @@ def _logged(person: User) -> dict[str, Any]:
 
 
 @sensitive_post_parameters("url")
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def new(request: HttpRequest) -> HttpResponse:
     form = WebhookForm(person(request), request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -324,8 +318,7 @@ def key(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     return render(request, "notices/made.html", context)
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def remove(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     """Show what removing a webhook would mean; a POST removes it."""
     receiver = _theirs(request, receiver_id)
@@ -344,7 +337,7 @@ def _theirs(request: HttpRequest, receiver_id: UUID) -> Receiver:
 
 app_name = "notices"
 urlpatterns = [
-    path("", login_required(require_safe(notices_page)), name="page"),
+    path("", signed_in.reads(notices_page), name="page"),
     path("log", log, name="log"),
     path("email", email, name="email"),
     path("email/confirm", confirm, name="confirm"),

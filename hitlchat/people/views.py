@@ -10,7 +10,6 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, update_session_auth_hash
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import Group, User
 from django.core.paginator import Paginator
@@ -22,10 +21,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from hitlchat.accounts import roles
-from hitlchat.accounts.access import administrators_only, person
+from hitlchat.accounts.access import administrators_only, person, signed_in
 from hitlchat.accounts.models import Role, Token
 from hitlchat.accounts.preferences import LANGUAGES, THEMES, chosen_language
 from hitlchat.accounts.sign_in import FirstAdministratorForm
@@ -135,8 +134,7 @@ class AbsenceForm(forms.Form):
         return not self.errors
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def people(request: HttpRequest) -> HttpResponse:
     search = Search(request.GET)
     wanted = search.wanted
@@ -154,8 +152,7 @@ def people(request: HttpRequest) -> HttpResponse:
     return render(request, "people/list.html", context)
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def role(request: HttpRequest, user_id: int) -> HttpResponse:
     text = request.POST.get("role") or request.GET.get("role", "")
     if text not in Role.values:
@@ -167,8 +164,7 @@ def role(request: HttpRequest, user_id: int) -> HttpResponse:
     return _changed(request, user_id, change, _("{name} is now {role}.").replace("{role}", _(to.label.lower())))
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def activity(request: HttpRequest, user_id: int, to: str) -> HttpResponse:
     if request.method != "POST":
         return _confirm(request, user_id, f"people/{to}.html")
@@ -177,8 +173,7 @@ def activity(request: HttpRequest, user_id: int, to: str) -> HttpResponse:
 
 
 @sensitive_post_parameters()
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def account(request: HttpRequest) -> HttpResponse:
     user = person(request)
     form = PasswordChangeForm(user, request.POST if request.method == "POST" else None)
@@ -213,8 +208,7 @@ def _account(
     return render(request, "people/account.html", context, status=422 if is_wrong else 200)
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def own_delegation(request: HttpRequest) -> HttpResponse:
     form = AbsenceForm(person(request), actor_of(request), request.POST)
     if not form.save():
@@ -223,8 +217,7 @@ def own_delegation(request: HttpRequest) -> HttpResponse:
     return redirect("people:account")
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def delegation(request: HttpRequest, user_id: int) -> HttpResponse:
     form = AbsenceForm(get_object_or_404(User, pk=user_id), actor_of(request), request.POST)
     if not form.save():
@@ -233,8 +226,7 @@ def delegation(request: HttpRequest, user_id: int) -> HttpResponse:
     return redirect("people:one", user_id)
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def end_delegation(request: HttpRequest, absence_id: UUID) -> HttpResponse:
     person_id = Absence.objects.filter(pk=absence_id).values_list("person_id", flat=True).first()
     absences.end(absence_id, actor_of(request))
@@ -251,8 +243,7 @@ def deactivated(request: HttpRequest) -> HttpResponse:
     return render(request, "people/deactivated.html")
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def new_group(request: HttpRequest) -> HttpResponse:
     try:
         made = membership.create_group(request.POST.get("name", ""), actor_of(request))
@@ -262,8 +253,7 @@ def new_group(request: HttpRequest) -> HttpResponse:
     return redirect("people:group", made.pk)
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def change_group(request: HttpRequest, group_id: int, what: str, user_id: int = 0) -> HttpResponse:
     sent, actor = request.POST, actor_of(request)
     try:
@@ -279,8 +269,7 @@ def change_group(request: HttpRequest, group_id: int, what: str, user_id: int = 
     return redirect("people:group", group_id)
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     if request.method != "POST":
         found = get_object_or_404(roles.named_groups(), pk=group_id)
@@ -294,8 +283,7 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     return redirect("people:list")
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def invite(request: HttpRequest) -> HttpResponse:
     """The link is in the answer to the POST that made it, only."""
     form = InvitationForm(request.POST if request.method == "POST" else None)
@@ -313,8 +301,7 @@ def invite(request: HttpRequest) -> HttpResponse:
     return render(request, "people/invite.html", context, status=422 if form.errors else 200)
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
     if request.method != "POST":
         found = get_object_or_404(membership.open_invitations(), pk=invitation_id)
@@ -429,7 +416,7 @@ urlpatterns = [
     path("people/invite", invite, name="invite"),
     path("people/invitations/<int:invitation_id>/revoke", revoke, name="revoke-invitation"),
     path("people/groups", new_group, name="new-group"),
-    path("people/groups/<int:group_id>", administrator_only(require_safe(_group_page)), name="group"),
+    path("people/groups/<int:group_id>", administrator_only.reads(_group_page), name="group"),
     path("people/groups/<int:group_id>/rename", change_group, {"what": "rename"}, name="rename-group"),
     path("people/groups/<int:group_id>/delete", delete_group, name="delete-group"),
     path("people/groups/<int:group_id>/add", change_group, {"what": "add"}, name="add-to-group"),
@@ -439,7 +426,7 @@ urlpatterns = [
         {"what": "remove"},
         name="remove-from-group",
     ),
-    path("people/<int:user_id>", administrator_only(require_safe(_page)), name="one"),
+    path("people/<int:user_id>", administrator_only.reads(_page), name="one"),
     path("people/<int:user_id>/delegation", delegation, name="delegation"),
     path("people/<int:user_id>/role", role, name="role"),
     path("people/<int:user_id>/deactivate", activity, {"to": "deactivate"}, name="deactivate"),

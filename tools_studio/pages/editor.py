@@ -13,7 +13,6 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
@@ -94,14 +93,12 @@ class Stale(Exception):
         self.version = version
 
 
-@author_only
-@require_safe
+@author_only.reads
 def studio(request: HttpRequest) -> HttpResponse:
     return render(request, "studio/empty.html", side(request))
 
 
-@author_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@author_only.form
 def new(request: HttpRequest) -> HttpResponse:
     starter, draft = _beginning(request)
     form = ToolForm(request, request.POST if request.method == "POST" else None, draft=draft)
@@ -116,8 +113,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return render(request, "studio/tool.html", context, status=422 if form.errors or form.weaker else 200)
 
 
-@author_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@author_only.form
 def tool(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)
     data = request.POST if request.method == "POST" else None
@@ -138,8 +134,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "studio/tool.html", context, status=422 if form.errors or form.weaker else 200)
 
 
-@author_only
-@require_POST
+@author_only.posts
 def inspect(request: HttpRequest) -> HttpResponse:
     """Show the inspection of the editor's contents during typing."""
     context: dict[str, Any] = {
@@ -150,8 +145,7 @@ def inspect(request: HttpRequest) -> HttpResponse:
     return render(request, "studio/_live.html", context)
 
 
-@author_only
-@require_safe
+@author_only.reads
 def open_calls(request: HttpRequest, name: str) -> HttpResponse:
     """Show the note about open calls; 204 while the page has their number."""
     context = page.waiting(request, authored(name))
@@ -160,8 +154,7 @@ def open_calls(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "studio/_waiting.html", context)
 
 
-@author_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@author_only.form
 def delete(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)
     if request.method == "POST":
@@ -172,8 +165,7 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     )
 
 
-@author_only
-@require_POST
+@author_only.posts
 def publish(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)
     if request.POST.get("published") == "no":

@@ -7,7 +7,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_http_methods, require_safe
 
 from hitlchat.base import canonical
 from hitlchat.gate.actor import actor_of
@@ -30,8 +29,7 @@ CONFLICTS = (
 )
 
 
-@author_only
-@require_safe
+@author_only.reads
 def export_page(request: HttpRequest) -> HttpResponse:
     """Download the named tools, or `all`, as a file; without either, show the page to choose them."""
     names = request.GET.getlist("name")
@@ -58,8 +56,7 @@ def _choice(request: HttpRequest, status: int, problem: str = "") -> HttpRespons
     return render(request, "studio/export.html", context, status=status)
 
 
-@author_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@author_only.form
 def import_page(request: HttpRequest) -> HttpResponse:
     """Show the form, then the plan, and with the plan's digest carry it out."""
     if request.method != "POST":

@@ -13,7 +13,6 @@ from django.shortcuts import render
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
-from django.views.decorators.http import require_safe
 
 from hitlchat import sandbox
 from hitlchat.gate.models import ToolCall
@@ -85,8 +84,7 @@ def _files(folder: Path) -> Iterator[int]:
                 continue
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def page(request: HttpRequest) -> HttpResponse:
     # An agent takes no worker, and may wait for days.
     running = ToolCall.objects.filter(status=Status.EXECUTING).exclude(source=AGENT).select_related("caller")

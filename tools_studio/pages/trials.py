@@ -9,7 +9,6 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.base import canonical
@@ -36,8 +35,7 @@ ONE_LINE = 80
 OPEN = ("waiting", "running")
 
 
-@author_only
-@require_POST
+@author_only.posts
 def test(request: HtmxRequest, name: str) -> HttpResponse:
     """Run the saved tool once through the gate; the card of one that asks is shown here."""
     found = authored(name)
@@ -51,8 +49,7 @@ def test(request: HtmxRequest, name: str) -> HttpResponse:
     return _answer(request, found, page.console(call, actor_of(request)))
 
 
-@author_only
-@require_safe
+@author_only.reads
 def console(request: HtmxRequest, name: str, call_id: UUID) -> HttpResponse:
     """Show the outcome of a test; 204 while it is open, so that its card stays."""
     found = authored(name)
@@ -61,8 +58,7 @@ def console(request: HtmxRequest, name: str, call_id: UUID) -> HttpResponse:
     return _answer(request, found, page.console(call, actor_of(request))) if call.settled else HttpResponse(status=204)
 
 
-@author_only
-@require_POST
+@author_only.posts
 def preview(request: HtmxRequest, name: str) -> HttpResponse:
     """Show the preview as an approver would see it; nobody is asked, and nothing runs."""
     found = authored(name)
@@ -145,14 +141,12 @@ def _expected(tool: Tool, call: ToolCall | None, expectation: str, typed: QueryD
         return text
 
 
-@author_only
-@require_safe
+@author_only.reads
 def listed(request: HttpRequest, name: str) -> HttpResponse:
     return _page(request, authored(name))
 
 
-@author_only
-@require_POST
+@author_only.posts
 def add(request: HttpRequest, name: str) -> HttpResponse:
     tool = authored(name)
     try:
@@ -164,8 +158,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
     return redirect(reverse("tool-cases", args=[name], query={"added": case.name}))
 
 
-@author_only
-@require_POST
+@author_only.posts
 def run(request: HttpRequest, name: str) -> HttpResponse:
     """Run the case whose id is in `case`, else all that do not wait for an answer already."""
     tool = authored(name)
@@ -178,15 +171,13 @@ def run(request: HttpRequest, name: str) -> HttpResponse:
     return redirect(reverse("tool-cases", args=[name], query={"left": not_run} if not_run else {}))
 
 
-@author_only
-@require_POST
+@author_only.posts
 def delete(_request: HttpRequest, name: str, case_id: int) -> HttpResponse:
     get_object_or_404(cases.rows(authored(name)), pk=case_id).delete()
     return redirect("tool-cases", name)
 
 
-@author_only
-@require_safe
+@author_only.reads
 def settled(request: HttpRequest, name: str, case_id: int) -> HttpResponse:
     """Show the fragment of one case once its run has an outcome; 204 before."""
     tool = authored(name)

@@ -6,7 +6,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.loosening import NotConfirmed
@@ -20,8 +19,7 @@ from tools_studio.spec import AuthoringError, Unreadable
 PAGE = 50
 
 
-@author_only
-@require_safe
+@author_only.reads
 def listed(request: HttpRequest, name: str) -> HttpResponse:
     return _list(request, authored(name))
 
@@ -44,8 +42,7 @@ def _list(request: HttpRequest, tool: Tool, status: int = 200, **more: Any) -> H
     return render(request, "studio/versions.html", context, status=status)
 
 
-@author_only
-@require_safe
+@author_only.reads
 def compared(request: HttpRequest, name: str, before: int, after: int) -> HttpResponse:
     tool = authored(name)
     old, new = (get_object_or_404(_of(tool), number=number) for number in (before, after))
@@ -58,8 +55,7 @@ def compared(request: HttpRequest, name: str, before: int, after: int) -> HttpRe
     return render(request, "studio/difference.html", context | _around(request, tool))
 
 
-@author_only
-@require_POST
+@author_only.posts
 def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
     """Save this version's content as a new one; `confirm_lowering` confirms that it asks less than now."""
     tool = authored(name)
@@ -79,8 +75,7 @@ def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
     return redirect(reverse("tool-versions", args=[name], query=query))
 
 
-@author_only
-@require_safe
+@author_only.reads
 def choose(request: HttpRequest, name: str) -> HttpResponse:
     """Redirect from the form with two selections to the address of their difference."""
     numbers = [request.GET.get(key, "") for key in ("before", "after")]

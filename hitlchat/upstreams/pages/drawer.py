@@ -15,7 +15,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import HtmxRequest
 from hitlchat.gate import deciders
@@ -199,8 +198,7 @@ def _refused(line: Line, found: list[Objection]) -> Line:
     return replace(line, problems=problems)
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def drawer(request: HtmxRequest) -> HttpResponse:
     """Show the drawer, with the servers page behind it unless that is open; or change mode and ceiling."""
     if request.method == "POST":
@@ -213,14 +211,12 @@ def drawer(request: HtmxRequest) -> HttpResponse:
     return _page(request, context)
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def filtered(request: HttpRequest) -> HttpResponse:
     return render(request, "servers/drawer/_servers.html", _servers(request))
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def lines(request: HtmxRequest, name: str) -> HttpResponse:
     server = server_named(name)
     if request.method == "POST":
@@ -231,16 +227,14 @@ def lines(request: HtmxRequest, name: str) -> HttpResponse:
     return render(request, "servers/drawer/_lines.html", {"piece": piece, "filter": wanted, "ceiling": ceiling})
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def details(request: HttpRequest, tool_id: UUID) -> HttpResponse:
     """Show the rest of one tool: all of its texts, its schema, and settings that are seldom changed."""
     row = get_object_or_404(ComposedTool.objects.select_related("server", "tool", "vouched_by"), pk=tool_id)
     return render(request, "servers/drawer/_details.html", {"line": lines_of([row])[0], **_words()})
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def check(request: HttpRequest, name: str) -> HttpResponse:
     """Show the objections to a form that is being filled in; nothing is changed."""
     sent = read_form(request.POST.dict(), server_named(name))
@@ -250,8 +244,7 @@ def check(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "servers/drawer/_checked.html", context)
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def require(request: HtmxRequest) -> HttpResponse:
     """Let all exposed tools ask every time. That adds oversight, so nobody has to confirm it."""
     lenient = ComposedTool.objects.filter(exposed=True).exclude(tool__hitl_mode=HitlMode.REQUIRED)

@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.base import canonical
 from hitlchat.base.diff import sides
@@ -180,8 +179,7 @@ def acceptance_of(row: ComposedTool) -> dict[str, Any]:
     }
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def history(request: HttpRequest) -> HttpResponse:
     """All events; `server` and `tool` narrow them by a part of the name that it had then."""
     wanted = {name: request.GET.get(name, "").strip().replace("\x00", "")[:128] for name in ("server", "tool")}
@@ -190,8 +188,7 @@ def history(request: HttpRequest) -> HttpResponse:
     return render(request, "servers/ledger/history.html", context | {"any": any(wanted.values())})
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def event(request: HttpRequest, event_id: int) -> HttpResponse:
     """Return one event, and how its record differs from the one that had been accepted before."""
     found = get_object_or_404(ToolEvent.objects.select_related("actor", "tool__server"), pk=event_id)
@@ -207,22 +204,19 @@ def event(request: HttpRequest, event_id: int) -> HttpResponse:
     return render(request, "servers/ledger/event.html", context)
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def tool(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
     return _shown(request, _row(name, tool_id))
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def by_alias(request: HttpRequest, alias: str) -> HttpResponse:  # noqa: ARG001
     """Show a tool to whoever knows no more of it than what it is called here."""
     row = get_object_or_404(ComposedTool.objects.select_related("server"), tool__name=alias)
     return redirect("servers:tool", row.server.name, row.pk)
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def accept(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
     """Accept a tool; 409 if it is not as it was shown, or something has to be read first."""
     row = _row(name, tool_id)
@@ -244,8 +238,7 @@ def accept(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
     return redirect("servers:tool", name, tool_id)
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def stop(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
     row = _row(name, tool_id)
     try:

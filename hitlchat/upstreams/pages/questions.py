@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_POST, require_safe
 
-from hitlchat.accounts.access import HtmxRequest, person
+from hitlchat.accounts.access import HtmxRequest, person, signed_in
 from hitlchat.base import database, forms
 from hitlchat.base.forms import BadAnswer, FieldView, field_name, read
 from hitlchat.base.sentences import translatable
@@ -109,8 +107,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_OF_RECORD else f"{text[: SHOWN_OF_RECORD - 1]}…"
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def listed(request: HttpRequest, template: str) -> HttpResponse:
     """Show the questions that wait for the person, and the last others: as a page, or for the page that is open."""
     user_id = person(request).pk
@@ -124,14 +121,12 @@ def listed(request: HttpRequest, template: str) -> HttpResponse:
     return render(request, template, context)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def question(request: HttpRequest, question_id: UUID) -> HttpResponse:
     return _page(request, card(questions.find(question_id, actor_of(request))))
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def answer(request: HtmxRequest, question_id: UUID) -> HttpResponse:
     found = questions.find(question_id, actor_of(request))
     if not is_answerable(found):
@@ -148,8 +143,7 @@ def answer(request: HtmxRequest, question_id: UUID) -> HttpResponse:
         return _late(request, late.question)
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def decline(request: HtmxRequest, question_id: UUID) -> HttpResponse:
     found = questions.find(question_id, actor_of(request))
     try:

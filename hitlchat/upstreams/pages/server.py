@@ -14,7 +14,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
@@ -70,8 +69,7 @@ class Filters:
         return found & Q(state=self.state) if self.state else found
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def servers_page(request: HttpRequest) -> HttpResponse:
     return render(request, "servers/list.html", context(request))
 
@@ -82,8 +80,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     return _found(request) | {"section": "servers", "states": states}
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def status(request: HttpRequest) -> HttpResponse:
     """Return the rows again, or nothing if none has changed since the page has them."""
     found = _found(request)
@@ -104,8 +101,7 @@ def _found(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def risk(request: HttpRequest) -> HttpResponse:
     """Return the risk of what is typed, or nothing if the page shows it."""
     found = risk_of_form(form_of(request))
@@ -170,8 +166,7 @@ def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
     }
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def new(request: HttpRequest) -> HttpResponse:
     form = ServerForm(request, draft=_suggested(request), bound=request.method == "POST")
     saved, to_confirm = _save(request, form)
@@ -182,8 +177,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return render(request, "servers/new.html", context, status=422 if form.errors or to_confirm else 200)
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def server(request: HttpRequest, name: str) -> HttpResponse:
     found = server_named(name)
     form = ServerForm(request, draft=draft_of(found), saved=found, bound=request.method == "POST")
@@ -195,8 +189,7 @@ def server(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "servers/server.html", context, status=422 if form.errors or to_confirm else 200)
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def live(request: HttpRequest, name: str) -> HttpResponse:
     """Return what has changed by itself since the page was made, if anything has."""
     context = live_parts(request, server_named(name))
@@ -266,8 +259,7 @@ def _changed(before: UpstreamServer, after: UpstreamServer) -> str:
     )
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def reconnect(request: HttpRequest, name: str) -> HttpResponse:
     found = server_named(name)
     try:
@@ -279,8 +271,7 @@ def reconnect(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("servers:server", name)
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def enable(request: HttpRequest, name: str) -> HttpResponse:
     found, enabled = server_named(name), request.POST.get("enabled") == "yes"
     with transaction.atomic():
@@ -292,8 +283,7 @@ def enable(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("servers:server", name)
 
 
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def delete(request: HttpRequest, name: str) -> HttpResponse:
     found = server_named(name)
     calls = summary.open_calls(found)
@@ -306,8 +296,7 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "servers/delete.html", context)
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def test(request: HttpRequest) -> HttpResponse:
     """Test a connection, for up to half a minute; the live one is not touched."""
     if request.POST.get("saved"):
@@ -355,8 +344,7 @@ def _tried(request: HttpRequest, row: UpstreamServer) -> HttpResponse:
     return render(request, "servers/_test.html", context)
 
 
-@administrator_only
-@require_safe
+@administrator_only.reads
 def gallery_page(request: HttpRequest) -> HttpResponse:
     wanted = gallery.wanted(request.GET)
     servers_by_entry: dict[str, list[str]] = defaultdict(list)

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
@@ -95,8 +95,7 @@ class ClientForm(forms.Form):
 
 
 @sensitive_post_parameters("client_secret")
-@administrator_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrator_only.form
 def begin(request: HttpRequest, name: str) -> HttpResponse:
     """A page that says where the person goes now; going there is a link, so that they see it first."""
     server = server_named(name)
@@ -142,8 +141,7 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
     return redirect("servers:server", server.name)
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def forget(request: HttpRequest, name: str) -> HttpResponse:
     server = server_named(name)
     try:
