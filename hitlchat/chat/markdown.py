@@ -23,7 +23,6 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.texmath import texmath_plugin
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 from hitlchat.base import visible
@@ -154,9 +153,7 @@ def _bounded(state: StateCore) -> None:
         raise TooMuch
 
 
-@cache
-def _lexer(name: str) -> Lexer:
-    return get_lexer_by_name(name)
+_lexer = cache(get_lexer_by_name)
 
 
 def _highlight(code: str, language: str, _: Any) -> str:

@@ -139,14 +139,6 @@ def guard(row: ComposedTool) -> Guard:
     return guard_of(row.tool) if row.tool else Guard(HitlMode.REQUIRED.value)
 
 
-def guard_after(row: ComposedTool, change: Change) -> Guard:
-    """Return the guard of the tool once `change` is made."""
-    wanted: dict[str, Any] = change.settings
-    # Nobody has read anything of one that was never exposed.
-    counts = spec.SETTINGS if row.tool else spec.INHERITED
-    return replace(guard(row), **{name: value for name, value in wanted.items() if name in counts})
-
-
 def _less_care(row: ComposedTool, change: Change) -> tuple[str, ...]:
     """Say in plain words that somebody states a lower level than counts now; empty if nobody does."""
     states = change.vouch in Vouch.values and change.vouch != Vouch.SCAN
@@ -165,7 +157,11 @@ def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) 
     """Return the loosening to confirm before `change`: the tool could run without asking a certain person where it
     could not before, or a yes to it needs less care. `by_name`: what the gate says of its new name.
     """
-    before, after, care = guard(row), guard_after(row, change), _less_care(row, change)
+    wanted: dict[str, Any] = change.settings
+    # Nobody has read anything of one that was never exposed.
+    counts = spec.SETTINGS if row.tool else spec.INHERITED
+    before, care = guard(row), _less_care(row, change)
+    after = replace(before, **{name: value for name, value in wanted.items() if name in counts})
     offers = change.offers(row)
     if not (gate.weaker(before, after) or care or by_name or (offers and after.hitl_mode != HitlMode.REQUIRED)):
         return None

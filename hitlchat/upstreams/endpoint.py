@@ -120,7 +120,8 @@ def identity_of(server: UpstreamServer) -> str:
 
     A sign-in belongs to it, since the next may be with another account; its tokens do not, which change by themselves.
     """
-    sent = [server_draft.values_identity(server_draft.read_values(stored)) for stored in (server.headers, server.env)]
+    of_values = map(server_draft.read_values, (server.headers, server.env))
+    sent = [sorted([each.name, each.mark] for each in values) for values in of_values]
     signed = sign_in_of(server)
     by = [[signed.issuer, signed.client_id, signed.mark]] if signed else []
     return canonical.sha256([str(server.pk), connection_of(server).identity(), urlsplit(server.url).query, *sent, *by])

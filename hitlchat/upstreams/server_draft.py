@@ -47,11 +47,6 @@ def stored_values(stored: Iterable[Stored]) -> list[dict[str, Any]]:
     return [asdict(each) | {"sealed": each.sealed} for each in stored]
 
 
-def values_identity(stored: Iterable[Stored]) -> list[list[str]]:
-    """Return a value that changes when any of them does, and gives no secret away."""
-    return sorted([each.name, each.mark] for each in stored)
-
-
 def filled(name: str, template: str, secrets: list[str]) -> str:
     """Return `template` filled in; values go to `secrets`. Raises: NoValue, also of one too short to be masked"""
     try:

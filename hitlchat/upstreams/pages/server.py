@@ -120,15 +120,6 @@ def risk_of_form(form: ServerForm) -> dict[str, Any]:
     """Return the risk of what is typed; `assessment` None: nobody can tell. `supposed`: nobody has seen its tools."""
     draft, saved = form.typed(), form.saved
     where = "command" if draft.transport == Transport.STDIO else "url"
-    found = None
-    if not {"transport", where} & server_draft.problems(draft).keys():
-        found = summary.risk_of(_as_row(draft, saved))
-    supposed = saved is None or saved.listed_at is None
-    mark = canonical.sha256([found and [found.level, list(found.reasons)], supposed])[:16]
-    return {"assessment": found, "supposed": supposed, "mark": mark}
-
-
-def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
     # Never stored: nothing of it was checked, and no header has its value.
     row = UpstreamServer(
         transport=draft.transport,
@@ -141,7 +132,11 @@ def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
     )
     if saved is not None:
         row.pk, row.created_at, row.used_at, row.writes = saved.pk, saved.created_at, saved.used_at, saved.writes
-    return row
+    is_wrong = {"transport", where} & server_draft.problems(draft).keys()
+    found = None if is_wrong else summary.risk_of(row)
+    supposed = saved is None or saved.listed_at is None
+    mark = canonical.sha256([found and [found.level, list(found.reasons)], supposed])[:16]
+    return {"assessment": found, "supposed": supposed, "mark": mark}
 
 
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
