@@ -15,6 +15,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
+from django_htmx.http import replace_url
 
 from hitlchat.accounts.access import HtmxRequest
 from hitlchat.gate import deciders
@@ -205,9 +206,7 @@ def drawer(request: HtmxRequest) -> HttpResponse:
         return _offer(request)
     context = _everything(request)
     if _is_on_page(request):
-        answer = render(request, "servers/drawer/_drawer.html", context)
-        answer.headers["HX-Replace-Url"] = reverse("servers:drawer")
-        return answer
+        return replace_url(render(request, "servers/drawer/_drawer.html", context), reverse("servers:drawer"))
     return _page(request, context)
 
 

@@ -180,7 +180,7 @@ def server(request: HttpRequest, name: str) -> HttpResponse:
     if saved:
         return redirect("servers:server", saved.name)
     context = {"section": "servers", "form": form, "risk": risk_of_form(form), "to_confirm": to_confirm}
-    context |= live_parts(request, found) | sign_in.block(found)
+    context |= live_parts(request, found) | {"sign_in": sign_in.state_of(found)}
     return render(request, "servers/server.html", context, status=422 if form.errors or to_confirm else 200)
 
 

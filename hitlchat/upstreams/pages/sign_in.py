@@ -18,7 +18,7 @@ from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import actor_of
 from hitlchat.outbound.addresses import origin_of
 from hitlchat.upstreams import server_draft
-from hitlchat.upstreams.models import Registration, ServerState, SignIn, Transport, UpstreamServer
+from hitlchat.upstreams.models import Registration, SignIn, Transport, UpstreamServer
 from hitlchat.upstreams.oauth import clients, flow
 from hitlchat.upstreams.oauth.authority import NotPossible
 from hitlchat.upstreams.oauth.clients import NoClient
@@ -27,18 +27,15 @@ from hitlchat.upstreams.pages.summary import administrator_only, server_named
 from hitlchat.upstreams.risk.rubric import is_privileged
 
 
-def block(server: UpstreamServer) -> dict[str, Any]:
-    """The context of servers/sign_in/_block.html, beside `server`; `sign_in` is None where nobody could sign in."""
-    return {"asks": server.state == ServerState.SIGN_IN, "sign_in": _state_of(server)}
-
-
 def scopes_of(names: str) -> list[dict[str, Any]]:
     """Return the rights that OAuth writes with spaces between; `privileged`: it reaches far beyond a single task."""
     return [{"name": name, "privileged": is_privileged(name)} for name in dict.fromkeys(names.split())]
 
 
-def _state_of(server: UpstreamServer) -> dict[str, Any] | None:
-    """Return the sign-in with its state: none (nobody is signed in), fine, or broken, with the reason in `why`."""
+def state_of(server: UpstreamServer) -> dict[str, Any] | None:
+    """Return the sign-in with its state: none (nobody is signed in), fine, or broken, with the reason in `why`. None:
+    nobody could sign in.
+    """
     if server.transport == Transport.STDIO:
         return None
     if any(each.name.lower() == "authorization" for each in server_draft.read_values(server.headers)):
@@ -112,9 +109,7 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
         return _page(request, server, form, why=str(error), wants_client=True, status=422)
     except NotPossible as error:
         return _page(request, server, form, why=str(error), status=422)
-    typed_id = begun.row.client_id if begun.row.registration == Registration.TYPED else ""
-    fresh = ClientForm(initial={"client_id": typed_id, "scopes": begun.row.wanted_scopes})
-    return _page(request, server, fresh, begun=begun, scopes=scopes_of(begun.row.scopes_asked))
+    return _page(request, server, _filled(begun.row), begun=begun, scopes=scopes_of(begun.row.scopes_asked))
 
 
 @require_safe
@@ -130,10 +125,7 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
         brought = Brought(request.session.session_key or "", *answer)
         flow.finish(server_id, brought, actor_of(request))
     except NotPossible as error:
-        # With what an administrator entered the last time.
-        found = SignIn.objects.filter(pk=server.pk).first()
-        typed_id = found.client_id if found and found.registration == Registration.TYPED else ""
-        form = ClientForm(initial={"client_id": typed_id, "scopes": found.wanted_scopes if found else ""})
+        form = _filled(SignIn.objects.filter(pk=server.pk).first() or SignIn())
         return _page(request, server, form, why=str(error), status=422)
     except LookupError as error:
         raise Http404 from error
@@ -160,6 +152,12 @@ def client(request: HttpRequest, server_id: UUID) -> JsonResponse:
     described = clients.wanted_metadata(_absolute(request, "servers:callback", server_id))
     shown = described.model_dump(by_alias=True, mode="json", exclude_none=True)
     return JsonResponse({"client_id": _absolute(request, "servers:client", server_id), **shown})
+
+
+def _filled(row: SignIn) -> ClientForm:
+    """Return the form with what an administrator entered the last time."""
+    typed_id = row.client_id if row.registration == Registration.TYPED else ""
+    return ClientForm(initial={"client_id": typed_id, "scopes": row.wanted_scopes})
 
 
 def _absolute(request: HttpRequest, view: str, server_id: UUID) -> str:
