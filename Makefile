@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages texts bench chaos cards lock sbom clean
+.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages texts bench load chaos cards lock sbom clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +60,9 @@ messages: setup-dev  ## collect the texts of pages into locale/ and compile thei
 
 bench: setup-dev  ## measure (ARGS for what)
 	@$(BIN)/python -m bench $(ARGS)
+
+load: setup-dev  ## measure a full house: 2,000 pages, 100,000 calls that wait, 200 people at once
+	@$(BIN)/python -m bench load full
 
 chaos: setup-dev  ## kill servers in the middle of calls, and compare with a counter outside (ARGS="--kills 1000")
 	@$(BIN)/python -m chaos $(ARGS)

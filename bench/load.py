@@ -1,20 +1,24 @@
-"""Many people at once: all chats ask in the same moment, and all are approved in the same moment."""
+"""Many people at once: all speak in the same moment, and all approve in the same moment. And one of them in as many
+chats, where each page shows what waits in the others.
+"""
 
 import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from uuid import UUID
 
 from bench import people, sizes
 from bench.children import pid, serving
 from bench.figures import Figure
 from bench.measure import cpu, median, percentile
-from bench.page import open_page
-from hitlchat.agent.models import Conversation
-from tests.processes import Person, Server
+from bench.page import Page, open_page
+from bench.people import Visitor
+from tests.processes import Server
 
-CHATS = sizes.of((1, 50, 200), (1, 2))
+PEOPLE = sizes.of((1, 50, 200), (1, 2))
+CHATS_OF_ONE = sizes.of(50, 2)
 ROUNDS = sizes.of(3, 1)
 # Seconds until the last of so many has its card.
 GOALS = {50: 1.0, 200: 5.0}
@@ -31,40 +35,48 @@ class Round:
 
 def measure() -> Iterator[Figure]:
     people.ready()
-    for chats in CHATS:
-        with serving() as server:
-            bob = server.sign_in("bob")
-            talks = [people.conversation() for _ in range(chats)]
-            _, *rounds = asyncio.run(_rounds(server, bob, talks))
-        yield from _figures(chats, rounds)
+    for number in PEOPLE:
+        crowd = [Visitor.new(f"{number} {name}") for name in range(number)]
+        yield from figures(f"{number} people at once", _rounds(crowd), GOALS.get(number))
+    yield from figures(f"{CHATS_OF_ONE} chats of one person at once", _rounds([Visitor.new("busy")] * CHATS_OF_ONE))
 
 
-def _figures(chats: int, rounds: list[Round]) -> Iterator[Figure]:
-    for what, each, goal in (
-        ("say → card", [one.cards for one in rounds], GOALS.get(chats)),
+def _rounds(crowd: list[Visitor]) -> list[Round]:
+    """The first one, which warms up, is not among them."""
+    talks = [people.conversation(owner=each.user).pk for each in crowd]
+    with serving() as server:
+        return asyncio.run(_on_pages(server, crowd, talks))[1:]
+
+
+async def _on_pages(server: Server, crowd: list[Visitor], talks: list[UUID]) -> list[Round]:
+    async with AsyncExitStack() as stack:
+        opened = (open_page(server, person, talk) for person, talk in zip(crowd, talks, strict=True))
+        pages = [await stack.enter_async_context(page) for page in opened]
+        return [await a_round(server, pages) for _ in range(ROUNDS + 1)]
+
+
+async def a_round(server: Server, pages: list[Page]) -> Round:
+    """On all pages at once somebody speaks, is asked, approves, and reads the answer."""
+    before = cpu(pid(server))
+    began = time.time()
+    await asyncio.gather(*(page.say("call gated") for page in pages))
+    cards = await asyncio.gather(*(page.until('id="ask-') for page in pages))
+    approved = time.time()
+    await asyncio.gather(*(page.approve(card) for page, (card, _) in zip(pages, cards, strict=True)))
+    ends = await asyncio.gather(*(page.until('data-run="done"') for page in pages))
+    used = cpu(pid(server)) - before
+    return Round([came - began for _, came in cards], [came - approved for _, came in ends], used)
+
+
+def figures(where: str, rounds: list[Round], goal: float | None = None) -> Iterator[Figure]:
+    """`goal`: seconds until the last one has its card."""
+    for what, each, aim in (
+        ("say → card", [one.cards for one in rounds], goal),
         ("yes → answer", [one.ends for one in rounds], None),
     ):
         values = [value for found in each for value in found]
         last = median(max(found) for found in each)
         note = f"p50 {median(values):.2f}, p95 {percentile(values, 0.95):.2f}"
-        yield Figure(f"{chats} chats at once: {what}, the last of them", last, "s", goal=goal, note=note)
-    used = median(one.cpu for one in rounds) * 1000 / chats
-    yield Figure(f"{chats} chats at once: CPU of the server, each turn with its page", used, "ms")
-
-
-async def _rounds(server: Server, person: Person, talks: list[Conversation]) -> list[Round]:
-    """The first one warms up."""
-    async with AsyncExitStack() as stack:
-        pages = [await stack.enter_async_context(open_page(server, person, talk.pk)) for talk in talks]
-        found = []
-        for _ in range(ROUNDS + 1):
-            before = cpu(pid(server))
-            began = time.time()
-            await asyncio.gather(*(page.say("call gated") for page in pages))
-            cards = await asyncio.gather(*(page.until('id="ask-') for page in pages))
-            approved = time.time()
-            await asyncio.gather(*(page.approve(card) for page, (card, _) in zip(pages, cards, strict=True)))
-            ends = await asyncio.gather(*(page.until('data-run="done"') for page in pages))
-            used = cpu(pid(server)) - before
-            found.append(Round([came - began for _, came in cards], [came - approved for _, came in ends], used))
-    return found
+        yield Figure(f"{where}: {what}, the last of them", last, "s", goal=aim, note=note)
+    used = median(one.cpu / len(one.ends) for one in rounds) * 1000
+    yield Figure(f"{where}: CPU of the server, each turn with its page", used, "ms")

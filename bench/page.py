@@ -11,6 +11,7 @@ from uuid import UUID
 
 from websockets.asyncio.client import ClientConnection, connect
 
+from bench.people import Visitor
 from tests.processes import Person, Server
 
 CARD = re.compile(r'name="approval" value="([0-9a-f-]{36})">.*?name="digest" value="([0-9a-f]{64})"', re.DOTALL)
@@ -58,7 +59,7 @@ class Page:
 
 
 @asynccontextmanager
-async def open_page(server: Server, person: Person, conversation: UUID) -> AsyncIterator[Page]:
+async def open_page(server: Server, person: Person | Visitor, conversation: UUID) -> AsyncIterator[Page]:
     """The page, with all that it shows at first already there."""
     connecting = connect(
         f"{server.url.replace('http', 'ws', 1)}/ws/conversations/{conversation}",

@@ -1,9 +1,11 @@
 """Who and what a bench works with: bob, a tool that asks, one that doesn't, conversations with a past."""
 
 import json
+from dataclasses import dataclass
 from functools import cache
 
 from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import timezone
 
 from bench.home import ARGUMENTS, SCHEMA
@@ -12,6 +14,20 @@ from hitlchat.base import canonical
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import HitlMode, Tool
 from tests.conftest import PASSWORD
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody and their browser, signed in without the time that a password takes."""
+
+    user: User
+    cookies: dict[str, str]
+
+    @classmethod
+    def new(cls, name: str) -> "Visitor":
+        client, user = Client(), User.objects.create_user(name)
+        client.force_login(user)
+        return cls(user, {name: each.value for name, each in client.cookies.items()})
 
 
 @cache
@@ -46,9 +62,9 @@ def ready() -> None:
         )
 
 
-def conversation(turns: int = 0) -> Conversation:
-    """A conversation of bob in which `turns` gated turns are over: four messages each."""
-    made = Conversation.objects.create(owner=bob(), title=f"After {turns} turns", tools=["gated", "free"])
+def conversation(turns: int = 0, owner: User | None = None) -> Conversation:
+    """A conversation, of bob if of nobody else, in which `turns` gated turns are over: four messages each."""
+    made = Conversation.objects.create(owner=owner or bob(), title=f"After {turns} turns", tools=["gated", "free"])
     run = Run.objects.create(conversation=made, finished_at=timezone.now(), status=RunStatus.DONE)
     Conversation.objects.filter(pk=made.pk).update(tip=run)
     Message.objects.bulk_create(
