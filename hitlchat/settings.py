@@ -245,7 +245,8 @@ TOOL_SOURCES = {
     "search": "hitlchat.agent.offering.CatalogSource",
     "agent": "hitlchat.agent.agents.AgentSource",
 }
-# What the record states of all that makes the gate ask less: ids in, or None for all, facts by id out.
+# What the record states of all that makes the gate ask less, and of attention checks: ids in, or None for all, facts by
+# id out.
 RECORD_STATES = {
     "tool": "hitlchat.gate.stated.tools",
     "rules": "hitlchat.gate.stated.rules",
@@ -254,6 +255,7 @@ RECORD_STATES = {
     "conversation": "hitlchat.gate.stated.conversations",
     "person": "hitlchat.gate.stated.people",
     "delegation": "hitlchat.gate.stated.absences",
+    "attention check": "hitlchat.gate.stated.checks",
     "token": "hitlchat.gate.stated.tokens",
     "server": "hitlchat.upstreams.servers.server_states",
     "exposure": "hitlchat.upstreams.servers.exposure_states",

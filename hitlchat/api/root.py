@@ -30,6 +30,7 @@ from hitlchat.api import (
     calls,
     conversations,
     endpoints,
+    planted,
     policies,
     presets,
     questions,
@@ -214,6 +215,7 @@ api.add_router("/runs", calls.runs_router)
 api.add_router("/approvals", approvals.router)
 api.add_router("/calls", calls.router)
 api.add_router("/looking-back", calls.looking_back_router)
+api.add_router("/attention-checks", planted.router)
 api.add_router("/grants", approvals.grants_router)
 api.add_router("/delegations", policies.delegations_router)
 api.add_router("/policies", policies.router)

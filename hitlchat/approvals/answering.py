@@ -324,7 +324,7 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
         "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
         "note": note,
         "whys": None if waiting else whys.of(found),
-        "grants": [(each, scope.sentence(each, translated)) for each in found.grants.all()],
+        "grants": [] if waiting else [(each, scope.sentence(each, translated)) for each in found.grants.all()],
         "decisions": [
             (_decided(each, found), each.decided_at, attention.words(each, found.disclosure)) for each in decisions
         ],

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.approvals import answering, grants, lab, policies
+from hitlchat.approvals import answering, grants, lab, planted, policies
 from hitlchat.approvals.history import hindsight
 from hitlchat.approvals.history import views as history
 from hitlchat.approvals.inbox import views as inbox
@@ -27,11 +27,11 @@ urlpatterns = [
     path("approvals/together", inbox.together, name="approvals-together"),
     path("waiting", inbox.count, name="waiting-count"),
     path("approvals/<uuid:approval_id>", answering.approval, name="approval"),
-    path("approvals/<uuid:approval_id>/decide", answering.answer, name="decide"),
+    path("approvals/<uuid:approval_id>/decide", planted.or_check(answering.answer), name="decide"),
     path("approvals/<uuid:approval_id>/reply", answering.reply, name="reply"),
-    path("approvals/<uuid:approval_id>/edit", answering.edit, name="edit-arguments"),
-    path("approvals/<uuid:approval_id>/time-left", answering.left, name="time-left"),
-    path("approvals/<uuid:approval_id>/extend", answering.extend, name="extend"),
+    path("approvals/<uuid:approval_id>/edit", planted.or_check(answering.edit), name="edit-arguments"),
+    path("approvals/<uuid:approval_id>/time-left", planted.or_check(answering.left), name="time-left"),
+    path("approvals/<uuid:approval_id>/extend", planted.or_check(answering.extend), name="extend"),
     path("approvals/<uuid:approval_id>/grant", grants.form, name="grant-form"),
     path("history/", history.page, name="history"),
     path("history/changes", history.changed, name="history-changes"),
@@ -41,11 +41,15 @@ urlpatterns = [
     path("history/<uuid:call_id>/settle", history.settle, name="history-settle"),
     path("looking-back", hindsight.page, name="looking-back"),
     path("looking-back/<uuid:call_id>", hindsight.look_back, name="look-back"),
+    path("attention-checks", planted.page, name="attention-checks"),
+    path("attention-checks/announce", planted.announce, name="attention-announce"),
+    path("attention-checks/end", planted.end, name="attention-end"),
+    path("attention-checks/<uuid:announcement_id>/read", planted.read, name="attention-read"),
     path("grants/", grants.page, name="grants"),
     path("grants/<uuid:grant_id>/revoke", grants.revoke, name="revoke-grant"),
     path("approvals/<uuid:approval_id>/take-back", answering.take_back, name="take-back"),
     path("approvals/<uuid:approval_id>/who", answering.who, name="who"),
     path("approvals/<uuid:approval_id>/on-it", answering.on_it, name="on-it"),
     path("approvals/<uuid:approval_id>/why", answering.why, name="why"),
-    path("approvals/<uuid:approval_id>/outcome", answering.outcome, name="outcome"),
+    path("approvals/<uuid:approval_id>/outcome", planted.or_check(answering.outcome), name="outcome"),
 ]

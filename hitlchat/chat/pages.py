@@ -55,6 +55,7 @@ ALL: Final = (
     Page(_("Record"), "record:page", may_administer, icon="seal", lesser=True),
     Page(_("People"), "people:list", may_administer, icon="people", lesser=True),
     Page(_("Grants"), "grants"),
+    Page(_("Attention checks"), "attention-checks"),
     Page(_("Server questions"), "servers:questions"),
     Page(_("Notices"), "notices:page"),
     Page(_("Your account"), "people:account"),

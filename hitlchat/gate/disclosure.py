@@ -124,7 +124,7 @@ def disclose(
     assert call.deadline is not None
     shown = {
         "call": str(call.pk),
-        **_of_tool(tool),
+        **of_tool(tool),
         "caller": {"kind": caller.kind, "user": caller.user_id, "name": caller.user_name},
         "conversation": str(call.conversation_id) if call.conversation_id else None,
         "arguments": call.arguments,
@@ -143,6 +143,26 @@ def disclose(
         "currencies": currencies(tool.input_schema, call.arguments),
     }
     return shown | {name: part for name, part in more.items() if part} | _known(provenance)
+
+
+def of_tool(tool: Tool) -> dict[str, Any]:
+    """Return what a card says of a tool, as it is now."""
+    return {
+        "tool": {
+            "id": str(tool.pk),
+            "name": tool.name,
+            "title": tool.title,
+            "source": tool.source,
+            "origin": tool.origin,
+            "definition": tool.definition_hash,
+        },
+        "fields": _fields(tool.input_schema),
+        "risk": tool.risk_level,
+        "inherentRisk": tool.care,
+        "riskUnknown": tool.risk_unknown,
+        "signedInOnly": tool.signed_in_only,
+        "facts": _facts(tool),
+    }
 
 
 def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
@@ -287,25 +307,6 @@ def _sentence(tool: Tool, name: str, arguments: dict[str, Any]) -> str:
     if tool.prompt_template:
         return prompt.render(tool.prompt_template, name, arguments)
     return prompt.plain(prompt.usual(name, tool.title, tool.origin, arguments))
-
-
-def _of_tool(tool: Tool) -> dict[str, Any]:
-    return {
-        "tool": {
-            "id": str(tool.pk),
-            "name": tool.name,
-            "title": tool.title,
-            "source": tool.source,
-            "origin": tool.origin,
-            "definition": tool.definition_hash,
-        },
-        "fields": _fields(tool.input_schema),
-        "risk": tool.risk_level,
-        "inherentRisk": tool.care,
-        "riskUnknown": tool.risk_unknown,
-        "signedInOnly": tool.signed_in_only,
-        "facts": _facts(tool),
-    }
 
 
 def _facts(tool: Tool) -> list[str]:

@@ -17,8 +17,8 @@ from django.utils.module_loading import import_string
 from hitlchat.accounts.models import Token
 from hitlchat.accounts.roles import named_groups, with_roles
 from hitlchat.base import canonical
-from hitlchat.gate import spec
-from hitlchat.gate.models import Absence, AuditEvent, FormerTool, ModelText, Oversight, Strictness, Tool
+from hitlchat.gate import spec, transition
+from hitlchat.gate.models import Absence, AttentionCheck, AuditEvent, FormerTool, ModelText, Oversight, Strictness, Tool
 
 BEGUN: Final = "record.stated"
 STATES: Final = "states"
@@ -32,6 +32,10 @@ Statement = tuple[str, str, Facts | None]
 GUARD: Final = (*spec.INHERITED, "risk_level")
 RULES: Final = (
     *("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest"),
+)
+CHECK: Final = (
+    *("id", "reading_id", "reading__person_id", "after", "nonce", "disclosure", "argument", "wanted", "planted"),
+    *("at", "until", "seen", "answered_at"),
 )
 FORMER: Final = (*GUARD, "rules")
 
@@ -122,6 +126,15 @@ def absences(keys: Collection[str] | None) -> dict[str, Facts]:
     for row in rows.values():
         row |= {name: row[name].astimezone(UTC).isoformat() for name in ("since", "until")}
     return rows
+
+
+def checks(keys: Collection[str] | None) -> dict[str, Facts]:
+    """Return of each attention check a digest alone: administrators read events, and not for whom it was and how it was
+    answered.
+    """
+    rows = AttentionCheck.objects.all() if keys is None else AttentionCheck.objects.filter(pk__in=keys)
+    found = rows.order_by("pk").values(*CHECK)
+    return {str(row["id"]): {"digest": transition.versioned_digest(row)} for row in found}
 
 
 def tokens(keys: Collection[str] | None) -> dict[str, Facts]:

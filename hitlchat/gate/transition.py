@@ -127,6 +127,11 @@ def move(
     return call
 
 
+def in_no_table(**columns: Any) -> ToolCall:
+    """Return what looks like a call that waits and is none, for a card: nobody stores it, so no statement moves it."""
+    return ToolCall(status=Status.WAITING, **columns)
+
+
 def still(call: ToolCall, only_if: Where | None = None) -> Rows[ToolCall]:
     """Return the row of the call while it is as it was read, and `only_if` holds."""
     rows = _still(call.pk, call.status, call.round)

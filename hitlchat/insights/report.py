@@ -9,8 +9,9 @@ from typing import Any, Final
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from hitlchat.gate import second
+from hitlchat.gate import planted, second
 from hitlchat.gate.models import AuditEvent, Decision, Seal
+from hitlchat.gate.planted import Totals
 from hitlchat.gate.second import Weighed
 from hitlchat.insights.figures import Figures, Period, count
 from hitlchat.record import keys
@@ -55,6 +56,8 @@ class Report:
     sealed: Sealed
     # What people answered once a second model had read the call, by tool.
     weighed: dict[str, Weighed]
+    # Of the last three months, whatever the period; None: of too few people.
+    checks: Totals | None
 
     @property
     def risky_unasked(self) -> list[Any]:
@@ -93,6 +96,7 @@ class Report:
             ],
             "unasked": {"calls": figures.unasked, "latestReasons": list(figures.whys)},
             "lookedBack": {"fine": figures.looked_back - figures.should_ask, "shouldAsk": figures.should_ask},
+            "attentionChecks": asdict(self.checks) if self.checks else None,
             "record": self.sealed.as_json,
         }
 
@@ -102,7 +106,8 @@ def report(period: Period) -> Report:
     decisions = Decision.objects.filter(decided_at__gte=since).order_by()
     looked = decisions.aggregate(**{name: Count("pk", filter=which) for name, which in READ.items()})
     means = decisions.values_list("means").annotate(count=Count("*")).order_by("-count", "means")
-    return Report(timezone.now(), count(period, None), looked, dict(means), _sealed(since), second.counted(since))
+    weighed, checks = second.counted(since), planted.totals()
+    return Report(timezone.now(), count(period, None), looked, dict(means), _sealed(since), weighed, checks)
 
 
 def _sealed(since: datetime) -> Sealed:

@@ -15,7 +15,7 @@ from hitlchat.agent import asking, conversations, endpoints, presets, tool_sets,
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import Conversation, Message, Run, RunStatus
 from hitlchat.agent.models import Role as Speaker
-from hitlchat.gate import contents, lab
+from hitlchat.gate import contents, lab, planted
 from hitlchat.gate.absences import begin
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Attachment, Grant, Tool, ToolCall
@@ -96,6 +96,7 @@ class House:
             "/welcome secret": "set-up",
             "token_id": Token.objects.get(digest=hashed(Token.make(self.bob, TokenKind.MCP))).pk,
             "session_id": session.id,
+            "announcement_id": planted.announce("Read your cards.", 14, signed_in(self.alice)).pk,
             "absence_id": absence.pk,
             "delegation_id": absence.pk,
             "receiver_id": webhook(self.alice, "https://hook.example/")[0].pk,
@@ -203,6 +204,7 @@ SENT: Final[dict[tuple[str, str], Any]] = {
     ("PUT", "/api/servers/{name}/tools"): {"tools": [{"tool": "echo"}]},
     ("POST", "/api/servers/{name}/tools/{tool}/accept"): {"digest": "0"},
     ("POST", "/api/endpoints"): {"name": "another", "baseUrl": "http://127.0.0.1:1/v1", "model": "m"},
+    ("PUT", "/api/attention-checks/announcement"): {"text": "Read your cards."},
     ("PUT", "/api/second-opinion"): {"mode": "off"},
     ("POST", "/api/tool-sets"): {"name": "another"},
     ("POST", "/api/presets"): {"name": "another"},

@@ -33,6 +33,8 @@ CONTRACT = {
     "/api/approvals/{approval_id}/take-back": {"post"},
     "/api/looking-back": {"get"},
     "/api/looking-back/{call_id}": {"post"},
+    "/api/attention-checks": {"get"},
+    "/api/attention-checks/announcement": {"get", "put", "delete"},
     "/api/approvals/{approval_id}/on-it": {"post", "delete"},
     "/api/approvals/{approval_id}/why": {"post"},
     "/api/approvals/{approval_id}/extend": {"post"},

@@ -22,9 +22,9 @@ from hitlchat.accounts.models import Role
 from hitlchat.accounts.roles import give
 from hitlchat.base import canonical
 from hitlchat.base.schemas import step
-from hitlchat.gate import absences, attention, decide, second, transition
+from hitlchat.gate import absences, attention, decide, planted, second, transition
 from hitlchat.gate.decide import take_back
-from hitlchat.gate.models import Absence, Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
+from hitlchat.gate.models import Absence, Approval, AttentionCheck, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
 from hitlchat.gate.second import Caution
 from hitlchat.record import keys, proofs, rows
 from hitlchat.record.checking import check
@@ -36,6 +36,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording, run, say_yes
 from tests.gate.conftest import previews
 from tests.gate.deciding_people import approver, rule
+from tests.planted import check_for
 from tests.record.conftest import Sql, found, happen, report, sealed, undone
 from tests.record.test_completeness import STORIES
 from tools_studio import authoring
@@ -322,6 +323,17 @@ def test_in_whose_place_an_answer_was_given_cannot_be_changed(bob: User) -> None
         assert [kind for kind, *_ in found()] == ["not as stated"], forged
         there.update(delegate=carol, person=bob, until=absence.until)
     there.delete()
+    assert [kind for kind, *_ in found()] == ["not as stated"]
+
+
+def test_an_attention_check_and_its_answer_cannot_be_changed(alice: User, bob: User) -> None:
+    check = check_for(bob, alice)
+    planted.answer(check.pk, signed_in(bob), declined=False)
+    seal_all()
+    assert found() == []
+    AttentionCheck.objects.update(seen=True)
+    assert [kind for kind, *_ in found()] == ["not as stated"]
+    AttentionCheck.objects.all().delete()
     assert [kind for kind, *_ in found()] == ["not as stated"]
 
 

@@ -19,7 +19,7 @@ from hitlchat.agent import conversations
 from hitlchat.agent.models import Conversation
 from hitlchat.base import canonical
 from hitlchat.base.visible import see
-from hitlchat.gate import batch, card, deciders, disclosure, question, queue, who
+from hitlchat.gate import batch, card, deciders, disclosure, planted, question, queue, who
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Absence, Approval, CallerKind, Handling, ToolCall, delegation
 
@@ -146,6 +146,7 @@ class Line:
     on_it: Handling | None = None
     # In whose place the person decides.
     absence: Absence | None = None
+    is_check: bool = False
 
     @property
     def mark(self) -> str:
@@ -276,6 +277,7 @@ def filter_of(sent: QueryDict, user_id: int, *, narrow: bool = False) -> Filter:
 
 def count_waiting(user_id: int, only: Q | None = None) -> Count:
     found = queue.count(user_id, MOST_COUNTED + 1, only)
+    found += not only and planted.open_to(user_id) is not None
     return Count(min(found, MOST_COUNTED), found > MOST_COUNTED)
 
 
@@ -303,6 +305,8 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
         agents = tuple(each["tool"] for each in through.get(where, []))
         chat = chats.get(tops[where]) if where in tops else None
         lines.append(Line(row, chat, times, agents, who.on_it(row), places.get(row.call_id)))
+    if not only and (check := planted.open_to(user_id)):
+        lines.append(Line(planted.as_question(check), is_check=True))
     soon = timezone.now() + SOON
     urgent = _bursts(line for line in lines if line.deadline <= soon)
     rest = _bursts(line for line in lines if line.deadline > soon)

@@ -1,6 +1,7 @@
 """The inbox: everything that waits for a person, several calls answered together, and recent decisions."""
 
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -15,12 +16,12 @@ from hitlchat.approvals.inbox import lines
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.moments import span
 from hitlchat.base.sentences import translated
-from hitlchat.gate import absences, batch, decide, deciders, hindsight
+from hitlchat.gate import absences, batch, decide, deciders, hindsight, planted
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import claimed
 from hitlchat.gate.batch import Item
 from hitlchat.gate.card import card
-from hitlchat.gate.models import ToolCall, Verdict
+from hitlchat.gate.models import Approval, ToolCall, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import name
 
@@ -37,17 +38,19 @@ MOVING: Final = frozenset({Status.APPROVED, Status.EXECUTING})
 def page(request: HttpRequest) -> HttpResponse:
     """Show the inbox, with the card of the call that is chosen (`call`), else of the most urgent one."""
     user = person(request)
+    announcement = planted.arrive(user)
     shown = lines.filter_of(request.GET, user.pk)
     listed = lines.of(user.pk, shown)
     # An id that is none, or of a call that the person may not see, is passed over.
     wanted = uuid_of(request.GET.get("call", ""))
-    picked = deciders.one_seen_by(user.pk, wanted) if wanted else None
+    picked = _of_card(listed, user.pk, wanted) if wanted else None
     chosen = picked
     if picked is None and listed.lines:
-        chosen = deciders.one_seen_by(user.pk, listed.lines[0].approval.pk)
+        chosen = _of_card(listed, user.pk, listed.lines[0].approval.pk)
     context = {"section": "approvals", "filter": shown, "listed": listed, **_lately(user.pk)}
     context |= {"picked": picked is not None, "chosen": chosen, "approvals_waiting": listed.waiting}
     context["looking_back"] = len(hindsight.due(user.pk))
+    context["announcement"] = announcement
     context["away"] = absences.open_ones(person=user)
     if chosen:
         context |= answering.card_context(request, chosen)
@@ -89,6 +92,12 @@ def together(request: HttpRequest) -> HttpResponse:
     """GET: the list of the calls (`call`) and of no others, with the buttons. POST: the outcome of each answer."""
     context = _answered(request) if request.method == "POST" else _listed(request)
     return render(request, "approvals/inbox/_together.html", context)
+
+
+def _of_card(listed: lines.Listed, user_id: int, wanted: UUID) -> Approval | None:
+    """Return what is shown as a card: an approval, or the check of the list."""
+    checks = (line.approval for line in listed.lines if line.is_check and line.approval.pk == wanted)
+    return next(checks, None) or deciders.one_seen_by(user_id, wanted)
 
 
 def _listed(request: HttpRequest) -> dict[str, Any]:

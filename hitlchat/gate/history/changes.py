@@ -39,6 +39,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "preset.changed": gettext_noop("The preset {preset} was changed"),
     "preset.removed": gettext_noop("The preset {preset} was deleted"),
     "exposure.changed": gettext_noop("The tools offered from upstream servers were changed"),
+    "attention.announced": gettext_noop("Attention checks were announced"),
+    "attention.ended": gettext_noop("Attention checks were turned off"),
     "settings.changed": gettext_noop("The server started with other settings"),
     "settings.restored": gettext_noop("The installation was restored from a backup"),
     "settings.secrets_rotated": gettext_noop("Stored secrets were sealed with another key"),
@@ -87,7 +89,7 @@ AREAS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         gettext_noop("Conversations"),
         ("conversation.asks_changed", "conversation.default_asks_changed"),
     ),
-    "settings": (gettext_noop("Settings"), ("settings.",)),
+    "settings": (gettext_noop("Settings"), ("settings.", "attention.announced", "attention.ended")),
 }
 FIELDS: Final[Mapping[str, str]] = {
     "asks": gettext_noop("Asks"),

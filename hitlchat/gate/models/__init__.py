@@ -1,5 +1,8 @@
 """The gate's rows: tools, calls, approvals, decisions and the record of all of it."""
 
+from hitlchat.gate.models.attention import Announcement as Announcement
+from hitlchat.gate.models.attention import AnnouncementRead as AnnouncementRead
+from hitlchat.gate.models.attention import AttentionCheck as AttentionCheck
 from hitlchat.gate.models.audit import AuditEvent as AuditEvent
 from hitlchat.gate.models.audit import Drop as Drop
 from hitlchat.gate.models.audit import RecordKey as RecordKey
