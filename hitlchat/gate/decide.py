@@ -5,7 +5,7 @@ start, exactly one happens.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
@@ -283,7 +283,7 @@ def decline(
     approval = open_to(approval_id, actor)
     decision = _decision(approval, actor, Verdict.SUGGEST if suggests else Verdict.DECLINE, looked, reason)
     only_if = _is_in_time() & still_may_answer(actor, approval.call, decision.absent)
-    return _decide(decision, Status.DECLINED, actor, only_if, {})
+    return _decide(decision, Status.DECLINED, actor, only_if, {}, unlike=giving.unlike(approval.call))
 
 
 def answer(approval_id: UUID, actor: Actor, text: str, *, looked: Looked = NOTHING_KNOWN) -> Approval:
@@ -298,7 +298,7 @@ def answer(approval_id: UUID, actor: Actor, text: str, *, looked: Looked = NOTHI
         raise BadReason({"answer": ASKS_YOU})
     decision = _decision(approval, actor, Verdict.ANSWER, looked, "")
     only_if = _is_in_time() & still_may_answer(actor, approval.call, decision.absent)
-    return _decide(decision, Status.ANSWERED, actor, only_if, {"result": text})
+    return _decide(decision, Status.ANSWERED, actor, only_if, {"result": text}, unlike=giving.unlike(approval.call))
 
 
 def open_to(approval_id: UUID, actor: Actor) -> Approval:
@@ -450,7 +450,14 @@ def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked
 
 
 def _decide(
-    decision: Decision, to: Status, actor: Actor, only_if: Where, columns: dict[str, Any], *, given: Grant | None = None
+    decision: Decision,
+    to: Status,
+    actor: Actor,
+    only_if: Where,
+    columns: dict[str, Any],
+    *,
+    given: Grant | None = None,
+    unlike: Collection[UUID] = (),
 ) -> Approval:
     approval, call = decision.approval, decision.approval.call
     data: dict[str, Any] = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
@@ -477,7 +484,7 @@ def _decide(
             if to == Status.APPROVED:
                 claim_now(call.pk)
             else:
-                giving.declined(call, actor)
+                giving.declined(call, actor, unlike)
     except StaleCall:
         _too_late(approval, actor)
     return approval

@@ -53,10 +53,19 @@ class RulesGiven(_Part):
     escalate_after_seconds: int | None = None
 
 
+class EarnedGiven(_Part):
+    """A rule that the record bears out: calls of the tool that meet it run unasked, so many a day."""
+
+    condition: Annotated[str, Field(min_length=1, max_length=500, pattern=r"\S")]
+    per_day: Annotated[int, Field(ge=1, le=1000)]
+    per_person: Annotated[int, Field(ge=1, le=1000)]
+
+
 class ToolGiven(_Part):
     hitl_mode: Literal["REQUIRED", "CONDITIONAL", "DISABLED"] | None = None
     condition: Annotated[str, Field(max_length=10_000)] | None = None
     rules: RulesGiven | None = None
+    earned: EarnedGiven | None = None
 
     @property
     def settings(self) -> dict[str, str]:
@@ -77,10 +86,13 @@ class Given(_Part):
 
 @dataclass(frozen=True)
 class Draft:
-    """The tools as they would be, by id, and the rules in place of the installation's; None: those stay."""
+    """The tools as they would be, by id, and the rules in place of the installation's; None: those stay. `earned`: the
+    earned rules of tools.
+    """
 
     tools: Mapping[UUID, Tool] = field(default_factory=dict)
     rules: tuple[Rule, ...] | None = None
+    earned: Mapping[UUID, EarnedGiven] = field(default_factory=dict)
 
 
 def parse(given: Any) -> Given:
@@ -98,17 +110,22 @@ def read(given: Any, *, trusted: bool = False) -> Draft:
     """Read a draft. `trusted`: of whoever can run commands, and so may name code. Raises: BadDraft"""
     found = parse(given)
     tools = {tool.name: tool for tool in Tool.objects.filter(name__in=found.tools)}
-    changed = {}
+    changed, earned = {}, {}
     for missing in sorted(found.tools.keys() - tools.keys()):
         raise BadDraft(f"tools.{missing}", translatable(f"There is no tool named {missing!r}."))
     for name, draft in found.tools.items():
         if why := policy.misread_condition(draft.condition or "", {}):
             raise BadDraft(f"tools.{name}.condition", why)
         tool = copy.copy(tools[name])
+        if draft.earned is not None:
+            earned[tool.pk] = draft.earned
+            if why := policy.misread_condition(draft.earned.condition, tool.input_schema):
+                raise BadDraft(f"tools.{name}.earned.condition", why)
         for column, value in draft.settings.items():
             setattr(tool, column, value)
         changed[tool.pk] = tool
-    return Draft(changed, None if found.policies is None else _rules(found.policies, trusted=trusted))
+    rules = None if found.policies is None else _rules(found.policies, trusted=trusted)
+    return Draft(changed, rules, earned)
 
 
 def _rules(entries: list[Any], *, trusted: bool) -> tuple[Rule, ...]:

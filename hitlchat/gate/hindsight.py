@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import Count, Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -17,6 +17,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import database
 from hitlchat.base.problems import Conflict, NotFound
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.grants import giving
 from hitlchat.gate.models import CallerKind, Hindsight, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
@@ -51,10 +52,12 @@ def look_back(call_id: UUID, actor: Actor, verdict: Hindsight.Verdict) -> None:
     if call is None or not actor.is_person:
         raise NotFound(NONE)
     try:
-        with transaction.atomic():
+        with database.durable():
             Hindsight.objects.create(call=call, person_id=call.caller_id, verdict=verdict, at=database.now())
             should_ask = {"shouldAsk": True} if verdict == Hindsight.Verdict.SHOULD_ASK else {}
             note(call.pk, LOOKED_BACK, actor=actor, data=should_ask)
+            if should_ask and call.grant_id is not None:
+                giving.regretted(call, actor)
     except IntegrityError:
         raise SaidBefore from None
 

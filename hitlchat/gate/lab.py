@@ -4,12 +4,14 @@ import json
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 from pydantic.alias_generators import to_camel
@@ -20,9 +22,9 @@ from hitlchat.base.problems import Conflict, Forbidden, Invalid, NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate import draft as drafts
-from hitlchat.gate import loosening, oversight, ruling, sources, spec
+from hitlchat.gate import earned, loosening, oversight, ruling, sources, spec
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.draft import BadDraft, RulesGiven, ToolGiven
+from hitlchat.gate.draft import BadDraft, EarnedGiven, Given, RulesGiven, ToolGiven
 from hitlchat.gate.loosening import guard_in
 from hitlchat.gate.models import DecidedBy, PolicyDraft, Tool
 from hitlchat.gate.oversight import Rules
@@ -99,6 +101,7 @@ class Step:
     before: Rules
     after: Rules
     weaker: tuple[str, ...]
+    earned: EarnedGiven | None = None
 
 
 def keep(given: Any, actor: Actor, *, name: str, purpose: str = "") -> PolicyDraft:
@@ -117,6 +120,8 @@ def keep(given: Any, actor: Actor, *, name: str, purpose: str = "") -> PolicyDra
     for step in _steps(found.tools, tools):
         if step.after != step.before:
             _check_rules(step)
+        if step.earned is not None and not earned.can_earn(step.tool):
+            raise BadDraft(f"tools.{step.tool.name}.earned", earned.NO_RULE)
     try:
         with transaction.atomic():
             if PolicyDraft.objects.count() >= MOST:
@@ -133,7 +138,7 @@ def remove(draft_id: UUID, actor: Actor) -> None:
     """Delete a draft; what it set if it was published stays in force. Raises: OnlyAdministrators, NotFound"""
     require_administrator(actor)
     with transaction.atomic():
-        row = _locked(draft_id)
+        row = _found(PolicyDraft.objects.select_for_update(of=("self",)).filter(pk=draft_id))
         note(None, REMOVED, actor=actor, data={"policy_draft": row.name})
         row.delete()
 
@@ -145,8 +150,10 @@ def publish(draft_id: UUID, actor: Actor, why: str, *, confirmed: bool = False) 
     """
     publisher = require_administrator(actor)
     words = _words(why=why)
+    # Conditions are tried on the record, which nobody else's transaction should wait for.
+    evidence = _evidence(drafts.parse(_found(PolicyDraft.objects.filter(pk=draft_id)).body))
     with durable():
-        row = _locked(draft_id)
+        row = _found(PolicyDraft.objects.select_for_update(of=("self",)).filter(pk=draft_id))
         if row.published_at is not None:
             raise Published
         found = drafts.parse(row.body)
@@ -160,6 +167,9 @@ def publish(draft_id: UUID, actor: Actor, why: str, *, confirmed: bool = False) 
         loosening.require(", ".join(step.tool.name for step in steps if step.weaker), weaker, confirmed=confirmed)
         for step in steps:
             _carry_out(step, actor)
+            if step.earned is not None:
+                with _as_its_tools(step.tool):
+                    earned.put_in_force(step.tool.pk, step.earned, evidence[step.tool.name], actor)
         row.publisher, row.published_at, row.why = publisher, timezone.now(), words["why"]
         row.save(update_fields=["publisher", "published_at", "why"])
         data = {"policy_draft": row.name, "draft": row.body, "why": row.why}
@@ -212,11 +222,29 @@ def _words(**given: str) -> dict[str, str]:
     return words
 
 
-def _locked(draft_id: UUID) -> PolicyDraft:
-    row = only(PolicyDraft.objects.select_for_update(of=("self",)).filter(pk=draft_id))
+def _found(rows: QuerySet[PolicyDraft]) -> PolicyDraft:
+    row = only(rows)
     if row is None:
         raise NotFound(gettext_noop("There is no such draft."))
     return row
+
+
+@contextmanager
+def _as_its_tools(tool: Tool) -> Iterator[None]:
+    try:
+        yield
+    except earned.NotBorneOut as error:
+        raise CannotPublish({f"tools.{tool.name}.earned": str(error)}) from error
+
+
+def _evidence(given: Given) -> dict[str, earned.Evidence]:
+    """Return what bears the earned rules of a draft out. Raises: CannotPublish"""
+    rules = {name: wanted.earned for name, wanted in given.tools.items() if wanted.earned is not None}
+    found = {}
+    for tool in Tool.objects.select_related("oversight").filter(name__in=rules):
+        with _as_its_tools(tool):
+            found[tool.name] = earned.check(tool, rules[tool.name])
+    return found
 
 
 def _locked_tools(row: PolicyDraft) -> dict[str, Tool]:
@@ -266,7 +294,8 @@ def _steps(given: Mapping[str, ToolGiven], tools: Mapping[str, Tool]) -> Iterato
         # A column, not what was sent: a setting that is as it was is none.
         settings = {name: value for name, value in wanted.settings.items() if getattr(tool, name) != value}
         weaker = loosening.weaker(guard, guard_in(vars(guard) | settings)) + loosening.weaker_rules(before, after)
-        yield Step(tool, settings, before, after, weaker)
+        weaker += () if wanted.earned is None else (earned.sentence(wanted.earned),)
+        yield Step(tool, settings, before, after, weaker, wanted.earned)
 
 
 def _check_rules(step: Step) -> None:

@@ -291,7 +291,7 @@ async def holds(condition: str, given: Mapping[str, Any]) -> bool:
 async def hold_together(condition: str, given: Sequence[Mapping[str, Any]]) -> list[bool | None]:
     """Return for each of `given` what `holds` would, evaluated in one run; None where only `holds` itself can tell."""
     fits = [_fits(each) for each in given]
-    if misread_condition(condition, {}):
+    if not given or misread_condition(condition, {}):
         # What is no expression could end the function that it is put into.
         return [None] * len(given)
     names = ", ".join(given[0])

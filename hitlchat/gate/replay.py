@@ -1,15 +1,16 @@
 """Replay: what the gate would have said of recorded calls under a draft of rules. It only reads.
 
 Each call is judged with its arguments as they were before any edit, its caller and its time; tools, groups and the
-strictness of conversations are those of now. Grants play no part: a change of the rules ends them.
+strictness of conversations are those of now. Grants play no part: a change of the rules ends them. An earned rule of
+the draft counts by its budget, and does not end at a no.
 """
 
 import asyncio
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from hitlchat.gate import oversight, policy, provenance, stated
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.attention import IDLE_SECONDS
 from hitlchat.gate.draft import Draft
+from hitlchat.gate.grants.scope import may_be_granted
 from hitlchat.gate.models import Decision, HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.policies import Allow, Ask, Judgement, Refuse
 from hitlchat.gate.policies.loading import Rule
@@ -43,6 +45,7 @@ MOST_SLOW: Final = 10
 MOST_AT_ONCE: Final = 10_000
 MOST_SECONDS: Final = 20.0
 YIELD_AFTER: Final = 50
+EARNED: Final = "Not asked because of an earned rule."
 
 # Of a recorded call. Whole rows of models would take longer than all the rest.
 _COLUMNS: Final = (
@@ -209,6 +212,8 @@ class _Under:
         # Those that the record does not show as they are: what would run unasked is asked about.
         self.unstated: set[UUID] = set()
         self.found, self.slow = Replayed(), 0
+        # Of the earned rules of the draft, by tool, day, and person.
+        self.uses: Counter[tuple[UUID, date, int | None]] = Counter()
 
     def meet(self, tools: set[UUID]) -> None:
         """Read what is not there yet of these tools."""
@@ -226,6 +231,8 @@ class _Under:
         )
         if tool.pk in self.unstated:
             judgement = await policy.held_to_record(tool, judgement)
+        if judgement.only_the_tool_asks and judge.is_earned and may_be_granted(tool) and self._has_budget(call):
+            judgement = replace(judgement, verdict=Allow(EARNED))
         self.slow += judge.was_ended or time.monotonic() - began >= SLOW_SECONDS
         if self.slow >= MOST_SLOW:
             raise TooSlow(
@@ -235,9 +242,23 @@ class _Under:
             )
         return judgement
 
+    def _has_budget(self, call: Row) -> bool:
+        """Use up one call of an earned rule, if its budget of that day has one left."""
+        rule, day = self.draft.earned[call.tool_id], timezone.localtime(call.created_at).date()
+        every, own = (call.tool_id, day, None), (call.tool_id, day, call.caller_id)
+        if self.uses[every] >= rule.per_day or self.uses[own] >= rule.per_person:
+            return False
+        self.uses.update([every, own])
+        return True
+
     async def judges(self, chunk: list[Row], facts: "_Known") -> "dict[UUID, _Recorded]":
         """Return a judge for each call. Their conditions are evaluated already, those of one tool together."""
         judges = {call.id: _Recorded(call, facts, self.draft.rules) for call in chunk}
+        for earning, rule in self.draft.earned.items():
+            same = [judge for judge in judges.values() if judge.call.tool_id == earning and judge.caller.kind == "chat"]
+            given = [{policy.ARGUMENTS: judge.arguments, policy.OUTSIDE: judge.args_from_outside} for judge in same]
+            for judge, is_true in zip(same, await policy.hold_together(rule.condition, given), strict=True):
+                judge.is_earned = bool(is_true)
         of_tools = defaultdict(list)
         for call in chunk:
             tool = self.tools[call.tool_id]
@@ -306,6 +327,8 @@ class _Recorded(policy.Judge):
         self.arguments: dict[str, Any] = shown["arguments"] if shown else call.arguments
         self.args_from_outside = provenance.is_from_outside(shown.get("provenance"))
         self.holds_already: bool | None = None
+        # Whether an earned rule of the draft is about it; not if that gave no answer.
+        self.is_earned = False
         # Whether the condition was, at a limit.
         self.was_ended = False
 

@@ -125,13 +125,8 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
         return Prepared(request, Status.REJECTED, str(error), tool)
     place = f"{tool.name} {tool.origin}"
     origins = await asyncio.to_thread(provenance.of, arguments, request.heard, tool.input_schema, place)
-    judgement = await policy.judge(
-        tool,
-        arguments,
-        request.caller,
-        request.conversation_id,
-        args_from_outside=provenance.is_from_outside(origins),
-    )
+    outside = provenance.is_from_outside(origins)
+    judgement = await policy.judge(tool, arguments, request.caller, request.conversation_id, args_from_outside=outside)
     judgement = await policy.held_to_record(tool, judgement)
     verdict, spoke = judgement.verdict, judgement.spoke
     if not isinstance(verdict, Ask):
@@ -144,7 +139,8 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
     waiting = Prepared(request, Status.WAITING, verdict.reason, tool, arguments, shown, spoke, origins)
     if not (judgement.only_the_tool_asks and may_be_granted(tool)):
         return waiting
-    found = await giving.covering(tool, arguments, request.caller, request.conversation_id)
+    where = request.conversation_id
+    found = await giving.covering(tool, arguments, request.caller, where, args_from_outside=outside)
     return replace(waiting, grantable=True, grants=found)
 
 

@@ -154,6 +154,11 @@ def change(tool_id: UUID, columns: Columns, actor: Actor, *, only_if: Q | None =
     return True
 
 
+def look_for_earned(tool_id: UUID) -> None:
+    """Have earned rules be looked for where calls of this tool are judged and declined."""
+    Tool.objects.filter(pk=tool_id).update(earned=True)
+
+
 def offer(tools: QuerySet[Tool], actor: Actor, *, published: bool) -> int:
     """Publish these tools or take them out of the catalog, with one event for all; how many were not so before."""
     with transaction.atomic():

@@ -183,6 +183,7 @@ def test_of_a_call_that_ran_unasked_it_says_on_which_rule_or_grant(page: Client,
     assert f'href="/history/?rule={unasked.rule}"' in shown
     assert "Let run without asking" in shown
     grant = granted(bob, tool := conditional(), calls=2)
+    assert grant.approval is not None
     covered = ask(bob, tool, conversation_id=grant.conversation_id or grant.approval.call.conversation_id)
     assert f'href="/grants/#grant-{grant.pk}"' in of(page, covered)
 

@@ -76,5 +76,6 @@ def test_a_grant_with_another_number_of_uses_than_there_are_calls_covers_nothing
 def test_a_grant_of_someone_who_never_said_yes_covers_nothing(bob: User) -> None:
     tool = conditional()
     grant = granted(bob, tool, calls=3)
+    assert grant.approval is not None
     grant.approval.decisions.update(verdict="decline")
     assert not runs(bob, tool)

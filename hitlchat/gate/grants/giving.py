@@ -4,7 +4,7 @@ Whether a call runs without asking because of a grant is looked up when the call
 recorded.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, Literal, cast
@@ -12,13 +12,13 @@ from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, Max, Q, QuerySet
 from django.db.models.functions import Now
 from django.dispatch import Signal
 from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_administer
-from hitlchat.base import canonical
+from hitlchat.base import canonical, database
 from hitlchat.base.database import after_commit, durable, in_db
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
@@ -26,7 +26,18 @@ from hitlchat.gate import oversight, policy, stopping
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.grants import scope
 from hitlchat.gate.grants.scope import BadGrant, Scope, checked, fixed, seal
-from hitlchat.gate.models import Approval, CallerKind, Decision, Grant, HitlMode, Tool, ToolCall, Verdict, delegation
+from hitlchat.gate.models import (
+    Approval,
+    AuditEvent,
+    CallerKind,
+    Decision,
+    Grant,
+    HitlMode,
+    Tool,
+    ToolCall,
+    Verdict,
+    delegation,
+)
 from hitlchat.gate.models.calls import End
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.status import Status
@@ -38,16 +49,23 @@ grant_changed = Signal()
 
 MOST_AT_ONCE = 500
 DECLINED = "the call that it was given with was declined when it was asked about again"
+# Of earned rules.
+PUBLISHED: Final = "grant.earned"
+DECAYED: Final = gettext_noop("no call used it for 30 days")
+SAID_NO: Final = gettext_noop("a person said no to a call like those it covers")
+REGRETTED: Final = gettext_noop("a person said, looking back, that a call it covered should have been asked about")
 
 MOST_ENDED = 100
 
-State = Literal["active", "used_up", "over", "revoked", "voided"]
+State = Literal["active", "used_up", "over", "revoked", "voided", "decayed", "declined"]
 STATES: Final[dict[State, str]] = {
     "active": "Active",
     "used_up": "Used up",
     "over": "Its time is over",
     "revoked": "Revoked",
     "voided": "Void",
+    "decayed": "Decayed",
+    "declined": "Ended by a no",
 }
 
 # Of so many at most, the oldest first.
@@ -63,7 +81,8 @@ class NoSuchGrant(NotFound):
 
 
 def tell(grant: Grant, *conversations: UUID | None) -> None:
-    where = {grant.approval.call.conversation_id, *conversations}
+    given_in = () if grant.approval is None else (grant.approval.call.conversation_id,)
+    where = {*given_in, *conversations}
     for conversation_id in {each and delegation.root(each) for each in where}:
         after_commit(grant_changed.send_robust, sender=Grant, grant_id=grant.pk, conversation_id=conversation_id)
 
@@ -91,23 +110,60 @@ def revoke_all(actor: Actor, why: str) -> int:
     return sum(_close(grant, End.REVOKED, actor, why) for grant in active(Grant.objects.all()))
 
 
-def declined(call: ToolCall, actor: Actor) -> None:
-    """Revoke, within the transaction of a no to `call`, what was given with an earlier yes to it."""
+def declined(call: ToolCall, actor: Actor, unlike: Collection[UUID] = ()) -> None:
+    """Revoke, within the transaction of a no to `call`, what was given with an earlier yes to it, and end the earned
+    rules of its tool but for those that it is `unlike`.
+    """
     if call.round > 1:
         for grant in Grant.objects.select_related("approval__call").filter(approval__call_id=call.pk):
             _end(grant, End.REVOKED, actor, DECLINED)
+    if call.tool is not None and call.tool.earned:
+        for grant in earned().filter(scope.NOT_ENDED, tool=call.tool).exclude(pk__in=unlike):
+            _end(grant, End.DECLINED, actor, SAID_NO)
+
+
+def unlike(call: ToolCall) -> list[UUID]:
+    """Return the earned rules of the tool of `call` whose condition says that they are not about calls like it; before
+    the transaction of a no, as that takes a run in the sandbox. `call` is read with its tool.
+    """
+    if call.tool is None or not call.tool.earned:
+        return []
+    found = []
+    for grant in earned().filter(scope.NOT_ENDED, tool=call.tool):
+        with suppress(policy.NoAnswer):
+            # Wherever its values come from: a no is a no.
+            if not async_to_sync(policy.holds)(grant.condition, _given(grant, call.arguments, outside=False)):
+                found.append(grant.pk)
+    return found
+
+
+def regretted(call: ToolCall, actor: Actor) -> None:
+    """End the earned rule that `call` ran on, if it did, within the transaction of a no to it afterwards."""
+    for grant in earned().filter(scope.NOT_ENDED, covered=call):
+        _end(grant, End.DECLINED, actor, REGRETTED)
 
 
 def void_changed() -> None:
-    """Void the grants that a change has made void, whether or not a call needed them since."""
-    rows = Grant.objects.filter(scope.ACTIVE).select_related("tool__oversight", "person")
+    """Void the grants that a change has made void, whether or not a call needed them since; and end earned rules that
+    have decayed.
+    """
+    every = scope.ACTIVE | (scope.NOT_ENDED & scope.EARNED)
+    rows = Grant.objects.filter(every).select_related("tool__oversight", "person")
     for grant in rows[:MOST_AT_ONCE]:
         if why := scope.why_void(grant):
             _end(grant, End.VOIDED, SYSTEM, why)
+        elif grant.is_earned and grant.until is not None and grant.until <= database.now():
+            _end(grant, End.DECAYED, SYSTEM, DECAYED)
+
+
+def earned() -> QuerySet[Grant]:
+    """Return all earned rules, the latest first."""
+    return Grant.objects.filter(scope.EARNED).select_related("person", "ended_by").order_by("-given_at", "-id")
 
 
 def seen_by(user: User) -> QuerySet[Grant]:
-    rows = Grant.objects.select_related("person", "ended_by").order_by("-given_at", "-id")
+    """Return those that people gave with a yes."""
+    rows = Grant.objects.exclude(scope.EARNED).select_related("person", "ended_by").order_by("-given_at", "-id")
     return rows if may_administer(user) else rows.filter(person=user)
 
 
@@ -123,7 +179,8 @@ def ended(rows: QuerySet[Grant]) -> QuerySet[Grant]:
 def in_conversation(conversation_id: UUID, user_id: int) -> QuerySet[Grant]:
     """Return those that may cover calls of this person's assistant there."""
     here = Q(conversation_id=None) | Q(conversation_id=delegation.root(conversation_id))
-    return Grant.objects.filter(scope.ACTIVE, here, person_id=user_id, caller_kind=CallerKind.CHAT)
+    own = Grant.objects.filter(scope.ACTIVE, here, person_id=user_id, caller_kind=CallerKind.CHAT)
+    return own.exclude(scope.EARNED)
 
 
 def state(grant: Grant, *, is_active: bool) -> State:
@@ -197,12 +254,26 @@ def give(grant: Grant, actor: Actor) -> None:
     """Give a grant, within the transaction of the yes that it is given with."""
     grant.save(force_insert=True)
     data = {"grant": str(grant.pk), "scope": scope.sentence(grant), "seal": grant.seal}
+    assert grant.approval is not None
     note(grant.approval.call_id, "grant.given", actor=actor, data=data)
     tell(grant)
 
 
+def put_in_force(rule: Grant, actor: Actor, **evidence: Any) -> None:
+    """Put an earned rule in force, within the transaction that publishes it, with its evidence on record."""
+    rule.seal = seal(rule)
+    data = {"grant": str(rule.pk), "tool": rule.tool_name, "scope": scope.sentence(rule), "seal": rule.seal}
+    rule.event = note(None, PUBLISHED, actor=actor, data={**data, **evidence}).pk
+    rule.save(force_insert=True)
+
+
 async def covering(
-    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None
+    tool: Tool,
+    arguments: dict[str, Any],
+    caller: Caller,
+    conversation_id: UUID | None = None,
+    *,
+    args_from_outside: bool = True,
 ) -> tuple[Grant, ...]:
     """Return those that may cover such a call, in the order in which they are to be used.
 
@@ -213,7 +284,8 @@ async def covering(
     found = []
     for grant in await in_db(_in_force)(tool, arguments, caller, conversation_id):
         with suppress(policy.NoAnswer):
-            if not grant.condition or await policy.holds(grant.condition, {policy.ARGUMENTS: arguments}):
+            given = _given(grant, arguments, outside=args_from_outside)
+            if not grant.condition or await policy.holds(grant.condition, given):
                 found.append(grant)
     return tuple(found)
 
@@ -228,8 +300,10 @@ def hold(grants: Iterable[Grant]) -> None:
 
 
 def has_left(grants: Iterable[Grant]) -> bool:
-    """Return whether one of them may still be used; of what `hold` locked, this stays so to the transaction's end."""
-    ids = {grant.pk for grant in grants}
+    """Return whether one of them may still be used; of what `hold` locked, this stays so to the transaction's end. Not
+    of earned rules, which may have no budget left for the call.
+    """
+    ids = {grant.pk for grant in grants if not grant.is_earned}
     return bool(ids) and Grant.objects.filter(scope.ACTIVE, pk__in=ids).exists()
 
 
@@ -239,8 +313,14 @@ def take(grants: Iterable[Grant], call: ToolCall) -> Grant | None:
     """
     for grant in grants:
         rows = Grant.objects.filter(scope.ACTIVE, scope.like(call), pk=grant.pk, seal=grant.seal)
+        columns: dict[str, Any] = {"used": F("used") + 1}
+        if grant.is_earned:
+            # Its budget is counted in other rows: nobody else may add one meanwhile.
+            hold([grant])
+            rows = rows.filter(scope.has_budget(call))
+            columns["until"] = call.created_at + scope.DECAY
         # Of two calls that want the last use, the second waits here for the first and finds nothing left.
-        if rows.update(used=F("used") + 1) == 1:
+        if rows.update(**columns) == 1:
             return Grant.objects.select_related("person").get(pk=grant.pk)
     return None
 
@@ -248,6 +328,9 @@ def take(grants: Iterable[Grant], call: ToolCall) -> Grant | None:
 def give_back(grant_id: UUID, call: ToolCall) -> None:
     """Give back what was counted for a call that is asked about after all; within the transaction that asks."""
     Grant.objects.filter(pk=grant_id, used__gt=0).update(used=F("used") - 1)
+    for rule in earned().filter(pk=grant_id):
+        last = ToolCall.objects.filter(grant_id=grant_id).aggregate(last=Max("created_at"))["last"]
+        earned().filter(pk=grant_id).update(until=(last or rule.given_at) + scope.DECAY)
     grant = Grant.objects.select_related("approval__call").get(pk=grant_id)
     note(call.pk, "grant.given_back", actor=SYSTEM, data={"grant": str(grant.pk), "used": grant.used})
     tell(grant, call.conversation_id)
@@ -279,13 +362,17 @@ def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
         for call in ToolCall.objects.filter(grant_id=grant.pk, status=Status.ALLOWED):
             # One that started just then is among those that execute.
             withdraw(call, translatable(f"its grant was {end.label.lower()}: {why}"), actor=actor)
-        stopping.request_grant(grant.pk, actor)
+        if end in (End.REVOKED, End.VOIDED):
+            stopping.request_grant(grant.pk, actor)
         tell(grant)
 
 
 def _close(grant: Grant, end: End, actor: Actor, why: str) -> bool:
     """Put it on record as ended; False if it is already."""
     rows = Grant.objects.filter(scope.NOT_ENDED, pk=grant.pk)
+    if end == End.DECAYED:
+        # Not one that was used just then.
+        rows = rows.exclude(scope.IN_TIME)
     if rows.update(end=end, why=why[:300], ended_at=Now(), ended_by_id=actor.user_id) != 1:
         return False
     data = {"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
@@ -316,18 +403,37 @@ def _database_clock(approval: Approval) -> datetime:
 
 
 def _in_force(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> list[Grant]:
-    mine = Grant.objects.filter(scope.ACTIVE, person_id=caller.user_id, tool_id=tool.pk, caller_kind=caller.kind)
+    theirs = Q(person_id=caller.user_id, approval__isnull=False)
+    theirs = theirs | scope.EARNED if tool.earned else theirs
+    mine = Grant.objects.filter(scope.ACTIVE, theirs, tool_id=tool.pk, caller_kind=caller.kind)
     rows = mine.filter(scope.matching(arguments, conversation_id, caller.token_id))
     # In one statement, and so of one moment: each use is counted twice.
-    counted = rows.select_related("tool__oversight", "person").annotate(uses=Count("covered"))
-    return [grant for grant in counted[:MOST_COVERING] if not _is_void(grant, grant.uses)]
+    counted = rows.select_related("tool__oversight", "person").annotate(
+        uses=Count("covered"), last=Max("covered__created_at")
+    )
+    return [grant for grant in counted[:MOST_COVERING] if not _is_void(grant, grant.uses, grant.last)]
 
 
-def _is_void(grant: Grant, uses: int) -> bool:
+def _given(grant: Grant, arguments: dict[str, Any], *, outside: bool) -> dict[str, Any]:
+    """Return what the condition of a grant is given by name."""
+    return {policy.ARGUMENTS: arguments} | ({policy.OUTSIDE: outside} if grant.is_earned else {})
+
+
+def _is_as_published(rule: Grant, uses: int, last: datetime | None) -> bool:
+    """Return whether the record states that the earned rule was published so, and its uses and its end are in order."""
+    event = AuditEvent.objects.filter(pk=rule.event or 0, name=PUBLISHED).first()
+    is_stated = event is not None and (event.data["grant"], event.data["seal"]) == (str(rule.pk), rule.seal)
+    is_in_time = rule.until is not None and rule.until <= (last or rule.given_at) + scope.DECAY
+    return is_stated and is_in_time and rule.used == uses
+
+
+def _is_void(grant: Grant, uses: int, last: datetime | None) -> bool:
     why = scope.why_void(grant)
-    if why is None:
+    if why is None and grant.is_earned:
+        why = None if _is_as_published(grant, uses, last) else MISCOUNTED
+    elif why is None:
         # It was given with a yes of that person to that call.
-        yes = Decision.objects.filter(approval_id=grant.approval_id, verdict=Verdict.APPROVE, means__in=scope.MEANS)
+        yes = Decision.objects.filter(approval__in=[grant.approval_id], verdict=Verdict.APPROVE, means__in=scope.MEANS)
         why = None if grant.used == uses and yes.filter(person_id=grant.person_id).exists() else MISCOUNTED
     if why is not None:
         _end(grant, End.VOIDED, SYSTEM, why)

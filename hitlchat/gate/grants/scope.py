@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -43,6 +43,10 @@ IN_TIME: Final = Q(until=None) | Q(until__gt=Now())
 ANY_LEFT: Final = Q(calls=None) | Q(used__lt=F("calls"))
 ACTIVE: Final = NOT_ENDED & IN_TIME & ANY_LEFT
 
+# An earned rule, which covers the calls of everybody. Without a use for so long it decays.
+EARNED: Final = Q(approval=None)
+DECAY: Final = timedelta(days=30)
+
 # Of a person who gives one: a client's word or a console is not enough.
 MEANS: Final = ("session", "token")
 
@@ -51,6 +55,7 @@ FROZEN: Final = (
     *("id", "approval_id", "person_id", "tool_id", "tool_name", "source", "definition_hash", "risk_level", "rule"),
     *("caller_kind", "token_id", "arguments_digest", "conversation_id", "calls", "condition"),
 )
+BUDGET: Final = ("per_day", "per_person")
 
 
 class BadGrant(Invalid):
@@ -116,6 +121,10 @@ def sentence(grant: Grant, say: Say = str) -> str:
 
 
 def bounds_of(grant: Grant) -> str:
+    if grant.is_earned:
+        return part(
+            f"while {grant.condition} holds, at most {grant.per_day} times a day and {grant.per_person} for one person"
+        )
     scope = Scope(
         same_arguments=bool(grant.arguments_digest),
         this_conversation=grant.conversation_id is not None,
@@ -144,6 +153,11 @@ def used(grant: Grant, say: Say = str) -> str:
 def reason(grant: Grant) -> str:
     """Return why a call was not asked about, with `used` counting it already."""
     tool, bounds, person, given = grant.tool_name, bounds_of(grant), grant.person.get_username(), clock(grant.given_at)
+    if grant.is_earned:
+        return translatable(
+            f"Not asked because of an earned rule: {tool} runs without asking {bounds} (published by {person} at"
+            f" {given}; this is use {grant.used})."
+        )
     if not grant.calls:
         return translatable(
             f"Not asked because of a grant: {tool} runs without asking {bounds} (given by {person} at {given}; this is"
@@ -174,10 +188,17 @@ def may_be_granted(tool: Tool) -> bool:
     return tool.hitl_mode == HitlMode.CONDITIONAL and tool.risk_level < HIGHEST_RISK and not question.is_one(tool)
 
 
+def may_earn(tool: Tool) -> bool:
+    """Return whether a rule may ever be earned for it, by its own settings; `tool` is read with its oversight."""
+    simple = not tool.signed_in_only and not hasattr(tool, "oversight") and not question.is_one(tool)
+    return simple and tool.published and tool.care < HIGHEST_RISK
+
+
 def seal(grant: Grant) -> str:
     """SHA-256 over all that was frozen when it was given."""
-    columns = [getattr(grant, name) for name in FROZEN]
-    times = [at and at.timestamp() for at in (grant.given_at, grant.until)]
+    columns = [getattr(grant, name) for name in (*FROZEN, *(BUDGET if grant.is_earned else ()))]
+    # Each use of an earned rule puts off its end.
+    times = [at and at.timestamp() for at in (grant.given_at, None if grant.is_earned else grant.until)]
     return canonical.sha256([*(each if isinstance(each, int | None) else str(each) for each in columns), *times])
 
 
@@ -206,6 +227,7 @@ def why_void(grant: Grant) -> str | None:
         (gettext_noop("the tool asks every time now"), tool.hitl_mode != HitlMode.REQUIRED),
         (gettext_noop("the rules that it was given under changed"), policy.rule_of(tool) == grant.rule),
         (gettext_noop("no call of this tool may run on a grant any more"), may_be_granted(tool)),
+        (gettext_noop("no rule can be earned for this tool any more"), not grant.is_earned or may_earn(tool)),
     ]
     return next((words for words, is_same in comparisons if not is_same), None)
 
@@ -218,7 +240,20 @@ def fixed(call: ToolCall) -> dict[str, Any]:
 
 def like(call: ToolCall) -> Q:
     """Return the condition on grants' own columns: those that are for calls like this one."""
-    return matching(call.arguments, call.conversation_id, call.token_id) & Q(**fixed(call))
+    same = fixed(call)
+    theirs = Q(person_id=same.pop("person_id")) | EARNED
+    return matching(call.arguments, call.conversation_id, call.token_id) & theirs & Q(**same)
+
+
+def has_budget(call: ToolCall) -> Q:
+    """Return the condition on an earned rule's row that its budget of today has a use left for this call."""
+    today = timezone.localtime(call.created_at).replace(hour=0, minute=0, second=0, microsecond=0)
+    used = ToolCall.objects.filter(grant=OuterRef("pk"), created_at__gte=today).order_by()
+
+    def count(rows: QuerySet[ToolCall]) -> Coalesce:
+        return Coalesce(Subquery(rows.values("grant").annotate(uses=Count("pk")).values("uses")), 0)
+
+    return Q(per_day__gt=count(used), per_person__gt=count(used.filter(caller_id=call.caller_id)))
 
 
 def matching(arguments: dict[str, Any], conversation_id: UUID | None, token_id: int | None) -> Q:

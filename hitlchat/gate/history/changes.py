@@ -68,6 +68,9 @@ SENTENCES: Final[Mapping[str, str]] = {
     ),
     "grant.revoked": gettext_noop("A grant was revoked"),
     "grant.ended": gettext_noop("A grant ended"),
+    "grant.earned": gettext_noop("A rule was earned: {scope}"),
+    "grant.decayed": gettext_noop("The earned rule of {tool} decayed: {why}"),
+    "grant.declined": gettext_noop("The earned rule of {tool} ended: {why}"),
 }
 # Of several tools at once.
 MANY: Final[Mapping[str, str]] = {
@@ -76,7 +79,7 @@ MANY: Final[Mapping[str, str]] = {
 }
 # What sentences name, by its place in the data.
 NAMED: Final = (
-    *("tool", "server", "endpoint", "tool_set", "preset", "policy_draft", "why"),
+    *("tool", "server", "endpoint", "tool_set", "preset", "policy_draft", "why", "scope"),
     *("person", "group", "from", "to", "kind", "user", "delegate"),
 )
 AREAS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {

@@ -8,7 +8,6 @@ from hitlchat.gate.models.audit import Drop as Drop
 from hitlchat.gate.models.audit import RecordKey as RecordKey
 from hitlchat.gate.models.audit import Seal as Seal
 from hitlchat.gate.models.calls import LONGEST_CAUTION as LONGEST_CAUTION
-from hitlchat.gate.models.calls import Absence as Absence
 from hitlchat.gate.models.calls import Approval as Approval
 from hitlchat.gate.models.calls import Attachment as Attachment
 from hitlchat.gate.models.calls import CallerKind as CallerKind
@@ -26,6 +25,7 @@ from hitlchat.gate.models.ids import new_id as new_id
 from hitlchat.gate.models.tools import LONGEST_DEADLINE as LONGEST_DEADLINE
 from hitlchat.gate.models.tools import NAME_PATTERN as NAME_PATTERN
 from hitlchat.gate.models.tools import TOOL_NAME as TOOL_NAME
+from hitlchat.gate.models.tools import Absence as Absence
 from hitlchat.gate.models.tools import Asks as Asks
 from hitlchat.gate.models.tools import DecidedBy as DecidedBy
 from hitlchat.gate.models.tools import FormerTool as FormerTool

@@ -1,11 +1,10 @@
 """Tool calls and the questions about them, with the answers, the showings and the grants."""
 
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -281,32 +280,6 @@ class Decision(models.Model):
         return f"{self.verdict} of {self.approval_id}"
 
 
-class Absence(models.Model):
-    """For a time, a delegate may decide in a person's place. One that was ended early has its end as `until`."""
-
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    delegate = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    since = models.DateTimeField()
-    until = models.DateTimeField()
-
-    class Meta:
-        ordering = ["since", "id"]
-        constraints = [
-            models.CheckConstraint(condition=~Q(person=F("delegate")), name="absence_never_for_oneself"),
-            models.CheckConstraint(condition=Q(until__gte=F("since")), name="absence_ends_after_its_beginning"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.person_id} away until {self.until:%Y-%m-%d %H:%M:%S}"
-
-    @classmethod
-    def current(cls, **which: Any) -> models.QuerySet["Absence"]:
-        """Return the absences (`which` of them) that give a right now, by the database's clock."""
-        active = {"delegate__is_active": True, "person__is_active": True}
-        return cls.objects.filter(since__lte=Now(), until__gt=Now(), **active, **which).order_by()
-
-
 class Showing(models.Model):
     """The first time that a person had the card of this round before them.
 
@@ -388,15 +361,21 @@ class End(models.TextChoices):
 
     REVOKED = "revoked", gettext_noop("Revoked")
     VOIDED = "voided", gettext_noop("Void")
+    # Of an earned rule.
+    DECAYED = "decayed", gettext_noop("Decayed")
+    DECLINED = "declined", gettext_noop("Ended by a no")
 
 
 class Grant(models.Model):
     """A permission to run without asking, given with a yes to one call. Only `used` and how it ended
     are ever written again; `seal` is over all the rest (grants/scope.py).
+
+    Without an approval it is an earned rule: published by `person`, for the calls of everybody, with a budget; each use
+    puts `until` off.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="grants")
+    approval = models.ForeignKey(Approval, null=True, on_delete=models.PROTECT, related_name="grants")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="grants")
     tool = models.ForeignKey(Tool, null=True, on_delete=models.SET_NULL, related_name="grants")
     tool_name = models.CharField(max_length=64)
@@ -411,9 +390,12 @@ class Grant(models.Model):
     calls = models.PositiveSmallIntegerField(null=True, help_text="How many calls; null: any number.")
     until = models.DateTimeField(null=True)
     condition = models.CharField(max_length=500, blank=True)
+    per_day = models.PositiveSmallIntegerField(null=True, help_text="How many calls a day, of an earned rule.")
+    per_person = models.PositiveSmallIntegerField(null=True, help_text="How many of these for one person.")
+    event = models.BigIntegerField(null=True, help_text="The event that states that it was published.")
     given_at = models.DateTimeField(default=timezone.now)
     seal = models.CharField(max_length=64)
-    used = models.PositiveSmallIntegerField(default=0)
+    used = models.PositiveIntegerField(default=0)
     end = models.CharField(max_length=8, choices=End.choices, blank=True)
     why = models.CharField(max_length=300, blank=True, help_text="Why it was ended, to go on a sentence.")
     ended_at = models.DateTimeField(null=True)
@@ -431,6 +413,13 @@ class Grant(models.Model):
                 name="grant_is_not_overdrawn",
             ),
             models.CheckConstraint(condition=Q(end__in=["", *End.values]), name="grant_end_known"),
+            # One without a budget or a condition would cover everything.
+            models.CheckConstraint(
+                condition=Q(approval__isnull=False, per_day=None, per_person=None, event=None)
+                | (Q(approval=None, per_day__gte=1, per_person__gte=1, event__isnull=False, until__isnull=False))
+                & ~Q(condition=""),
+                name="grant_or_earned_rule",
+            ),
         ]
         indexes = [
             # What covers a call that comes in; and the meter and the page of one person.
@@ -439,6 +428,10 @@ class Grant(models.Model):
 
     def __str__(self) -> str:
         return f"grant {self.id} for {self.tool_name}"
+
+    @property
+    def is_earned(self) -> bool:
+        return self.approval_id is None
 
     @property
     def left(self) -> int | None:

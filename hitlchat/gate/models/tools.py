@@ -2,10 +2,13 @@
 drafts of other rules.
 """
 
+from typing import Any
+
 from django.contrib.auth.models import Group, User
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -55,6 +58,11 @@ class Tool(models.Model):
     example = JSONTextField(null=True, blank=True)
     stated_by = models.BigIntegerField(
         null=True, editable=False, help_text="The event that states its guard; null: none yet."
+    )
+    earned = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="Whether a rule was ever earned for it: only then one is looked for.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -132,6 +140,32 @@ class Oversight(models.Model):
 
     def __str__(self) -> str:
         return f"who decides about {self.tool_id}"
+
+
+class Absence(models.Model):
+    """For a time, a delegate may decide in a person's place. One that was ended early has its end as `until`."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    delegate = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+
+    class Meta:
+        ordering = ["since", "id"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(person=F("delegate")), name="absence_never_for_oneself"),
+            models.CheckConstraint(condition=Q(until__gte=F("since")), name="absence_ends_after_its_beginning"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person_id} away until {self.until:%Y-%m-%d %H:%M:%S}"
+
+    @classmethod
+    def current(cls, **which: Any) -> models.QuerySet["Absence"]:
+        """Return the absences (`which` of them) that give a right now, by the database's clock."""
+        active = {"delegate__is_active": True, "person__is_active": True}
+        return cls.objects.filter(since__lte=Now(), until__gt=Now(), **active, **which).order_by()
 
 
 LONGEST_TEXT = 500

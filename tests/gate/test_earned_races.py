@@ -1,0 +1,52 @@
+"""Earned rules at the same moment as something else: the last of a day's budget, a no, the start of a call."""
+
+from functools import partial
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+
+from hitlchat.gate import decide
+from hitlchat.gate.models import ToolCall, new_id
+from hitlchat.gate.status import Status
+from hitlchat.gate.submit import CallRequest, admit, prepare
+from tests.conftest import caller, signed_in
+from tests.gate.asking import approval_of, run, status
+from tests.gate.earning import NOTHING, history, published, refund, small
+from tests.gate.granting import again
+from tests.gate.racing import meanwhile, together
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-outcome")
+def test_of_many_calls_that_want_the_last_of_the_budget_one_runs_and_the_others_ask(alice: User, bob: User) -> None:
+    tool = refund()
+    history(bob, tool)
+    rule = published(alice, tool, perDay=2, perPerson=2)
+    assert small(bob, tool).status == Status.ALLOWED
+    requests = [
+        CallRequest(tool.name, {"order": f"B-{n}", "amount": 12}, caller(bob), conversation_id=new_id(), heard=NOTHING)
+        for n in range(6)
+    ]
+    judged = [async_to_sync(prepare)(request) for request in requests]
+    assert all(each.grants for each in judged)
+    ends = together(*(partial(admit, each) for each in judged), meet_at_first_write=True)
+    assert sorted(call.status for call in ends) == ["allowed"] + ["waiting"] * 5
+    assert (again(rule).used, ToolCall.objects.filter(grant=rule).count()) == (2, 2)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_what_was_judged_before_a_no_and_is_recorded_after_it_asks(alice: User, bob: User) -> None:
+    tool = refund()
+    history(bob, tool)
+    rule = published(alice, tool, perPerson=1)
+    ready, over = small(bob, tool), small(bob, tool)
+    request = CallRequest(tool.name, {"order": "B-1", "amount": 12}, caller(alice), heard=NOTHING)
+    judged = async_to_sync(prepare)(request)
+    assert judged.grants == (again(rule),)
+    with meanwhile(partial(decide.decline, approval_of(over).pk, signed_in(bob))):
+        assert admit(judged).status == Status.WAITING
+    assert (again(rule).end, again(rule).used) == ("declined", 1)
+    assert not run(ready)
+    assert status(ready) == Status.WITHDRAWN
