@@ -14,7 +14,7 @@ from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, run, status
 from tests.gate.earning import NOTHING, history, published, refund, small
 from tests.gate.granting import again
-from tests.gate.racing import meanwhile, together
+from tests.gate.racing import together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
@@ -31,13 +31,14 @@ def test_of_many_calls_that_want_the_last_of_the_budget_one_runs_and_the_others_
     ]
     judged = [async_to_sync(prepare)(request) for request in requests]
     assert all(each.grants for each in judged)
-    ends = together(*(partial(admit, each) for each in judged), meet_at_first_write=True)
+    ends = together(*(partial(admit, each) for each in judged))
     assert sorted(call.status for call in ends) == ["allowed"] + ["waiting"] * 5
     assert (again(rule).used, ToolCall.objects.filter(grant=rule).count()) == (2, 2)
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-def test_what_was_judged_before_a_no_and_is_recorded_after_it_asks(alice: User, bob: User) -> None:
+@pytest.mark.parametrize("is_before", [True, False])
+def test_of_a_no_and_a_call_like_it_no_call_runs_after_the_no(is_before: bool, alice: User, bob: User) -> None:
     tool = refund()
     history(bob, tool)
     rule = published(alice, tool, perPerson=1)
@@ -45,8 +46,14 @@ def test_what_was_judged_before_a_no_and_is_recorded_after_it_asks(alice: User, 
     request = CallRequest(tool.name, {"order": "B-1", "amount": 12}, caller(alice), heard=NOTHING)
     judged = async_to_sync(prepare)(request)
     assert judged.grants == (again(rule),)
-    with meanwhile(partial(decide.decline, approval_of(over).pk, signed_in(bob))):
+    says_no = partial(decide.decline, approval_of(over).pk, signed_in(bob))
+    if is_before:
+        says_no()
         assert admit(judged).status == Status.WAITING
-    assert (again(rule).end, again(rule).used) == ("declined", 1)
-    assert not run(ready)
+    else:
+        together(says_no, partial(admit, judged))
+    assert again(rule).end == "declined"
+    for call in ToolCall.objects.filter(grant=rule):
+        assert not run(call)
+        assert status(call) == Status.WITHDRAWN
     assert status(ready) == Status.WITHDRAWN
