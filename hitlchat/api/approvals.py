@@ -76,7 +76,7 @@ class Grant(Shape):
     id: UUID
     sentence: str = Field(description="The calls covered, as a sentence.")
     state: giving.State
-    approval_id: UUID = Field(description="The approval that the grant was given with.")
+    approval_id: UUID | None = Field(description="The approval that it was given with; null: an earned rule.")
     person: Username
     tool_name: str
     caller: CallerName = read("caller_kind")

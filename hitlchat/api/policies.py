@@ -16,8 +16,9 @@ from pydantic import AwareDatetime, Field
 from hitlchat.accounts.roles import named_groups
 from hitlchat.api.auth import ApiRequest, administrator, author, decider, only_after
 from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, Text, Username, examples, read
-from hitlchat.gate import absences, lab, oversight, replay, results, ruling, simulation, who
+from hitlchat.gate import absences, earned, lab, oversight, replay, results, ruling, simulation, who
 from hitlchat.gate.draft import read as read_draft
+from hitlchat.gate.grants import giving
 from hitlchat.gate.models import Absence, DecidedBy, PolicyDraft, Tool
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.results import TextField
@@ -82,7 +83,8 @@ def simulate(request: ApiRequest, body: MadeUpCall) -> simulation.Simulated:
 class DraftBody(Body):
     tools: Object = Field(
         default_factory=dict,
-        description="By name, what they would have instead: `hitlMode`, `condition`, and who decides as `rules`.",
+        description="By name, what they would have instead: `hitlMode`, `condition`, who decides as `rules`, and a "
+        "rule that the record bears out as `earned`: `{condition, perDay, perPerson}`.",
     )
     policies: list[Any] | None = Field(None, description="In place of HITL_POLICIES; left out, those in force stay.")
 
@@ -217,6 +219,54 @@ def publish_draft(request: ApiRequest, draft_id: UUID, body: ToPublish) -> Polic
 
 def _drafts() -> QuerySet[PolicyDraft]:
     return PolicyDraft.objects.select_related("author", "publisher")
+
+
+class EarnedProposal(Shape):
+    tool_name: str
+    draft: Object = Field(description="As `/policies/drafts` takes it, to be kept and published.")
+    condition: str
+    per_day: int
+    per_person: int
+    approved: int = Field(description="Calls like it that were read and approved unchanged.")
+    people: int = Field(description="Who approved them.")
+    days: int = Field(description="On so many days.")
+    counter_examples: list[UUID] = Field(description="Calls of the tool that were declined, edited or regretted.")
+
+
+class EarnedRule(Shape):
+    id: UUID = Field(description="`POST /api/grants/{id}/revoke` ends it.")
+    tool_name: str
+    condition: str
+    per_day: int
+    per_person: int
+    used: int
+    state: giving.State
+    publisher: Username = read("person")
+    published_at: datetime = read("given_at")
+    until: datetime = Field(description="It decays then, unless it is used before.")
+    ended_at: datetime | None
+    why: str = Field(description="Why it ended, if it did.")
+
+
+class EarnedRules(Shape):
+    proposals: list[EarnedProposal]
+    rules: list[EarnedRule] = Field(description="Those in force, and the last 100 that have ended.")
+
+
+@router.get("/earned", response=EarnedRules)
+def list_earned_rules(request: ApiRequest) -> EarnedRules:
+    """What rules the record bears out, and those that were published. For administrators; nothing is changed."""
+    administrator(request, to="see what rules the record proposes")
+    found = giving.earned()
+    active, ended = list(giving.active(found)), giving.ended(found)[: giving.MOST_ENDED]
+    rules = [EarnedRule.of(each, state=giving.state(each, is_active=each in active)) for each in (*active, *ended)]
+    return EarnedRules(proposals=[_proposal(each) for each in earned.proposals()], rules=rules)
+
+
+def _proposal(found: earned.Proposal) -> EarnedProposal:
+    noes, evidence = list(found.evidence.other_noes), found.evidence
+    facts = {name: getattr(evidence, name) for name in ("approved", "people", "days")}
+    return EarnedProposal.of(found.rule, tool_name=found.tool.name, draft=found.draft, counter_examples=noes, **facts)
 
 
 class ToolRules(Body):

@@ -77,8 +77,9 @@ def page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def revoke(request: HttpRequest, grant_id: UUID) -> HttpResponse:
-    messages.success(request, ended_how(giving.revoke(grant_id, actor_of(request)), gettext))
-    return redirect("grants")
+    ended = giving.revoke(grant_id, actor_of(request))
+    messages.success(request, ended_how(ended, gettext))
+    return redirect("earned-rules" if ended.is_earned else "grants")
 
 
 def _typed(found: Approval, actor: Actor, typed: QueryDict) -> dict[str, Any]:

@@ -15,9 +15,11 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import HtmxRequest, administrators_only
+from hitlchat.approvals import earned
 from hitlchat.base import canonical
 from hitlchat.base.problems import Invalid, Problem
 from hitlchat.gate import draft as drafts
+from hitlchat.gate import earned as gate_earned
 from hitlchat.gate import lab, oversight, replay, spec, who
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.draft import BadDraft
@@ -235,7 +237,13 @@ def _refuse(form: forms.Form, error: Exception) -> None:
 def _opened(given: drafts.Given) -> dict[str, str]:
     """Return what a form begins with to have this draft."""
     (name, only), *others = [*given.tools.items(), ("", drafts.ToolGiven())]
-    if given.policies is not None or len(others) > 1 or only.rules or len(only.settings) < len(drafts.SETTINGS):
+    if (
+        given.policies is not None
+        or len(others) > 1
+        or only.rules
+        or only.earned
+        or len(only.settings) < len(drafts.SETTINGS)
+    ):
         return {"draft": canonical.pretty(given.as_json, indent=2)}
     return {"tool": name, "mode": only.settings["hitl_mode"], "condition": only.settings["condition"]}
 
@@ -278,6 +286,7 @@ def _page(
         "policies": None if given.policies is None else canonical.pretty(given.policies, indent=2),
         "line": None if given.policies is None else lab.settings_line(given.policies),
         "outdated": {} if row.published_at else lab.outdated(row),
+        "evidence": [] if row.published_at else list(_evidence(given)),
         "form": form,
         "comparing": CompareForm(row),
     }
@@ -294,6 +303,15 @@ def _settings(given: drafts.Given) -> Iterator[Setting]:
         if wanted.rules is not None:
             now = _who(oversight.of(tool)) if tool else ""
             yield Setting(name, gettext("Who decides"), now, _wanted(name, wanted.rules))
+        if wanted.earned is not None:
+            yield Setting(name, gettext("Earned rule"), "", gate_earned.sentence(wanted.earned))
+
+
+def _evidence(given: drafts.Given) -> Iterator[dict[str, Any]]:
+    """Yield what the record says now of the earned rules of a draft."""
+    rules = {name: wanted.earned for name, wanted in given.tools.items() if wanted.earned is not None}
+    for tool in Tool.objects.filter(name__in=rules):
+        yield {"tool": tool.name, **earned.evidence(gate_earned.evidence_for(tool, rules[tool.name].condition))}
 
 
 def _wanted(name: str, given: drafts.RulesGiven) -> str:

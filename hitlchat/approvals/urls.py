@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.approvals import answering, grants, lab, planted, policies
+from hitlchat.approvals import answering, earned, grants, lab, planted, policies
 from hitlchat.approvals.history import hindsight
 from hitlchat.approvals.history import views as history
 from hitlchat.approvals.inbox import views as inbox
@@ -13,6 +13,7 @@ urlpatterns = [
     path("policies/lab/<uuid:draft_id>/compare", lab.compare, name="policy-draft-compare"),
     path("policies/lab/<uuid:draft_id>/publish", lab.publish, name="policy-draft-publish"),
     path("policies/lab/<uuid:draft_id>/delete", lab.delete, name="policy-draft-delete"),
+    path("policies/earned", earned.page, name="earned-rules"),
     path("policies/example", policies.example, name="policy-example"),
     path("policies/simulate", policies.simulate, name="policy-simulate"),
     path("tools/<str:name>/rules", policies.rules, name="tool-rules"),

@@ -51,6 +51,7 @@ NO_RULE: Final = gettext_noop(
     "No rule can be earned for this tool: it is of the highest risk, asks a question, needs a signed-in person, has "
     "its own rules about who decides, or does not ask."
 )
+OTHER_MODE: Final = gettext_noop("A tool with an earned rule has the mode “Policies decide”: the draft has to set it.")
 TOO_FEW: Final = gettext_noop("The record does not bear this out: too few calls like this were approved and read.")
 SAID_NO: Final = gettext_noop("The record speaks against it: people said no to calls like this.")
 NEWS: Final = gettext_noop("Somebody has just answered a call of this tool with no. Look again.")
@@ -170,8 +171,10 @@ def check(tool: Tool, rule: EarnedGiven) -> Evidence:
 def put_in_force(tool_id: UUID, rule: EarnedGiven, evidence: Evidence, actor: Actor) -> Grant:
     """Publish a rule, within the transaction that sets its tool. Raises: NotBorneOut"""
     tool = Tool.objects.select_related("oversight").get(pk=tool_id)
-    if not (can_earn(tool) and scope.may_be_granted(tool)):
+    if not can_earn(tool):
         raise NotBorneOut(NO_RULE)
+    if not scope.may_be_granted(tool):
+        raise NotBorneOut(OTHER_MODE)
     if giving.earned().filter(scope.NOT_ENDED, tool_id=tool.pk).exists():
         raise NotBorneOut(ANOTHER)
     # While the evidence was read, and the draft set.
@@ -248,7 +251,8 @@ def _cases(tool: Tool) -> list[Case]:
     columns = ("id", "arguments", "status", "created_at", "caller_id", "conversation_id", "oversight_digest")
     calls = list(rows.values_list(*columns, "hindsight__verdict", "approval__disclosure", named=True)[:MOST_READ])
     answers: dict[UUID, list[Decision]] = {}
-    for answer in Decision.objects.filter(approval__call__in=[call.id for call in calls]).select_related("approval"):
+    given = Decision.objects.filter(approval__call__in=[call.id for call in calls]).select_related("approval")
+    for answer in given.defer("approval__disclosure", "approval__prompt"):
         answers.setdefault(answer.approval.call_id, []).append(answer)
     roots = delegation.roots({call.conversation_id for call in calls if call.conversation_id})
     seen, found = set(), []

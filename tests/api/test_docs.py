@@ -92,6 +92,7 @@ CONTRACT = {
     "/api/insights/report": {"get"},
     "/api/policies/simulate": {"post"},
     "/api/policies/replay": {"post"},
+    "/api/policies/earned": {"get"},
     "/api/policies/drafts": {"get", "post"},
     "/api/policies/drafts/{draft_id}": {"get", "delete"},
     "/api/policies/drafts/{draft_id}/compare": {"post"},

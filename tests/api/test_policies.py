@@ -12,6 +12,7 @@ from hitlchat.gate.models import AuditEvent, ToolCall
 from tests.api.conftest import Program, ProgramOf, problem
 from tests.api.described import described
 from tests.conftest import MakeTool, signed_in
+from tests.gate import earning, sources_for_tests
 from tests.gate.asking import approval_of, ask
 
 ALL = {"tools": ["*"]}
@@ -193,3 +194,35 @@ def test_what_is_wrong_with_a_draft_to_keep_is_answered_by_field(alices: Program
     with_policies = keep(alices, policies=[{"policy": "deny_list", **ALL, "reason": "No."}])
     refused = problem(alices.post(f"/policies/drafts/{with_policies['id']}/publish", {"why": "So."}), 409)
     assert "HITL_POLICIES='[{" in refused["errors"]["policies"]
+
+
+def test_what_the_record_proposes_is_kept_published_listed_and_ended(
+    alice: User, bob: User, program_of: ProgramOf, settings: Settings
+) -> None:
+    settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **sources_for_tests.SOURCES}
+    tool = earning.refund()
+    earning.history(bob, tool)
+    program = program_of(alice, TokenKind.APPROVER)
+    problem(program_of(bob, TokenKind.APPROVER).get("/policies/earned"), 403)
+    found = described(program.get("/policies/earned"))
+    assert found["rules"] == []
+    (proposal,) = found["proposals"]
+    assert {name: proposal[name] for name in ("toolName", "approved", "people", "days", "perDay", "perPerson")} == {
+        "toolName": "refund",
+        "approved": 30,
+        "people": 1,
+        "days": 10,
+        "perDay": 3,
+        "perPerson": 3,
+    }
+    assert len(proposal["counterExamples"]) == 3
+    kept = described(program.post("/policies/drafts", proposal["draft"] | {"name": "Earned"}))
+    described(program.post(f"/policies/drafts/{kept['id']}/publish", {"why": "So.", "confirmLowering": True}))
+    assert earning.small(bob, tool).status == "allowed"
+    found = described(program.get("/policies/earned"))
+    (rule,) = found["rules"]
+    assert (found["proposals"], rule["state"], rule["used"], rule["publisher"]) == ([], "active", 1, "alice")
+    ended = described(program.post(f"/grants/{rule['id']}/revoke"))
+    assert (ended["state"], ended["approvalId"]) == ("revoked", None)
+    assert described(program.get("/policies/earned"))["rules"][0]["state"] == "revoked"
+    assert described(program.get("/grants?state=all")) == []

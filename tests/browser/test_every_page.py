@@ -38,6 +38,7 @@ OTHERS: Final = (
     "/history/changes",
     "/insights/report",
     "/mcp-access/connect",
+    "/policies/earned",
     "/policies/lab",
     "/presets/",
     "/servers/gallery",

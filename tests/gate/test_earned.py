@@ -21,7 +21,7 @@ from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, run, say_yes, status
 from tests.gate.earning import answered, history, keep, published, refund, small
-from tests.gate.granting import again
+from tests.gate.granting import HERE, again
 from tests.gate.policy_rules import ALLOWS, ASKS
 from tests.tables import each_row
 
@@ -185,13 +185,17 @@ def test_it_comes_into_force_only_confirmed_and_borne_out_by_the_record_of_then(
     kept = keep(alice, found.draft)
     with pytest.raises(NotConfirmed, match="Calls run without asking while"):
         lab.publish(kept.pk, signed_in(alice), "So.")
-    answered(bob, tool, {"order": "A-1", "amount": 20}, no=True)
+    said = answered(bob, tool, {"order": "A-1", "amount": 20}, no=True)
     with pytest.raises(lab.CannotPublish, match="people said no"):
         lab.publish(kept.pk, signed_in(alice), "So.", confirmed=True)
     wide = found.draft
     wide["tools"]["refund"]["earned"]["condition"] = "args['amount'] > 900"
     with pytest.raises(lab.CannotPublish, match="too few"):
         lab.publish(keep(alice, wide, "Wide").pk, signed_in(alice), "So.", confirmed=True)
+    asks = {"tools": {"refund": {"earned": found.draft["tools"]["refund"]["earned"]}}}
+    ToolCall.objects.filter(pk=said.pk).update(caller_kind="api")
+    with pytest.raises(lab.CannotPublish, match="has the mode"):
+        lab.publish(keep(alice, asks, "Asks").pk, signed_in(alice), "So.", confirmed=True)
     wide["tools"]["refund"]["earned"]["condition"] = "True"
     with pytest.raises(lab.CannotPublish, match="people said no"):
         lab.publish(keep(alice, wide, "All").pk, signed_in(alice), "So.", confirmed=True)
@@ -272,6 +276,18 @@ def test_a_call_that_should_have_been_asked_about_ends_it(tool: Tool, alice: Use
     hindsight.look_back(call.pk, signed_in(bob), Hindsight.Verdict.SHOULD_ASK)
     assert (again(rule).end, small(bob, tool).status) == ("declined", Status.WAITING)
     assert earned.evidence_for(tool, CONDITION).against == (call.pk,)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_what_it_let_in_is_asked_about_by_a_stricter_conversation_and_its_use_given_back(
+    tool: Tool, alice: User, bob: User
+) -> None:
+    rule = published(alice, tool, perDay=1)
+    call = small(bob, tool, conversation_id=HERE)
+    ruling.change_strictness(HERE, "every", signed_in(bob))
+    assert not run(call)
+    assert (status(call), again(rule).used, again(rule).until) == (Status.WAITING, 0, rule.until)
+    assert small(alice, tool).status == Status.ALLOWED, "the budget has it again"
 
 
 def test_it_decays_without_a_use_for_thirty_days_and_each_use_puts_that_off(tool: Tool, alice: User, bob: User) -> None:

@@ -251,7 +251,8 @@ def _context(user: User, call: ToolCall) -> dict[str, Any]:
         and {
             "id": grant.pk,
             "sentence": scope.sentence(grant, translated),
-            "may_open": grant.person_id == user.pk or may_administer(user),
+            "is_earned": grant.is_earned,
+            "may_open": (grant.person_id == user.pk and not grant.is_earned) or may_administer(user),
         },
         "whys": why.of(approval) if approval else None,
         "given": [(each, scope.sentence(each, translated)) for each in approval.grants.all()] if approval else [],
