@@ -13,7 +13,7 @@ from hitlchat.accounts.access import administrators_only
 from hitlchat.base import canonical
 from hitlchat.gate import earned, lab
 from hitlchat.gate.grants import giving, scope
-from hitlchat.gate.models import Grant
+from hitlchat.gate.models import Grant, ToolCall
 
 # Of the noes to calls of a tool.
 MOST_CALLS: Final = 20
@@ -34,7 +34,9 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def evidence(found: earned.Evidence) -> dict[str, Any]:
     """Return the context of `policies/_evidence.html`."""
-    return {"evidence": found, "noes": [*found.against, *found.other_noes][:MOST_CALLS]}
+    ids = [*found.against, *found.other_noes][:MOST_CALLS]
+    noes = ToolCall.objects.filter(pk__in=ids).select_related("approval", "caller").order_by("-created_at", "-id")
+    return {"evidence": found, "noes": noes}
 
 
 def _proposal(found: earned.Proposal) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def test_a_proposal_is_kept_looked_at_published_and_ended_with_how_on_the_page(
     assert "30 of 30 calls like this were approved unchanged" in shown
     assert "10 <= args['amount'] <= 39" in shown
     assert "3 other calls of the tool were declined, edited or regretted; none is like these" in shown
-    assert shown.count("Counter-example") == 3
+    assert shown.count('<li><a href="/history/') == 3
     sent = {"draft": hidden(shown, "draft"), "name": hidden(shown, "name")}
     assert [*json.loads(sent["draft"])["tools"]] == ["refund"]
     kept = text(page.post("/policies/lab/drafts", sent, follow=True))

@@ -37,7 +37,7 @@ def test_a_rule_is_proposed_published_used_and_ended_by_the_first_no(own: Server
     proposal = page.get_by_role("article", name="refund")
     expect(proposal).to_contain_text("30 of 30 calls like this were approved unchanged")
     proposal.get_by_text("3 other calls of the tool").press("Enter")
-    expect(proposal.get_by_role("link", name="Counter-example")).to_have_count(3)
+    expect(proposal.get_by_role("list").get_by_role("link")).to_have_count(3)
     check(page, THOROUGHLY)
     proposal.get_by_role("button", name="Keep as a draft").press("Enter")
     expect(page.get_by_role("heading", name="What the record says of refund")).to_be_visible()

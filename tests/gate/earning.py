@@ -53,7 +53,9 @@ def answered(
         settled_at=at,
         **columns | more,
     )
-    approval = Approval.objects.create(call=call, prompt="?", disclosure=disclosure, digest="d" * 64)
+    approval = Approval.objects.create(
+        call=call, prompt=f"Run {tool.name} {arguments}", disclosure=disclosure, digest="d" * 64
+    )
     Decision.objects.create(
         approval=approval, person=answer.pop("person", user), digest="d" * 64, decided_at=at, **answer
     )
