@@ -11,7 +11,7 @@ import hitlchat.gate.models.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gate", "0010_delegations"),
+        ("gate", "0011_calls_that_ran"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

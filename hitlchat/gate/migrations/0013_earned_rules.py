@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gate", "0010_delegations"),
+        ("gate", "0012_attention_checks"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
