@@ -22,7 +22,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import stated
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Absence
-from hitlchat.gate.transition import note
+from hitlchat.gate.transition import StaleCall, note
 
 MADE: Final = "delegation.made"
 ENDED: Final = "delegation.ended"
@@ -73,6 +73,17 @@ def end(absence_id: UUID, actor: Actor) -> None:
     with transaction.atomic():
         if Absence.objects.filter(pk=found.pk, until__gt=Now()).update(until=Greatest(Now(), F("since"))):
             _note(ENDED, found, actor)
+
+
+def hold(person_id: int, delegate_id: int) -> None:
+    """Keep the absence in force until the transaction ends, so that ending one comes before a yes or after it.
+
+    StaleCall: it is over.
+    """
+    rows = Absence.objects.filter(since__lte=Now(), until__gt=Now(), person_id=person_id, delegate_id=delegate_id)
+    # By a write: whoever ends it waits, or has ended it.
+    if rows.update(until=F("until")) < 1:
+        raise StaleCall(f"{delegate_id} no longer decides for {person_id}")
 
 
 def _may_change(person_id: int, actor: Actor) -> bool:

@@ -29,7 +29,8 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card, as_shown, in_order
 from hitlchat.gate.contents import spelled
-from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, sees
+from hitlchat.gate.counting import AlreadyCounted
+from hitlchat.gate.deciders import NotEntitled, sees
 from hitlchat.gate.models import Approval, Decision, Verdict
 from hitlchat.gate.status import Status
 

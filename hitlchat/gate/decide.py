@@ -21,8 +21,10 @@ from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import Where, compiled, condition
 from hitlchat.gate import (
+    absences,
     attention,
     card,
+    counting,
     deciders,
     disclosure,
     oversight,
@@ -239,9 +241,9 @@ def approve(
 
     Where several people have to say yes, the call still waits after all but the last of them.
 
-    NoSuchApproval, NotEntitled, AlreadySettled, AlreadyCounted, BadEdit, BadGrant. OtherDigest: `digest` is not the
-    waiting one's, or missing although the call was asked about more than once. OtherValue: a page's answer lacks the
-    value that its card asks for. CautionUnread, wherever the answer comes from.
+    NoSuchApproval, NotEntitled, AlreadySettled, AlreadyCounted, PassedOn, BadEdit, BadGrant. OtherDigest: `digest` is
+    not the waiting one's, or missing although the call was asked about more than once. OtherValue: a page's answer
+    lacks the value that its card asks for. CautionUnread, wherever the answer comes from.
     """
     approval = open_to(approval_id, actor)
     whole = _whole(approval)
@@ -357,10 +359,12 @@ def take_back(call_id: UUID, actor: Actor) -> ToolCall:
     yes = Decision.objects.filter(approval__call=call_id, person_id=actor.user_id, verdict=Verdict.APPROVE)
     if call is None or not (actor.is_person and yes.exists()):
         raise NoSuchApproval(NOT_YOURS)
-    if deciders.take_back_yes(call, actor):
+    if counting.take_back_yes(call, actor):
         return call
-    # The last yes may have come just then.
+    # Another yes may have come just then, perhaps the last one.
     call.refresh_from_db()
+    if counting.take_back_yes(call, actor):
+        return call
     if call.status != Status.APPROVED:
         raise TooLate(call)
     with durable():
@@ -438,6 +442,7 @@ def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked
         person_id=actor.user_id,
         absent=absent,
         absent_name=absent.get_username() if absent else "",
+        for_group=approval.call.decider_group if oversight.in_turn(approval.disclosure["whoDecides"]) else None,
         round=approval.call.round,
         verdict=verdict,
         means=actor.means,
@@ -468,17 +473,15 @@ def _decide(
         data |= {"edited": decision.edited_arguments, "prompt": approval.prompt}
     try:
         with perform.claiming() as claim_now, durable():
-            deciders.hold(decision)
+            if decision.absent_id is not None:
+                absences.hold(decision.absent_id, decision.person_id)
             if to == Status.APPROVED and call.quorum > 1:
-                if deciders.add_yes(decision, actor, only_if=only_if, data=data):
+                if counting.add_yes(decision, actor, only_if=only_if, data=data):
                     move(call, to, actor=actor, only_if=only_if, data=data)
                     claim_now(call.pk)
                 return approval
             move(call, to, actor=actor, only_if=only_if, data=data, **columns)
-            deciders.replace_yes(decision)
-            decision.save(force_insert=True)
-            if decision.edited_arguments is not None:
-                approval.save(update_fields=["prompt"])
+            _save(decision)
             if given is not None:
                 giving.give(given, actor)
             if to == Status.APPROVED:
@@ -490,6 +493,14 @@ def _decide(
     return approval
 
 
+def _save(decision: Decision) -> None:
+    if decision.approval.call.quorum > 1:
+        counting.drop_yes(decision)
+    decision.save(force_insert=True)
+    if decision.edited_arguments is not None:
+        decision.approval.save(update_fields=["prompt"])
+
+
 def _too_late(approval: Approval, actor: Actor) -> NoReturn:
     call = ToolCall.objects.get(pk=approval.call_id)
     # Late, or other people decide by now than when it was asked.
@@ -498,6 +509,8 @@ def _too_late(approval: Approval, actor: Actor) -> NoReturn:
     ):
         call = ToolCall.objects.get(pk=call.pk)
     if call.status == Status.WAITING:
+        if call.decider_group != approval.call.decider_group:
+            raise counting.PassedOn
         deciders.require(actor, open_to(approval.pk, actor))
         raise OtherDigest(LOOK_AGAIN)
     raise AlreadySettled(ToolCall.objects.get(pk=call.pk))

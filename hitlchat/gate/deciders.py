@@ -1,10 +1,10 @@
-"""Deciders: who may decide, when a yes needs a fresh sign-in, how many have to.
+"""Deciders: who may decide, when a yes needs a fresh sign-in, and whose yes counts.
 
-One rule for calls, lists and pages. Each of several yes is counted under a lock on the call: none is lost, and one is
-the last.
+One rule for calls, lists and pages.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
@@ -21,16 +21,14 @@ from django.utils.translation import gettext_noop
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Token
 from hitlchat.base import database
-from hitlchat.base.database import durable
-from hitlchat.base.problems import Conflict, Forbidden
+from hitlchat.base.problems import Forbidden
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import Where, compiled, condition
-from hitlchat.gate import oversight, question, transition
+from hitlchat.gate import oversight, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Absence, Approval, CallerKind, DecidedBy, Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import StaleCall, remark
 
 Membership = User.groups.through
 
@@ -40,8 +38,14 @@ SLACK = timedelta(minutes=1)
 # For whom a yes counts: who gave it, or in whose place they did.
 SEAT = Coalesce("absent_id", "person_id")
 
-COUNTED = "call.counted"
-TAKEN_BACK = "call.yes_taken_back"
+
+@dataclass(frozen=True)
+class Yes:
+    """One yes that counts: who gave it, for whom it does, and in a chain for which group."""
+
+    person: int
+    seat: int
+    group: int | None
 
 
 class NotEntitled(Forbidden):
@@ -65,26 +69,14 @@ class OnlySignedIn(NotEntitled):
         )
 
 
-class AlreadyCounted(Conflict):
-    """The same person said yes to this before, or somebody did in their place, or they in that of somebody."""
-
-    def __init__(self, yes: int, quorum: int, name: str = "") -> None:
-        words = translatable(
-            f"You already approved this call: {yes} of {quorum} people have. Someone else must approve it, too."
-        )
-        by_others = translatable(
-            f"The yes of {name} counts already: {yes} of {quorum} people have approved. It counts only once."
-        )
-        super().__init__(by_others if name else words)
-
-
-def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) -> Q:
+def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None, group: str = "") -> Q:
     """Return the condition on rows with a `call` that this person may decide it, by the rules that it was asked under.
 
     `person`: an id, or an expression for it, which within subqueries is `inner`. `by`: the moment, which is now by the
-    database's clock; others may have been let decide only after some time.
+    database's clock; others may have been let decide only after some time. `group`: where the row has the group that
+    decides, if the call's own is not meant.
     """
-    return reduce(or_, _ways(person, person if inner is None else inner, call, Now() if by is None else by))
+    return reduce(or_, _ways(person, person if inner is None else inner, call, Now() if by is None else by, group))
 
 
 def stands_in(user_id: Any) -> tuple[Q, ...]:
@@ -132,7 +124,7 @@ def right_of(actor: Actor, call: ToolCall) -> tuple[bool, User | None]:
     rows = Absence.current(delegate_id=actor.user_id).select_related("person").order_by("since", "pk")
     may = [row.person for row in rows if _may_in_place_of(actor.user_id, row.person_id, [call.pk]).exists()]
     several = bool(may) and call.quorum > 1
-    counts = {seat for person_id, seat in seats(call) if person_id != actor.user_id} if several else set()
+    counts = {each.seat for each in seats(call) if each.person != actor.user_id} if several else set()
     absent = min(may, key=lambda person: person.pk in counts, default=None)
     return absent is not None, absent
 
@@ -162,8 +154,11 @@ def may_answer(actor: Actor, approval: Approval) -> bool:
 
 
 def sees(actor: Actor, approval: Approval) -> bool:
-    """Return whether the actor may answer, or is the person it is called for."""
-    return (actor.is_person and approval.call.caller_id == actor.user_id) or may_answer(actor, approval)
+    """Return whether the actor may answer, is the person it is called for, or has answered it in a chain."""
+    if (actor.is_person and approval.call.caller_id == actor.user_id) or may_answer(actor, approval):
+        return True
+    has_turns = actor.is_person and bool(oversight.in_turn(approval.disclosure["whoDecides"]))
+    return has_turns and approval.decisions.filter(person_id=actor.user_id, for_group__isnull=False).exists()
 
 
 def will_do(tool: Tool, approval: Approval | None = None) -> bool:
@@ -234,7 +229,7 @@ def seen_by(user_id: int, among: Collection[UUID] | None = None) -> QuerySet[App
     `among`: of those with these ids only, which costs the same however many others there are.
     """
     these = Q() if among is None else Q(approval__in=among)
-    return _approvals_of(*(way & these for way in (*seeing(user_id), *_seen_for_others(user_id))))
+    return _approvals_of(*(way & these for way in (*seeing(user_id), *_seen_besides(user_id))))
 
 
 def one_seen_by(user_id: int, approval_id: UUID) -> Approval | None:
@@ -270,8 +265,9 @@ def counted(**which: Any) -> QuerySet[Decision]:
     inner = Coalesce(OuterRef("absent_id"), OuterRef("person_id"))
     lasts = Absence.current(person_id=OuterRef("absent_id"), delegate_id=OuterRef("person_id"))
     of_delegate = Q(Exists(lasts)) & _four_eyes(F("person_id"), OuterRef("person_id"), "approval__call__")
-    rows = Decision.objects.filter(
-        entitled(SEAT, inner=inner, call="approval__call__") & (Q(absent__isnull=True) | of_delegate),
+    # In a chain, of people of the group whose turn it was.
+    rows = Decision.objects.alias(whose=Coalesce("for_group", "approval__call__decider_group")).filter(
+        entitled(SEAT, inner=inner, call="approval__call__", group="whose") & (Q(absent__isnull=True) | of_delegate),
         verdict=Verdict.APPROVE,
         round=F("approval__call__round"),
         digest=F("approval__digest"),
@@ -279,9 +275,10 @@ def counted(**which: Any) -> QuerySet[Decision]:
     return rows.filter(**which)
 
 
-def seats(call: ToolCall) -> list[tuple[int, int]]:
-    """Return who gave each yes to an open question that counts, and for whom it does: of several for one, one does."""
-    return list(counted(approval=call.approval).order_by().values_list("person_id", SEAT))
+def seats(call: ToolCall) -> list[Yes]:
+    """Return the yeses to an open question that count: of several for one person, one does."""
+    rows = counted(approval=call.approval).order_by().values_list("person_id", SEAT, "for_group")
+    return [Yes(*row) for row in rows]
 
 
 def delegates(call: ToolCall) -> QuerySet[User]:
@@ -344,77 +341,13 @@ def lasts() -> timedelta:
     return timedelta(minutes=settings.HITL_FRESH_SIGN_IN_MINUTES)
 
 
-def add_yes(decision: Decision, actor: Actor, *, only_if: Where, data: dict[str, Any]) -> bool:
-    """Record this yes, within the transaction that then moves the call. Return whether it is the last one needed.
-
-    AlreadyCounted. StaleCall: the call waits no longer, or `only_if` does not hold.
-    """
-    approval = decision.approval
-    call = approval.call
-    _lock(call, only_if)
-    before = Decision.objects.filter(approval=approval, person_id=decision.person_id, round=decision.round).first()
-    is_repeated = before is not None and before.absent_id == decision.absent_id
-    if before is not None and not is_repeated:
-        # They have come to decide for somebody else, or for themselves, and have one yes.
-        before.delete()
-    if not is_repeated:
-        decision.save(force_insert=True)
-    found = seats(call)
-    yes, seat = len({each for _, each in found}), decision.absent_id or decision.person_id
-    if any(of == seat and person != decision.person_id for person, of in found):
-        raise AlreadyCounted(yes, call.quorum, User.objects.values_list("username", flat=True).get(pk=seat))
-    # Also of one that was recorded before: somebody whose yes did not count for a time may be back.
-    if yes >= call.quorum:
-        return True
-    if is_repeated:
-        raise AlreadyCounted(yes, call.quorum)
-    remark(call, COUNTED, actor=actor, data={**data, "yes": yes, "quorum": call.quorum})
-    return False
-
-
-def hold(decision: Decision) -> None:
-    """Keep the absence in force until the transaction ends, so that ending one comes before a yes or after it.
-
-    StaleCall: it is over.
-    """
-    if decision.absent_id is None:
-        return
-    now = Q(since__lte=Now(), until__gt=Now())
-    rows = Absence.objects.filter(now, person_id=decision.absent_id, delegate_id=decision.person_id)
-    # By a write: whoever ends it waits, or has ended it.
-    if rows.update(until=F("until")) < 1:
-        raise StaleCall(f"{decision.person_id} no longer decides for {decision.absent_id}")
-
-
-def replace_yes(decision: Decision) -> None:
-    """Delete the earlier yes of a person who declines now."""
-    if decision.approval.call.quorum > 1:
-        _own(decision.approval.call, decision.person_id).delete()
-
-
-def take_back_yes(call: ToolCall, actor: Actor) -> bool:
-    """Take back the person's own yes to a call that waits for more of them; False if it does not, or there is none."""
-    if call.status != Status.WAITING or actor.user_id is None:
-        return False
-    with durable():
-        try:
-            _lock(call)
-        except StaleCall:
-            return False
-        rows = _own(call, actor.user_id)
-        digest = rows.values_list("digest", flat=True).first()
-        if digest is None:
-            return False
-        rows.delete()
-        yes = len({seat for _, seat in seats(call)})
-        data = {"approval": str(call.approval.pk), "digest": digest, "yes": yes}
-        remark(call, TAKEN_BACK, actor=actor, data=data)
-    return True
-
-
 def quorum_is_reached(approval: Approval, call: ToolCall) -> bool:
-    """Return whether enough people said yes to what was asked last."""
-    quorum = max(call.quorum, int(approval.disclosure["whoDecides"]["quorum"]))
+    """Return whether enough people said yes to what was asked last; in a chain, another one for each of its groups."""
+    shown = approval.disclosure["whoDecides"]
+    if groups := oversight.in_turn(shown):
+        found = {each.absent_id or each.person_id: each.for_group for each in yeses(approval.pk, call.round)}
+        return None not in groups and {*groups} <= {*found.values()}
+    quorum = max(call.quorum, int(shown["quorum"]))
     return _approving(approval.pk, call.round).count(quorum) >= quorum
 
 
@@ -474,7 +407,7 @@ def _is_fresh(until: datetime, since: datetime) -> Q:
     return Q(GreaterThan(until, Now()), LessThan(since, Now()))
 
 
-def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, ...]:
+def _ways(person: Any, inner: Any, call: str, by: Any, group: str = "") -> tuple[Q, ...]:
     """Return the ways in which somebody may come to decide: each has an index of its own."""
     groups = Membership.objects.filter(user_id=inner).values("group_id")
     active = User.objects.filter(pk=inner, is_active=True)
@@ -487,7 +420,7 @@ def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, ...]:
     ways = (
         of(decided_by=DecidedBy.REQUESTER, caller_id=person),
         of(decided_by=DecidedBy.APPROVERS, decider_group__isnull=True) & others & Q(Exists(roles.deciding(active))),
-        of(decided_by=DecidedBy.GROUP, decider_group__in=groups) & others,
+        of(decided_by=DecidedBy.GROUP) & Q(**{f"{group or f'{call}decider_group'}__in": groups}) & others,
         of(escalates_to__in=groups, escalates_to__isnull=False, escalates_at__lte=by),
     )
     allowed = Q(Exists(active)) & _four_eyes(person, inner, call)
@@ -503,9 +436,11 @@ def _four_eyes(person: Any, inner: Any, call: str) -> Q:
     return ~own & ~(Q(**{f"{call}not_the_requester": True}) & Q(Exists(close)))
 
 
-def _seen_for_others(user_id: Any) -> tuple[Q, ...]:
-    """Return the ways in which a delegate may look at a call: it waits for them, or they decided it for another."""
-    answered = Decision.objects.filter(person_id=user_id, absent__isnull=False)
+def _seen_besides(user_id: Any) -> tuple[Q, ...]:
+    """Return the ways in which somebody may look at a call of others: it waits for them as a delegate, or they answered
+    it as one, or in a chain.
+    """
+    answered = Decision.objects.filter(Q(absent__isnull=False) | Q(for_group__isnull=False), person_id=user_id)
     return *stands_in(user_id), Q(pk__in=answered.values("approval__call"))
 
 
@@ -517,7 +452,7 @@ def _approvals_of(*ways: Q) -> QuerySet[Approval]:
 
 @compiled
 def _one_seen(user_id: int, approval_id: UUID) -> QuerySet[Approval]:
-    ways = (*seeing(user_id), *_seen_for_others(user_id))
+    ways = (*seeing(user_id), *_seen_besides(user_id))
     return _approvals_of(*(way & Q(approval__pk=approval_id) for way in ways)).select_related("call__tool")
 
 
@@ -548,14 +483,3 @@ def _may_in_place_of(user_id: int, absent_id: int, call_ids: Collection[UUID]) -
 def _is_plain(call: ToolCall) -> bool:
     """Return whether it was asked about under no rules of its tool's own: the person it is called for decides."""
     return call.oversight_digest == ""
-
-
-def _own(call: ToolCall, user_id: int) -> QuerySet[Decision]:
-    yes = Decision.objects.filter(approval__call=call, person_id=user_id, round=call.round)
-    return yes.filter(verdict=Verdict.APPROVE)
-
-
-def _lock(call: ToolCall, only_if: Where | None = None) -> None:
-    """Lock the call until the transaction ends; by a write, in which `only_if` is judged last."""
-    if transition.still(call, only_if).update(round=call.round) != 1:
-        raise StaleCall(f"call {call.pk} is no longer {call.status!r}")

@@ -51,6 +51,8 @@ class RulesGiven(_Part):
     not_the_requester: bool = False
     escalate_to: str | None = None
     escalate_after_seconds: int | None = None
+    second: str | None = None
+    third: str | None = None
 
 
 class EarnedGiven(_Part):

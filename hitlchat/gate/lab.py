@@ -198,12 +198,12 @@ def loosened(row: PolicyDraft) -> list[Step]:
 
 def rules_of(name: str, given: RulesGiven) -> Rules:
     """Return who would decide. Raises: BadDraft, a group is gone"""
-    named = {"group": given.group, "escalate_to": given.escalate_to}
+    named = {each: getattr(given, each) for each in ("group", "escalate_to", "second", "third")}
     groups = {field: roles.named_groups().filter(name=group).first() for field, group in named.items() if group}
     for field in (field for field, group in groups.items() if group is None):
         raise BadDraft(f"tools.{name}.rules.{to_camel(field)}", "There is no group with this name.")
-    columns = given.model_dump() | {"group": None, "escalate_to": None} | groups
-    return Rules(**columns | {"decided_by": DecidedBy(given.decided_by)})
+    columns = given.model_dump() | dict.fromkeys(named) | groups | {"decided_by": DecidedBy(given.decided_by)}
+    return Rules(**columns | oversight.chain(columns["second"], columns["third"]))
 
 
 def settings_line(policies: list[Any]) -> str:

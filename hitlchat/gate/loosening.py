@@ -173,11 +173,7 @@ def weaker_rules(before: Rules, after: Rules) -> tuple[str, ...]:
         sentences.append(translatable(f"{after.quorum} instead of {before.quorum} different people have to approve."))
     if before.not_the_requester and not after.not_the_requester:
         sentences.append("The person the tool is called for may decide too.")
-    # Nobody can tell which of two groups looks closer.
-    if before.decided_by != DecidedBy.REQUESTER and (before.decided_by, before.group) != (
-        after.decided_by,
-        after.group,
-    ):
+    if before.decided_by != DecidedBy.REQUESTER and _others_decide(before, after):
         alone = after.decided_by == DecidedBy.REQUESTER
         sentences.append("The person the tool is called for decides alone." if alone else "Other people decide.")
     if after.escalate_to is not None and (
@@ -186,6 +182,17 @@ def weaker_rules(before: Rules, after: Rules) -> tuple[str, ...]:
     ):
         sentences.append("Others may decide after a time, or sooner than before.")
     return tuple(sentences)
+
+
+def _others_decide(before: Rules, after: Rules) -> bool:
+    """Return whether somebody else decides where somebody did before. Nobody can tell which of two groups looks closer.
+
+    A chain may get longer, and so may a group with one yes become the first of one.
+    """
+    several = before.quorum > 1 and after.quorum > 1
+    if before.decided_by != after.decided_by or (several and before.in_order != after.in_order):
+        return True
+    return any(one != other for one, other in zip(before.steps, after.steps, strict=False))
 
 
 def check(name: str, before: Guard, after: Guard, *, confirmed: bool) -> None:

@@ -63,10 +63,20 @@ class Rules:
     not_the_requester: bool = False
     escalate_to: Group | None = None
     escalate_after_seconds: int | None = None
+    # A chain: the group, then the second, then the third if there is one, each with one yes; see `chain`.
+    in_order: bool = False
+    second: Group | None = None
+    third: Group | None = None
+
+    @property
+    def steps(self) -> tuple[Group | None, ...]:
+        """Return the groups in their order; None: one that was deleted, or that no group decides."""
+        return (self.group, self.second, self.third)[: self.quorum if self.in_order else 1]
 
     @property
     def as_json(self) -> dict[str, Any]:
         """Return the rules for the record; the digest is made of it."""
+        order = {"inOrder": True, "second": _named(self.second), "third": _named(self.third)} if self.in_order else {}
         return {
             "decidedBy": self.decided_by.value,
             "group": _named(self.group),
@@ -74,6 +84,7 @@ class Rules:
             "notTheRequester": self.not_the_requester,
             "escalateTo": _named(self.escalate_to),
             "escalateAfterSeconds": self.escalate_after_seconds,
+            **order,
         }
 
     @property
@@ -82,11 +93,31 @@ class Rules:
         if self == Rules():
             return ""
         groups = {"group": _number(self.group), "escalateTo": _number(self.escalate_to)}
-        return canonical.sha256(self.as_json | groups)
+        order = {"second": _number(self.second), "third": _number(self.third)} if self.in_order else {}
+        return canonical.sha256(self.as_json | groups | order)
 
 
 def of(tool: Tool) -> Rules:
     return _rules(_row(tool))
+
+
+def chain(second: Group | None, third: Group | None) -> dict[str, Any]:
+    """Return what these groups after the first make of rules; nothing, where there are none."""
+    if second is None and third is None:
+        return {}
+    return {"in_order": True, "quorum": 3 if third else 2, "second": second, "third": third}
+
+
+def in_turn(shown: Frozen) -> list[int | None]:
+    """Return the groups of a chain by number, in their order; empty where there is none."""
+    names = ("group", "second", "third")[: shown["quorum"]] if shown.get("inOrder") else ()
+    return [shown[name] and shown[name]["id"] for name in names]
+
+
+def whose_turn(shown: Frozen, call: ToolCall) -> dict[str, Any] | None:
+    """Return the group of a chain that is asked now, as it was disclosed; None where there is no chain."""
+    groups = [shown[name] for name in ("group", "second", "third") if shown.get("inOrder") and shown[name]]
+    return next((group for group in groups if group["id"] == call.decider_group), None)
 
 
 def freeze(call: ToolCall, tool: Tool) -> Frozen:
@@ -119,19 +150,22 @@ def again(before: Frozen, call: ToolCall) -> Frozen:
 
 
 def is_as_shown(shown: Frozen, call: ToolCall) -> bool:
-    """Return whether the call's row has what its disclosure says."""
-    group, second = (shown[name] and shown[name]["id"] for name in ("group", "escalateTo"))
-    disclosed = [shown["decidedBy"], group, shown["quorum"], shown["notTheRequester"], second, shown["escalatesAt"]]
-    row = [call.decided_by, call.decider_group, call.quorum, call.not_the_requester, call.escalates_to]
-    return [*disclosed, shown["digest"]] == [*row, _iso(call.escalates_at), call.oversight_digest]
+    """Return whether the call's row has what its disclosure says; of a chain, the group whose turn it is."""
+    group, later = (shown[name] and shown[name]["id"] for name in ("group", "escalateTo"))
+    disclosed = [shown["decidedBy"], shown["quorum"], shown["notTheRequester"], later, shown["escalatesAt"]]
+    row = [call.decided_by, call.quorum, call.not_the_requester, call.escalates_to, _iso(call.escalates_at)]
+    is_same = [*disclosed, shown["digest"]] == [*row, call.oversight_digest]
+    return is_same and call.decider_group in (in_turn(shown) or [group])
 
 
 def stands() -> Q:
     """Return the condition, in the moment that a call is moved, that it was asked under its tool's present rules."""
     rows = Oversight.objects.filter(tool_id=OuterRef("tool_id"))
+    # Of a chain, whose turn it is changes; that one of its groups was deleted, the digest does not tell.
+    whole = Q(in_order=True, group__isnull=False, second__isnull=False) & (Q(quorum=2) | Q(third__isnull=False))
     same = rows.annotate(one=Coalesce("group_id", Value(0)), other=Coalesce("escalate_to_id", Value(0))).filter(
+        Q(in_order=False, one=Coalesce(OuterRef("decider_group"), Value(0))) | whole,
         digest=OuterRef("oversight_digest"),
-        one=Coalesce(OuterRef("decider_group"), Value(0)),
         other=Coalesce(OuterRef("escalates_to"), Value(0)),
     )
     return (Q(oversight_digest="") & ~Exists(rows)) | Exists(same)
@@ -215,7 +249,7 @@ def _row(tool: Tool) -> Oversight | None:
 
 @compiled
 def _of_tool(tool_id: UUID) -> QuerySet[Oversight]:
-    return Oversight.objects.select_related("group", "escalate_to").filter(tool_id=tool_id)
+    return Oversight.objects.select_related("group", "escalate_to", "second", "third").filter(tool_id=tool_id)
 
 
 @compiled
@@ -233,6 +267,9 @@ def _rules(row: Oversight | None) -> Rules:
         not_the_requester=row.not_the_requester,
         escalate_to=row.escalate_to,
         escalate_after_seconds=row.escalate_after_seconds,
+        in_order=row.in_order,
+        second=row.second,
+        third=row.third,
     )
 
 

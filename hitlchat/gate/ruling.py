@@ -4,6 +4,10 @@ Calls that were asked about under other rules of a tool are withdrawn. A call th
 conversation asks about it now.
 """
 
+from dataclasses import replace
+from functools import reduce
+from itertools import product
+from operator import or_
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -31,6 +35,7 @@ DEFAULT_ASKS_CHANGED: Final = "conversation.default_asks_changed"
 FORGOTTEN: Final = "conversation.forgotten"
 LESS: Final = gettext_noop("Calls that need approval only in this conversation can run unseen.")
 ONE_PERSON = "Only the person the tool is called for decides. Let approvers or a group decide first."
+NOBODY_EACH: Final = "Under these rules, no call could be approved: each step needs an active person of its own."
 GROUP_GONE: Final = gettext_noop("The rules name a deleted group.")
 
 
@@ -111,14 +116,15 @@ def asked_before(tool: Tool) -> int:
 
 
 def naming(group_id: int) -> list[Tool]:
-    return list(Tool.objects.filter(Q(oversight__group=group_id) | Q(oversight__escalate_to=group_id)))
+    ways = (Q(**{f"oversight__{name}": group_id}) for name in ("group", "second", "third", "escalate_to"))
+    return list(Tool.objects.filter(reduce(or_, ways)))
 
 
 def check(tool: Tool, rules: Rules) -> None:
     """Raises: BadRules."""
     if question.is_one(tool):
         raise BadRules({"decided_by": "This tool asks the conversation's owner, and only they can answer."})
-    if problems := _shape(rules) | _escalation(tool, rules) or _too_few(rules):
+    if problems := _shape(rules) | _order(rules) | _escalation(tool, rules) or _too_few(rules):
         raise BadRules(problems)
 
 
@@ -129,8 +135,7 @@ def able(rules: Rules) -> QuerySet[User]:
         found |= Q(groups=rules.escalate_to)
     if rules.decided_by == DecidedBy.APPROVERS:
         found |= Q(pk__in=roles.deciding(User.objects.all()).values("pk"))
-    if rules.group is not None:
-        found |= Q(groups=rules.group)
+    found |= Q(groups__in=[group for group in rules.steps if group is not None])
     return User.objects.filter(found, is_active=True).order_by("username").distinct()
 
 
@@ -224,6 +229,19 @@ def _shape(rules: Rules) -> dict[str, str]:
     return found
 
 
+def _order(rules: Rules) -> dict[str, str]:
+    """Return the problem of a chain, which every rule has that names a second or third group."""
+    if not rules.in_order:
+        return {}
+    if rules.decided_by != DecidedBy.GROUP:
+        return {"second": "Expected no second group, since no group decides."}
+    if None in rules.steps[1:]:
+        return {"second": "Expected the group that approves second."}
+    if len({*rules.steps}) < len(rules.steps):
+        return {"second": "Expected another group for each step."}
+    return {}
+
+
 def _escalation(tool: Tool, rules: Rules) -> dict[str, str]:
     after, waits = rules.escalate_after_seconds, tool.deadline_seconds or settings.HITL_TIMEOUT_SECONDS
     if rules.escalate_to is None:
@@ -239,6 +257,8 @@ def _escalation(tool: Tool, rules: Rules) -> dict[str, str]:
 
 def _too_few(rules: Rules) -> dict[str, str]:
     """Return the problem of rules by which nobody could ever approve a call."""
+    if rules.in_order:
+        return {} if _has_a_person_each(rules) else {"second": NOBODY_EACH}
     count = able(rules).count()
     if count >= rules.quorum or rules.decided_by == DecidedBy.REQUESTER:
         return {}
@@ -252,3 +272,10 @@ def _too_few(rules: Rules) -> dict[str, str]:
             f"Under these rules, only {count} active people could decide. Required approvals: {needed}."
         )
     return {"quorum": words}
+
+
+def _has_a_person_each(rules: Rules) -> bool:
+    """Return whether each step of a chain has somebody, and nobody is needed twice."""
+    each = (able(replace(rules, in_order=False, group=group))[: rules.quorum] for group in rules.steps)
+    # Of more people than there are steps one is always left.
+    return any(len({*people}) == rules.quorum for people in product(*each))

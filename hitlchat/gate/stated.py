@@ -32,6 +32,7 @@ Statement = tuple[str, str, Facts | None]
 GUARD: Final = (*spec.INHERITED, "risk_level")
 RULES: Final = (
     *("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest"),
+    *("in_order", "second_id", "third_id"),
 )
 CHECK: Final = (
     *("id", "reading_id", "reading__person_id", "after", "nonce", "disclosure", "argument", "wanted", "planted"),

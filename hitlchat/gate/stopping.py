@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.dispatch import Signal
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -277,8 +277,9 @@ def _withdraw_each(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
 def _withdraw(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
     for call in calls.filter(status__in=NOT_STARTED):
         if not withdraw(call, why, actor=actor):
-            # Answered just then. Not if it was asked about again: then nothing has come of it yet.
-            _withdraw(ToolCall.objects.filter(pk=call.pk, round__gt=call.round), actor, why)
+            # Answered just then. Not if it was asked about again, or passed on: then nothing has come of it yet.
+            is_open = Q(round__gt=call.round) | ~Q(decider_group=call.decider_group)
+            _withdraw(ToolCall.objects.filter(is_open, pk=call.pk), actor, why)
 
 
 def _queued(call: ToolCall) -> float:

@@ -266,6 +266,9 @@ def ask_again(call: ToolCall, seen: Look) -> None:
     data = {"approval": str(approval.pk), "digest": digest, "reason": why, "before": before}
     with transaction.atomic():
         times: dict[str, Any] = {"deadline": call.deadline, "escalates_at": call.escalates_at}
+        if groups := oversight.in_turn(shown["whoDecides"]):
+            # A chain begins again with its first group.
+            times["decider_group"] = groups[0]
         transition.move(
             call, Status.WAITING, actor=SYSTEM, data=data, round=call.round + 1, risk_level=shown["risk"], **times
         )

@@ -41,6 +41,8 @@ BUILT_IN: Final = (question.SOURCE, SEARCH)
 AGENT: Final = "agent"
 AT_A_TIME = 500
 _STATED_AT_A_TIME: Final = 100
+# Columns of rules that name a group.
+GROUPS: Final = ("group_id", "second_id", "third_id", "escalate_to_id")
 OUTSIDE: Final = gettext_noop("This conversation may not use it.")
 OUT_OF_REACH: Final = "its conversation may not use the tool any more"
 
@@ -359,10 +361,9 @@ def _inherit_rules(tool: Tool, former: FormerTool | None) -> None:
     if former is None or former.rules is None or Oversight.objects.filter(tool=tool).exists():
         return
     rules = dict(former.rules)
-    groups = [rules["group_id"], rules["escalate_to_id"]]
-    there = set(Group.objects.filter(pk__in=[pk for pk in groups if pk]).values_list("pk", flat=True))
-    for name in ("group_id", "escalate_to_id"):
-        rules[name] = rules[name] if rules[name] in there else None
+    groups = {name: pk for name, pk in rules.items() if name in GROUPS and pk}
+    there = set(Group.objects.filter(pk__in=groups.values()).values_list("pk", flat=True))
+    rules |= {name: None for name, pk in groups.items() if pk not in there}
     Oversight.objects.create(tool=tool, **rules)
     data = {"tool": tool.name, "before": oversight.Rules().as_json, "after": oversight.of(tool).as_json}
     data |= stated.states("rules", tool.pk)

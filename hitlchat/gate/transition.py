@@ -18,12 +18,12 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.dispatch import Signal
 
 from hitlchat.base import canonical, database
 from hitlchat.base.sentences import translatable
-from hitlchat.base.statements import Rows, Where, compiled
+from hitlchat.base.statements import Rows, Where, compiled, condition
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.models import AuditEvent, Decision, ToolCall, delegation
 from hitlchat.gate.status import ENTRIES, MOVES, SETTLED, Status
@@ -135,6 +135,9 @@ def in_no_table(**columns: Any) -> ToolCall:
 def still(call: ToolCall, only_if: Where | None = None) -> Rows[ToolCall]:
     """Return the row of the call while it is as it was read, and `only_if` holds."""
     rows = _still(call.pk, call.status, call.round)
+    if call.quorum > 1 and call.decider_group is not None:
+        # In a chain it may be another group's turn by now, which the digest of the row covers.
+        rows = rows.where(_is_turn_of(call.decider_group))
     return rows if only_if is None else rows.where(only_if)
 
 
@@ -184,12 +187,20 @@ def remark(
 
 def decision_digest(decision: Decision) -> str:
     """Return the digest of all of a person's answer that people read."""
-    return _digest(decision, decision_columns(decision.absent_id))
+    return _digest(decision, decision_columns(decision.absent_id, decision.for_group))
 
 
-def decision_columns(absent_id: int | None) -> tuple[str, ...]:
-    """Return the columns that the digest of an answer covers: of one in somebody's place, in whose."""
-    return DECISION_COLUMNS if absent_id is None else (*DECISION_COLUMNS, "absent_id", "absent_name")
+def decision_columns(absent_id: int | None, for_group: int | None) -> tuple[str, ...]:
+    """Return the columns that the digest of an answer covers: of one in somebody's place, in whose; in a chain, of
+    which group.
+    """
+    place = () if absent_id is None else ("absent_id", "absent_name")
+    return (*DECISION_COLUMNS, *place, *(() if for_group is None else ("for_group",)))
+
+
+def row_digest(call: ToolCall) -> str:
+    """Return the digest of all of a call's row that the record covers."""
+    return _digest(call, CALL_COLUMNS)
 
 
 def origin_facts(call: ToolCall, caller: Caller) -> Facts:
@@ -217,6 +228,11 @@ def facts_digest(values: Mapping[str, Any]) -> str:
 @compiled
 def _still(call_id: UUID, status: str, number: int) -> QuerySet[ToolCall]:
     return ToolCall.objects.filter(pk=call_id, status=status, round=number)
+
+
+@condition
+def _is_turn_of(group_id: int) -> Q:
+    return Q(decider_group=group_id)
 
 
 @compiled
@@ -256,7 +272,7 @@ def _columns(name: str, data: Mapping[str, Any], actor: Actor) -> Facts:
 def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None, *, asked_late: bool = False) -> None:
     status = Status(call.status)
     # So that nobody can change the row without the record telling.
-    facts = {"row": _digest(call, CALL_COLUMNS)}
+    facts = {"row": row_digest(call)}
     if status == Status.EXECUTING:
         facts["argumentsDigest"] = canonical.sha256(call.arguments)
     if status in (Status.SUCCEEDED, Status.FAILED):

@@ -11,7 +11,7 @@ from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import deciders
+from hitlchat.gate import deciders, oversight
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, DecidedBy, Decision, Handling, Verdict
 
@@ -20,6 +20,7 @@ LONGEST_CLAIM = 100
 # For whom a call is, where rules are spoken of and no call.
 REQUESTER = gettext_noop("the person it is called for")
 NEVER = gettext_noop("Never the person it is called for.")
+NOBODY: Final = gettext_noop("Nobody can decide now, so this call will not run.")
 # What a person did, and what their words with it are.
 DONE: Final[dict[str, str]] = {
     Verdict.APPROVE: "Approved",
@@ -45,7 +46,8 @@ class Standing:
     decide. `yes`: who said yes so far. `stuck`: why it cannot be approved as people and rules are. `sign_in`: why
     not before they sign in again. `moves`: others can change it. `ages`: time can, and signing in. `absent`: in
     whose place they decide. `by`: who else gave the yes that counts for them. `on_it`: who says that they look at
-    it, until `until`; `own`: the person themselves.
+    it, until `until`; `own`: the person themselves. `turn`: in a chain, who is asked now; `has_passed`: after the
+    person's own yes, others.
     """
 
     said: Seen | None
@@ -61,6 +63,8 @@ class Standing:
     by: Seen | None = None
     until: datetime | None = None
     own: bool = False
+    turn: str = ""
+    has_passed: bool = False
 
     @property
     def several(self) -> bool:
@@ -124,11 +128,12 @@ def stance_of(approval: Approval, viewer: Actor) -> Standing:
     seat = absent.pk if absent else viewer.user_id
     own = next((each for of, each in yes.items() if of == seat or each.person_id == viewer.user_id), None)
     names = tuple(see(name(each)) for each in yes.values())
-    found = replace(found, quorum=call.quorum, yes=names, stuck=_stuck(approval), moves=True)
+    turn = oversight.whose_turn(approval.disclosure["whoDecides"], call)
+    found = replace(found, quorum=call.quorum, yes=names, stuck=_stuck(approval, [*yes]), moves=True, turn=_turn(turn))
     # Where enough have said yes and it waits all the same, since one of them was away, one more click is all it needs.
-    if may and own is not None and len(yes) < call.quorum:
+    if (may or turn) and own is not None and len(yes) < call.quorum:
         by = None if own.person_id == viewer.user_id else see(name(own))
-        found = replace(found, stance="said", by=by)
+        found = replace(found, stance="said", by=by, has_passed=not may)
     row = on_it(approval)
     if row is None:
         return found
@@ -188,6 +193,8 @@ def _sign_in(approval: Approval, viewer: Actor) -> str:
 
 def _deciding(rules: dict[str, Any], requester: str) -> str:
     quorum, group = rules["quorum"], rules["group"]
+    if rules.get("inOrder"):
+        return _in_order([_people(rules[each]) for each in ("group", "second", "third")[:quorum]])
     match DecidedBy(rules["decidedBy"]):
         case DecidedBy.REQUESTER:
             return translatable(f"{requester} decides.")
@@ -201,6 +208,20 @@ def _deciding(rules: dict[str, Any], requester: str) -> str:
             if group is None:
                 return translatable(f"{quorum} different people of a group that was deleted have to approve.")
             return translatable(f"{quorum} different people of the group “{group['name']}” have to approve.")
+
+
+def _in_order(people: list[str]) -> str:
+    first, second, third = (*people, "")[:3]
+    if not third:
+        return translatable(f"First one of {first} has to approve, then one of {second}.")
+    return translatable(f"First one of {first} has to approve, then one of {second}, then one of {third}.")
+
+
+def _turn(group: dict[str, Any] | None) -> str:
+    if group is None:
+        return ""
+    people = _people(group)
+    return translatable(f"Now one of {people} has to approve.")
 
 
 def _people(group: dict[str, Any] | None) -> str:
@@ -219,11 +240,15 @@ def _duration(seconds: int) -> str:
     return gettext_noop("1 second") if seconds == 1 else translatable(f"{seconds} seconds")
 
 
-def _stuck(approval: Approval) -> str:
+def _stuck(approval: Approval, yes: list[int]) -> str:
+    """Return why it cannot be approved. `yes`: for whom one counts already."""
     quorum = approval.call.quorum
+    if oversight.in_turn(approval.disclosure["whoDecides"]):
+        is_able = deciders.people(approval.call).exclude(pk__in=yes).exists()
+        return "" if is_able else NOBODY
     able = len(deciders.people(approval.call).values_list("pk", flat=True)[:quorum])
     if able >= quorum:
         return ""
     if able == 0:
-        return gettext_noop("Nobody can decide now, so this call will not run.")
+        return NOBODY
     return translatable(f"This call cannot be approved now: {quorum} people are needed, but only {able} can decide.")

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from hitlchat.base.canonical import storable
-from hitlchat.gate import deciders
+from hitlchat.gate import counting, deciders
 from hitlchat.gate.models import Approval, AuditEvent, DecidedBy, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.notices.models import Heard, Installation, Item, ItemKind, Kind, Notice, NoticeKind, Receiver, State
@@ -25,6 +25,8 @@ NOTED_EVERY: Final = timedelta(minutes=1)
 # Others use the same thread to reach the database: no batch keeps them waiting for long.
 AT_ONCE: Final = 100
 ASKED: Final = "call.waiting"
+# In a chain, another group is asked.
+PASSED_ON: Final = counting.PASSED_ON
 OUTCOMES: Final = frozenset(
     f"call.{each.value}"
     for each in (Status.APPROVED, Status.DECLINED, Status.ANSWERED, Status.EXPIRED, Status.WITHDRAWN)
@@ -108,9 +110,10 @@ class Reading:
         calls = list(_escalated(since, self._begun)[:AT_ONCE])
         times = {each.call_id: each.at for each in events if each.name == ASKED and each.call_id}
         _add_waiting(times, self._audience, escalated=False)
-        _add_outcomes([each for each in events if each.name != ASKED])
-        escalations = {each.pk: each.escalates_at for each in calls if each.escalates_at}
-        _add_waiting(escalations, self._audience, escalated=True)
+        _add_outcomes([each for each in events if each.name in OUTCOMES])
+        later = {each.pk: each.escalates_at for each in calls if each.escalates_at}
+        later |= {each.call_id: each.at for each in events if each.name == PASSED_ON and each.call_id}
+        _add_waiting(later, self._audience, escalated=True)
         Heard.objects.bulk_create([Heard(event_id=each.pk) for each in events])
         Heard.objects.bulk_create([Heard(call_id=each.pk, round=each.round) for each in calls])
         if AT_ONCE in (len(events), len(calls)):
@@ -129,7 +132,7 @@ def _start_of(row: Installation, audience: Audience) -> datetime:
 def _events(since: datetime, after: AuditEvent | None) -> QuerySet[AuditEvent]:
     heard = Heard.objects.filter(event_id=OuterRef("pk"))
     begin = Q(at__gt=since) if after is None else Q(at__gte=after.at) & (Q(at__gt=after.at) | Q(pk__gt=after.pk))
-    rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(begin, name__in=[ASKED, *OUTCOMES])
+    rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(begin, name__in=[ASKED, PASSED_ON, *OUTCOMES])
     return rows.filter(~Exists(heard)).defer("data").order_by("at", "pk")
 
 
@@ -141,10 +144,10 @@ def _escalated(since: datetime, now: datetime) -> QuerySet[ToolCall]:
 
 
 def _add_waiting(times: Mapping[UUID, datetime], audience: Audience, *, escalated: bool) -> None:
-    """Add items about calls that were asked, or escalated, at these times.
+    """Add items about calls that were asked, or escalated, or passed on, at these times.
 
-    A new call is for receivers that existed when it was asked; an escalated one for all who have not heard of it in
-    this round.
+    A new call is for receivers that existed when it was asked; one that others may decide since for all who have not
+    heard of it in this round.
     """
     rows = Approval.objects.filter(call__in=times, call__status=Status.WAITING).select_related("call")
     approvals = list(rows.defer("disclosure", "call__arguments", "call__result", "call__output"))

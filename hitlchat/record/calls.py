@@ -11,6 +11,7 @@ from django.db.models import Q
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import part, translatable
 from hitlchat.gate import contents, transition
+from hitlchat.gate.counting import PASSED_ON
 from hitlchat.gate.models import Approval, Attachment, AuditEvent, Decision, Drop, ToolCall, delegation
 from hitlchat.gate.status import ENTRIES, MOVES, Status
 from hitlchat.record import rows
@@ -27,14 +28,14 @@ STATUSES: Final = {f"call.{status.value}": status for status in Status}
 WHILE_WAITING: Final = frozenset(
     {
         *("call.counted", "call.yes_taken_back", "call.extended", "call.taken_up", "call.let_go"),
-        *("call.asked_why", "call.cautioned"),
+        *("call.asked_why", "call.cautioned", PASSED_ON),
     }
 )
 PEOPLE: Final = frozenset({"session", "token", "console", "elicitation"})
 # Where events say until when the question was open.
 _UNTIL: Final = {"call.extended": "after", "call.expired": "deadline"}
 _CALL: Final = (*transition.CALL_COLUMNS, "deadline", "caution_takes_tick")
-_DECISION: Final = (*transition.DECISION_COLUMNS, "absent_id", "absent_name")
+_DECISION: Final = (*transition.DECISION_COLUMNS, "absent_id", "absent_name", "for_group")
 _APPROVAL: Final = ("id", "call_id", "prompt", "disclosure", "digest")
 
 Columns = dict[str, Any]
@@ -333,7 +334,10 @@ def _answers(story: Story) -> Iterator[Finding]:
             and row["verdict"] in VERDICTS.get(event["name"], ("approve",))
             and (row["digest"], row["means"]) == (data.get("digest"), event["means"])
             and (
-                digest is None or transition.are_same_facts(digest, transition.decision_columns(row["absent_id"]), row)
+                digest is None
+                or transition.are_same_facts(
+                    digest, transition.decision_columns(row["absent_id"], row["for_group"]), row
+                )
             )
         )
         if not is_same:
@@ -368,7 +372,8 @@ def _answer_events(story: Story) -> dict[tuple[int, int], Row]:
 
 def _row(story: Story) -> Iterator[Finding]:
     """Compare the rest of the row at once."""
-    last = story.moves[-1]
+    # In a chain, whose turn it is changes without a move.
+    last = story.last(*STATUSES, PASSED_ON) or story.moves[-1]
     digest = last["data"].get("row")
     if digest is not None and not transition.are_same_facts(digest, transition.CALL_COLUMNS, story.call):
         words = translatable(f"Call {story.call_id} was changed after event {last['id']}, its last one.")

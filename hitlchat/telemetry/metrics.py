@@ -30,7 +30,7 @@ from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.loop import GUARDED
 from hitlchat.gate import queue
-from hitlchat.gate.deciders import COUNTED
+from hitlchat.gate.counting import COUNTED
 from hitlchat.gate.models import AuditEvent, CallerKind, ToolCall
 from hitlchat.gate.results import NOBODY_ASKED_STATUS
 from hitlchat.gate.sources import is_registered

@@ -17,7 +17,7 @@ from hitlchat.approvals.history.views import WORDS
 from hitlchat.base.moments import span
 from hitlchat.gate import decide, disclosure, submit
 from hitlchat.gate.attention import SHOWN
-from hitlchat.gate.deciders import COUNTED, TAKEN_BACK
+from hitlchat.gate.counting import COUNTED, TAKEN_BACK
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.sources import Shown

@@ -15,8 +15,9 @@ from hitlchat.accounts.models import Role
 from hitlchat.gate import absences, decide, deciders, queue, who
 from hitlchat.gate.absences import BadAbsence
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.counting import AlreadyCounted
 from hitlchat.gate.decide import NoSuchApproval
-from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, OnlySignedIn, SignInAgain
+from hitlchat.gate.deciders import NotEntitled, OnlySignedIn, SignInAgain
 from hitlchat.gate.models import Absence, AuditEvent, DecidedBy, Decision, Tool, ToolCall
 from hitlchat.gate.question import INPUT_SCHEMA
 from hitlchat.gate.status import Status

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from hitlchat.approvals.inbox import lines
 from hitlchat.gate import decide, editing, who
-from hitlchat.gate.deciders import AlreadyCounted
+from hitlchat.gate.counting import AlreadyCounted
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import DecidedBy, Decision, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.sources import Preview

@@ -15,8 +15,9 @@ from pytest_django import Settings
 
 from hitlchat.gate import decide, deciders, disclosure, oversight, queue, ruling, transition, who
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.counting import AlreadyCounted
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, take_back
-from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, OnlySignedIn, SignInAgain
+from hitlchat.gate.deciders import NotEntitled, OnlySignedIn, SignInAgain
 from hitlchat.gate.history import changes
 from hitlchat.gate.models import AuditEvent, DecidedBy, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.oversight import Rules

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.gate import absences, decide
+from hitlchat.gate import absences, decide, oversight
 from hitlchat.gate.models import Approval, AuditEvent, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.notices.models import Heard, Installation, Item, Kind, NoticeKind, State, Wishes
@@ -62,6 +62,27 @@ def test_a_group_hears_of_what_it_decides_and_a_second_one_once_it_may(
     decide.approve(approval_of(call).pk, signed_in(erik))
     look()
     assert inbound.events[-1] == other.events[-1] == "approval.decided"
+
+
+def test_in_a_chain_each_group_hears_of_it_when_it_is_its_turn(
+    alice: User, bob: User, inbound: Inbound, other: Inbound
+) -> None:
+    first, second = of_group("first"), of_group("second")
+    (dora,), (erik,) = members(first, "dora"), members(second, "erik")
+    webhook(alice, inbound, group=first)
+    webhook(alice, other, person=erik)
+    tool = recording()
+    rule(tool, alice, group=first, **oversight.chain(second, None))
+    call = ask(bob, tool)
+    look()
+    assert (inbound.events, other.events) == (["approval.waiting"], [])
+    say_yes(dora, call)
+    look()
+    look()
+    assert (inbound.events, other.events) == (["approval.waiting"], ["approval.waiting"])
+    decide.take_back(call.pk, signed_in(dora))
+    look()
+    assert (inbound.events, other.events) == (["approval.waiting"], ["approval.waiting"])
 
 
 def test_the_delegate_of_somebody_who_decides_hears_too(

@@ -85,6 +85,7 @@ class ToolCall(models.Model):
     # Who decides, as it was when this was asked (oversight.py). Here, since a decision is judged by this row alone;
     # groups by their number, so that one that is deleted leaves its place.
     decided_by = models.CharField(max_length=16, choices=DecidedBy.choices, default=DecidedBy.REQUESTER)
+    # Of a chain: the group whose turn it is (counting.py).
     decider_group = models.PositiveIntegerField(null=True)
     quorum = models.PositiveSmallIntegerField(default=1)
     not_the_requester = models.BooleanField(default=False)
@@ -241,6 +242,7 @@ class Decision(models.Model):
     # Whose place the person decided in, with the name of then; None: their own.
     absent = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
     absent_name = models.CharField(max_length=150, blank=True)
+    for_group = models.PositiveIntegerField(null=True, help_text="Of a chain: the group whose turn it was.")
     round = models.PositiveSmallIntegerField(default=1, help_text="Which of the call's rounds it answers.")
     verdict = models.CharField(max_length=8, choices=Verdict.choices)
     means = models.CharField(max_length=16, help_text="How the person was known, as an Actor has it.")

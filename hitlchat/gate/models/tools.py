@@ -130,12 +130,22 @@ class Oversight(models.Model):
     not_the_requester = models.BooleanField(default=False, help_text="Four eyes: never the one it is called for.")
     escalate_to = models.ForeignKey(Group, null=True, on_delete=models.SET_NULL, related_name="+")
     escalate_after_seconds = models.PositiveIntegerField(null=True)
+    in_order = models.BooleanField(
+        default=False, help_text="A chain: first one of the group, then one of the second and of the third."
+    )
+    second = models.ForeignKey(Group, null=True, on_delete=models.SET_NULL, related_name="+")
+    third = models.ForeignKey(Group, null=True, on_delete=models.SET_NULL, related_name="+")
     digest = models.CharField(max_length=64)
 
     class Meta:
         constraints = [
             models.CheckConstraint(condition=Q(decided_by__in=DecidedBy.values), name="oversight_decided_by_known"),
             models.CheckConstraint(condition=Q(quorum__range=(1, MOST_PEOPLE)), name="oversight_quorum_1_to_10"),
+            models.CheckConstraint(
+                condition=Q(in_order=False, second=None, third=None)
+                | Q(in_order=True, decided_by=DecidedBy.GROUP, quorum__range=(2, 3)),
+                name="oversight_chain_of_2_or_3_groups",
+            ),
         ]
 
     def __str__(self) -> str:
