@@ -299,7 +299,9 @@ class Approval(Shape):
         "an object with a value for each field by its name."
     )
     decided_by: Literal["requester", "approvers", "group"] = read("call.decided_by")
-    decider_group: str | None = Field(description="The group whose members decide, by its name at the time.")
+    decider_group: str | None = Field(
+        description="The group whose members decide, by its name at the time; in a chain the one whose turn it is."
+    )
     quorum: int = read("call.quorum", "How many different people must approve.")
     approved_by: list[Username] = Field(description="Who approved; while the call waits, those whose approval counts.")
     on_it: OnIt | None = Field(
@@ -359,7 +361,8 @@ def _approval(
     row: gate.Approval, times: int, counted: list[gate.Decision] | None, whys: tuple[why.Exchange, ...]
 ) -> Approval:
     shown, call = row.disclosure, row.call
-    group = (shown.get("whoDecides") or {}).get("group")
+    rules = shown.get("whoDecides") or {}
+    group = oversight.whose_turn(rules, call) or rules.get("group")
     yes = [each for each in row.decisions.all() if each.verdict == "approve" and each.round == call.round]
     return Approval.of(
         row,

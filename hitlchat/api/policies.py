@@ -274,6 +274,10 @@ class ToolRules(Body):
 
     decided_by: Decider = "requester"
     group: Line | None = Field(None, description="The name of the group, if a group decides.")
+    second: Line | None = Field(
+        None, description="The name of a group that must approve after `group` has: one person each, whatever `quorum`."
+    )
+    third: Line | None = Field(None, description="The name of one that must approve after `second` has.")
     quorum: int = Field(1, description="How many different people must approve: 1 to 10.")
     not_the_requester: bool = False
     escalate_to: Line | None = Field(None, description="The name of a group that may also decide.")
@@ -285,6 +289,8 @@ class RulesInForce(Shape):
     tool_name: str
     decided_by: Decider
     group: Name | None
+    second: Name | None
+    third: Name | None
     quorum: int
     not_the_requester: bool
     escalate_to: Name | None
@@ -307,14 +313,16 @@ def set_rules(request: ApiRequest, name: str, body: ToolRules) -> RulesInForce:
     """
     ruling.require_administrator(request.auth.actor)
     tool = get_object_or_404(Tool, name=name)
-    rules = Rules(
-        decided_by=DecidedBy(body.decided_by),
-        group=_group("group", body.group),
-        quorum=body.quorum,
-        not_the_requester=body.not_the_requester,
-        escalate_to=_group("escalate_to", body.escalate_to),
-        escalate_after_seconds=body.escalate_after_seconds,
-    )
+    columns: dict[str, Any] = {
+        "decided_by": DecidedBy(body.decided_by),
+        "group": _group("group", body.group),
+        "quorum": body.quorum,
+        "not_the_requester": body.not_the_requester,
+        "escalate_to": _group("escalate_to", body.escalate_to),
+        "escalate_after_seconds": body.escalate_after_seconds,
+    }
+    groups = _group("second", body.second), _group("third", body.third)
+    rules = Rules(**columns | oversight.chain(*groups))
     ruling.change(tool, rules, request.auth.actor, confirmed=body.confirm_lowering)
     return _shape(tool)
 

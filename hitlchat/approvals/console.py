@@ -378,7 +378,7 @@ def _who(card: Card, approval: Approval) -> Iterator[Fact]:
         return
     if now.several:
         by = f", by {', '.join(one_line(name.plain) for name in now.yes)}" if now.yes else ""
-        yield ours("Approved so far", f"{len(now.yes)} of {now.quorum}{by}.")
+        yield ours("Approved so far", f"{len(now.yes)} of {now.quorum}{by}.{f' {now.turn}' if now.turn else ''}")
     if now.stuck:
         yield ours("Warning", now.stuck)
     if now.sign_in and now.stance == "may":

@@ -36,7 +36,10 @@ from hitlchat.gate.tools import listed
 MOST_PEOPLE_SHOWN: Final = 200
 MOST_NAMED: Final = 20
 MOST_TOOLS: Final = 500
-RULES: Final = ("decided_by", "group", "quorum", "not_the_requester", "escalate_to", "escalate_after_seconds")
+RULES: Final = (
+    *("decided_by", "group", "second", "third", "quorum"),
+    *("not_the_requester", "escalate_to", "escalate_after_seconds"),
+)
 VERDICTS: Final = {
     "allow": _("Would run without asking"),
     "ask": _("Would ask a person"),
@@ -109,11 +112,24 @@ class RulesForm(forms.Form):
         widget=forms.RadioSelect,
     )
     group = forms.ModelChoiceField(named_groups(), label=_("Group"), required=False, empty_label=_("(none)"))
+    second = forms.ModelChoiceField(
+        named_groups(),
+        label=_("Then one of"),
+        required=False,
+        empty_label=_("(nobody)"),
+        help_text=_("Another group that approves after the first: one person of each, all of them different people."),
+    )
+    third = forms.ModelChoiceField(
+        named_groups(), label=_("And then one of"), required=False, empty_label=_("(nobody)")
+    )
     quorum = forms.IntegerField(
         label=_("Required approvals"),
         min_value=1,
         max_value=MOST_PEOPLE,
-        help_text=format_lazy(_("Different people, 1 to {most}. One person is enough to decline."), most=MOST_PEOPLE),
+        help_text=format_lazy(
+            _("Different people, 1 to {most}; of several groups one each. One person is enough to decline."),
+            most=MOST_PEOPLE,
+        ),
     )
     not_the_requester = forms.BooleanField(
         label=_("Never the person it is called for"),
@@ -147,11 +163,12 @@ class RulesForm(forms.Form):
 
     @property
     def rules(self) -> Rules:
-        """Return the rules as filled in: a chosen group counts where a group decides."""
+        """Return the rules as filled in: chosen groups count where a group decides."""
         given = {name: self.cleaned_data[name] for name in RULES}
-        decided_by = DecidedBy(given["decided_by"])
-        group = given["group"] if decided_by == DecidedBy.GROUP else None
-        return Rules(**given | {"decided_by": decided_by, "group": group})
+        given["decided_by"] = DecidedBy(given["decided_by"])
+        if given["decided_by"] != DecidedBy.GROUP:
+            given |= {"group": None, "second": None, "third": None}
+        return Rules(**given | oversight.chain(given["second"], given["third"]))
 
 
 @login_required

@@ -115,6 +115,8 @@ def test_an_administrator_reads_and_sets_the_rules(
     told = alices.put("/tools/echo/rules", body).json()
     assert told == body | {
         "toolName": "echo",
+        "second": None,
+        "third": None,
         "escalateTo": None,
         "escalateAfterSeconds": None,
         "whoDecides": "2 different people of the group “finance” have to approve. Never the person it is called for.",
@@ -126,8 +128,32 @@ def test_an_administrator_reads_and_sets_the_rules(
     assert ("weaker" in first.data, len(second.data["weaker"])) == (False, 3)
 
 
+def test_a_chain_is_set_and_the_answers_say_whose_turn_it_is(
+    alice: User, bob: User, make_tool: MakeTool, program_of: ProgramOf
+) -> None:
+    make_tool("echo")
+    names = ("finance", "legal", "board")
+    fay, lea, ida = (members(Group.objects.create(name=name), f"of-{name}")[0] for name in names)
+    body = {"decidedBy": "group", "group": "finance", "second": "legal", "third": "board"}
+    alices = program_of(alice)
+    shown = alices.put("/tools/echo/rules", body).json()
+    assert (shown["quorum"], shown["second"], shown["third"]) == (3, "legal", "board")
+    sent = {name: value for name, value in shown.items() if name not in ("toolName", "whoDecides")}
+    assert alices.put("/tools/echo/rules", sent).json() == shown
+    assert "confirmLowering" in problem(alices.put("/tools/echo/rules", body | {"third": None}), 409)["errors"]
+    path = f"/approvals/{called(bob, 'echo', {}).approval.pk}"
+    assert program_of(lea).get(path).status_code == 404
+    for user, group, yes in ((fay, "finance", []), (lea, "legal", ["of-finance"])):
+        asked = program_of(user).get(path).json()
+        assert (asked["deciderGroup"], asked["quorum"], asked["approvedBy"]) == (group, 3, yes)
+        assert program_of(user).post(f"{path}/approve").json()["status"] == "pending"
+    assert program_of(fay).post(f"{path}/approve").status_code == 403
+    assert program_of(ida).post(f"{path}/approve").json()["status"] == "approved"
+
+
 def test_rules_that_cannot_hold_name_the_field(alice: User, make_tool: MakeTool, program_of: ProgramOf) -> None:
     make_tool("echo")
+    members(Group.objects.create(name="one"), "fay", "gus")
     for body, field in [
         ({"quorum": 2}, "quorum"),
         ({"quorum": "2"}, "quorum"),
@@ -136,6 +162,9 @@ def test_rules_that_cannot_hold_name_the_field(alice: User, make_tool: MakeTool,
         ({"decidedBy": "anybody"}, "decidedBy"),
         ({"notTheRequester": True}, "notTheRequester"),
         ({"decidedBy": "approvers", "escalateAfterSeconds": 5}, "escalateTo"),
+        ({"decidedBy": "group", "group": "one", "second": "nobody"}, "second"),
+        ({"decidedBy": "group", "group": "one", "third": "one"}, "second"),
+        ({"decidedBy": "approvers", "second": "one"}, "second"),
         ({"approvers": True}, "approvers"),
     ]:
         refused = program_of(alice).put("/tools/echo/rules", body)

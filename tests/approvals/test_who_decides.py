@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from hitlchat.gate import absences, decide
+from hitlchat.gate import absences, decide, oversight
 from hitlchat.gate.models import AuditEvent, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import PASSWORD, MakeTool, signed_in
@@ -148,6 +148,29 @@ def test_the_page_of_the_second_says_who_was_first_and_the_first_waits_for_the_s
     assert "Declined by alice" in settled
 
 
+def test_in_a_chain_the_card_says_whose_turn_it_is_and_goes_to_them(
+    alice: User, bob: User, finance: Group, tool: Tool
+) -> None:
+    legal = Group.objects.create(name="legal")
+    (fay,), (lea,) = members(finance, "fay"), members(legal, "lea")
+    rule(tool, alice, group=finance, **oversight.chain(legal, None))
+    call = ask(bob, tool)
+    assert [of(user).get("/waiting").content for user in (fay, lea)] == [b"1", b"0"]
+    assert page(lea, call) == "404"
+    assert "0 of 2 approved. Now one of the people of the group “finance” has to approve." in page(fay, call)
+    first = answer(fay, call, headers=HTMX).content.decode()
+    assert "Withdraw your approval" in first
+    # It is not theirs to decline any more.
+    assert 'value="decline"' not in first
+    assert [of(user).get("/waiting").content for user in (fay, lea)] == [b"0", b"1"]
+    shown = page(lea, call)
+    assert "by <bdi>fay</bdi>. Now one of the people of the group “legal” has to approve." in shown
+    assert "data-approve" in shown
+    answer(lea, call)
+    assert status(call) == Status.APPROVED
+    assert "Now the group “legal” is asked." in of(alice).get(f"/history/{call.pk}").content.decode()
+
+
 # -- signing in again --------------------------------------------------------------------------------------------------
 
 
@@ -190,7 +213,7 @@ def test_after_it_one_stays_on_this_server(client: Client, bob: User) -> None:
 
 def filled(**changed: Any) -> dict[str, Any]:
     usual = {"decided_by": "requester", "group": "", "quorum": "1", "escalate_to": "", "escalate_after_seconds": ""}
-    return usual | {"seen": ""} | changed
+    return usual | {"second": "", "third": "", "seen": ""} | changed
 
 
 def test_an_administrator_says_who_decides(alice: User, bob: User, finance: Group, tool: Tool) -> None:
@@ -209,6 +232,30 @@ def test_an_administrator_says_who_decides(alice: User, bob: User, finance: Grou
     stale = client.post(address, filled())
     assert (stale.status_code, "someone else changed these rules" in stale.content.decode()) == (409, True)
     assert Oversight.objects.get().quorum == 2
+
+
+def test_an_administrator_sets_a_chain_and_confirms_when_it_ends(alice: User, finance: Group, tool: Tool) -> None:
+    legal, client, address = Group.objects.create(name="legal"), of(alice), "/tools/echo/rules"
+    members(finance, "fay"), members(legal, "lea")
+    sent = filled(decided_by="group", group=finance.pk, second=legal.pk)
+    after = client.post(address, sent, follow=True).content.decode()
+    words = (
+        "First one of the people of the group “finance” has to approve, then one of the people of the group “legal”."
+    )
+    assert words in after
+    assert "<bdi>fay</bdi>, <bdi>lea</bdi>" in after
+    assert (Oversight.objects.get().quorum, Oversight.objects.get().in_order) == (2, True)
+    less = sent | {"second": "", "seen": Oversight.objects.get().digest}
+    asked = client.post(address, less)
+    assert (asked.status_code, "1 instead of 2 different people" in asked.content.decode()) == (422, True)
+    client.post(address, less | {"confirm_lowering": "on"})
+    assert not Oversight.objects.get().in_order
+    # Groups count where a group decides.
+    client.post(
+        address,
+        filled(decided_by="approvers", second=legal.pk, confirm_lowering="on", seen=Oversight.objects.get().digest),
+    )
+    assert Oversight.objects.get().second is None
 
 
 def test_what_cannot_hold_is_said_at_its_field(subtests: pytest.Subtests, alice: User, tool: Tool) -> None:

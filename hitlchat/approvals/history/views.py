@@ -62,6 +62,7 @@ WORDS: Final = {
     "call.unknown": gettext_noop("Lost: it may or may not have happened"),
     "call.counted": gettext_noop("Approved: {given} of {needed} people."),
     "call.yes_taken_back": gettext_noop("An approval was withdrawn."),
+    "call.passed_on": gettext_noop("Now the group “{group}” is asked."),
     "call.stop_requested": gettext_noop("Stop requested."),
     "call.extended": gettext_noop("Given more time to answer."),
     "call.looked_back": gettext_noop("Looked back: it was fine that nobody was asked."),
@@ -287,7 +288,9 @@ def _sentence(name: str, data: Data, *, is_question: bool) -> str:
     elif key and data.get(key):
         words = others
     if words.endswith("."):
-        return _(words).format(given=data.get("yes"), needed=data.get("quorum"), call=data.get("as"))
+        return _(words).format(
+            given=data.get("yes"), needed=data.get("quorum"), call=data.get("as"), group=data.get("group")
+        )
     reason = str(data.get("reason") or "")
     shown = decide.shown_reason if name in DECLINED else translated
     return f"{_(words)}: {shown(reason)}" if reason else f"{_(words)}."
