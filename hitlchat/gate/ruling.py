@@ -35,7 +35,9 @@ DEFAULT_ASKS_CHANGED: Final = "conversation.default_asks_changed"
 FORGOTTEN: Final = "conversation.forgotten"
 LESS: Final = gettext_noop("Calls that need approval only in this conversation can run unseen.")
 ONE_PERSON = "Only the person the tool is called for decides. Let approvers or a group decide first."
-NOBODY_EACH: Final = "Under these rules, no call could be approved: each step needs an active person of its own."
+NOBODY_EACH: Final = gettext_noop(
+    "Under these rules, no call could be approved: each step needs an active person of its own."
+)
 GROUP_GONE: Final = gettext_noop("The rules name a deleted group.")
 
 
@@ -234,11 +236,11 @@ def _order(rules: Rules) -> dict[str, str]:
     if not rules.in_order:
         return {}
     if rules.decided_by != DecidedBy.GROUP:
-        return {"second": "Expected no second group, since no group decides."}
+        return {"second": gettext_noop("Expected no second group, since no group decides.")}
     if None in rules.steps[1:]:
-        return {"second": "Expected the group that approves second."}
+        return {"second": gettext_noop("Expected the group that approves second.")}
     if len({*rules.steps}) < len(rules.steps):
-        return {"second": "Expected another group for each step."}
+        return {"second": gettext_noop("Expected another group for each step.")}
     return {}
 
 

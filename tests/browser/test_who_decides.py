@@ -186,6 +186,50 @@ def make_group(alice: Page, server: Server, name: str, member: str) -> None:
     expect(alice.get_by_role("button", name=f"Remove {member}")).to_be_visible()
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run", "SR-25")
+def test_a_chain_goes_from_one_group_to_the_next(
+    house: House, server: Server, model: SharedModel, visit: Visit, tool: str, new_name: str
+) -> None:
+    alice, charlie = visit(server, house.alice), visit(server, server.sign_in("charlie"))
+    visit.watch(alice).expect("status of 422")
+    finance, legal = f"Finance {new_name}", f"Legal {new_name}"
+    make_group(alice, server, finance, "alice")
+    make_group(alice, server, legal, "charlie")
+    alice.goto(f"{server.url}/tools/{tool}/rules")
+    alice.get_by_label("The people of one group").check()
+    alice.get_by_label("Group", exact=True).select_option(label=finance)
+    alice.get_by_label("Then one of", exact=True).select_option(label=finance)
+    alice.get_by_role("button", name="Save").click()
+    expect(alice.get_by_role("alert")).to_contain_text("Expected another group for each step.")
+    looking.check(alice)
+    alice.get_by_label("Then one of", exact=True).select_option(label=legal)
+    alice.get_by_role("button", name="Save").click()
+    expect(alice.get_by_text("Saved. The rules apply from now on.")).to_be_visible()
+    chat = Chat(visit(server, house.bob), server, house.bob.begin("")).open()
+    charlie.goto(f"{server.url}/approvals/")
+
+    model.enqueue(calls((tool, {"text": "one"})), text("It said one."))
+    chat.say()
+    card = chat.asked()
+    expect(card).to_contain_text(f"Now one of the people of the group “{finance}” has to approve.")
+    open_call(alice, server)
+    expect(charlie.locator("[data-line]", has_text="for bob")).to_have_count(0)
+    approve(alice.locator("[data-ask]"))
+    expect(alice.get_by_role("button", name="Withdraw your approval")).to_be_visible()
+    expect(alice.get_by_role("button", name="Decline")).to_have_count(0)
+    looking.check(alice)
+    # The list of the next finds it by itself, and the card of the one it is for says whose turn it is.
+    expect(charlie.locator("[data-line]", has_text="for bob")).to_be_visible()
+    expect(card).to_contain_text(f"by alice. Now one of the people of the group “{legal}” has to approve.")
+    open_call(charlie, server)
+    expect(charlie.locator("[data-yes='1']")).to_contain_text("1 of 2 approved, by alice")
+    looking.check(charlie)
+    approve(charlie.locator("[data-ask]"))
+    chat.said("It said one.")
+    expect(alice.locator(".decided", has_text="Approved by charlie, signed in")).to_be_visible()
+
+
 @pytest.mark.slow("waits for time to pass")
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people")
