@@ -116,9 +116,7 @@ def _put(decision: Decision) -> bool:
 def _left(approval: Approval, found: list[Yes]) -> list[int | None]:
     """Return the groups of a chain of which no yes counts, in their order; each person counts for one."""
     done = {each.seat: each.group for each in found}.values()
-    return [
-        group for group in oversight.in_turn(approval.disclosure["whoDecides"]) if group is None or group not in done
-    ]
+    return [group for group in oversight.in_turn(approval.disclosure["whoDecides"]) if group not in done]
 
 
 def _pass_on(approval: Approval, left: list[int | None], actor: Actor) -> None:

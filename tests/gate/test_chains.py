@@ -285,6 +285,23 @@ def test_a_yes_that_is_taken_back_brings_its_group_back(
     assert wrong_on_record() == []
 
 
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_two_yeses_of_one_group_are_none_of_the_other(
+    bob: User, fay: User, gus: User, lea: User, chained: Tool
+) -> None:
+    call = ask(bob, chained)
+    say_yes(fay, call)
+    User.objects.filter(pk=fay.pk).update(is_active=False)
+    say_yes(lea, call)
+    take_back(call.pk, signed_in(lea))
+    # The yes of fay counts again.
+    User.objects.filter(pk=fay.pk).update(is_active=True)
+    say_yes(gus, call)
+    assert (status(call), waits_for(call)) == (Status.WAITING, {"lea", "max"})
+    say_yes(lea, call)
+    assert run(call)
+
+
 # -- delegates ---------------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +336,26 @@ def test_one_person_never_gives_two_yeses_by_way_of_a_delegate(
     with pytest.raises(AlreadyCounted):
         say_yes(charlie if order == "for two" else second, call)
     assert (status(call), Decision.objects.count()) == (Status.WAITING, 1)
+
+
+def test_a_yes_for_somebody_who_said_yes_before_stands_for_no_other_step_once_theirs_counts_again(
+    alice: User, bob: User, fay: User, gus: User, charlie: User, finance: Group, legal: Group
+) -> None:
+    board, tool = Group.objects.create(name="board"), recording("pay")
+    members(board, "ida")
+    legal.user_set.add(fay)
+    rule_in_order(tool, alice, finance, legal, board)
+    away(fay, charlie)
+    call = ask(bob, tool)
+    say_yes(fay, call)
+    finance.user_set.remove(fay)
+    say_yes(charlie, call)
+    assert waits_for(call) == {"gus"}
+    say_yes(gus, call)
+    finance.user_set.add(fay)
+    take_back(call.pk, signed_in(gus))
+    assert "ida" not in waits_for(call)
+    assert not run(call)
 
 
 # -- at once -----------------------------------------------------------------------------------------------------------
@@ -357,6 +394,20 @@ def test_what_comes_to_a_call_that_is_passed_on_just_then_is_not_lost(
     assert status(call) == Status.WITHDRAWN
     assert not run(call)
     assert wrong_on_record() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_yes_is_taken_back_also_while_another_passes_the_call_on(
+    alice: User, bob: User, fay: User, lea: User, finance: Group, legal: Group
+) -> None:
+    board, tool = Group.objects.create(name="board"), recording("pay")
+    members(board, "ida")
+    rule_in_order(tool, alice, finance, legal, board)
+    call = ask(bob, tool)
+    say_yes(fay, call)
+    with meanwhile(partial(say_yes, lea, call)):
+        take_back(call.pk, signed_in(fay))
+    assert (status(call), waits_for(call)) == (Status.WAITING, {"fay"})
 
 
 @pytest.mark.django_db(transaction=True)
@@ -428,6 +479,17 @@ def test_nobody_approves_what_is_asked_by_a_chain_with_a_deleted_group(
     assert (status(call), Oversight.objects.get().quorum) == (Status.WITHDRAWN, 2)
 
 
+def test_another_name_of_a_group_is_no_other_chain(
+    bob: User, fay: User, lea: User, legal: Group, chained: Tool
+) -> None:
+    call, before = ask(bob, chained), oversight.of(chained).digest
+    Group.objects.filter(pk=legal.pk).update(name="lawyers")
+    assert oversight.of(chained).digest == before
+    for user in (fay, lea):
+        say_yes(user, call)
+    assert run(call)
+
+
 @pytest.mark.guarantee("audit:complete")
 def test_whose_turn_it_is_cannot_be_changed_behind_the_record(
     bob: User, fay: User, finance: Group, chained: Tool
@@ -483,6 +545,7 @@ def test_what_loosens_a_chain_is_confirmed_as_of_a_quorum(
         (chain, alone, (fewer,)),
         (longer, chain, (fewer,)),
         (chain, turned, (others,)),
+        (chain, Rules(group, finance, **oversight.chain(board, None)), (others,)),
         (chain, two, (others,)),
         (two, chain, (others,)),
         (longer, two, (fewer, others)),
