@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.utils.translation import gettext_noop
 
 from hitlchat.base.database import durable
 from hitlchat.base.problems import Conflict
@@ -37,12 +36,6 @@ class AlreadyCounted(Conflict):
             f"The yes of {name} counts already: {yes} of {quorum} people have approved. It counts only once."
         )
         super().__init__(by_others if name else words)
-
-
-class PassedOn(Conflict):
-    """In a chain, it is another group's turn than when the person answered."""
-
-    sentence = gettext_noop("Someone else of your group has approved this call: it waits for another group now.")
 
 
 def add_yes(decision: Decision, actor: Actor, *, only_if: Where, data: dict[str, Any]) -> bool:

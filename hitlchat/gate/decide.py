@@ -114,6 +114,12 @@ class OtherDigest(Conflict, ValueError):
     """The person consented to something else than what is waiting."""
 
 
+class PassedOn(OtherDigest):
+    """In a chain, it is another group's turn than when the person answered."""
+
+    sentence = gettext_noop("Someone else of your group has approved this call: it waits for another group now.")
+
+
 class OtherValue(Invalid):
     """The answer has to repeat a value of the call, and does not."""
 
@@ -510,7 +516,7 @@ def _too_late(approval: Approval, actor: Actor) -> NoReturn:
         call = ToolCall.objects.get(pk=call.pk)
     if call.status == Status.WAITING:
         if call.decider_group != approval.call.decider_group:
-            raise counting.PassedOn
+            raise PassedOn
         deciders.require(actor, open_to(approval.pk, actor))
         raise OtherDigest(LOOK_AGAIN)
     raise AlreadySettled(ToolCall.objects.get(pk=call.pk))

@@ -9,9 +9,9 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from hitlchat.gate import absences, decide, deciders, handling, oversight, queue, ruling, stopping, tools, who
-from hitlchat.gate.counting import AlreadyCounted, PassedOn
-from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, take_back
+from hitlchat.gate import absences, batch, decide, deciders, handling, oversight, queue, ruling, stopping, tools, who
+from hitlchat.gate.counting import AlreadyCounted
+from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, PassedOn, take_back
 from hitlchat.gate.deciders import NotEntitled
 from hitlchat.gate.loosening import weaker_rules
 from hitlchat.gate.models import AuditEvent, DecidedBy, Decision, Handling, Oversight, Tool, ToolCall
@@ -408,6 +408,18 @@ def test_a_yes_is_taken_back_also_while_another_passes_the_call_on(
     with meanwhile(partial(say_yes, lea, call)):
         take_back(call.pk, signed_in(fay))
     assert (status(call), waits_for(call)) == (Status.WAITING, {"fay"})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_of_several_answered_together_that_is_passed_on_just_then_is_said_so(
+    bob: User, fay: User, gus: User, chained: Tool
+) -> None:
+    call, other = ask(bob, chained), ask(bob, chained, {"text": "other"})
+    items = [batch.Item(each.pk, each.digest) for each in map(approval_of, (call, other))]
+    with meanwhile(partial(say_yes, fay, call)):
+        ends = batch.answer(items, "approve", signed_in(gus))
+    assert [end.counted for end in ends] == [False, True]
+    assert "it waits for another group now" in ends[0].said
 
 
 @pytest.mark.django_db(transaction=True)
