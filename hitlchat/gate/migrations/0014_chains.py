@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
-        ("gate", "0010_delegations"),
+        ("gate", "0013_earned_rules"),
     ]
 
     operations = [
