@@ -233,8 +233,8 @@ def test_what_was_counted_in_a_file_of_the_record_is_told_in_german() -> None:
 def test_every_scope_of_a_grant_is_told_in_german(alice: User, same: bool, calls: int | None, condition: str) -> None:
     until = datetime(2026, 11, 22, 14, 30, tzinfo=UTC)
     given = Grant(
-        tool_name="refund", arguments_digest="ab" * same, conversation_id=uuid4(), calls=calls, condition=condition,
-        until=until, used=1, person=alice, given_at=until,
+        tool_name="refund", approval_id=uuid4(), arguments_digest="ab" * same, conversation_id=uuid4(), calls=calls,
+        condition=condition, until=until, used=1, person=alice, given_at=until,
     )  # fmt: skip
     for told in (scope.sentence(given), scope.reason(given)):
         shown = in_german(told)
