@@ -1,4 +1,4 @@
-"""The record of everything that happened, and the oversight report made of it, for administrators."""
+"""The record of everything that happened, for administrators."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,16 +18,12 @@ from hitlchat.base.download import csv_end, csv_text, download
 from hitlchat.gate import models as gate
 from hitlchat.gate.history import changes
 from hitlchat.gate.transition import note
-from hitlchat.insights import report
-from hitlchat.insights.figures import Period
 from hitlchat.record.exporting import EXPORTED
 from hitlchat.record.rows import batches_of, newest_id
 from hitlchat.secrets.detection import Cover
 
 router = Router(tags=["audit"], by_alias=True)
 router.add_decorator(only_after(partial(administrator, to="read the audit record")))
-insights_router = Router(tags=["insights"], by_alias=True)
-insights_router.add_decorator(only_after(partial(administrator, to="see the oversight report")))
 
 AT_ONCE = 500
 
@@ -106,16 +102,6 @@ def read_seals(request: ApiRequest, wanted: Query[SealFilter]) -> list[AuditSeal
     rows = gate.Seal.objects.select_related("drop").order_by("-number")
     page = (rows if wanted.before is None else rows.filter(number__lt=wanted.before))[: wanted.limit]
     return [AuditSeal.of(row, dropped_at=row.drop.dropped_at if hasattr(row, "drop") else None) for row in page]
-
-
-# The operation id is given, since clients are generated with it: by default it follows the module.
-@insights_router.get("/report", response=Object, operation_id="hitlchat_api_insights_oversight_report")
-def oversight_report(request: ApiRequest, period: Literal["7d", "4w", "3m"] = "4w") -> Object:
-    """Return how people oversaw the tools in a period up to now: what was asked, who decided and how long it took, how
-    the cards were read, what ran unasked and why, what people said looking back, and the part of the record that holds
-    it. Times are in seconds.
-    """
-    return report.report(Period.of(period)).as_json
 
 
 def _lines(rows: QuerySet[gate.AuditEvent]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The rules: what they would say about calls, who decides and in whose place, and what models then read."""
+"""The rules: what they would say about calls, who decides about a tool's calls, and what models then read."""
 
 from datetime import datetime
 from functools import partial
@@ -11,15 +11,15 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Router
 from ninja.errors import AuthorizationError, HttpError
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from hitlchat.accounts.roles import named_groups
-from hitlchat.api.auth import ApiRequest, administrator, author, decider, only_after
-from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, Text, Username, examples, read
-from hitlchat.gate import absences, earned, lab, oversight, replay, results, ruling, simulation, who
+from hitlchat.api.auth import ApiRequest, administrator, author, only_after
+from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, Text, Username, read
+from hitlchat.gate import earned, lab, oversight, replay, results, ruling, simulation, who
 from hitlchat.gate.draft import read as read_draft
 from hitlchat.gate.grants import giving
-from hitlchat.gate.models import Absence, DecidedBy, PolicyDraft, Tool
+from hitlchat.gate.models import DecidedBy, PolicyDraft, Tool
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.results import TextField
 from hitlchat.gate.schema import BadArguments
@@ -28,7 +28,6 @@ router = Router(tags=["policies"], by_alias=True)
 rules_router = Router(tags=["tools"], by_alias=True)
 # Operation ids are given, since clients are generated with them: by default they follow the module.
 texts_router = Router(tags=["texts"], by_alias=True)
-delegations_router = Router(tags=["delegations"], by_alias=True)
 texts_router.add_decorator(only_after(partial(administrator, to="see and change the texts for models")))
 
 Word = Literal["allow", "ask", "refuse"]
@@ -393,44 +392,3 @@ def _change_texts(request: ApiRequest, tool: Tool | None, body: TextChanges) -> 
         raise AuthorizationError(message="Only a person may change these texts: sign in, or use an approver token.")
     results.save(tool, body.given("confirm_lowering"), actor, confirmed=body.confirm_lowering)
     return results.fields(tool)
-
-
-class NewDelegation(Body):
-    model_config = examples({"delegate": "carol", "until": "2027-01-10T08:00:00Z"})
-
-    delegate: Line = Field(description="The username of who may decide.")
-    since: Annotated[AwareDatetime | None, Field(strict=False, description="Null: from now on.")] = None
-    until: Annotated[AwareDatetime, Field(strict=False, description="At most 365 days after `since`.")]
-    person: Line | None = Field(
-        None, description="Who is away; null: you. Only administrators may name another person."
-    )
-
-
-class Delegation(Shape):
-    id: UUID
-    person: Username
-    delegate: Username
-    since: datetime
-    until: datetime
-
-
-@delegations_router.get("", response=list[Delegation], operation_id="hitlchat_api_delegations_list_delegations")
-def list_delegations(request: ApiRequest) -> list[Absence]:
-    """Return the delegations that are not over: yours and those to you; of everyone, for administrators."""
-    return list(absences.seen_by(request.auth.user))
-
-
-@delegations_router.post("", response={201: Delegation}, operation_id="hitlchat_api_delegations_add_delegation")
-def add_delegation(request: ApiRequest, body: NewDelegation) -> Absence:
-    """Let somebody decide in your place between two moments. Their yes counts as yours, and only once."""
-    actor = decider(request, "delegate")
-    person = request.auth.user if body.person is None else get_object_or_404(User, username=body.person)
-    return absences.begin(person.pk, body.model_dump()["delegate"], body.since, body.until, actor)
-
-
-@delegations_router.delete(
-    "/{uuid:delegation_id}", response={204: None}, operation_id="hitlchat_api_delegations_end_delegation"
-)
-def end_delegation(request: ApiRequest, delegation_id: UUID) -> None:
-    """End it now. What was decided stays; an approval that waits for others counts no longer."""
-    absences.end(delegation_id, decider(request, "delegate"))

@@ -29,7 +29,9 @@ from hitlchat.api import (
     audit,
     calls,
     conversations,
+    delegations,
     endpoints,
+    insights,
     planted,
     policies,
     presets,
@@ -217,7 +219,7 @@ api.add_router("/calls", calls.router)
 api.add_router("/looking-back", calls.looking_back_router)
 api.add_router("/attention-checks", planted.router)
 api.add_router("/grants", approvals.grants_router)
-api.add_router("/delegations", policies.delegations_router)
+api.add_router("/delegations", delegations.router)
 api.add_router("/policies", policies.router)
 api.add_router("/questions", questions.router)
 api.add_router("/tools", tools.router)
@@ -234,4 +236,4 @@ api.add_router("/tool-sets", presets.tool_sets_router)
 api.add_router("/presets", presets.router)
 api.add_router("/agents", agents.router)
 api.add_router("/audit", audit.router)
-api.add_router("/insights", audit.insights_router)
+api.add_router("/insights", insights.router)
