@@ -46,7 +46,14 @@ def pytest_configure() -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest begin first: at the end all workers but one would wait for them."""
+    items.sort(key=lambda item: all(mark.args[0] < LONG_SECONDS for mark in item.iter_markers("timeout")))
+
+
 PASSWORD = "a long enough pass phrase"
+# What a test that may run for minutes allows itself.
+LONG_SECONDS = 600
 ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
 
 MakeTool = Callable[..., Tool]

@@ -249,8 +249,11 @@ def answer(check_id: UUID, actor: Actor, *, declined: bool) -> AttentionCheck:
     now = timezone.now()
     if found.is_open:
         with transaction.atomic():
-            still = AttentionCheck.objects.filter(pk=found.pk, seen=None, reading__announcement__ended_at=None)
-            if still.update(seen=declined, answered_at=now):
+            # Without a join: PostgreSQL would not look again at what was answered while it waited.
+            still_on = AnnouncementRead.objects.filter(announcement__ended_at=None)
+            if AttentionCheck.objects.filter(pk=found.pk, seen=None, reading__in=still_on).update(
+                seen=declined, answered_at=now
+            ):
                 found.seen, found.answered_at = declined, now
                 _note(ANSWERED, found)
     found.refresh_from_db()

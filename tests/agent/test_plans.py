@@ -36,10 +36,12 @@ async def test_a_gated_turn_reads_few_of_the_calls_on_record(
     await in_database(make_tool)("echo")
     scripted_model.enqueue(calls(("echo", {"text": "hi"})), text("Said it."))
     await in_database(lambda: connection.execute_wrappers.append(explain))()
-    await talk.say("Say hi")
-    await talk.approve(await talk.only())
-    await talk.over()
-    await in_database(lambda: connection.execute_wrappers.remove(explain))()
+    try:
+        await talk.say("Say hi")
+        await talk.approve(await talk.only())
+        await talk.over()
+    finally:
+        await in_database(lambda: connection.execute_wrappers.remove(explain))()
     of_calls = {
         each for each in steps if re.search(r"\b(SCAN|SEARCH) gate_toolcall\b|INDEX (call_|gate_toolcall)", each)
     }
