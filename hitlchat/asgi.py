@@ -30,7 +30,7 @@ from hitlchat.base.background import background  # noqa: E402
 from hitlchat.base.database import in_db  # noqa: E402
 from hitlchat.chat.consumers import OwnOriginOnly, doorkeeper  # noqa: E402
 from hitlchat.chat.consumers import websocket_urlpatterns as of_chat  # noqa: E402
-from hitlchat.gate import tools  # noqa: E402
+from hitlchat.gate import planted, tools  # noqa: E402
 from hitlchat.gate.loosening import record_settings  # noqa: E402
 from hitlchat.mcp_server import server as mcp  # noqa: E402
 from hitlchat.mcp_server import submissions  # noqa: E402
@@ -74,6 +74,7 @@ class Household:
                 attachments.sweeper(),
                 second.worker(),
                 doorkeeper(),
+                planted.worker(),
             )
             workers = (*own, submissions.lease_worker(), running.worker())
             work = (*(each.work for each in workers), connections.serve, notices.deliver, record.work)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import hypothesis
@@ -17,7 +17,7 @@ from django.utils import timezone
 from hitlchat import sandbox
 from hitlchat.base.background import background
 from hitlchat.base.database import in_db
-from hitlchat.gate import decide
+from hitlchat.gate import decide, planted
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.settling import settled
@@ -57,6 +57,13 @@ LONG_SECONDS = 600
 ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
 
 MakeTool = Callable[..., Tool]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_announced() -> Iterator[None]:
+    """Whether attention checks are on is known to the process, which outlives what a test announced."""
+    yield
+    planted.switch.on = False
 
 
 @pytest.fixture

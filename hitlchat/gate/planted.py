@@ -7,7 +7,6 @@ that a check was planted and answered, with digests of for whom and how: adminis
 
 import re
 import secrets
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,7 +22,9 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import schemas
+from hitlchat.base.background import Worker
 from hitlchat.base.canonical import storable
+from hitlchat.base.database import in_db
 from hitlchat.base.problems import Forbidden, Invalid, NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import disclosure, meant, oversight, question, schema, stated, transition
@@ -54,7 +55,7 @@ TOLD_BY: Final = (meant.AMOUNT, meant.RECIPIENT, meant.ADDRESS)
 # Cards that show more than the call as it is would speak of the one that was changed; and of what was so then.
 UNFIT: Final = frozenset({"preview", "again", "attempt"})
 OF_THEN: Final = frozenset({"lastTime", "ranBefore"})
-# Another process learns within so long that checks were turned on or off.
+# Other processes learn within so long that checks were turned on or off.
 LOOK_SECONDS: Final = 10.0
 _AMOUNT: Final = re.compile(r"\d{1,12}(?:\.\d{1,6})?", re.ASCII)
 NONE: Final = gettext_noop("There is no such announcement to read.")
@@ -109,13 +110,9 @@ class Totals:
 
 @dataclass
 class _Switch:
-    """Whether checks are on, as this process has seen it last: where they are off, pages cost no query for them."""
+    """Whether checks are on, as this process knows it: where they are off, pages cost no query for them."""
 
     on: bool = False
-    looked_at: float = float("-inf")
-
-    def turn(self, *, on: bool) -> None:
-        self.on, self.looked_at = on, time.monotonic()
 
 
 switch: Final = _Switch()
@@ -130,11 +127,9 @@ def current() -> Announcement | None:
     return last if last is not None and last.ended_at is None else None
 
 
-def is_on() -> bool:
-    """Return whether checks are on, as of at most some seconds ago."""
-    if time.monotonic() - switch.looked_at > LOOK_SECONDS:
-        switch.turn(on=current() is not None)
-    return switch.on
+def worker() -> Worker:
+    """Learns of other processes, and of what was announced before this one began."""
+    return Worker("attention checks", in_db(_look), LOOK_SECONDS, longest=LOOK_SECONDS)
 
 
 def announce(text: str, every_days: int, actor: Actor) -> Announcement:
@@ -153,7 +148,7 @@ def announce(text: str, every_days: int, actor: Actor) -> Announcement:
         _end()
         made = Announcement.objects.create(text=text, every_days=every_days)
         note(None, ANNOUNCED, actor=actor, data={"id": str(made.pk), "text": text, "everyDays": every_days})
-    switch.turn(on=True)
+    switch.on = True
     return made
 
 
@@ -163,7 +158,7 @@ def end(actor: Actor) -> None:
     with transaction.atomic():
         if _end():
             note(None, ENDED, actor=actor)
-    switch.turn(on=False)
+    switch.on = False
 
 
 def unread_by(user_id: int) -> Announcement | None:
@@ -190,7 +185,7 @@ def arrive(user: User) -> Announcement | None:
     """Return the announcement that this person has to read first; None: there is none, and if a check is due, and a
     call of theirs makes one, it is planted.
     """
-    found = current() if is_on() else None
+    found = current() if switch.on else None
     if found is None:
         return None
     reading = found.read_by.filter(person=user).first()
@@ -207,7 +202,7 @@ def arrive(user: User) -> Announcement | None:
 
 def open_to(user_id: int) -> AttentionCheck | None:
     """Return the check that waits for this person."""
-    if not is_on():
+    if not switch.on:
         return None
     rows = _of_person(user_id).filter(seen=None, until__gt=timezone.now(), reading__announcement__ended_at=None)
     return rows.first()
@@ -266,6 +261,10 @@ def totals() -> Totals | None:
     people, seen = Count("reading__person", distinct=True), Count("pk", filter=Q(seen=True))
     found = Totals(**rows.aggregate(people=people, answered=Count("pk"), seen=seen))
     return found if found.people >= FEWEST else None
+
+
+def _look() -> None:
+    switch.on = current() is not None
 
 
 def _require_administrator(actor: Actor) -> None:

@@ -1,6 +1,5 @@
 """Attention checks on pages: announced in the inbox, then among what waits, and told at once once answered."""
 
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -21,11 +20,8 @@ HTMX: Final = {"HX-Request": "true"}
 
 
 @pytest.fixture(autouse=True)
-def recording_source(settings: Settings) -> Iterator[None]:
+def recording_source(settings: Settings) -> None:
     settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **sources_for_tests.SOURCES}
-    planted.switch.looked_at = float("-inf")
-    yield
-    planted.switch.looked_at = float("-inf")
 
 
 @pytest.fixture

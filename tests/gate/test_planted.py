@@ -1,7 +1,7 @@
 """Attention checks: to whom they come and when, what they are made of, that none can run, and who learns of them."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +17,16 @@ from hitlchat.base.problems import Forbidden, NotFound
 from hitlchat.gate import batch, decide, deciders, editing, handling, perform, planted, queue, stated, transition
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.card import card
-from hitlchat.gate.models import AnnouncementRead, Approval, AttentionCheck, AuditEvent, Decision, Tool, ToolCall
+from hitlchat.gate.models import (
+    Announcement,
+    AnnouncementRead,
+    Approval,
+    AttentionCheck,
+    AuditEvent,
+    Decision,
+    Tool,
+    ToolCall,
+)
 from hitlchat.gate.planted import BadAnnouncement, Totals
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
@@ -29,14 +38,6 @@ from tests.gate.racing import meanwhile, together
 from tests.planted import AS_ASKED, REQUEST, TEXT, announced, check_for, paid, paying
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def unseen() -> Iterator[None]:
-    """What this process has seen of other tests is forgotten."""
-    planted.switch.looked_at = float("-inf")
-    yield
-    planted.switch.looked_at = float("-inf")
 
 
 def later(user: User, **by: float) -> None:
@@ -376,8 +377,20 @@ def test_only_administrators_turn_them_on_and_only_with_words_and_a_bound(alice:
 
 
 def test_where_they_are_off_a_page_costs_no_query_for_them(bob: User, django_assert_num_queries: Any) -> None:
-    assert not planted.is_on()
     with django_assert_num_queries(0):
         assert planted.arrive(bob) is None
         assert planted.open_to(bob.pk) is None
     assert not Approval.objects.exists()
+
+
+def test_a_process_learns_what_another_one_announced_and_ended(alice: User, bob: User) -> None:
+    async def look() -> None:
+        await planted.worker().turn()
+
+    planted.announce(TEXT, 14, signed_in(alice))
+    planted.switch.on = False
+    async_to_sync(look)()
+    assert planted.arrive(bob) is not None
+    Announcement.objects.update(ended_at=timezone.now())
+    async_to_sync(look)()
+    assert not planted.switch.on
