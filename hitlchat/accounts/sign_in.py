@@ -184,20 +184,17 @@ def signed_in_at(session: SessionBase) -> datetime | None:
     return datetime.fromisoformat(noted) if isinstance(noted, str) else None
 
 
-def stored(session_key: str) -> SessionBase:
+def stored(session_key: str | None) -> SessionBase:
     """Return the session as stored now; a long-lived connection has that of when it was opened."""
     found: SessionBase = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     return found
 
 
-def signed_in_user(session_key: str | None) -> User | None:
-    """The active user of this session as stored now; None after sign-out, a changed password or deactivation."""
-    if not session_key:
-        return None
-    store = stored(session_key)
-    user_id = store.get(SESSION_KEY)
-    user = User.objects.filter(pk=user_id, is_active=True).first() if user_id else None
-    if user is None or store.get(HASH_SESSION_KEY) != user.get_session_auth_hash():
+def signed_in_user(session: SessionBase) -> User | None:
+    """The active user of this session; None after sign-out, a changed password or deactivation."""
+    user_id = session.get(SESSION_KEY)
+    user = _active(user_id).one() if user_id else None
+    if user is None or session.get(HASH_SESSION_KEY) != user.get_session_auth_hash():
         return None
     return user
 
@@ -219,7 +216,7 @@ class SessionCheck:
         if row is None or row[1] is None or row[2] <= timezone.now():
             return False
         if row != self._found:
-            user = signed_in_user(self.key)
+            user = signed_in_user(stored(self.key))
             self._found = row if user is not None and user.pk == self.user_id else None
         return self._found is not None
 
@@ -237,6 +234,11 @@ def ended(checks: Sequence[SessionCheck]) -> list[SessionCheck]:
             if not each.holds_by(row):
                 found.append(each)
     return found
+
+
+@compiled
+def _active(user_id: int) -> QuerySet[User]:
+    return User.objects.filter(pk=user_id, is_active=True)
 
 
 @compiled

@@ -147,7 +147,7 @@ def why_no_agent(run: Run, tool: Tool) -> str:
 
 def conclude_agent(run_id: UUID) -> None:
     """End the call of the agent tool that the run worked for, if it did, within the transaction that ends the run."""
-    run = Run.objects.filter(pk=run_id, conversation__call__isnull=False).select_related("conversation").first()
+    run = _of_agent(run_id).one()
     if run is None:
         return
     if run.status == RunStatus.DONE:
@@ -179,6 +179,11 @@ def _requests_of(run: Run) -> list[CallRequest]:
     left = [(position, call["id"], call["function"]) for position, call in _held_back(run.turn_id)]
     wanted = [(position, ModelCall(pk, each["name"], each["arguments"])) for position, pk, each in left]
     return requests(run.conversation, run.turn_id, wanted)
+
+
+@compiled
+def _of_agent(run_id: UUID) -> QuerySet[Run]:
+    return Run.objects.filter(pk=run_id, conversation__call__isnull=False).select_related("conversation")
 
 
 @compiled

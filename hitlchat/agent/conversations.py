@@ -19,6 +19,7 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate import oversight, ruling, stopping
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import Asks, ToolCall, delegation
@@ -43,6 +44,12 @@ class BadConversation(Invalid):
 def of(user: User | int) -> QuerySet[Conversation]:
     """Return the conversations of this person, without deleted ones."""
     return Conversation.objects.filter(owner=user, deleted_at=None)
+
+
+@compiled
+def owned(conversation_id: UUID, user_id: int) -> QuerySet[Conversation]:
+    """Return the conversation, with its person, if it is this one's own."""
+    return own(user_id).select_related("owner").filter(pk=conversation_id)
 
 
 def own(user: User | int) -> QuerySet[Conversation]:

@@ -392,7 +392,7 @@ def _unless_too_many_agents(claim: Claim, prepared: Prepared) -> Prepared:
     tool = prepared.tool
     if tool is None or tool.source != AGENT or prepared.status not in (Status.ALLOWED, Status.WAITING):
         return prepared
-    why = calls.why_no_agent(claim.rows().get(), tool)
+    why = calls.why_no_agent(Run.objects.get(pk=claim.run_id), tool)
     return Prepared(prepared.request, Status.REJECTED, why, tool, prepared.arguments) if why else prepared
 
 
@@ -431,8 +431,7 @@ def _record_failure(claim: Claim, why: str, *, refused_images: bool) -> None:
     with transaction.atomic():
         runs.hold(claim)
         transcript.drop_unfinished(claim.run_id)
-        runs.leave_turn(
-            claim.rows().select_related("conversation__owner").get(), SYSTEM, gettext_noop("the run failed")
-        )
+        run = Run.objects.select_related("conversation__owner").get(pk=claim.run_id)
+        runs.leave_turn(run, SYSTEM, gettext_noop("the run failed"))
         transcript.add_notice(claim.conversation_id, claim.run_id, why)
         runs.finish(claim, RunStatus.FAILED, why, refused_images=refused_images)

@@ -24,7 +24,7 @@ from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Rol
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import attempt, background
 from hitlchat.base.problems import Conflict, Invalid, NotFound
-from hitlchat.base.statements import compiled
+from hitlchat.base.statements import Rows, compiled
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ToolCall
@@ -82,8 +82,8 @@ class Claim:
     conversation_id: UUID
     token: str
 
-    def rows(self) -> QuerySet[Run]:
-        return Run.objects.filter(pk=self.run_id, owner=self.token, status__in=ACTIVE)
+    def rows(self) -> Rows[Run]:
+        return _owned(self.run_id, self.token)
 
 
 def held_by(claim: Claim) -> Run | None:
@@ -195,7 +195,7 @@ def begin(locked: Conversation, parent: Run | None) -> Run:
     Within the transaction that holds the conversation. Raises: IntegrityError if a run of it goes on.
     """
     run = Run.objects.create(conversation=locked, parent=parent, owner=uuid4().hex, lease_until=lease.renewed())
-    Conversation.objects.filter(pk=locked.pk).update(tip=run, updated_at=timezone.now())
+    _conversation(locked.pk).update(tip=run.pk, updated_at=timezone.now())
     return run
 
 
@@ -242,9 +242,7 @@ def wake(turn_id: UUID) -> Claim | None:
         if run is None or not run.parked or (is_open(turn_id) and not calls.fits(run)):
             return None
         token = uuid4().hex
-        Run.objects.filter(pk=run.pk).update(
-            parked=False, status=RunStatus.RUNNING, owner=token, lease_until=lease.renewed()
-        )
+        _run(run.pk).update(parked=False, status=RunStatus.RUNNING, owner=token, lease_until=lease.renewed())
     return Claim(run.pk, run.conversation_id, token)
 
 
@@ -384,9 +382,10 @@ def short(text: str) -> str:
 
 def _require_new(conversation: Conversation, key: str, digest: str) -> None:
     """Let pass a message that comes for the first time; without a key, every one. Raises: SaidBefore, KeyReused."""
+    if not key:
+        return
     rows = SentMessage.objects.filter(owner_id=conversation.owner_id, key=key, made_at__gt=Now() - KEPT)
-    before = rows.select_related("message").first() if key else None
-    if before is not None:
+    if (before := rows.select_related("message").first()) is not None:
         raise SaidBefore(before.message) if before.digest == digest else KeyReused
 
 
@@ -395,6 +394,21 @@ def _take_title(locked: Conversation, content: str) -> None:
     titling = Titling.DUE if settings.CHAT_TITLES else Titling.OVER
     Conversation.objects.filter(pk=locked.pk).update(title=title, titling=titling)
     search.note_title(locked.pk, title)
+
+
+@compiled
+def _conversation(conversation_id: UUID) -> QuerySet[Conversation]:
+    return Conversation.objects.filter(pk=conversation_id)
+
+
+@compiled
+def _run(run_id: UUID) -> QuerySet[Run]:
+    return Run.objects.filter(pk=run_id)
+
+
+@compiled
+def _owned(run_id: UUID, token: str) -> QuerySet[Run]:
+    return Run.objects.filter(pk=run_id, owner=token, status__in=ACTIVE)
 
 
 @compiled

@@ -43,9 +43,8 @@ def note_title(conversation_id: UUID, title: str) -> None:
 def note_message(message_id: UUID, text: str) -> None:
     found = _conversation(message_id).one()
     if found is not None and (said := words(text)):
-        SearchText.objects.update_or_create(
-            message_id=message_id, defaults={"conversation_id": found, "words": " ".join(said)}
-        )
+        row = SearchText(message_id=message_id, conversation_id=found, words=" ".join(said))
+        SearchText.objects.bulk_create([row], update_conflicts=True, unique_fields=["message"], update_fields=["words"])
 
 
 @compiled

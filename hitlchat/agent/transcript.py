@@ -19,10 +19,10 @@ from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Mes
 from hitlchat.base import canonical
 from hitlchat.base.background import attempt
 from hitlchat.base.canonical import storable
-from hitlchat.base.statements import compiled
+from hitlchat.base.statements import Rows, compiled, prefetch
 from hitlchat.gate import decide, question, results
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.models import ToolCall, Verdict
+from hitlchat.gate.models import Decision, ToolCall, Verdict
 from hitlchat.gate.status import Status
 
 SUMMARISED: Final = (
@@ -110,7 +110,7 @@ def close_answer(message_id: UUID, answer: Answer, *, by: str = "") -> None:
     """Store the answer as it ended. `by`: the endpoint that wrote it, and that gets back what it added."""
     has_extra = bool(answer.extra) or any(call.extra for call in answer.calls)
     echo = storable(canonical.pretty(answer.wire(with_extra=True))) if by and has_extra else ""
-    Message.objects.filter(pk=message_id).update(
+    _message(message_id).update(
         content=answer.text,
         reasoning=storable(answer.reasoning),
         wire=canonical.pretty(answer.wire()),
@@ -221,6 +221,16 @@ def _call(call_id: UUID) -> QuerySet[ToolCall]:
 
 
 @compiled
+def _of_turn(turn_id: UUID) -> QuerySet[ToolCall]:
+    return ToolCall.objects.select_related("approval").filter(turn_id=turn_id).order_by("position", "created_at")
+
+
+@compiled
+def _decisions(approval_ids: list[UUID]) -> QuerySet[Decision]:
+    return Decision.objects.filter(approval__pk__in=approval_ids)
+
+
+@compiled
 def _message(message_id: UUID) -> QuerySet[Message]:
     return Message.objects.filter(pk=message_id)
 
@@ -282,19 +292,20 @@ def acceptable(messages: Iterable[tuple[str, str]]) -> list[str]:
 
 def _tool_wires(turn_id: UUID) -> list[str]:
     """Return what the model reads of each call; of one that cannot be read, just that, so that the run can end."""
-    rows = ToolCall.objects.filter(turn_id=turn_id).order_by("position", "created_at")
-    if (wires := attempt(_wires_of, rows)) is not None:
+    if (wires := attempt(_wires_of, _of_turn(turn_id))) is not None:
         return wires
     # One after the other, without what may be what cannot be read.
+    rows = ToolCall.objects.filter(turn_id=turn_id).order_by("position", "created_at")
     last = {position: (pk, model_id) for position, pk, model_id in rows.values_list("position", "pk", "model_call_id")}
-    found = [(model_id, attempt(_wires_of, rows.filter(pk=pk))) for pk, model_id in last.values()]
+    found = [(model_id, attempt(_wires_of, _call(pk))) for pk, model_id in last.values()]
     return [wires[0] if wires else _tool_text(model_id, UNREADABLE) for model_id, wires in found]
 
 
-def _wires_of(calls: QuerySet[ToolCall]) -> list[str]:
-    found = calls.select_related("approval").prefetch_related("approval__decisions")
+def _wires_of(calls: Rows[ToolCall]) -> list[str]:
     # One that a person ran again has a second row; the model is told of the last.
-    return [_tool_wire(call) for call in {call.position: call for call in found}.values()]
+    found = {call.position: call for call in calls}.values()
+    prefetch([call.approval for call in found if hasattr(call, "approval")], "decisions", _decisions, "approval_id")
+    return [_tool_wire(call) for call in found]
 
 
 def _tool_wire(call: ToolCall) -> str:

@@ -15,7 +15,7 @@ from ninja.utils import check_csrf
 
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.accounts.roles import may_administer, may_author
-from hitlchat.accounts.sign_in import signed_in_at, signed_in_user
+from hitlchat.accounts.sign_in import signed_in_at, signed_in_user, stored
 from hitlchat.gate.actor import Actor, Caller, Means
 
 UNKNOWN = "Sign in, or send a personal token as “Authorization: Bearer …”."
@@ -79,7 +79,7 @@ class Session(AuthBase):
             raise AuthorizationError(message="The CSRF token is missing or wrong; send it as X-CSRFToken.")
         key = request.session.session_key
         since = signed_in_at(request.session)
-        return Credential(request.user, "session", lambda: signed_in_user(key) is not None, signed_in_at=since)
+        return Credential(request.user, "session", lambda: signed_in_user(stored(key)) is not None, signed_in_at=since)
 
 
 def decider(request: ApiRequest, to: str = "decide") -> Actor:

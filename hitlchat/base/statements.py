@@ -34,6 +34,8 @@ from django.db.models import (
     UUIDField,
     Value,
 )
+from django.db.models.expressions import CombinedExpression, Expression
+from django.db.models.functions import Now
 from django.db.models.sql import UpdateQuery
 
 P = ParamSpec("P")
@@ -55,6 +57,8 @@ MOST: Final = SIZES[-1]
 _MOST: Final = " most"
 
 Values = dict[str, Any]
+# Its name, and the time that the database writes into it.
+Column = tuple[str, Expression | None]
 
 
 class Definition(Generic[P]):
@@ -121,8 +125,9 @@ class compiled(Definition[P], Generic[P, R]):  # noqa: N801 - a decorator
     def __call__(self, *args: P.args, **more: P.kwargs) -> "Rows[R]":
         return Rows(self, self.values(args, more))
 
-    def prepared(self, way: str, columns: tuple[str, ...], values: Values, where: Where) -> "_Prepared":
-        """Return what is sent to ask in one way; `columns`: those that an update writes.
+    def prepared(self, way: str, columns: tuple[Column, ...], values: Values, where: Where) -> "_Prepared":
+        """Return what is sent to ask in one way; `columns`: those that an update writes, and times for the database to
+        work out.
 
         TypeError: a moment is in it, which would be kept.
         """
@@ -180,11 +185,14 @@ class Rows(Generic[R]):
         return int(self._prepared("count").fetched(self._all | {_MOST: most})[0][0])
 
     def update(self, **columns: Any) -> int:
-        """Write these values, which may be None, and return into how many rows."""
-        if self._where.rest:
+        """Write these values, which may be None, and return into how many rows. A time by the database's clock, as
+        Now() + timedelta(…), is compiled once, and must be one of few; other expressions are compiled each time.
+        """
+        expressions = {name: value for name, value in columns.items() if hasattr(value, "resolve_expression")}
+        if self._where.rest or not all(map(_is_of_the_clock, expressions.values())):
             return self._of.plain(self._values, self._where).update(**columns)
-        written = {_new(name): value for name, value in columns.items()}
-        return self._prepared("update", *columns).sent(self._all | written)
+        written = {_new(name): value for name, value in columns.items() if name not in expressions}
+        return self._prepared("update", *((name, expressions.get(name)) for name in columns)).sent(self._all | written)
 
     @property
     def _all(self) -> Values:
@@ -193,7 +201,7 @@ class Rows(Generic[R]):
             found = found | {_prefix(at) + name: value for name, value in values.items()}
         return found
 
-    def _prepared(self, way: str, *columns: str) -> "_Prepared":
+    def _prepared(self, way: str, *columns: Column) -> "_Prepared":
         if self._where.rest:
             raise TypeError("only an update can have a condition that is compiled each time")
         return self._of.prepared(way, columns, self._values, self._where)
@@ -235,17 +243,17 @@ class _Given(Value):
 class _Prepared:
     """A QuerySet's SQL for one way to ask."""
 
-    def __init__(self, rows: QuerySet[Any, Any], way: str, columns: tuple[str, ...]) -> None:
+    def __init__(self, rows: QuerySet[Any, Any], way: str, columns: tuple[Column, ...]) -> None:
         if way in ("one", "first"):
             rows = (rows.order_by() if way == "one" else rows)[:1]
         query = rows.query
         if way == "exists":
             query = query.exists()
         elif way == "update":
-            fields = {name: rows.model._meta.get_field(name) for name in columns}  # noqa: SLF001 - public, says Django
+            field_of = rows.model._meta.get_field  # noqa: SLF001 - public, says Django
             query = query.chain(UpdateQuery)
             query.add_update_values(  # type: ignore[attr-defined]
-                {name: _Given(_new(name), field) for name, field in fields.items()}
+                {name: time or _Given(_new(name), field_of(name)) for name, time in columns}
             )
         # This connection is never opened: it knows how its database speaks, and belongs to no thread.
         compiler = query.get_compiler(connection=connections.create_connection(DEFAULT_DB_ALIAS))
@@ -300,6 +308,10 @@ def _placeholders(name: str, kind: Any, size: int | None = None) -> Any:
     if size is not None:
         return [_placeholders(f"{name} {at}", get_args(kind)[0]) for at in range(size)]
     return _Given(name, next(field for one, field in FIELDS.items() if issubclass(kind, one)))
+
+
+def _is_of_the_clock(value: Any) -> bool:
+    return isinstance(value.lhs if isinstance(value, CombinedExpression) else value, Now)
 
 
 def _new(name: str) -> str:

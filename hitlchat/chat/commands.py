@@ -21,7 +21,6 @@ from pydantic import (
 )
 
 from hitlchat.accounts import sign_in
-from hitlchat.accounts.sign_in import signed_in_user
 from hitlchat.agent import branches, compaction, conversations, runner, unknown, writing
 from hitlchat.agent.attachments.keeping import BadAttachments
 from hitlchat.agent.models import ACTIVE, LONGEST_MESSAGE, Conversation, Run
@@ -366,14 +365,15 @@ def owns(user_id: int, conversation_id: UUID) -> bool:
 
 def act(session: Any, conversation_id: UUID, command: Command) -> str:
     """Return a fragment for the page that sent the command, or nothing: what changed is announced to all of them."""
-    user = signed_in_user(session.session_key)
+    stored = sign_in.stored(session.session_key)
+    user = sign_in.signed_in_user(stored)
     if user is None:
         return fragments.flash(_("You are signed out. Sign in again in another tab, then reload this page."))
-    conversation = conversations.own(user).select_related("owner").filter(pk=conversation_id).first()
+    conversation = conversations.owned(conversation_id, user.pk).one()
     if conversation is None:
         return fragments.flash(_("This conversation was deleted."))
     try:
-        return command.carry_out(conversation, actor_in(sign_in.stored(session.session_key), user))
+        return command.carry_out(conversation, actor_in(stored, user))
     except Problem as error:
         return fragments.flash(str(error))
 

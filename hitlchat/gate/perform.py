@@ -360,6 +360,11 @@ def _delegated(call: ToolCall, agents: DelegatingSource) -> None:
 
 
 @compiled
+def _held(call_id: UUID, by: str) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(pk=call_id, owner=by, status=Status.EXECUTING, lease_until__gt=Now())
+
+
+@compiled
 def _ready(call_id: UUID) -> QuerySet[ToolCall]:
     return ToolCall.objects.select_related("tool", "approval", "caller").filter(pk=call_id, status__in=READY)
 
@@ -387,8 +392,7 @@ def _claimed(call: ToolCall, place: Place) -> ToolCall:
 
 async def _enter(call: ToolCall, work: Work, place: Place) -> ToolResult:
     try:
-        mine = ToolCall.objects.filter(pk=call.pk, owner=me(), status=Status.EXECUTING, lease_until__gt=Now())
-        if not (lease.is_young(work.since) or await in_db(mine.exists)()):
+        if not (lease.is_young(work.since) or await in_db(_held(call.pk, me()).exists)()):
             # Others may count it as lost by now, and act on that.
             return ToolResult.failure("late", "It was not run: it could not be started in time.")
         with place.used():

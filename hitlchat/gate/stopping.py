@@ -28,6 +28,7 @@ from hitlchat.base.database import after_commit, in_db
 from hitlchat.base.moments import span
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
+from hitlchat.base.statements import compiled
 from hitlchat.gate import oversight
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
@@ -170,12 +171,12 @@ def can_stop(call: ToolCall) -> bool:
 
 
 def is_requested(call: ToolCall) -> bool:
-    return call.events.filter(name=REQUESTED).exists()
+    return _requests(call.pk).exists()
 
 
 def requested_by(call: ToolCall) -> str:
     """The name of who wished it first; empty if nobody did."""
-    event = call.events.filter(name=REQUESTED).select_related("actor").first()
+    event = _requests(call.pk).first()
     return event.actor.get_username() if event and event.actor else ""
 
 
@@ -289,3 +290,8 @@ def _queued(call: ToolCall) -> float:
         remark(call, QUEUED, actor=SYSTEM)
         since = timezone.now()
     return max(LEAST_SECONDS, (since + timedelta(seconds=settings.TOOL_QUEUE_SECONDS) - timezone.now()).total_seconds())
+
+
+@compiled
+def _requests(call_id: UUID) -> QuerySet[AuditEvent]:
+    return AuditEvent.objects.filter(call_id=call_id, name=REQUESTED).select_related("actor").order_by("pk")

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from hitlchat.accounts import sign_in
 from hitlchat.accounts.models import SetupLink, Token, TokenKind, hashed
-from hitlchat.accounts.sign_in import SessionCheck, ended, signed_in_user
+from hitlchat.accounts.sign_in import SessionCheck, ended, signed_in_user, stored
 from hitlchat.base.statements import MOST
 from tests.conftest import PASSWORD
 from tests.tables import each_row
@@ -69,14 +69,14 @@ def test_create_token_prints_nothing_but_the_token_which_is_kept_as_a_hash_and_v
 def test_a_session_ends_with_sign_out_and_with_a_new_password(bob: User, client: Client) -> None:
     client.force_login(bob)
     key = client.session.session_key
-    assert signed_in_user(key) == bob
+    assert signed_in_user(stored(key)) == bob
     bob.set_password("another long pass phrase")
     bob.save()
-    assert signed_in_user(key) is None
+    assert signed_in_user(stored(key)) is None
     client.force_login(bob)
     key = client.session.session_key
     client.post("/sign-out")
-    assert signed_in_user(key) is None
+    assert signed_in_user(stored(key)) is None
 
 
 ENDS: Final[dict[str, Callable[[User, Client], object]]] = {

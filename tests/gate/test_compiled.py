@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import Group, User
-from django.db.models import Count, F, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Count, F, Q, QuerySet, Value
+from django.db.models.functions import Concat, Now
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -125,6 +125,38 @@ def test_an_update_writes_what_its_queryset_writes_where_all_conditions_hold(
     rows.update(result=None, settled_at=later)
     stored.refresh_from_db()
     assert (stored.result, stored.settled_at) == (None, later)
+
+
+def test_a_time_that_the_database_works_out_is_written_by_its_clock_and_compiled_once(
+    bob: User, make_tool: MakeTool
+) -> None:
+    call, built = ask(bob, make_tool()), []
+
+    @compiled
+    def counted(call_id: UUID) -> QuerySet[ToolCall]:
+        built.append(1)
+        return ToolCall.objects.filter(pk=call_id)
+
+    def written(until: Any, owner: str) -> datetime:
+        assert counted(call.pk).update(lease_until=until, owner=owner) == 1
+        row = ToolCall.objects.get(pk=call.pk, owner=owner)
+        assert row.lease_until is not None
+        return row.lease_until
+
+    hour, before = timedelta(hours=1), timezone.now()
+    first, second = written(Now() + hour, "one"), written(Now() + hour, "two")
+    assert before - timedelta(minutes=1) < first - hour <= second - hour
+    # Twice, to see that it is the same at another moment.
+    assert len(built) == 2
+    assert written(Now() + 2 * hour, "three") > second + hour / 2
+
+
+def test_what_an_update_makes_of_a_row_is_compiled_each_time_and_not_confused(bob: User, make_tool: MakeTool) -> None:
+    call = ask(bob, make_tool())
+    for text in ("a", "b"):
+        whole(call.pk).update(output=Concat("output", Value(text)), owner=text)
+    call.refresh_from_db()
+    assert (call.output, call.owner) == ("ab", "b")
 
 
 def test_a_condition_that_is_not_compiled_is_never_left_out(bob: User, make_tool: MakeTool) -> None:

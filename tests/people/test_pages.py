@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Invitation, Role, Token, TokenKind
-from hitlchat.accounts.sign_in import signed_in_user
+from hitlchat.accounts.sign_in import signed_in_user, stored
 from hitlchat.gate.models import Absence, AuditEvent
 from tests.conftest import PASSWORD
 from tests.tables import each_row
@@ -184,7 +184,7 @@ def test_everyone_sees_their_own_role_and_changes_their_password(client: Client,
         answer = client.post("/account", form | wrong)
         assert (answer.status_code, said in text(answer)) == (422, True)
     assert "Your password is changed." in text(client.post("/account", form, follow=True))
-    assert signed_in_user(client.session.session_key) == bob
+    assert signed_in_user(stored(client.session.session_key)) == bob
     assert elsewhere.get("/account").status_code == 302
     assert AuditEvent.objects.get().name == "person.password_changed"
     assert ANOTHER not in str(AuditEvent.objects.values())

@@ -133,6 +133,8 @@ def claim(locked: Conversation, ids: Sequence[UUID], *, of: Message | None = Non
     """Return the unsent attachments with these ids in their order, also those `of` a message that is said in another
     way; within the transaction that holds the conversation. Raises: BadAttachments.
     """
+    if not ids:
+        return []
     theirs = UNSENT if of is None else UNSENT | Q(message=of)
     rows = {row.pk: row for row in locked.attachments.select_for_update().filter(theirs, pk__in=ids)}
     if len(ids) > settings.ATTACHMENT_FILES:
