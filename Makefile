@@ -62,7 +62,7 @@ bench: setup-dev  ## measure (ARGS for what)
 	@$(BIN)/python -m bench $(ARGS)
 
 load: setup-dev  ## measure a full house: 2,000 pages, 100,000 calls that wait, 200 people at once
-	@$(BIN)/python -m bench load full
+	@$(BIN)/python -m bench load full processes
 
 chaos: setup-dev  ## kill servers in the middle of calls, and compare with a counter outside (ARGS="--kills 1000")
 	@$(BIN)/python -m chaos $(ARGS)

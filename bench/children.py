@@ -55,12 +55,19 @@ def model_server() -> Iterator[dict[str, str]]:
 @contextmanager
 def serving() -> Iterator[Server]:
     """`manage.py serve` on the data of this bench, with a model server of its own."""
+    with serving_with(1) as (server,):
+        yield server
+
+
+@contextmanager
+def serving_with(processes: int) -> Iterator[list[Server]]:
+    """The same in several processes."""
     home = Installation(Path(settings.DATA_DIR), settings.DATABASE_URL)
     servers = Servers(home)
     own = {"DJANGO_SETTINGS_MODULE": "bench.settings", "LEASE_SECONDS": "15", "HITL_TIMEOUT_SECONDS": "86400"}
     with model_server() as model:
         try:
-            yield servers.start(**own, **model)
+            yield [servers.start(**own, **model) for _ in range(processes)]
         finally:
             servers.close()
 

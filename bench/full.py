@@ -46,9 +46,9 @@ async def _house(server: Server, speakers: list[Visitor], readers: list[Visitor]
             page.connection.transport.pause_reading()
             stack.callback(page.connection.transport.resume_reading)
         # The first one warms up.
-        await load.a_round(server, chats)
+        await load.a_round([server], chats)
         before = rss(pid(server))
-        rounds = [await load.a_round(server, chats) for _ in range(ROUNDS)]
+        rounds = [await load.a_round([server], chats) for _ in range(ROUNDS)]
         more = (rss(pid(server)) - before) / ROUNDS / 2**20
     turns = median(CHATS / max(one.ends) for one in rounds)
     where = f"{CHATS} people at once beside them"

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from itertools import cycle
 from uuid import UUID
 
 from bench import people, sizes
-from bench.children import pid, serving
+from bench.children import pid, serving_with
 from bench.figures import Figure
 from bench.measure import cpu, median, percentile
 from bench.page import Page, open_page
@@ -37,34 +38,34 @@ def measure() -> Iterator[Figure]:
     people.ready()
     for number in PEOPLE:
         crowd = [Visitor.new(f"{number} {name}") for name in range(number)]
-        yield from figures(f"{number} people at once", _rounds(crowd), GOALS.get(number))
-    yield from figures(f"{CHATS_OF_ONE} chats of one person at once", _rounds([Visitor.new("busy")] * CHATS_OF_ONE))
+        yield from figures(f"{number} people at once", rounds_of(crowd), GOALS.get(number))
+    yield from figures(f"{CHATS_OF_ONE} chats of one person at once", rounds_of([Visitor.new("busy")] * CHATS_OF_ONE))
 
 
-def _rounds(crowd: list[Visitor]) -> list[Round]:
-    """The first one, which warms up, is not among them."""
+def rounds_of(crowd: list[Visitor], processes: int = 1) -> list[Round]:
+    """With each page on one of so many processes. The first round, which warms up, is not among them."""
     talks = [people.conversation(owner=each.user).pk for each in crowd]
-    with serving() as server:
-        return asyncio.run(_on_pages(server, crowd, talks))[1:]
+    with serving_with(processes) as servers:
+        return asyncio.run(_on_pages(servers, crowd, talks))[1:]
 
 
-async def _on_pages(server: Server, crowd: list[Visitor], talks: list[UUID]) -> list[Round]:
+async def _on_pages(servers: list[Server], crowd: list[Visitor], talks: list[UUID]) -> list[Round]:
     async with AsyncExitStack() as stack:
-        opened = (open_page(server, person, talk) for person, talk in zip(crowd, talks, strict=True))
+        opened = map(open_page, cycle(servers), crowd, talks)
         pages = [await stack.enter_async_context(page) for page in opened]
-        return [await a_round(server, pages) for _ in range(ROUNDS + 1)]
+        return [await a_round(servers, pages) for _ in range(ROUNDS + 1)]
 
 
-async def a_round(server: Server, pages: list[Page]) -> Round:
+async def a_round(servers: list[Server], pages: list[Page]) -> Round:
     """On all pages at once somebody speaks, is asked, approves, and reads the answer."""
-    before = cpu(pid(server))
+    before = sum(cpu(pid(server)) for server in servers)
     began = time.time()
     await asyncio.gather(*(page.say("call gated") for page in pages))
     cards = await asyncio.gather(*(page.until('id="ask-') for page in pages))
     approved = time.time()
     await asyncio.gather(*(page.approve(card) for page, (card, _) in zip(pages, cards, strict=True)))
     ends = await asyncio.gather(*(page.until('data-run="done"') for page in pages))
-    used = cpu(pid(server)) - before
+    used = sum(cpu(pid(server)) for server in servers) - before
     return Round([came - began for _, came in cards], [came - approved for _, came in ends], used)
 
 

@@ -1,5 +1,6 @@
 """The parts of a bench, each measured in a process of its own: it meets nothing that another one has left behind."""
 
+import os
 import signal
 import sys
 from importlib import import_module
@@ -10,6 +11,7 @@ from typing import Final
 from bench import figures, sizes
 from bench.home import home
 from tests import fork_server
+from tests.services import postgres_url, redis_url
 
 # Those with most data last.
 PARTS: Final = {
@@ -21,6 +23,7 @@ PARTS: Final = {
     "chat": "The chat as a person feels it",
     "load": "Many people who speak at once",
     "full": "A full house: many pages, many calls that wait, many people",
+    "processes": "Many people at once, on PostgreSQL and Redis, in several processes",
     "memory": "Memory of the server process",
     "upstreams": "A call of an upstream server's tool, next to the same call by the bare SDK",
     "mcp": "/mcp: calls and lists of an outside client, next to the bare SDK",
@@ -34,6 +37,9 @@ PARTS: Final = {
     "history": "The history of a hundred thousand calls",
     "inbox": "The inbox, with few and with very many calls waiting",
 }
+
+# On PostgreSQL and Redis, where they are found, and not where everything else is.
+ON_SERVERS: Final = {"processes"}
 
 # Each part is a fork of a process that has imported what other people wrote, and nothing of ours.
 FORKS: Final = get_context("forkserver")
@@ -61,6 +67,13 @@ def alone(name: str, *, small: bool) -> tuple[int, int] | None:
 def _measure(name: str, small: bool, into: Connection) -> None:
     end_well()
     sizes.are_small = small
+    if name in ON_SERVERS:
+        database, channel = postgres_url(), redis_url()
+        if not (database and channel):
+            print(f"{name}: PostgreSQL and Redis are not both here. Set TEST_DATABASE_URL and TEST_REDIS_URL.\n")
+            into.send((0, 0))
+            return
+        os.environ |= {"DATABASE_URL": database, "REDIS_URL": channel}
     with home():
         # After Django is set up.
         part = import_module(f"bench.{name}")
