@@ -12,7 +12,7 @@ from pytest_django import Settings
 from hitlchat import running
 from hitlchat.models import ServerProcess
 from tests import forks
-from tests.processes import Servers, installation, migrated, servers
+from tests.processes import Installation, Servers, installation, migrated, servers
 
 __all__ = ["installation", "migrated", "servers"]
 
@@ -86,6 +86,19 @@ def test_a_server_is_on_the_list_from_its_start_to_its_end_and_no_secret_is(db: 
     assert not running.others().exists()
     running.end()
     assert not ServerProcess.objects.exists()
+
+
+def test_a_server_that_is_up_never_looks_for_garbage_in_what_it_imported(migrated: Installation) -> None:
+    look = """
+import gc
+from hitlchat.management.commands import serve
+before = len(gc.get_objects())
+serve.Command()._welcome()
+print("objects", before, len(gc.get_objects()))
+"""
+    printed = migrated.manage("shell", "-v", "0", "-c", look)
+    before, after = map(int, printed.rpartition("objects ")[2].split())
+    assert before > 10 * after
 
 
 @pytest.mark.slow("starts a server")
