@@ -60,7 +60,7 @@ OWN_APPS = [
     "hitlchat.telemetry",
 ]
 # Those of the operator: functions of their `tools.py` with @tool can be called.
-INSTALLED_APPS = [*OWN_APPS, *env.words("PROJECT_APPS", [])]
+INSTALLED_APPS = [*OWN_APPS, *env.apps("PROJECT_APPS")]
 MIDDLEWARE = [
     # First, since those after it refuse what comes by another name than ALLOWED_HOSTS has.
     "hitlchat.health.answer_probes",

@@ -5,14 +5,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat import running
+from hitlchat.base import environment
 from hitlchat.models import ServerProcess
 from tests import forks
 from tests.processes import Installation, Servers, installation, migrated, servers
+from tests.tables import each_row
 
 __all__ = ["installation", "migrated", "servers"]
 
@@ -99,6 +102,16 @@ print("objects", before, len(gc.get_objects()))
     printed = migrated.manage("shell", "-v", "0", "-c", look)
     before, after = map(int, printed.rpartition("objects ")[2].split())
     assert before > 10 * after
+
+
+@each_row("app", ["nosuchapp", "nosuchapp.apps.Config", "shop-app", "./shop", ".shop"])
+def test_an_app_that_python_does_not_find_stops_the_start_in_one_sentence(
+    app: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROJECT_APPS", f"json, {app}")
+    with pytest.raises(ImproperlyConfigured) as refused:
+        environment.apps("PROJECT_APPS")
+    assert str(refused.value).startswith(f"PROJECT_APPS names {app!r}; expected packages that Python finds")
 
 
 @pytest.mark.slow("starts a server")

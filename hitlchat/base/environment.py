@@ -7,6 +7,7 @@ import re
 import secrets
 import stat
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -85,6 +86,18 @@ def address(name: str) -> str:
 def words(name: str, default: list[str]) -> list[str]:
     value = text(name, ",".join(default))
     return [word.strip() for word in value.split(",") if word.strip()] if value else default
+
+
+def apps(name: str) -> list[str]:
+    """Return the names of Django apps, each of which Python finds."""
+    found = words(name, [])
+    for app in found:
+        if not all(map(str.isidentifier, app.split("."))) or find_spec(app.partition(".")[0]) is None:
+            raise ImproperlyConfigured(
+                f"{_placed(name)} names {app!r}; expected packages that Python finds, with commas between them. "
+                "Install it, or have PYTHONPATH name the folder that holds it"
+            )
+    return found
 
 
 def data_dir(default: Path) -> Path:
