@@ -62,12 +62,14 @@ SENTENCES: Final[Mapping[str, str]] = {
     "delegation.ended": gettext_noop("{delegate} no longer decides for {person}"),
     "token.made": gettext_noop("A token of kind {kind} was created for {user}"),
     "token.revoked": gettext_noop("A token of kind {kind} of {user} was revoked"),
+    "token.marked_attended": gettext_noop("The client of a token of {user} is trusted"),
+    "token.unmarked_attended": gettext_noop("The client of a token of {user} is no longer trusted"),
     "conversation.asks_changed": gettext_noop("The approval setting of a conversation was changed"),
     "conversation.default_asks_changed": gettext_noop(
         "The approval setting of new conversations of {person} was changed"
     ),
     "grant.revoked": gettext_noop("A grant was revoked"),
-    "grant.ended": gettext_noop("A grant ended"),
+    "grant.voided": gettext_noop("A grant ended"),
     "grant.earned": gettext_noop("A rule was earned: {scope}"),
     "grant.decayed": gettext_noop("The earned rule of {tool} decayed: {why}"),
     "grant.declined": gettext_noop("The earned rule of {tool} ended: {why}"),
