@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages texts bench load chaos cards lock sbom clean
+.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages texts reference bench load chaos cards lock sbom clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,9 @@ texts: setup-dev  ## print every text that a person can read, by page (ARGS=appr
 
 messages: setup-dev  ## collect the texts of pages into locale/ and compile their translations
 	@$(BIN)/python tools/messages.py
+
+reference: setup-dev  ## write docs/reference.md from the code
+	@$(BIN)/python tools/reference.py
 
 bench: setup-dev  ## measure (ARGS for what)
 	@$(BIN)/python -m bench $(ARGS)

@@ -163,7 +163,7 @@ def test_a_key_that_is_none_stops_the_start(settings: Settings) -> None:
 
 def test_every_command_of_the_documentation_is_one() -> None:
     lines = (ROOT / "docs" / "record.md").read_text(encoding="utf-8").splitlines()
-    shown = [line.partition("#")[0].split()[2:] for line in lines if line.startswith("python manage.py audit")]
+    shown = [line.partition("#")[0].split()[1:] for line in lines if line.startswith("manage.py audit")]
     parser = Command().create_parser("manage.py", "audit")
     assert [parser.parse_args(each[1:]).what for each in (_filled(line) for line in shown)] == [
         *("key", "verify", "seal", "export", "receipt", "check"),

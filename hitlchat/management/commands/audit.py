@@ -62,8 +62,9 @@ class Command(ConsoleCommand):
         fresh.add_argument("--lost", action="store_true", help="the old key is lost and cannot sign the new one")
         for each in (walk, look):
             style = each.add_mutually_exclusive_group()
-            style.add_argument("--plain", dest="style", action="store_const", const="plain", default="rich")
-            style.add_argument("--json", dest="style", action="store_const", const="json")
+            how: dict[str, Any] = {"dest": "style", "action": "store_const"}
+            style.add_argument("--plain", const="plain", default="rich", help="no colors or boxes", **how)
+            style.add_argument("--json", const="json", help="one JSON object", **how)
 
     def concerns_servers(self, **options: Any) -> bool:
         # A file is checked without the database.

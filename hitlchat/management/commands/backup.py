@@ -16,7 +16,7 @@ class Command(ConsoleCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=Path, help="the backup to write")
         parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
         parser.add_argument("--encrypt", action="store_true", help="encrypt it to a passphrase, which is asked for")
         parser.add_argument("--passphrase-file", type=Path, help="encrypt it to the first line of this file")

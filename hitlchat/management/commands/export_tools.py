@@ -13,7 +13,7 @@ class Command(ConsoleCommand):
     help = "Print authored tools as a file for import_tools: with their code, rules and tests, without secrets."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("names", nargs="*", metavar="NAME", help="Tools to export; without a name, all of them.")
+        parser.add_argument("names", nargs="*", metavar="NAME", help="tools to export; without a name, all of them")
 
     def handle(self, *args: Any, **options: Any) -> None:
         names: list[str] = options["names"]

@@ -23,7 +23,7 @@ class Command(ConsoleCommand):
         shown = actions.add_parser("list", help="list the grants in force")
         shown.add_argument("--user", help="only grants of this username")
         shown.add_argument("--all", action="store_true", help="also grants that have ended")
-        shown.add_argument("--json", action="store_true")
+        shown.add_argument("--json", action="store_true", help="JSON")
         actions.add_parser("revoke", help="revoke a grant at once").add_argument("id", type=UUID)
 
     def handle(self, *args: Any, action: str, **options: Any) -> str:

@@ -21,21 +21,21 @@ class Command(ConsoleCommand):
     help = "Import a file of tools, all or nothing. It publishes no tool and never makes one ask less often."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", metavar="FILE", help="A file that export_tools wrote; - for the standard input.")
+        parser.add_argument("file", metavar="FILE", help="a file that export_tools wrote; - for the standard input")
         parser.add_argument(
-            "--user", required=True, metavar="NAME", help="The user who imports; must be allowed to write tools."
+            "--user", required=True, metavar="NAME", help="the user who imports; must be allowed to write tools"
         )
         parser.add_argument(
             "--on-conflict", choices=get_args(Conflict), default="leave",
-            help="How to treat a tool with the same name: leave it alone (default), replace it with a new "
-                 "version, or add the new one under another name.",
+            help="how to treat a tool with the same name: leave it alone (default), replace it with a new "
+                 "version, or add the new one under another name",
         )  # fmt: skip
         parser.add_argument(
             "--confirm-lowering",
             action="store_true",
-            help="Import even if a tool would run with less oversight, or approvers would read different texts.",
+            help="import even if a tool would run with less oversight, or approvers would read different texts",
         )
-        parser.add_argument("--dry-run", action="store_true", help="Only print what would happen.")
+        parser.add_argument("--dry-run", action="store_true", help="only print what would happen")
 
     def handle(self, *args: Any, **options: Any) -> None:
         author = User.objects.filter(username=options["user"]).first()

@@ -28,22 +28,22 @@ class Command(ConsoleCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         listing = actions.add_parser("list", help="list the rules in force, strictest first")
-        listing.add_argument("--json", action="store_true")
+        listing.add_argument("--json", action="store_true", help="one JSON list")
         made_up = actions.add_parser(
             "simulate", help="show how the rules would judge a call; nothing runs and nothing is recorded"
         )
         made_up.add_argument("tool")
         made_up.add_argument("arguments", help="a JSON object", nargs="?", default="{}")
         made_up.add_argument("--user", help="a username; by default the first administrator")
-        made_up.add_argument("--caller", choices=[*KINDS], default="chat")
+        made_up.add_argument("--caller", choices=[*KINDS], default="chat", help="where the call comes from")
         made_up.add_argument("--args-from-outside", action="store_true", help="as if a value came from outside")
-        made_up.add_argument("--json", action="store_true")
+        made_up.add_argument("--json", action="store_true", help="one JSON object")
         again = actions.add_parser(
             "replay", help="show how rules would have judged the recorded calls; nothing runs and nothing is recorded"
         )
         again.add_argument("--draft", type=Path, metavar="FILE", help="JSON; by default, the rules in force")
-        again.add_argument("--days", type=_days, default=replay.USUAL_DAYS)
-        again.add_argument("--json", action="store_true")
+        again.add_argument("--days", type=_days, default=replay.USUAL_DAYS, help="only calls of the last days")
+        again.add_argument("--json", action="store_true", help="one JSON object")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
         getattr(self, f"_{action}")(**options)

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=Path, help="a file that backup wrote")
         parser.add_argument("--check", action="store_true", help="read and check the whole file, and restore nothing")
         parser.add_argument(
             "--passphrase-file", type=Path, help="the first line is the passphrase; else it is asked for"

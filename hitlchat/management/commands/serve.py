@@ -230,8 +230,8 @@ class Command(BaseCommand):
     help = "Serve hitlchat: pages, websockets, REST and the work behind them, in one process."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default=settings.HOST)
-        parser.add_argument("--port", type=int, default=settings.PORT)
+        parser.add_argument("--host", default=settings.HOST, help="the address to listen at (default: HOST)")
+        parser.add_argument("--port", type=int, default=settings.PORT, help="the port to listen at (default: PORT)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]

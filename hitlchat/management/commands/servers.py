@@ -63,7 +63,7 @@ class Command(ConsoleCommand):
         _add_adding(found.add_parser("add", help="add a server"))
         tools = found.add_parser("tools", help="list a server's tools")
         tools.add_argument("name")
-        tools.add_argument("--state", choices=ToolState.values, default="")
+        tools.add_argument("--state", choices=ToolState.values, default="", help="only tools in this state")
         exposing = found.add_parser("expose", help="offer a tool")
         hiding = found.add_parser("hide", help="stop offering a tool")
         accepting = found.add_parser("accept", help="accept a changed tool as its server lists it now")
