@@ -75,8 +75,8 @@ def test_every_default_of_a_setting_is_documented_as_it_is() -> None:
         # One word for all of them is about what they mean together.
         for variable, value in zip(variables, values, strict=True) if len(values) > 1 or len(variables) == 1 else ():
             default = environment.ASKED[variable]
-            is_told = value == default if default else not re.fullmatch(r"[\d.]+", value)
-            assert is_told or value == IN_WORDS.get(variable), (variable, value, default)
+            is_documented = value == default if default else not re.fullmatch(r"[\d.]+", value)
+            assert is_documented or value == IN_WORDS.get(variable), (variable, value, default)
 
 
 def test_every_option_of_a_tool_decorator_is_documented() -> None:

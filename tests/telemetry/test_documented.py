@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
 
 
 def test_every_command_on_the_page_is_one() -> None:
-    lines = re.findall(r"^manage\.py approvals (.*)$", PAGE, re.MULTILINE)
+    lines = re.findall(r"^manage\.py approvals (.*)$", PAGE.replace("\\\n", " "), re.MULTILINE)
     parser = Command().create_parser("manage.py", "approvals")
     kinds = {parser.parse_args(shlex.split(line, comments=True)).what for line in lines}
     assert kinds == {"list", "show", "approve", "decline", "watch", "extend"}

@@ -48,7 +48,11 @@ async def slow(ctx: Context, seconds: float = 30) -> str:
     return "done"
 
 
-FUNCTIONS: dict[str, Any] = {each.__name__: each for each in (echo, other, fail, slow)}
+def refund(order: str) -> str:
+    return f"refunded {order}"
+
+
+FUNCTIONS: dict[str, Any] = {each.__name__: each for each in (echo, other, fail, slow, refund)} | {"list": other}
 
 
 class Changing(MCPServer):
