@@ -83,7 +83,7 @@ def page() -> str:
     checked = [f"`{name}`" for name, parser in parsers.items() if "--anyway" in parser._option_string_actions]
     text = HEAD + CONSOLE.format(checked=", ".join(checked))
     for name, parser in parsers.items():
-        text += f"\n### {name}\n\n{' '.join((parser.description or '').split())}\n"
+        text += f"\n## manage.py {name}\n\n{' '.join((parser.description or '').split())}\n"
         if rows := [*_rows(parser)]:
             text += _table(("argument", "what it does"), rows)
     events_in_words = ((f"`{name}`", words) for name, words in sorted(events().items()))

@@ -11,6 +11,7 @@ from hitlchat.gate.policies.bundled import SIMPLE
 from hitlchat.gate.status import Status
 from hitlchat.project_tools import Options
 from tests.architecture.source import program_files, read
+from tests.documentation.blocks import PAGES
 from tools import reference
 from tools_studio import capabilities
 
@@ -31,6 +32,14 @@ NO_EVENTS: Final = frozenset(
 OF_UPSTREAM_TOOLS: Final = frozenset(
     f"tool.{each}"
     for each in ("exposed", "hidden", "returned", "withheld", "unfit", "gone", "configured", "pinned_anew")
+)
+# Names in capitals that are something else: of Python, Linux, Compose, Django, code and tests.
+NO_SETTINGS: Final = frozenset(
+    (
+        *("ROUND_HALF_UP", "ROUND_DOWN", "NAMESPACE_DNS", "NAMESPACE_URL", "NAMESPACE_OID", "NAMESPACE_X500"),
+        *("CONFIG_SECURITY_LANDLOCK", "PR_SET_SECCOMP", "HITLCHAT_SITE", "INSTALLED_APPS", "DJANGO_SETTINGS_MODULE"),
+        *("TOOL_SOURCES", "TEST_DATABASE_URL", "TEST_REDIS_URL"),
+    )
 )
 # Defaults that words say better.
 IN_WORDS: Final = {
@@ -104,6 +113,35 @@ def test_every_capability_and_each_of_its_functions_is_documented() -> None:
 def test_every_check_of_the_doctor_is_documented() -> None:
     named = names_in(section("docs/operating.md", "The doctor"))
     assert named == {*doctor.CHECKS, "disk write", "connections"}
+
+
+def test_every_setting_that_a_sentence_names_exists_with_the_default_beside_it() -> None:
+    for page in PAGES:
+        for name in re.findall(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=[^`]*)?`", read(page)):
+            assert name in environment.ASKED.keys() | NO_SETTINGS, (page, name)
+        for name, value in re.findall(r"`([A-Z_]+)` \((\d[\d,]*)\)", read(page)):
+            assert environment.ASKED[name] == value.replace(",", ""), (page, name)
+
+
+def test_every_number_of_the_program_is_documented() -> None:
+    body = section("docs/operating.md", "Numbers")
+    documented = {name.partition("{")[0] for name in names_in(body)}
+    metrics = read("hitlchat/telemetry/metrics.py")
+    assert documented == {*re.findall(r'"((?:hitlchat|mcp_hitl)_[a-z_]+)"', metrics)}
+
+
+def test_every_field_of_a_logged_event_is_documented() -> None:
+    source = read("hitlchat/gate/transition.py").partition("def _logged(")[2].partition("\n\n\n")[0]
+    fields = {*re.findall(r'^        "(\w+)": ', source, re.MULTILINE)}
+    words = section("docs/operating.md", "Logs")
+    assert {field for field in fields if f"`{field}`" not in words} == set()
+
+
+def test_every_kind_of_a_webhooks_message_is_documented() -> None:
+    kinds = re.findall(r'_event\(notice, "([a-z.]+)"', read("hitlchat/notices/wording.py"))
+    words = section("docs/notices.md", "Webhooks")
+    assert len(kinds) == 3
+    assert [kind for kind in kinds if f'"{kind}"' not in words and f"`{kind}`" not in words] == []
 
 
 def rows_of_settings() -> list[tuple[str, str, str]]:
