@@ -64,6 +64,16 @@ def test_each_target_of_make_exists() -> None:
     assert named - targets == {"caddy"}
 
 
+def test_what_is_given_to_make_exists() -> None:
+    codes = [*(code for _, code in mentions()), *(command for block in blocks() for command in block.commands)]
+    given = [found for code in codes if (found := re.search(r'\bmake ([a-z]+) ARGS="?([^"]*)', code))]
+    assert len(given) > 3
+    for name, words in (found.groups() for found in given):
+        program = read(f"{name}/__main__.py") + read("bench/parts.py")
+        for word in words.split():
+            assert f'"{word}"' in program or word.isdecimal(), (name, word)
+
+
 def mistake(code: str) -> str:
     """Return what is wrong with code in a sentence, which may leave out arguments, and brackets what is optional."""
     plain = re.sub(r"[\[\]…]", " ", code)
