@@ -10,8 +10,9 @@ from hitlchat.gate.models.calls import End
 from hitlchat.gate.policies.bundled import SIMPLE
 from hitlchat.gate.status import Status
 from hitlchat.project_tools import Options
+from tests.access import table
 from tests.architecture.source import program_files, read
-from tests.documentation.blocks import PAGES
+from tests.documentation.blocks import PAGES, mentions
 from tools import reference
 from tools_studio import capabilities
 
@@ -33,6 +34,8 @@ OF_UPSTREAM_TOOLS: Final = frozenset(
     f"tool.{each}"
     for each in ("exposed", "hidden", "returned", "withheld", "unfit", "gone", "configured", "pinned_anew")
 )
+# Folders, addresses of other servers, and the place of a value in arguments.
+ELSEWHERE: Final = ("/opt/", "/var/", "/tmp", "/chat/completions", "/responses", "/v1/traces", "/accept", "/to/0")
 # Names in capitals that are something else: of Python, Linux, Compose, Django, code and tests.
 NO_SETTINGS: Final = frozenset(
     (
@@ -121,6 +124,23 @@ def test_every_setting_that_a_sentence_names_exists_with_the_default_beside_it()
             assert name in environment.ASKED.keys() | NO_SETTINGS, (page, name)
         for name, value in re.findall(r"`([A-Z_]+)` \((\d[\d,]*)\)", read(page)):
             assert environment.ASKED[name] == value.replace(",", ""), (page, name)
+
+
+def test_every_address_that_a_sentence_names_is_one_with_its_method() -> None:
+    # docs/access.md, which is compared with the program, has them all.
+    methods: dict[str, set[str]] = {}
+    for row in table.rows():
+        methods.setdefault(address(row.route), set()).update(row.methods)
+    for page, code in mentions():
+        found = re.fullmatch(r"(?:([A-Z]+) )?(/[\w{}/.<>-]*)(\?.*)?", code)
+        if found and page != "docs/access.md" and not found[2].startswith(ELSEWHERE):
+            assert address(found[2]) in methods, (page, code)
+            assert not found[1] or found[1] in methods[address(found[2])], (page, code)
+
+
+def address(path: str) -> str:
+    """Return an address with its parts without their names."""
+    return re.sub(r"\{[^}]*\}|<[^>]*>", "{}", path).rstrip("/")
 
 
 def test_every_number_of_the_program_is_documented() -> None:
