@@ -113,7 +113,7 @@ class Shell:
     def serve(self, command: str) -> None:
         """Start a server in the background, and wait until it is ready."""
         self._give(f"{_bare(command)} >>{self._servers} 2>&1 &")
-        until(self._serves, f"{command} serves")
+        until(self._serves, f"{command} serves", seconds=COMMAND_SECONDS)
 
     def watch(self, command: str, words: str) -> str:
         """Run what does not end by itself until it has written these words."""
