@@ -1,11 +1,13 @@
 """Decisions that nobody made: stray keys, impatient clicks, a yes to what was out of view; with real input events."""
 
 import re
+from dataclasses import replace
 from typing import Final
 
 import pytest
 from playwright.sync_api import ViewportSize, expect
 
+from hitlchat.gate.why import Whys
 from tests.browser.alone import Alone, asked
 from tests.browser.chatting import (
     GRACE_MS,
@@ -57,6 +59,20 @@ def test_a_card_that_moves_away_from_the_pointer_keeps_its_look_and_at_the_point
     page.mouse.up()
     page.clock.run_for(GRACE_MS)
     expect(first).not_to_have_attribute("data-early", "")
+    assert alone.answers == []
+
+
+def test_within_the_pause_the_model_can_be_asked_why_and_nothing_can_be_approved(alone: Alone) -> None:
+    card = alone.approval(replace(asked({"text": "one"}), whys=Whys((), may_ask=True, left=3)))
+    look_through(card)
+    stop_clock(alone.page)
+    alone.page.evaluate(CAME_AGAIN)
+    card.locator(".whys > summary").click()
+    with alone.page.expect_request("**/why") as request:
+        card.get_by_role("button", name="Ask", exact=True).click()
+    assert request.value.method == "POST"
+    expect(card).to_have_attribute("data-fresh", "")
+    approve_button(card).click(force=True)
     assert alone.answers == []
 
 

@@ -204,7 +204,12 @@ function answerOf(target) {
 
 /** What opens or ticks something answers nothing, wherever it has moved to. @param {EventTarget | null} target */
 function mayAnswer(target) {
-  return !isTick(target) && !(target instanceof Element && target.closest("summary, [data-begin-edit]"));
+  return !isTick(target) && !isAskingWhy(target) && !(target instanceof Element && target.closest("summary, [data-begin-edit]"));
+}
+
+/** Asking the model why allows nothing, so it needs no pause. @param {EventTarget | null} target */
+function isAskingWhy(target) {
+  return target instanceof Element && target.closest(".whys") !== null && !target.closest(`${FOOT}, [data-approve]`);
 }
 
 /** Whether the key that is down came as typing does: no such key answers, and the card says so. @param {Element} card */
@@ -347,7 +352,7 @@ function judge(event) {
   const card = cardOf(event.target);
   const own = event.isTrusted && event.type === "click" ? press : null;
   if (event.type === "click") press = null;
-  if (!card || isTick(event.target) || isWriting(event) || isLetter(event)) return;
+  if (!card || isTick(event.target) || isAskingWhy(event.target) || isWriting(event) || isLetter(event)) return;
   const fresh = isFresh(card);
   if (event.type === "keydown") return fresh ? stop(event) : undefined;
   const button = fresh ? null : approving(event);
