@@ -265,7 +265,7 @@ def _waiting(notice: Notice, items: QuerySet[Item]) -> Text | None:
 
 def _decided(notice: Notice, items: QuerySet[Item]) -> Text | None:
     """Return the text about outcomes; None where they may not look at the calls any more."""
-    listed = list(items.select_related("approval__call", "by").order_by("-pk")[:MOST_LISTED])
+    listed = list(items.select_related("approval__call__caller", "by").order_by("-pk")[:MOST_LISTED])
     receiver, ids, shown = notice.receiver, [each.approval_id for each in listed], listed
     if receiver.person_id is not None:
         seen = set(deciders.seen_by(receiver.person_id, ids).values_list("pk", flat=True))

@@ -221,6 +221,7 @@ def _outcome(item: Item, notice: Notice | None) -> dict[str, Any]:
         "id": str(item.approval_id),
         "notice": notice.message_id if notice else "",
         "tool": line(item.approval.call.tool_name),
+        "person": line(item.approval.call.caller.get_username()),
         "outcome": item.outcome,
         "by": by or None,
         "at": item.at.isoformat(),
@@ -231,7 +232,8 @@ def _outcome(item: Item, notice: Notice | None) -> dict[str, Any]:
 def _ended(outcome: Mapping[str, Any], shown: Callable[[str], str]) -> str:
     """Return one line about an outcome; `shown`: how names are written."""
     by = f" by {shown(outcome['by'])}" if outcome["by"] else ""
-    return f"{shown(outcome['tool'])}: {ENDS.get(outcome['outcome'], outcome['outcome'])}{by}"
+    what, how = f"{shown(outcome['tool'])} for {shown(outcome['person'])}", outcome["outcome"]
+    return f"{what}: {ENDS.get(how, how)}{by}"
 
 
 def _mail_entry(call: Facts, receiver: Receiver) -> str:

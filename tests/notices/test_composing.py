@@ -115,9 +115,9 @@ def test_what_was_decided_is_told_with_the_id_of_the_notice_that_told_of_it(
     told = {each["tool"]: each for each in decided.json["data"]["approvals"]}
     assert decided.id != waiting.id
     assert {each["notice"] for each in told.values()} == {waiting.id}
-    assert {name: (each["outcome"], each["by"]) for name, each in told.items()} == {
-        "one": ("approved", "bob"),
-        "two": ("declined", "bob"),
+    assert {name: (each["person"], each["outcome"], each["by"]) for name, each in told.items()} == {
+        "one": ("bob", "approved", "bob"),
+        "two": ("bob", "declined", "bob"),
     }
 
 

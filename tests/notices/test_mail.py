@@ -55,7 +55,7 @@ def test_what_became_of_it_is_mailed_only_to_who_wants_that(bob: User, mailbox: 
         "hitlchat: A call waits for your answer: two",
         "hitlchat: two: declined",
     ]
-    assert "two: declined by bob" in mailbox.messages[2].get_content()
+    assert "two for bob: declined by bob" in mailbox.messages[2].get_content()
 
 
 def asked_and_told(bob: User, name: str) -> ToolCall:
