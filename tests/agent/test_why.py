@@ -245,11 +245,11 @@ async def test_of_a_long_conversation_the_end_is_read(talk: Talk, scripted_model
 
 def test_the_demo_model_says_which_words_asked_for_the_call() -> None:
     conversation = [{"role": "user", "text": "Send hi to Ann"}, {"role": "assistant", "text": ""}]
-    call = {"tool": "send", "arguments": {"text": "hi", "loud": True}}
+    call = {"tool": "send", "arguments": {"text": "hi", "loud": True, "after": ""}}
     content = json.dumps({"conversation": conversation, "call": call, "question": why.DEFAULT})
     body = own_body(Endpoint("", "", "demo"), why.INSTRUCTIONS, content, 9)
     words, called = reply_to(json.loads(body))
     assert called == []
     assert "“Send hi to Ann”" in words
     assert "From your words: text." in words
-    assert "defaults: loud." in words
+    assert "defaults: loud, after." in words

@@ -210,7 +210,8 @@ def _reasons(about: dict[str, Any]) -> str:
     words = " ".join(said[-1].split())[:LONGEST_CELL] if said else ""
     call = about["call"]
     written = {name: json.dumps(value, ensure_ascii=False) for name, value in call["arguments"].items()}
-    found = [name for name, value in written.items() if value.strip('"') in words]
+    # The empty text stands in any words, and comes from none.
+    found = [name for name, value in written.items() if (bare := value.strip('"')) and bare in words]
     rest = [name for name in written if name not in found]
     parts = [f"You wrote “{words}”, and by my rules that asks for {call['tool']}."]
     parts += [f"From your words: {', '.join(found)}."] if found else []
