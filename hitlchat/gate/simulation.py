@@ -6,6 +6,7 @@ Of a made-up call nothing is recorded or run, no preview either.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -15,7 +16,8 @@ from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import deciders, oversight, policy, sources, who
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import CallerKind, HitlMode, Tool
+from hitlchat.gate.grants import giving, scope
+from hitlchat.gate.models import CallerKind, Grant, HitlMode, Tool
 from hitlchat.gate.policies import ORDER, Outcome, Spoke, combined, outcome
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.policies.loading import Rule, Unloadable, in_force
@@ -103,12 +105,18 @@ def coverage(tools: Iterable[Tool]) -> list[Covered]:
         rules: tuple[Rule, ...] | None = in_force()
     except Unloadable:
         rules = None
+    tools = list(tools)
+    earned = _earned(tools)
     for tool in tools:
         asks: frozenset[Outcome] = frozenset({"ask"})
         possible = {kind: asks if rules is None else _possible(tool, kind, rules) for kind in KINDS}
-        kinds = [kind for kind, each in possible.items() if "allow" in each]
+        why = _why(tool, [kind for kind, each in possible.items() if "allow" in each], rules or ())
+        rule = earned.get(tool.pk)
+        if rule is not None and rules is not None and _may_let_run(tool, rules):
+            possible["chat"] |= {"allow"}
+            why.append(_of_earned(rule))
         states = tuple((kind, _state(each)) for kind, each in possible.items())
-        alike.setdefault((states, tuple(_why(tool, kinds, rules or ()) if kinds else ())), []).append(tool)
+        alike.setdefault((states, tuple(why)), []).append(tool)
     found = [
         Covered(tuple(sorted(same, key=lambda tool: -tool.risk_level)), dict(states), why)
         for (states, why), same in alike.items()
@@ -184,6 +192,27 @@ def _possible(tool: Tool, kind: str, rules: tuple[Rule, ...]) -> frozenset[Outco
             return combined(outcomes, frozenset({"ask"}))
 
 
+def _earned(tools: list[Tool]) -> dict[UUID, Grant]:
+    """Return the earned rules in force; without a query where none was ever earned."""
+    ids = [tool.pk for tool in tools if tool.earned and settings.HITL_ENABLED]
+    rows = giving.active(giving.earned()).filter(tool__in=ids) if ids else []
+    return {rule.tool_id: rule for rule in rows if rule.tool_id is not None}
+
+
+def _may_let_run(tool: Tool, rules: tuple[Rule, ...]) -> bool:
+    """Return whether an earned rule lets a call of the chat run: where the tool asks, and no policy does."""
+    view = policy.view_of(tool)
+    silent: frozenset[Outcome] = frozenset({"abstain", "allow"})
+    return scope.may_be_granted(tool) and bool(silent & combined(*(rule.outcomes(view, "chat") for rule in rules)))
+
+
+def _of_earned(rule: Grant) -> str:
+    return translatable(
+        f"An earned rule, published by {rule.person.get_username()}, lets calls like those that people approved run, at"
+        f" most {rule.per_day} times a day and {rule.per_person} for one person."
+    )
+
+
 def _state(possible: frozenset[Outcome]) -> State:
     if "allow" in possible:
         return "unasked" if len(possible) == 1 else "may"
@@ -192,6 +221,8 @@ def _state(possible: frozenset[Outcome]) -> State:
 
 def _why(tool: Tool, kinds: list[str], rules: tuple[Rule, ...]) -> list[str]:
     """Return what lets calls from these kinds of callers run unasked."""
+    if not kinds:
+        return []
     if not settings.HITL_ENABLED:
         return [gettext_noop("Approvals are switched off for this whole installation (HITL_ENABLED=0).")]
     if tool.hitl_mode == HitlMode.DISABLED:

@@ -17,6 +17,7 @@ from hitlchat.gate.history import changes
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import AuditEvent, DecidedBy, Grant, Hindsight, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
+from hitlchat.gate.simulation import coverage
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, run, say_yes, status
@@ -46,6 +47,22 @@ def no(user: User, call: ToolCall) -> None:
 
 def proposed() -> list[str]:
     return [each.tool.name for each in earned.proposals()]
+
+
+def test_the_map_of_what_can_run_unasked_names_a_rule_in_force_for_calls_of_the_chat(
+    tool: Tool, alice: User, settings: Settings
+) -> None:
+    published(alice, tool)
+    (found,) = coverage(Tool.objects.filter(pk=tool.pk))
+    assert (found.states["chat"], found.states["mcp"]) == ("may", "asked")
+    (why,) = found.why
+    assert why.startswith("An earned rule, published by alice, lets calls like those that people approved run")
+    settings.HITL_POLICIES = [ASKS]
+    assert not coverage(Tool.objects.filter(pk=tool.pk))[0].can_run_unasked
+    settings.HITL_POLICIES = []
+    giving.revoke(Grant.objects.get().pk, signed_in(alice))
+    (found,) = coverage(Tool.objects.filter(pk=tool.pk))
+    assert (found.can_run_unasked, found.why) == (False, ())
 
 
 def test_what_was_always_approved_is_proposed_with_its_evidence_and_nothing_is_changed(tool: Tool, bob: User) -> None:
