@@ -55,6 +55,7 @@ LONGEST_BEFORE: Final = 80
 COUNTED: Final = 20
 WENT_WRONG: Final = (Status.FAILED, Status.UNKNOWN, Status.DECLINED)
 NEVER_RAN: Final = gettext_noop("It has never run here.")
+ONLY_TESTED: Final = gettext_noop("It has run here only in tests.")
 CHANGED: Final = gettext_noop("It has not run since it was changed.")
 CURRENCIES: Final = (
     "AED AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF ILS INR JPY KRW MXN NOK NZD PLN RON SEK SGD THB TRY USD ZAR"
@@ -261,6 +262,7 @@ def last_calls(calls: Collection[Past], definition: str, since: datetime, *, are
     `calls`: the last of its name, the newest first; `are_all`: there are no others.
     """
     # What a tool did with another definition says nothing of what it does now, nor do tests by its author.
+    was_tested = any(call.caller_kind == CallerKind.STUDIO and call.status in STARTED for call in calls)
     calls = [call for call in calls if call.caller_kind != CallerKind.STUDIO]
     same = [call for call in calls if call.definition == definition]
     settled = [Status(call.status) for call in same if call.status in SETTLED and call.asked_at > since][:COUNTED]
@@ -270,7 +272,7 @@ def last_calls(calls: Collection[Past], definition: str, since: datetime, *, are
         return "", False
     if any(call.status in STARTED for call in calls):
         return CHANGED, False
-    return NEVER_RAN if are_all else "", False
+    return (ONLY_TESTED if was_tested else NEVER_RAN) if are_all else "", False
 
 
 def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | None:

@@ -171,7 +171,8 @@ def past(statuses: str, definition: str = "now", kind: str = "chat", *, days: in
     [
         ([], (disclosure.NEVER_RAN, False)),
         (past("waiting approved allowed"), (disclosure.NEVER_RAN, False)),
-        (past("succeeded failed", kind="studio"), (disclosure.NEVER_RAN, False)),
+        (past("succeeded failed", kind="studio"), (disclosure.ONLY_TESTED, False)),
+        (past("waiting declined", kind="studio"), (disclosure.NEVER_RAN, False)),
         (past("declined", "before"), (disclosure.NEVER_RAN, False)),
         (past("declined succeeded", "before"), (disclosure.CHANGED, False)),
         (past("succeeded", "before") + past("failed"), ("Its last call: failed.", True)),
