@@ -311,7 +311,9 @@ def _evidence(given: drafts.Given) -> Iterator[dict[str, Any]]:
     """Yield what the record says now of the earned rules of a draft."""
     rules = {name: wanted.earned for name, wanted in given.tools.items() if wanted.earned is not None}
     for tool in Tool.objects.filter(name__in=rules):
-        yield {"tool": tool.name, **earned.evidence(gate_earned.evidence_for(tool, rules[tool.name].condition))}
+        condition = rules[tool.name].condition
+        found = earned.evidence(gate_earned.evidence_for(tool, condition))
+        yield {"tool": tool.name, "words": earned.in_words(condition), **found}
 
 
 def _wanted(name: str, given: drafts.RulesGiven) -> str:

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from hitlchat.approvals.earned import in_words
 from hitlchat.gate import decide
 from hitlchat.gate.models import Grant, PolicyDraft, Tool
 from hitlchat.gate.status import Status
@@ -58,13 +59,14 @@ def test_a_proposal_is_kept_looked_at_published_and_ended_with_how_on_the_page(
 ) -> None:
     shown = text(page.get("/policies/earned"))
     assert "30 of 30 calls like this were approved unchanged" in shown
-    assert "10 <= args['amount'] <= 39" in shown
+    assert shown.index("<li>amount is from 10 to 39</li>") < shown.index("10 <= args['amount'] <= 39")
     assert "3 other calls of the tool were declined, edited or regretted; none is like these" in shown
     assert shown.count('<li><a href="/history/') == 3
     sent = {"draft": hidden(shown, "draft"), "name": hidden(shown, "name")}
     assert [*json.loads(sent["draft"])["tools"]] == ["refund"]
     kept = text(page.post("/policies/lab/drafts", sent, follow=True))
     assert "What the record says of <code>refund</code>" in kept
+    assert "<li>amount is from 10 to 39</li>" in kept
     assert "Calls run without asking while sorted(args)" in kept
     where = f"/policies/lab/{PolicyDraft.objects.get().pk}"
     asked = text(page.post(f"{where}/publish", {"why": "All approved."}), 422)
@@ -79,6 +81,7 @@ def test_a_proposal_is_kept_looked_at_published_and_ended_with_how_on_the_page(
     shown = text(page.get("/policies/earned"))
     assert "Decays if unused until" in shown
     assert "At most 3 a day, 3 for one person" in shown
+    assert "<li>amount is from 10 to 39</li>" in shown
     assert str(rule.pk) not in text(page.get("/grants/")), "nobody gave it with a yes"
     ended = page.post(f"/grants/{rule.pk}/revoke", follow=True)
     assert ended.redirect_chain == [("/policies/earned", 302)]
@@ -116,3 +119,23 @@ def test_only_administrators_see_the_page(bob: User) -> None:
     client = Client()
     client.force_login(bob)
     assert client.get("/policies/earned").status_code == 403
+
+
+def test_a_proposed_condition_is_in_words_above_its_code_and_one_of_another_kind_is_not() -> None:
+    condition = (
+        "sorted(args) == ['amount', 'order', 'to'] and 10 <= args['amount'] <= 39.5 and len(args['order']) <= 4 and "
+        "args['order'].isascii() and args['order'].replace('-', '').replace('_', '').isalnum() and "
+        "args['to'] in ['a and b', 'c'] and not args_from_outside"
+    )
+    assert in_words(condition) == [
+        "the arguments are amount, order, to and no others",
+        "amount is from 10 to 39.5",
+        "order is at most 4 characters long: letters, digits, - and _",
+        'to is one of "a and b", "c"',
+        "no value comes from outside",
+    ]
+    assert in_words("args['to'] == 'a' or True") == []
+    assert in_words("args['to'] == 'a' or not args_from_outside") == []
+    assert in_words("args['to'] == 'a' and len(args['order']) <= 4") == [], "an identifier by one test of three"
+    assert in_words("args['to'] == args['from']") == []
+    assert in_words("not (") == []
