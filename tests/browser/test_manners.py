@@ -272,6 +272,23 @@ def test_a_conversation_begins_with_what_waited_for_its_file_and_once(alone: Alo
     assert [str(KEPT["id"]) in each for each in begun] == [True]
 
 
+def test_on_a_phone_the_button_that_sends_stays_in_view_below_many_conversations_whatever_is_attached(
+    alone: Alone,
+) -> None:
+    alone.page.set_viewport_size(NARROW)
+    alone.begin()
+    alone.page.locator("nav.threads").evaluate("nav => { nav.innerHTML = '<a href=\"#\">One of many</a>'.repeat(30); }")
+    send = alone.page.get_by_role("button", name="Send")
+    before = alone.page.locator("nav.threads").bounding_box()
+    assert looking.in_view(send)
+    alone.page.locator("#say").evaluate("say => say.insertAdjacentHTML('afterend', '<div style=\"height: 250px\">')")
+    assert looking.in_view(send)
+    after = alone.page.locator("nav.threads").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert 0 < after["height"] < before["height"]
+
+
 def _held_uploads(page: Page) -> list[Route]:
     held: list[Route] = []
 
