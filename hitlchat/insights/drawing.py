@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.visible import see
-from hitlchat.insights.figures import BIN_NAMES, Answers, Figures, OfPerson, OfTool, Tally
+from hitlchat.insights.figures import BIN_NAMES, BINS, Answers, Figures, OfPerson, OfTool, Tally
 
 WIDE: Final = 760
 NARROW: Final = 440
@@ -85,7 +85,8 @@ class Plot:
 
     @property
     def is_wide(self) -> bool:
-        return self.width == WIDE
+        """Return whether it has more labels than a narrow page can show at once."""
+        return self.width == WIDE and self.name != "times"
 
 
 def days(figures: Figures) -> Plot:
@@ -140,15 +141,16 @@ def times(answers: Answers) -> Plot:
     most, bottom = max(every for every, _ in bins), BINS_HEIGHT - 26
     width = (WIDE - LEFT - RIGHT) / len(bins)
     marks = [_mark("line", "axis", x1=LEFT, x2=WIDE - RIGHT, y1=bottom + 0.5, y2=bottom + 0.5)]
-    for index, ((every, hurried), name) in enumerate(zip(bins, BIN_NAMES, strict=True)):
+    for index, (every, hurried) in enumerate(bins):
         x = LEFT + index * width
         tall, fast = ((bottom - TOP - 16) * number / max(1, most) for number in (every, hurried))
         if hurried:
             marks.append(_mark("rect", "fast", x=x + 3, y=bottom - fast, width=width - 6, height=fast))
         if every > hurried:
             marks.append(_mark("rect", "approved", x=x + 3, y=bottom - tall, width=width - 6, height=tall - fast))
-        marks.append(_label("val", x + width / 2, bottom - tall - 6, f"{every}", "middle"))
-        marks.append(_label("", x + width / 2, BINS_HEIGHT - 8, _(name), "middle"))
+        marks.append(_label("val of-times", x + width / 2, bottom - tall - 6, f"{every}", "middle"))
+        if index:
+            marks.append(_label("of-times", x, BINS_HEIGHT - 5, _bound(BINS[index]), "middle"))
     return Plot(
         name="times",
         title=gettext_noop("Time to decide"),
@@ -160,6 +162,10 @@ def times(answers: Answers) -> Plot:
         marks=marks,
         kinds=("fast",),
     )
+
+
+def _bound(seconds: int) -> str:
+    return _("{count} s").format(count=seconds) if seconds < 60 else _("{count} min").format(count=seconds // 60)
 
 
 def by_tool(tools: Sequence[OfTool], to: To) -> Plot:

@@ -1,6 +1,7 @@
 """The page of insights: whose figures it shows, and that everyone finds the marks on their own decisions."""
 
 import html
+import re
 from collections import Counter
 from datetime import date
 
@@ -81,6 +82,17 @@ def test_every_picture_says_what_it_shows_and_has_its_numbers(alice: User, bob: 
     assert f'{refund}<td class="num">2</td><td class="num">1</td>' in shown
     assert '<td class="num">50 %</td><td class="num">100 %</td>' in shown
     assert shown.count("Nothing to change.") == 1
+
+
+def test_the_picture_of_times_names_where_its_columns_begin_and_fits_on_a_phone_whole(bob: User) -> None:
+    answered(bob, "refund")
+    shown = text_of(bob)
+    (times,) = re.findall(
+        r'<svg class="(plot[^"]*)"[^>]*aria-labelledby="times-title.*?</desc>(.*?)</svg>', shown, re.DOTALL
+    )
+    assert times[0] == "plot", "not as wide as a desk has room for"
+    bounds = re.findall(r'class="of-times"[^>]*>(.*?)<', times[1])
+    assert bounds == ["2 s", "5 s", "15 s", "30 s", "1 min", "2 min", "5 min"]
 
 
 def test_each_figure_leads_to_the_calls_behind_it(alice: User, bob: User) -> None:
