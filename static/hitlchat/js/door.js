@@ -1,5 +1,5 @@
 // @ts-check
-/** The pages one signs in on: what is typed as a password can be looked at. */
+/** The pages one signs in on: what is typed as a password can be looked at, and one goes on at the field that was wrong. */
 
 import { _ } from "./texts.js";
 
@@ -16,3 +16,6 @@ function connect(button) {
 }
 
 document.querySelectorAll("[data-show-password]").forEach((button) => connect(/** @type {HTMLElement} */ (button)));
+
+const wrong = document.querySelector("[aria-invalid=true]");
+if (wrong instanceof HTMLElement) wrong.focus();
