@@ -110,3 +110,10 @@ def test_the_command_for_curl_lists_the_tools(url: str, token: str, tool: Tool) 
     lines = [line.removeprefix("data: ") for line in answer.stdout.splitlines() if "{" in line]
     result: dict[str, Any] = json.loads(lines[-1])["result"]
     assert [each["name"] for each in result["tools"]] == ["refund"]
+
+
+def test_the_documentation_that_a_page_refers_to_is_one_click_away(page: Client, alice: User) -> None:
+    assert 'href="/docs/mcp"' in page.get(URL).content.decode()
+    page.force_login(alice)
+    assert 'href="/docs/policies"' in page.get("/policies").content.decode()
+    assert {page.get(f"/docs/{name}").status_code for name in ("mcp", "policies")} == {200}
