@@ -77,6 +77,11 @@ def test_administrators_copy_an_example_that_loads(rules: None, alice: User, of:
     assert load(json.loads(unescape(example[1]).strip("'")))
 
 
+def test_earned_rules_are_one_click_away_for_administrators(rules: None, alice: User, bob: User, of: Any) -> None:
+    assert 'href="/policies/earned"' in text_of(of(alice))
+    assert 'href="/policies/earned"' not in text_of(of(bob))
+
+
 def test_what_can_run_unasked_is_for_those_who_answer_for_it(rules: None, alice: User, bob: User, of: Any) -> None:
     page = text_of(of(alice))
     assert "Tools that can run without asking" in page
