@@ -120,7 +120,7 @@ def in_words(error: httpx2.TransportError) -> str:
         case httpx2.ConnectTimeout():
             return f"could not connect within {CONNECT_SECONDS:g} seconds"
         case httpx2.ConnectError():
-            return f"could not connect: {error}"
+            return f"could not connect: check the address, and that a server answers there ({error})"
         case httpx2.PoolTimeout():
             return f"all {MOST_CONNECTIONS} connections to the server are busy"
         case httpx2.TimeoutException():

@@ -150,7 +150,7 @@ async def test_nobody_listening_is_said_in_words(pool: Pool) -> None:
     await pool.put(at(f"http://127.0.0.1:{free_port()}/mcp"))
     found = await pool.call_tool("honest", "add", {})
     assert isinstance(found, NeverRan)
-    assert "could not connect" in found.reason
+    assert "could not connect: check the address, and that a server answers there" in found.reason
     assert pool.status("honest").state == "down"
 
 
