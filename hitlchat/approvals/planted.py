@@ -43,7 +43,7 @@ class AnnouncementForm(forms.Form):
         help_text=gettext_noop("Everybody reads it in the inbox, and gets no check before. Say why you do this."),
     )
     every_days = forms.IntegerField(
-        label=gettext_noop("At most one check per person in so many days"),
+        label=gettext_noop("Days from one check of a person to the next, at least"),
         min_value=1,
         max_value=MOST_DAYS,
         initial=planted.USUAL_DAYS,

@@ -27,7 +27,7 @@ KEY: Final = {
     "approved": gettext_noop("Approved"),
     "declined": gettext_noop("Declined"),
     "expired": gettext_noop("Expired"),
-    "others": gettext_noop("Waiting, withdrawn or answered by a person"),
+    "others": gettext_noop("Waiting, withdrawn or answered in the tool's place"),
     "fast": gettext_noop("Faster than readable"),
 }
 OUTCOMES: Final = ("approved", "declined", "expired")

@@ -43,7 +43,7 @@ def test_checks_are_announced_read_met_in_the_inbox_and_told_at_once(own: Server
 
     alice.goto(f"{server.url}/attention-checks")
     alice.get_by_label("Announcement").fill(TEXT)
-    expect(alice.get_by_label("At most one check per person in so many days")).to_have_value("14")
+    expect(alice.get_by_label("Days from one check of a person to the next, at least")).to_have_value("14")
     check(alice, THOROUGHLY)
     alice.get_by_role("button", name="Turn on and announce").press("Enter")
     expect(alice.get_by_role("heading", name="Attention checks are on")).to_be_visible()

@@ -82,6 +82,8 @@ def test_every_picture_says_what_it_shows_and_has_its_numbers(alice: User, bob: 
     assert f'{refund}<td class="num">2</td><td class="num">1</td>' in shown
     assert '<td class="num">50 %</td><td class="num">100 %</td>' in shown
     assert shown.count("Nothing to change.") == 1
+    # A yes and a no are answers of a person, too.
+    assert "Waiting, withdrawn or answered in the tool's place" in shown
 
 
 def test_the_picture_of_times_names_where_its_columns_begin_and_fits_on_a_phone_whole(bob: User) -> None:

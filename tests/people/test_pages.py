@@ -34,6 +34,13 @@ def text(answer: Any) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
 
 
+def test_what_one_signs_in_with_has_one_name_on_all_pages(admin: Client) -> None:
+    for path in ("/account", "/people/invite"):
+        shown = text(admin.get(path)).lower()
+        assert "username" in shown
+        assert "user name" not in shown
+
+
 def test_they_are_for_administrators(client: Client, bob: User, alice: User) -> None:
     roles.give(bob, Role.AUTHOR)
     client.force_login(bob)
