@@ -43,6 +43,8 @@ def test_a_conversation_is_renamed_pinned_archived_and_found(chat: Chat, model: 
     looking.check(page)
     choose(page, "Archive")
     expect(beside(page).locator(".threads").get_by_text("Parcels of May")).to_have_count(0)
+    expect(page.get_by_text("Archived: the list shows it only with “Archived only”.")).to_be_visible()
+    looking.check(page)
     beside(page).get_by_label("Archived only").check()
     expect(beside(page).get_by_role("link", name="Parcels of May")).to_be_visible()
     beside(page).get_by_label("Archived only").uncheck()

@@ -51,6 +51,16 @@ def test_a_conversation_of_someone_else_is_not_there(page: Client, charlie: User
     assert "of charlie" not in page.get("/").content.decode()
 
 
+def test_an_archived_conversation_says_so_and_how_to_have_it_back(page: Client, bob: User) -> None:
+    own = conversation(bob, said=1)
+    words = "Archived: the list shows it only with"
+    assert words not in page.get(f"/chat/{own.pk}").content.decode()
+    shown = page.post(f"/chat/{own.pk}/change", {"archived": "1"}, follow=True).content.decode()
+    assert words in shown
+    assert '<button class="link small" type="submit">Unarchive</button>' in shown
+    assert words not in page.post(f"/chat/{own.pk}/change", {"archived": "0"}, follow=True).content.decode()
+
+
 def test_a_long_conversation_shows_its_end_and_leads_back_to_its_beginning(page: Client, bob: User) -> None:
     long = conversation(bob, said=100)
     end = page.get(f"/chat/{long.pk}").content.decode()
