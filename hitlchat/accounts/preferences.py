@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
 from django.utils import translation
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation.trans_real import parse_accept_lang_header
-from django.views.decorators.http import require_POST
+
+from hitlchat.accounts.access import signed_in
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -66,8 +66,7 @@ def chosen_language(request: HttpRequest) -> str:
     return chosen if chosen in LANGUAGES else "browser"
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def choose(request: HttpRequest, what: str) -> HttpResponse:
     cookie, options = CHOICES[what]
     chosen = request.POST.get(what, "")

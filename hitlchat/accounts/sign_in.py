@@ -10,7 +10,6 @@ from typing import Any, Final
 from django import forms
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, authenticate, login
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.views import LoginView, LogoutView
@@ -31,7 +30,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from hitlchat.accounts import preferences
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import person, signed_in
 from hitlchat.accounts.models import SetupLink, hashed
 from hitlchat.base import database
 from hitlchat.base.problems import Conflict
@@ -156,8 +155,7 @@ class SignInAgain(forms.Form):
 
 
 @sensitive_post_parameters()
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def again(request: HttpRequest) -> HttpResponse:
     """Ask for the password again, then go on to `next` on this server, or else to the start."""
     form = SignInAgain(request, request.POST if request.method == "POST" else None)

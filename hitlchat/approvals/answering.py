@@ -9,16 +9,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import reswap, retarget
 
-from hitlchat.accounts.access import HtmxRequest, person
+from hitlchat.accounts.access import HtmxRequest, person, signed_in
 from hitlchat.agent import why as asking
 from hitlchat.base import canonical, moments
 from hitlchat.base.forms import BadAnswer, read
@@ -74,14 +72,12 @@ class EditForm:
     can_be_fields: bool = True
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     return _page(request, approval_for(request, approval_id))
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
     actor, sent, note = actor_of(request), request.POST, ""
@@ -112,8 +108,7 @@ def answer(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     return _answered(request, approval_id, note)
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def reply(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Answer the question that a call asks. What does not fit comes back with its errors, and nothing is decided."""
     found = approval_for(request, approval_id)
@@ -132,8 +127,7 @@ def reply(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     return _replied(request, found)
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def take_back(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     note = ""
     try:
@@ -143,8 +137,7 @@ def take_back(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     return _answered(request, approval_id, note)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def outcome(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Show the fragment again to a page that waits for the call to settle; with `settled`, 204 while it waits.
 
@@ -157,8 +150,7 @@ def outcome(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     return _fragment(request, found)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def who(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Show the fragment again once others have said yes or decided; 204 while it is as it was `seen`.
 
@@ -176,8 +168,7 @@ def who(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     return _fragment(request, found, stays=now.stance == seen.partition(".")[0])
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def on_it(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Say that the person is on it, or with `let_go` no longer; the part of the card that says who decides, as it is
     then.
@@ -196,8 +187,7 @@ def on_it(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     return render(request, "approvals/_who.html", {"card": shown, "oob": False, "note": note})
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def why(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Ask the model about the call, with no words the same `again` after no answer, or show what it says once that is
     not what was `seen`: the part of the card that has both.
@@ -220,8 +210,7 @@ def why(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     return render(request, "approvals/_why.html", context)
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def shown(request: HttpRequest) -> HttpResponse:
     """Note that the `items` are on the page, each an approval's id and its digest; 204 whatever comes of it.
 
@@ -236,8 +225,7 @@ def shown(request: HttpRequest) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the time that is left; 204 if the page has it already (`was`), or if the question is over."""
     found = approval_for(request, approval_id)
@@ -246,8 +234,7 @@ def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     return _left(request, found, request.GET.get("place", ""))
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def extend(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Put the deadline off if this is the question's last minute; the time as it is then, and why if it was not."""
     note, seen = "", moments.read(request.POST.get("deadline", ""))
@@ -263,8 +250,7 @@ def extend(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     return _left(request, approval_for(request, approval_id), request.POST.get("place", ""), note)
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def edit(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
     """Show the form as fields or as JSON, or what a yes to its content would mean."""
     found = approval_for(request, approval_id)

@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
-from django.views.decorators.http import require_safe
 
 from hitlchat.accounts.access import administrators_only
 from hitlchat.base import canonical
@@ -37,8 +36,7 @@ _TESTS: Final = (
 )
 
 
-@administrators_only("Only administrators see what rules the record proposes.")
-@require_safe
+@administrators_only("Only administrators see what rules the record proposes.").reads
 def page(request: HttpRequest) -> HttpResponse:
     rules = giving.earned()
     context = {

@@ -4,16 +4,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST, require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import person, signed_in
 from hitlchat.accounts.roles import may_administer
 from hitlchat.approvals.answering import approval_for, over
 from hitlchat.base.sentences import translated
@@ -42,8 +40,7 @@ CALLS: Final = 5
 MINUTES: Final = 60
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the form, or (`part=offer`) its present state in words. Nothing is kept or decided here."""
     found, actor = approval_for(request, approval_id), actor_of(request)
@@ -59,8 +56,7 @@ def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     return render(request, "grants/_form.html", context | _offer(found, actor, chosen))
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def page(request: HttpRequest) -> HttpResponse:
     """Show one's own grants, or those of everyone to administrators."""
     user = person(request)
@@ -74,8 +70,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "grants/page.html", context)
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def revoke(request: HttpRequest, grant_id: UUID) -> HttpResponse:
     ended = giving.revoke(grant_id, actor_of(request))
     messages.success(request, ended_how(ended, gettext))

@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import HtmxRequest, administrators_only
 from hitlchat.approvals import earned
@@ -131,8 +130,7 @@ class Setting:
     then: str
 
 
-@_administrators
-@require_http_methods(["GET", "HEAD", "POST"])
+@_administrators.form
 def page(request: HtmxRequest) -> HttpResponse:
     """Show what a draft would have made of the recorded calls of its tools."""
     is_asked = request.method == "POST"
@@ -147,8 +145,7 @@ def page(request: HtmxRequest) -> HttpResponse:
     return _lab(request, context, status=422 if form.errors and not is_part else 200, is_part=bool(is_part))
 
 
-@_administrators
-@require_POST
+@_administrators.posts
 def keep(request: HttpRequest) -> HttpResponse:
     form, opened = KeepForm(request.POST, auto_id=KEEP), None
     if form.is_valid():
@@ -164,14 +161,12 @@ def keep(request: HttpRequest) -> HttpResponse:
     return _lab(request, {"form": DraftForm(opened=opened), "keeping": form}, status=422)
 
 
-@_administrators
-@require_safe
+@_administrators.reads
 def draft(request: HttpRequest, draft_id: UUID) -> HttpResponse:
     return _page(request, get_object_or_404(_rows(), pk=draft_id), PublishForm())
 
 
-@_administrators
-@require_POST
+@_administrators.posts
 def compare(request: HtmxRequest, draft_id: UUID) -> HttpResponse:
     """Show the draft beside another one, or beside the rules in force, over the same calls."""
     row = get_object_or_404(_rows(), pk=draft_id)
@@ -186,8 +181,7 @@ def compare(request: HtmxRequest, draft_id: UUID) -> HttpResponse:
     return _page(request, row, PublishForm(), status=200 if found else 422, **context)
 
 
-@_administrators
-@require_POST
+@_administrators.posts
 def publish(request: HttpRequest, draft_id: UUID) -> HttpResponse:
     row, form = get_object_or_404(_rows(), pk=draft_id), PublishForm(request.POST)
     if not form.is_valid():
@@ -205,8 +199,7 @@ def publish(request: HttpRequest, draft_id: UUID) -> HttpResponse:
     return redirect("policy-draft", row.pk)
 
 
-@_administrators
-@require_POST
+@_administrators.posts
 def delete(request: HttpRequest, draft_id: UUID) -> HttpResponse:
     row = get_object_or_404(PolicyDraft, pk=draft_id)
     lab.remove(row.pk, actor_of(request))

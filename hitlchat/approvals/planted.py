@@ -4,21 +4,19 @@ A check shares the addresses of approvals, so that it looks like one: these are 
 has is looked for among the checks of the person.
 """
 
-from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_POST, require_safe
 
-from hitlchat.accounts.access import HtmxRequest, administrators_only, person
+from hitlchat.accounts.access import HtmxRequest, View, administrators_only, person, signed_in
 from hitlchat.accounts.roles import may_administer
 from hitlchat.approvals import answering
 from hitlchat.gate import planted
@@ -28,7 +26,6 @@ from hitlchat.gate.models import AttentionCheck
 from hitlchat.gate.models.attention import MOST_DAYS
 from hitlchat.gate.planted import BadAnnouncement
 
-View = Callable[[HtmxRequest, UUID], HttpResponse]
 # Only a yes is one.
 DECLINED: Final = {"approve": False, "decline": True, "suggest": True, "answer": True}
 NO_EDIT: Final = gettext_noop("The arguments of this call cannot be changed here. Approve or decline it as it is.")
@@ -50,14 +47,12 @@ class AnnouncementForm(forms.Form):
     )
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def page(request: HttpRequest) -> HttpResponse:
     return _page(request)
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def announce(request: HttpRequest) -> HttpResponse:
     form = AnnouncementForm(request.POST, auto_id="announce_%s")
     if form.is_valid():
@@ -72,16 +67,14 @@ def announce(request: HttpRequest) -> HttpResponse:
     return _page(request, form)
 
 
-@administrator_only
-@require_POST
+@administrator_only.posts
 def end(request: HttpRequest) -> HttpResponse:
     planted.end(actor_of(request))
     messages.success(request, _("Attention checks are off."))
     return redirect("attention-checks")
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def read(request: HttpRequest, announcement_id: UUID) -> HttpResponse:
     planted.read(announcement_id, actor_of(request))
     return redirect("approvals")
@@ -91,7 +84,7 @@ def or_check(view: View) -> View:
     """Have a page of an approval answer for a check of the person, too, if there is no such approval."""
 
     @wraps(view)
-    def found(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
+    def found(request: HtmxRequest, approval_id: UUID) -> HttpResponseBase:
         try:
             return view(request, approval_id)
         except Http404:

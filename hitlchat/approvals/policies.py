@@ -7,16 +7,14 @@ from typing import Any, Final
 from asgiref.sync import async_to_sync
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from hitlchat.accounts.access import HtmxRequest, administrators_only, person
+from hitlchat.accounts.access import HtmxRequest, administrators_only, person, signed_in
 from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others, named_groups
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translatable
@@ -171,23 +169,20 @@ class RulesForm(forms.Form):
         return Rules(**given | oversight.chain(given["second"], given["third"]))
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def page(request: HttpRequest) -> HttpResponse:
     form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
     return render(request, "policies/page.html", _context(request, form))
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def example(request: HttpRequest) -> HttpResponse:
     """Show the field of the arguments again for another tool."""
     form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
     return render(request, "policies/_arguments.html", {"form": form})
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def simulate(request: HtmxRequest) -> HttpResponse:
     if request.method != "POST":
         # Whoever has signed in again in between comes like this.
@@ -202,8 +197,7 @@ def simulate(request: HtmxRequest) -> HttpResponse:
     return render(request, template, context, status=200 if found or fragment else 422)
 
 
-@administrators_only("Only administrators see and change who decides calls to a tool.")
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrators_only("Only administrators see and change who decides calls to a tool.").form
 def rules(request: HttpRequest, name: str) -> HttpResponse:
     tool = get_object_or_404(Tool, name=name)
     form = RulesForm(oversight.of(tool), request.POST if request.method == "POST" else None)
@@ -226,8 +220,7 @@ def rules(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("tool-rules", name)
 
 
-@_texts_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@_texts_only.form
 def texts(request: HttpRequest, name: str = "") -> HttpResponse:
     """Show what models read about calls of all tools, or of the one with this name."""
     tool = _texts_tool(name)
@@ -247,8 +240,7 @@ def texts(request: HttpRequest, name: str = "") -> HttpResponse:
     return render(request, "texts/page.html", context, status=422)
 
 
-@_texts_only
-@require_POST
+@_texts_only.posts
 def texts_example(request: HttpRequest, name: str = "") -> HttpResponse:
     """Return what a model would read by what is typed at one field (`outcome`), or what is wrong with it."""
     found = results.fields(_texts_tool(name), _typed_texts(request.POST))

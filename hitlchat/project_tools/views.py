@@ -6,7 +6,6 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path
-from django.views.decorators.http import require_safe
 
 from hitlchat.accounts.access import only
 from hitlchat.accounts.roles import may_author
@@ -38,14 +37,12 @@ class Listed:
         return canonical.pretty(definition(self.row)["function"], indent=2)
 
 
-@only(may_author)
-@require_safe
+@only(may_author).reads
 def functions(request: HttpRequest) -> HttpResponse:
     return render(request, "project_tools/functions.html", _side())
 
 
-@only(may_author)
-@require_safe
+@only(may_author).reads
 def function(request: HttpRequest, name: str) -> HttpResponse:
     context = _side()
     shown = next((each for each in context["functions"] if each.made.name == name), None)

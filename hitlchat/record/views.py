@@ -13,7 +13,6 @@ from django.shortcuts import redirect, render
 from django.urls import path
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import administrators_only
 from hitlchat.base import moments
@@ -44,14 +43,12 @@ Write = Callable[[Path], Any]
 _administrators_only = administrators_only("Only administrators may see, verify and export the record.")
 
 
-@_administrators_only
-@require_safe
+@_administrators_only.reads
 def page(request: HttpRequest) -> HttpResponse:
     return _page(request)
 
 
-@_administrators_only
-@require_POST
+@_administrators_only.posts
 def verify(request: HttpRequest) -> HttpResponseBase:
     """Stream the progress, a line each, for the page's script; others are sent back to the page once it is over."""
     key, seal = (unspaced(request.POST.get(name, "")) for name in ("key", "expect"))
@@ -64,8 +61,7 @@ def verify(request: HttpRequest) -> HttpResponseBase:
     return _page(request, problem=last["error"]) if "error" in last else redirect("record:page")
 
 
-@_administrators_only
-@require_POST
+@_administrators_only.posts
 def check_file(request: HttpRequest) -> HttpResponse:
     given, noted = request.FILES.get("file"), unspaced(request.POST.get("key", ""))
     if given is None or given.file is None:
@@ -74,8 +70,7 @@ def check_file(request: HttpRequest) -> HttpResponse:
     return _page(request, checked=found, checked_words=checked_words(found, noted), checked_name=given.name)
 
 
-@_administrators_only
-@require_POST
+@_administrators_only.posts
 def export(request: HttpRequest) -> HttpResponseBase:
     try:
         since = _moment(request.POST.get("from", ""), moments.beginning)
@@ -87,8 +82,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
     return _file(request, "record.jsonl", lambda to: exporting.export(to, actor, **span))
 
 
-@_administrators_only
-@require_POST
+@_administrators_only.posts
 def receipt(request: HttpRequest) -> HttpResponseBase:
     call = uuid_of(request.POST.get("call", "").strip())
     if call is None:

@@ -4,14 +4,12 @@ from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_POST, require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import person, signed_in
 from hitlchat.accounts.roles import may_administer
 from hitlchat.approvals.history import listing
 from hitlchat.gate import hindsight
@@ -21,8 +19,7 @@ from hitlchat.gate.models import Hindsight
 UNCLEAR: Final = gettext_noop("Nothing was recorded. Choose “Fine” or “Should have asked”.")
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def page(request: HttpRequest) -> HttpResponse:
     user = person(request)
     ids = hindsight.due(user.pk)
@@ -30,8 +27,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "history/looking_back.html", {"section": "approvals", "lines": lines})
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def look_back(request: HttpRequest, call_id: UUID) -> HttpResponse:
     """Put the answer on record, and show what is left."""
     try:

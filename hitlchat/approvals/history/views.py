@@ -8,16 +8,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_POST, require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import person, signed_in
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import conversations, unknown
 from hitlchat.approvals.history import listing
@@ -101,8 +99,7 @@ DECLINED: Final = frozenset({"call.declined", "call.question_declined", "call.ca
 Data = dict[str, Any]
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def page(request: HttpRequest) -> HttpResponse:
     """Show calls, the newest first, from `before` on; 422 with what is wrong at each field."""
     user, form = person(request), Filters(request.GET)
@@ -133,8 +130,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "history/page.html", context, status=200 if is_valid else 422)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def changed(request: HttpRequest) -> HttpResponse:
     """List what made the gate ask less or differently, the newest first; for administrators, others get 404."""
     if not may_administer(person(request)):
@@ -155,14 +151,12 @@ def changed(request: HttpRequest) -> HttpResponse:
     return render(request, "history/changes.html", context)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def call(request: HttpRequest, call_id: UUID) -> HttpResponse:
     return _page(request, call_id)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def attachment(request: HttpRequest, call_id: UUID, digest: str) -> HttpResponse:
     """Send the bytes of one content block: pictures and sounds for the page, anything else to be saved."""
     found = get_object_or_404(finding.one(person(request), call_id))
@@ -175,8 +169,7 @@ def attachment(request: HttpRequest, call_id: UUID, digest: str) -> HttpResponse
     return stored(data, name=name, media_type=media_type, is_shown=media_type in contents.SHOWN)
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def export(request: HttpRequest) -> HttpResponseBase:
     """Export the calls that a filter finds, once that is on record; 422 with what is wrong."""
     form = Filters(request.POST)
@@ -190,8 +183,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
     return download(request, pieces, name=f"calls.{chosen}", kind=FORMATS[chosen])
 
 
-@login_required
-@require_POST
+@signed_in.posts
 def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
     """Settle an unknown outcome; 404 to strangers, 409 if it is known by now, 422 for a note that cannot be kept."""
     remark, problem, status = request.POST.get("note", ""), _(UNCLEAR), 422

@@ -3,14 +3,13 @@
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import person, signed_in
 from hitlchat.approvals import answering
 from hitlchat.approvals.inbox import lines
 from hitlchat.base.ids import uuid_of
@@ -33,8 +32,7 @@ UNCLEAR: Final = gettext_noop("Nothing was decided: the page sent no valid answe
 MOVING: Final = frozenset({Status.APPROVED, Status.EXECUTING})
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def page(request: HttpRequest) -> HttpResponse:
     """Show the inbox, with the card of the call that is chosen (`call`), else of the most urgent one."""
     user = person(request)
@@ -57,8 +55,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "approvals/inbox/page.html", context)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def live(request: HttpRequest) -> HttpResponse:
     """Show the list and recent decisions; 204 if the page has them already (`was`)."""
     user = person(request)
@@ -70,8 +67,7 @@ def live(request: HttpRequest) -> HttpResponse:
     return render(request, "approvals/inbox/_live.html", context)
 
 
-@login_required
-@require_safe
+@signed_in.reads
 def decided(request: HttpRequest) -> HttpResponse:
     """Return the list of late decisions alone: an approved call goes on after its answer."""
     return render(request, "approvals/inbox/_lately.html", _lately(person(request).pk))
@@ -86,8 +82,7 @@ def count(request: HttpRequest) -> HttpResponse:
     return HttpResponse(str(lines.count_waiting(user.pk)), content_type="text/plain")
 
 
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in.form
 def together(request: HttpRequest) -> HttpResponse:
     """GET: the list of the calls (`call`) and of no others, with the buttons. POST: the outcome of each answer."""
     context = _answered(request) if request.method == "POST" else _listed(request)
