@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.models import ModelEndpoint, Preset, ToolSet
 from hitlchat.base.canonical import storable
-from hitlchat.base.problems import Conflict, Forbidden, Invalid, NotFound
+from hitlchat.base.problems import Conflict, Forbidden, Invalid, NotFound, required
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
 
@@ -130,10 +130,7 @@ class Subject(Generic[R, D]):
 
     def _locked(self, pk: UUID) -> R:
         """Return the row for this transaction alone. Raises: NotFound."""
-        row = self.rows().select_for_update(of=("self",)).filter(pk=pk).first()
-        if row is None:
-            raise NotFound(self.gone)
-        return row
+        return required(self.rows().select_for_update(of=("self",)).filter(pk=pk).first(), NotFound(self.gone))
 
     def _write(self, row: R, actor: Actor, **columns: Any) -> None:
         """Write what differs to a row that is locked, and put that on record."""

@@ -22,7 +22,7 @@ from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import ACTIVE, AgentTool, Conversation, Run
 from hitlchat.base import canonical
 from hitlchat.base.database import after_commit
-from hitlchat.base.problems import Forbidden, NotFound
+from hitlchat.base.problems import Forbidden, NotFound, required
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import loosening, policy, prompt, spec, stopping, tools
 from hitlchat.gate.actor import Actor
@@ -256,9 +256,7 @@ class AgentSource:
 
     def delegate(self, call: ToolCall) -> None:
         """Begin a conversation for `call`, in the transaction that starts it. Raises: CannotBegin."""
-        agent = rows().filter(tool=call.tool).first()
-        if agent is None:
-            raise CannotBegin(GONE)
+        agent = required(rows().filter(tool=call.tool).first(), CannotBegin(GONE))
         if definition_hash(agent) != call.definition_hash:
             raise CannotBegin(CHANGED)
         endpoint, model = agent.endpoint, agent.model
@@ -302,9 +300,7 @@ def _require(actor: Actor) -> User:
 def _locked(name: str) -> AgentTool:
     found = Tool.objects.select_for_update(of=("self",)).filter(name=name, source=AGENT).first()
     agent = rows().filter(pk=found.pk).first() if found is not None else None
-    if agent is None:
-        raise NotFound(gettext_noop("There is no agent with this name."))
-    return agent
+    return required(agent, NotFound(gettext_noop("There is no agent with this name.")))
 
 
 def _made(draft: Draft, before: Tool, actor: Actor) -> AgentTool:

@@ -16,7 +16,7 @@ from hitlchat.agent import transcript, writing
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import Conversation, Message, Role, Run
 from hitlchat.agent.runs import Claim, begin, first_words, holding, leave_out_images, retitle
-from hitlchat.base.problems import NotFound
+from hitlchat.base.problems import NotFound, required
 
 # As many parameters as each database takes.
 AT_ONCE: Final = 10_000
@@ -82,9 +82,7 @@ def instead(
 def switch(conversation_id: UUID, run_id: UUID) -> None:
     """Show the branch of this run, as far as it was last gone on with. Raises: RunActive, NoSuchVersion, Gone."""
     with holding(conversation_id, idle=True) as locked:
-        tip = Run.objects.filter(conversation=locked, pk=run_id).first()
-        if tip is None:
-            raise NoSuchVersion
+        tip = required(Run.objects.filter(conversation=locked, pk=run_id).first(), NoSuchVersion)
         titled = first_words(locked)
         # Of each the child that began last.
         rows = Run.objects.filter(conversation=locked, parent__isnull=False).order_by("created_at", "pk")

@@ -17,7 +17,7 @@ from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Own
 from hitlchat.base.background import Worker
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
-from hitlchat.base.problems import Conflict, Invalid, NotFound
+from hitlchat.base.problems import Conflict, Invalid, NotFound, required
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
 from hitlchat.gate import oversight, ruling, stopping
@@ -239,9 +239,7 @@ def restore(user: User, conversation_id: UUID) -> Conversation:
     """Bring back a deleted conversation; what was withdrawn stays withdrawn. Raises: NotFound, once it is gone."""
     Conversation.objects.filter(pk__in=delegation.family(conversation_id), owner=user).update(deleted_at=None)
     found = of(user).filter(pk=conversation_id).first()
-    if found is None:
-        raise NotFound(gettext_noop("Too late: this conversation has been deleted."))
-    return found
+    return required(found, NotFound(gettext_noop("Too late: this conversation has been deleted.")))
 
 
 def not_started(conversation: Conversation) -> int:

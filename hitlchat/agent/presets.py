@@ -18,7 +18,7 @@ from hitlchat.agent.models import Preset
 from hitlchat.agent.routes import NotOffered
 from hitlchat.agent.tool_sets import BadTools
 from hitlchat.base.canonical import storable
-from hitlchat.base.problems import Invalid
+from hitlchat.base.problems import Invalid, required
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Asks
@@ -68,10 +68,7 @@ def published() -> QuerySet[Preset]:
 
 def named(name: str) -> Preset:
     """Return the published preset of this name. Raises: NoSuchPreset."""
-    row = published().filter(name=name).first()
-    if row is None:
-        raise NoSuchPreset
-    return row
+    return required(published().filter(name=name).first(), NoSuchPreset)
 
 
 def draft_of(row: Preset) -> Draft:

@@ -23,7 +23,7 @@ from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Role, Run, RunStatus, SentMessage, Titling
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import attempt, background
-from hitlchat.base.problems import Conflict, Invalid, NotFound
+from hitlchat.base.problems import Conflict, Invalid, NotFound, required
 from hitlchat.base.statements import Rows, compiled
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor
@@ -167,9 +167,7 @@ def holding(conversation_id: UUID, *, idle: bool = False) -> Iterator[Conversati
     try:
         with transaction.atomic():
             # Not its key: what a run that goes on stores meanwhile points to it, and must not wait in a circle.
-            locked = rows.select_for_update(of=("self",), no_key=True).first()
-            if locked is None:
-                raise Gone
+            locked = required(rows.select_for_update(of=("self",), no_key=True).first(), Gone)
             if locked.call_id is not None:
                 raise AgentsOwn
             if idle and locked.runs.filter(status__in=ACTIVE).exists():

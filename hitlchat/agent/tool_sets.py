@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.agent import asking
 from hitlchat.agent.administering import BadDraft, InUse, Subject, wrong_names
 from hitlchat.agent.models import Conversation, OwnDefaults, ToolSet
-from hitlchat.base.problems import Invalid
+from hitlchat.base.problems import Invalid, required
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
 from hitlchat.gate.actor import Actor, Caller
@@ -191,9 +191,7 @@ def columns(wanted: Mapping[str, Any]) -> dict[str, Any]:
 def named_one(name: str) -> ToolSet:
     """Return the set of this name. Raises: BadTools."""
     row = rows().filter(name=name).first()
-    if row is None:
-        raise BadTools({"tool_set": gettext_noop("There is no tool set with this name.")})
-    return row
+    return required(row, BadTools({"tool_set": gettext_noop("There is no tool set with this name.")}))
 
 
 def beginning(user: User) -> dict[str, Any]:

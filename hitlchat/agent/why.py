@@ -20,6 +20,7 @@ from hitlchat.agent.titles import THOUGHTS
 from hitlchat.base import canonical
 from hitlchat.base.background import background
 from hitlchat.base.database import in_db
+from hitlchat.base.problems import required
 from hitlchat.gate import asking_why, why
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.asking_why import CannotAsk
@@ -55,9 +56,7 @@ def ask(approval_id: UUID, actor: Actor, question: str) -> None:
     """Ask the model of the call's conversation; its answer comes later. NoSuchApproval, NotEntitled, AlreadySettled,
     CannotAsk, LongQuestion.
     """
-    conversation = _conversation(asking_why.open_to(approval_id, actor))
-    if conversation is None:
-        raise CannotAsk(GONE)
+    conversation = required(_conversation(asking_why.open_to(approval_id, actor)), CannotAsk(GONE))
     if trouble := routes.trouble(conversation) or usage.over_limit(conversation):
         raise CannotAsk(trouble)
     number = asking_why.ask(approval_id, actor, question, lasts=timedelta(seconds=SECONDS + SLACK))
@@ -104,9 +103,7 @@ def _conversation(approval: Approval) -> Conversation | None:
 def _due(approval_id: UUID, question: str) -> Due:
     """Raises: ModelTrouble"""
     approval = Approval.objects.select_related("call").get(pk=approval_id)
-    conversation = _conversation(approval)
-    if conversation is None:
-        raise ModelTrouble(GONE)
+    conversation = required(_conversation(approval), ModelTrouble(GONE))
     where = routes.of(conversation)
     call = {"tool": approval.call.tool_name, "arguments": approval.disclosure["arguments"]}
     read = {"conversation": _read(conversation.pk), "call": call, "question": question or DEFAULT}

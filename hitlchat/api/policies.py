@@ -16,6 +16,7 @@ from pydantic import Field
 from hitlchat.accounts.roles import named_groups
 from hitlchat.api.auth import ApiRequest, administrator, author, only_after
 from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, Text, Username, read
+from hitlchat.base.problems import required
 from hitlchat.gate import earned, lab, oversight, replay, results, ruling, simulation, who
 from hitlchat.gate.draft import read as read_draft
 from hitlchat.gate.grants import giving
@@ -330,9 +331,7 @@ def _group(field: str, name: str | None) -> Group | None:
     if name is None:
         return None
     found = named_groups().filter(name=name).first()
-    if found is None:
-        raise ruling.BadRules({field: "There is no group with this name."})
-    return found
+    return required(found, ruling.BadRules({field: "There is no group with this name."}))
 
 
 def _shape(tool: Tool) -> RulesInForce:

@@ -21,7 +21,7 @@ from hitlchat.agent import why as asking
 from hitlchat.base import canonical, moments
 from hitlchat.base.forms import BadAnswer, read
 from hitlchat.base.ids import uuid_of
-from hitlchat.base.problems import Conflict, Forbidden, Invalid
+from hitlchat.base.problems import Conflict, Forbidden, Invalid, required
 from hitlchat.base.sentences import translatable, translated
 from hitlchat.base.visible import is_hidden
 from hitlchat.gate import attention, decide, deciders, editing, handling, question, queue
@@ -283,10 +283,7 @@ def edit(request: HtmxRequest, approval_id: UUID) -> HttpResponse:
 
 def approval_for(request: HttpRequest, approval_id: UUID) -> Approval:
     """Return the approval if this person may see it, or the page that says there is none."""
-    found = deciders.one_seen_by(person(request).pk, approval_id)
-    if found is None:
-        raise Http404
-    return found
+    return required(deciders.one_seen_by(person(request).pk, approval_id), Http404)
 
 
 def over(sent: QueryDict) -> str:

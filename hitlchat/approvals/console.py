@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hitlchat.base import canonical
+from hitlchat.base.problems import required
 from hitlchat.base.visible import Seen, escaped, see
 from hitlchat.gate import attention, card, deciders, disclosure, queue, results, who
 from hitlchat.gate.actor import Actor
@@ -209,17 +210,13 @@ def in_boxes(facts: Iterable[Fact], *, colours: bool, width: int | None = None) 
 
 def person(name: str) -> User:
     found = User.objects.filter(username=name, is_active=True).first()
-    if found is None:
-        raise NobodyNamed(f"There is no active user named {name!r}.")
-    return found
+    return required(found, NobodyNamed(f"There is no active user named {name!r}."))
 
 
 def approval(approval_id: UUID) -> Approval:
     """Return one approval with its call, tool and caller. Raises: NoSuchApproval"""
     found = Approval.objects.select_related("call__tool", "call__caller").filter(pk=approval_id).first()
-    if found is None:
-        raise NoSuchApproval(NOWHERE)
-    return found
+    return required(found, NoSuchApproval(NOWHERE))
 
 
 def waiting(*, whose: str | None = None, tool: str = "", risk: int = 0, **_: Any) -> QuerySet[Approval]:

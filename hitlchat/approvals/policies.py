@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from hitlchat.accounts.access import HtmxRequest, administrators_only, person, signed_in
 from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others, named_groups
 from hitlchat.base import canonical
+from hitlchat.base.problems import required
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate import oversight, results, ruling, simulation, who
@@ -86,9 +87,7 @@ class MadeUpCall(forms.Form):
 
     def clean_person(self) -> User:
         found = User.objects.filter(username=self.cleaned_data["person"]).first()
-        if found is None:
-            raise forms.ValidationError(_("Nobody has this name."))
-        return found
+        return required(found, forms.ValidationError(_("Nobody has this name.")))
 
     def simulated(self) -> simulation.Simulated | None:
         """None when the call cannot be made up like this; the form says why."""

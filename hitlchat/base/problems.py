@@ -1,10 +1,12 @@
 """Problems: a request cannot be fulfilled, for a reason that a person can read and act on."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
+
+T = TypeVar("T")
 
 
 class Problem(Exception):
@@ -51,3 +53,10 @@ class Invalid(Problem, ValueError):
         errors = self.sentence if errors is None else errors
         self.errors = {self.field: errors} if isinstance(errors, str) else dict(errors)
         super().__init__(" ".join(self.errors.values()))
+
+
+def required(found: T | None, problem: Exception | type[Exception]) -> T:
+    """Return what was found. Raises: `problem`, if that is nothing."""
+    if found is None:
+        raise problem
+    return found

@@ -30,7 +30,7 @@ from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, ModelEndpoint, 
 from hitlchat.agent.presets import NoSuchPreset
 from hitlchat.agent.runs import RunActive
 from hitlchat.base.ids import uuid_of
-from hitlchat.base.problems import Conflict, NotFound
+from hitlchat.base.problems import Conflict, NotFound, required
 from hitlchat.base.visible import see
 from hitlchat.chat import layout, transcript_view
 from hitlchat.gate import deciders, prompt
@@ -308,10 +308,7 @@ def _of_agent(request: HttpRequest, conversation: Conversation) -> HttpResponse:
 
 
 def _behind(link: UUID) -> Conversation:
-    found = conversations.shared(link)
-    if found is None:
-        raise Http404
-    return found
+    return required(conversations.shared(link), Http404)
 
 
 def _to_read(conversation: Conversation, before: int | None = None) -> dict[str, Any]:

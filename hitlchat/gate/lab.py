@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 
 from hitlchat.accounts import roles
 from hitlchat.base.database import durable, only
-from hitlchat.base.problems import Conflict, Forbidden, Invalid, NotFound
+from hitlchat.base.problems import Conflict, Forbidden, Invalid, NotFound, required
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate import draft as drafts
@@ -223,10 +223,7 @@ def _words(**given: str) -> dict[str, str]:
 
 
 def _found(rows: QuerySet[PolicyDraft]) -> PolicyDraft:
-    row = only(rows)
-    if row is None:
-        raise NotFound(gettext_noop("There is no such draft."))
-    return row
+    return required(only(rows), NotFound(gettext_noop("There is no such draft.")))
 
 
 @contextmanager
@@ -310,9 +307,7 @@ def _carry_out(step: Step, actor: Actor) -> None:
     """Set what a tool has otherwise, by the places that set it for every other page."""
     name = step.tool.name
     if step.settings:
-        source = sources.configurable(step.tool.source)
-        if source is None:
-            raise CannotPublish({f"tools.{name}": IN_CODE})
+        source = required(sources.configurable(step.tool.source), CannotPublish({f"tools.{name}": IN_CODE}))
         try:
             source.configure(step.tool.pk, step.settings, actor)
         except Invalid as error:

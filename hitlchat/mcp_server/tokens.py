@@ -13,7 +13,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.models import Token, TokenKind, hashed
 from hitlchat.base.database import only
-from hitlchat.base.problems import Forbidden, NotFound
+from hitlchat.base.problems import Forbidden, NotFound, required
 from hitlchat.gate import stated, stopping, transition
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.mcp_server.models import McpToken, Submission, WithoutElicitation
@@ -127,9 +127,7 @@ def trust(token_id: int, actor: Actor, *, trusted: bool = True) -> Token:
         if actor.means not in ("session", "console") or not rows.exists():
             raise OnlyAdministrators
         found = Token.objects.select_for_update(of=("self",)).select_related("user", "mcp")
-        token = found.filter(pk=token_id, kind=TokenKind.MCP).first()
-        if token is None:
-            raise NoSuchToken
+        token = required(found.filter(pk=token_id, kind=TokenKind.MCP).first(), NoSuchToken)
         if token.attended != trusted:
             token.attended = trusted
             token.save(update_fields=["attended"])
@@ -149,9 +147,7 @@ def tokens_of(user: User) -> Iterator[OwnToken]:
 def token_of(user: User, token_id: int) -> OwnToken:
     """Return one token of this person. Raises: NoSuchToken"""
     found = next((each for each in tokens_of(user) if each.token.pk == token_id), None)
-    if found is None:
-        raise NoSuchToken
-    return found
+    return required(found, NoSuchToken)
 
 
 def waiting_calls(token: Token) -> int:
@@ -162,9 +158,7 @@ def revoke(user: User, token_id: int, actor: Actor) -> int:
     """Revoke a token, and return how many of its calls are withdrawn. Its streams end. Raises: NoSuchToken"""
     with transaction.atomic():
         # A call that is just coming in with it comes before this, or fails.
-        token = Token.objects.select_for_update().filter(user=user, pk=token_id).first()
-        if token is None:
-            raise NoSuchToken
+        token = required(Token.objects.select_for_update().filter(user=user, pk=token_id).first(), NoSuchToken)
         rows = Submission.objects.filter(token=token, call__status__in=stopping.NOT_STARTED)
         calls = list(rows.values_list("call_id", flat=True))
         _record("token.revoked", token, actor)

@@ -22,7 +22,7 @@ from hitlchat.accounts.models import Invitation, Role, Token, hashed
 from hitlchat.accounts.sign_in import address
 from hitlchat.agent import conversations, runner, writing
 from hitlchat.agent.models import ACTIVE, Run
-from hitlchat.base.problems import Conflict
+from hitlchat.base.problems import Conflict, required
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate import ruling, stated, stopping
@@ -287,9 +287,7 @@ def about(user: User) -> dict[str, Any]:
 def _locked(user_id: int, actor: Actor, seen: str | None) -> tuple[User, bool]:
     """Return the locked row of a person, and whether they are the only active administrator. Raises: Conflict"""
     administrators = lock(actor)
-    user = User.objects.select_for_update().filter(pk=user_id).first()
-    if user is None:
-        raise Conflict("There is no such person.")
+    user = required(User.objects.select_for_update().filter(pk=user_id).first(), Conflict("There is no such person."))
     if actor.user_id == user.pk:
         raise Conflict("You cannot change your own role or deactivate yourself. Ask another administrator.")
     now = state(user)

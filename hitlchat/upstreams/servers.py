@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import canonical
 from hitlchat.base.database import after_commit
-from hitlchat.base.problems import Forbidden, NotFound
+from hitlchat.base.problems import Forbidden, NotFound, required
 from hitlchat.gate import stated, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
@@ -289,9 +289,7 @@ def _settings_of(server: UpstreamServer) -> dict[str, Any]:
 
 def _locked(server_id: UUID) -> UpstreamServer:
     found = UpstreamServer.objects.select_for_update().filter(pk=server_id).first()
-    if found is None:
-        raise NotFound("The server no longer exists.")
-    return found
+    return required(found, NotFound("The server no longer exists."))
 
 
 def _store(server: UpstreamServer, columns: dict[str, Any], *, connects_anew: bool = False) -> None:

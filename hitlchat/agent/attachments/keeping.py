@@ -20,7 +20,7 @@ from hitlchat.agent.models import Attachment, Conversation, Message
 from hitlchat.base.background import Worker
 from hitlchat.base.database import in_db
 from hitlchat.base.download import stored
-from hitlchat.base.problems import Conflict, Invalid, NotFound
+from hitlchat.base.problems import Conflict, Invalid, NotFound, required
 
 # A draft that nobody sends loses its files after so long.
 KEPT: Final = timedelta(days=3)
@@ -123,9 +123,7 @@ def shared(conversation: Conversation) -> QuerySet[Attachment]:
 
 def fetched(row: Attachment) -> HttpResponse:
     """Return the file to be shown, or saved. Raises: NotFound, if the disk has it no more."""
-    data = files.read(row.digest)
-    if data is None:
-        raise NotFound(_("“%(name)s” is no longer on the server.") % {"name": row.name})
+    data = required(files.read(row.digest), NotFound(_("“%(name)s” is no longer on the server.") % {"name": row.name}))
     return stored(data, name=row.name, media_type=row.media_type, is_shown=row.is_image)
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hitlchat.base.problems import required
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode
@@ -314,17 +315,13 @@ def _values(kind: str, options: Options) -> tuple[Value, ...]:
 
 def _server(options: Options) -> UpstreamServer:
     found = UpstreamServer.objects.filter(name=options["name"]).first()
-    if found is None:
-        raise CommandError(f"There is no server named {options['name']!r}.")
-    return found
+    return required(found, CommandError(f"There is no server named {options['name']!r}."))
 
 
 def _tool(options: Options) -> ComposedTool:
     rows: QuerySet[ComposedTool] = _server(options).tools.select_related("server", "tool")
     found = rows.filter(name=options["tool"]).first()
-    if found is None:
-        raise CommandError(f"{options['name']} has no tool named {options['tool']!r}.")
-    return found
+    return required(found, CommandError(f"{options['name']} has no tool named {options['tool']!r}."))
 
 
 def _actor(options: Options) -> Actor:

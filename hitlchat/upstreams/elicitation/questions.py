@@ -18,7 +18,7 @@ from hitlchat.base.background import Waker
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.forms import BadAnswer, Value, checked
-from hitlchat.base.problems import Conflict, Forbidden, NotFound
+from hitlchat.base.problems import Conflict, Forbidden, NotFound, required
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
 from hitlchat.gate.actor import SYSTEM, Actor
@@ -86,9 +86,7 @@ def find(question_id: UUID, actor: Actor) -> UpstreamQuestion:
     if not actor.is_person:
         raise Forbidden("Only a person may answer a server's question: sign in, or use an approver token.")
     found = asked_of(actor.user_id).filter(pk=question_id).first()
-    if found is None:
-        raise NotFound("There is no question with this id that you can answer.")
-    return found
+    return required(found, NotFound("There is no question with this id that you can answer."))
 
 
 def store(question: UpstreamQuestion) -> None:

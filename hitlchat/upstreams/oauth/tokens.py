@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.lease import SLACK
+from hitlchat.base.problems import required
 from hitlchat.base.sentences import translatable
 from hitlchat.outbound.addresses import origin_of
 from hitlchat.secrets.values import SHORTEST_SECRET
@@ -218,10 +219,7 @@ class Holder:
         return found
 
     async def _read_signed_in(self) -> Generation:
-        found = await self._read()
-        if found is None:
-            raise NoToken("nobody is signed in any more", 401)
-        return found
+        return required(await self._read(), NoToken("nobody is signed in any more", 401))
 
     async def _next(self, present: Generation) -> Generation:
         """Return the next generation, from one refresh for all who wait; it continues if one of them is cancelled."""
