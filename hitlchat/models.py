@@ -2,8 +2,10 @@
 
 from django.db import models
 
+from hitlchat.base.rows import Row
 
-class ServerProcess(models.Model):
+
+class ServerProcess(Row):
     """One running server. `configuration` has a digest of each setting that commands must share with it."""
 
     id = models.CharField(primary_key=True, max_length=32, editable=False)
@@ -11,6 +13,3 @@ class ServerProcess(models.Model):
     pid = models.PositiveIntegerField()
     lease_until = models.DateTimeField(help_text="A server that was killed counts as running until then.")
     configuration = models.JSONField()
-
-    def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}"

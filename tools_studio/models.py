@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from hitlchat.base.canonical import JSONTextField
+from hitlchat.base.rows import Row
 from hitlchat.gate.models import TOOL_NAME, Tool, ToolCall
 from hitlchat.secrets.values import Stored
 
@@ -25,7 +26,7 @@ class Category(models.TextChoices):
     CUSTOM = "Custom", "Custom"
 
 
-class Script(models.Model):
+class Script(Row):
     """An authored tool's code and the capabilities it was granted."""
 
     tool = models.OneToOneField(Tool, primary_key=True, on_delete=models.CASCADE, related_name="script")
@@ -48,11 +49,8 @@ class Script(models.Model):
             models.CheckConstraint(condition=Q(category__in=Category.values), name="script_category_known"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.tool_id} version {self.version}"
 
-
-class StoredVariable(models.Model):
+class StoredVariable(Row):
     """A static variable of a tool: a plain value, a sealed secret, or a reference to the environment."""
 
     script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="variables")
@@ -73,7 +71,7 @@ class StoredVariable(models.Model):
         return Stored(self.name, self.value, self.secret, self.fingerprint)
 
 
-class ScriptVersion(models.Model):
+class ScriptVersion(Row):
     """A tool as it was saved once. Secrets are not in it."""
 
     script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="versions")
@@ -87,9 +85,6 @@ class ScriptVersion(models.Model):
         ordering = ["-number"]
         constraints = [models.UniqueConstraint(fields=["script", "number"], name="one_version_per_number")]
 
-    def __str__(self) -> str:
-        return f"{self.script_id} version {self.number}"
-
 
 class Expectation(models.TextChoices):
     ANYTHING = "anything", "runs without an error"
@@ -98,7 +93,7 @@ class Expectation(models.TextChoices):
     FAILS = "fails", "it fails, saying"
 
 
-class TestCase(models.Model):
+class TestCase(Row):
     """Arguments to try a tool with again, and what is expected of it."""
 
     __test__ = False  # not one of pytest's
@@ -121,7 +116,7 @@ class TestCase(models.Model):
         return self.name
 
 
-class StoreEntry(models.Model):
+class StoreEntry(Row):
     """One value that tools of a group keep between calls."""
 
     group = models.CharField(max_length=64)
@@ -131,11 +126,8 @@ class StoreEntry(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["group", "key"], name="one_value_per_key")]
 
-    def __str__(self) -> str:
-        return f"{self.group}: {self.key}"
 
-
-class Shipment(models.Model):
+class Shipment(Row):
     """A tool of the library that was installed once, so that a deleted one does not come back."""
 
     name = models.CharField(max_length=64, primary_key=True)

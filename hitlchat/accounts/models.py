@@ -12,6 +12,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 # Written at most so often; good enough to see what is still in use.
+from hitlchat.base.rows import Row
+
 NOTE_USE_EVERY = timedelta(minutes=1)
 
 
@@ -33,7 +35,7 @@ class TokenKind(models.TextChoices):
     MCP = "mcp", gettext_noop("MCP: for /mcp only")
 
 
-class Token(models.Model):
+class Token(Row):
     """A personal token. Only its hash is kept; the token itself is shown once."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="tokens")
@@ -83,17 +85,14 @@ class Token(models.Model):
             Token.objects.filter(pk=self.pk).update(last_used_at=now)
 
 
-class SetupLink(models.Model):
+class SetupLink(Row):
     """A one-time link that makes the first administrator of a new installation."""
 
     digest = models.CharField(max_length=64, unique=True)
     expires_at = models.DateTimeField()
 
-    def __str__(self) -> str:
-        return f"set-up link until {self.expires_at:%Y-%m-%d %H:%M}"
 
-
-class Invitation(models.Model):
+class Invitation(Row):
     """A link that makes one account with this role. Only its hash is kept; it is deleted when it is used or revoked."""
 
     digest = models.CharField(max_length=64, unique=True)
@@ -110,6 +109,3 @@ class Invitation(models.Model):
         # Of no model in particular: what an approver may do, for the gate and whoever else asks.
         permissions = [("decide_for_others", "May be let decide calls of other people")]
         constraints = [models.CheckConstraint(condition=Q(role__in=Role.values), name="invitation_role_known")]
-
-    def __str__(self) -> str:
-        return f"invitation {self.pk} as {self.role}"

@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.canonical import JSONTextField
+from hitlchat.base.rows import Row
 from hitlchat.gate.models import Tool, ToolCall, new_id
 
 
@@ -43,7 +44,7 @@ class Api(models.TextChoices):
     RESPONSES = "responses", gettext_noop("Responses API")
 
 
-class Administered(models.Model):
+class Administered(Row):
     """Something that administrators set up for conversations (administering.py)."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -131,7 +132,7 @@ def _limits(of: str) -> list[models.BaseConstraint]:
     ]
 
 
-class AgentTool(models.Model):
+class AgentTool(Row):
     """Instructions, tools, model and limits of the conversation that a call of an agent tool begins.
 
     agents.py changes it. All of it is in the definition of its tool, so that no yes and no grant outlives a change.
@@ -153,9 +154,6 @@ class AgentTool(models.Model):
             models.CheckConstraint(condition=_within("max_tokens", 1, 1_000_000_000), name="agent_max_tokens"),
         ]
 
-    def __str__(self) -> str:
-        return f"the agent {self.tool_id}"
-
 
 class Reading(models.TextChoices):
     """Whether another model reads calls that wait, and what a caution of it does."""
@@ -165,7 +163,7 @@ class Reading(models.TextChoices):
     TICK = "tick", gettext_noop("Show cautions and require a tick")
 
 
-class SecondReader(models.Model):
+class SecondReader(Row):
     """The model that reads calls that wait, as administrators chose it, and how it did since then; at most one row."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
@@ -182,11 +180,8 @@ class SecondReader(models.Model):
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(id=1), name="one_second_reader")]
 
-    def __str__(self) -> str:
-        return self.mode
 
-
-class Conversation(models.Model):
+class Conversation(Row):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     call = models.OneToOneField(
         ToolCall,
@@ -248,7 +243,7 @@ class Conversation(models.Model):
         return self.title or "New conversation"
 
 
-class Beginning(models.Model):
+class Beginning(Row):
     """What conversations begin with; empty parts leave it to others."""
 
     instructions = models.TextField(blank=True, default="")
@@ -277,9 +272,6 @@ class OwnDefaults(Beginning):
     class Meta:
         constraints = _limits("default")
 
-    def __str__(self) -> str:
-        return f"what conversations of {self.person_id} begin with"
-
 
 class Preset(Administered, Beginning):
     """A beginning for conversations, published by administrators; presets.py changes it.
@@ -300,7 +292,7 @@ class Preset(Administered, Beginning):
         ]
 
 
-class Run(models.Model):
+class Run(Row):
     """All work from one user message to the final answer. `status` is written by runs.py alone."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -334,9 +326,6 @@ class Run(models.Model):
             models.Index(fields=["turn_id"], condition=Q(turn_id__isnull=False), name="run_by_turn"),
         ]
 
-    def __str__(self) -> str:
-        return f"run {self.id}"
-
 
 class Role(models.TextChoices):
     USER = "user", gettext_noop("You")
@@ -361,7 +350,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(Q(run=None) | Q(run__shown=True)).exclude(error & Exists(retries))
 
 
-class Message(models.Model):
+class Message(Row):
     """One message. An assistant message and its calls are a turn; the message's id is the calls' turn_id."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -389,11 +378,8 @@ class Message(models.Model):
         ordering = ["seq"]
         constraints = [models.UniqueConstraint(fields=["conversation", "seq"], name="message_order")]
 
-    def __str__(self) -> str:
-        return f"{self.role} {self.seq}"
 
-
-class ModelUse(models.Model):
+class ModelUse(Row):
     """One answer of a model server that said how many tokens it took; usage.py adds it and counts.
 
     It outlives its conversation: what a person used today counts also once they have deleted that.
@@ -422,11 +408,8 @@ class ModelUse(models.Model):
             models.Index(fields=["at"], name="use_by_time"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.input_tokens} + {self.output_tokens} of {self.model}"
 
-
-class QueuedMessage(models.Model):
+class QueuedMessage(Row):
     """A message that was said while a run goes on; runner.py sends it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -437,11 +420,8 @@ class QueuedMessage(models.Model):
         # Their ids grow with time.
         ordering = ["id"]
 
-    def __str__(self) -> str:
-        return self.content[:80]
 
-
-class Attachment(models.Model):
+class Attachment(Row):
     """A file that a person sent with a message, or is about to send; attachments/ keeps it, its bytes by `digest`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -480,7 +460,7 @@ class Attachment(models.Model):
         return self.media_type.startswith("image/")
 
 
-class SentMessage(models.Model):
+class SentMessage(Row):
     """A message that a program sent with an Idempotency-Key; `digest` is of its conversation and content."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -492,11 +472,8 @@ class SentMessage(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "key"], name="one_message_for_a_key")]
 
-    def __str__(self) -> str:
-        return self.key
 
-
-class SearchText(models.Model):
+class SearchText(Row):
     """The words of a message, or of a title (`message` is null), as the search reads them; search.py writes them."""
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+")
@@ -509,6 +486,3 @@ class SearchText(models.Model):
                 fields=["conversation"], condition=Q(message__isnull=True), name="one_title_to_search"
             ),
         ]
-
-    def __str__(self) -> str:
-        return self.words[:80]

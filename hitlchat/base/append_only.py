@@ -11,6 +11,8 @@ from typing import Any, Final, NoReturn
 
 from django.db import connections, models, transaction
 
+from hitlchat.base.rows import Row
+
 
 class AppendOnlyQuerySet(models.QuerySet[Any]):
     def update(self, **_: object) -> NoReturn:
@@ -20,7 +22,7 @@ class AppendOnlyQuerySet(models.QuerySet[Any]):
         raise PermissionError("these rows are never deleted")
 
 
-class AppendOnly(models.Model):
+class AppendOnly(Row):
     objects = AppendOnlyQuerySet.as_manager()
 
     class Meta:

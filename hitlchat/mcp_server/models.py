@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from hitlchat.accounts.models import Token
 from hitlchat.base.canonical import JSONTextField
+from hitlchat.base.rows import Row
 from hitlchat.gate.models import ToolCall
 
 
@@ -17,7 +18,7 @@ class WithoutElicitation(models.TextChoices):
     URL = "url", "In the inbox, to which the client gets a link"
 
 
-class McpToken(models.Model):
+class McpToken(Row):
     """The limits of one token of kind “mcp”. A token without this row has the defaults."""
 
     token = models.OneToOneField(Token, primary_key=True, on_delete=models.CASCADE, related_name="mcp")
@@ -37,11 +38,8 @@ class McpToken(models.Model):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"limits of token {self.token_id}"
 
-
-class Submission(models.Model):
+class Submission(Row):
     """A call that came in over MCP: by which token, and what its client has got so far."""
 
     call = models.OneToOneField(ToolCall, primary_key=True, on_delete=models.PROTECT, related_name="mcp")
@@ -60,6 +58,3 @@ class Submission(models.Model):
             # What a process has left that died.
             models.Index(fields=["held_until"], condition=Q(held_until__isnull=False), name="mcp_held"),
         ]
-
-    def __str__(self) -> str:
-        return f"call {self.call_id} over MCP"

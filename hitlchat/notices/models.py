@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from hitlchat.base.canonical import JSONTextField
+from hitlchat.base.rows import Row
 from hitlchat.gate.models import Approval, new_id
 from hitlchat.secrets.sealing import unseal
 
@@ -18,7 +19,7 @@ URL = "notice url"
 KEY = "notice key"
 
 
-class Wishes(models.Model):
+class Wishes(Row):
     """One person's wishes, for their e-mail and their own webhooks. Without a row: everything, at any time."""
 
     person = models.OneToOneField(
@@ -33,18 +34,12 @@ class Wishes(models.Model):
     pending = models.CharField(max_length=254, blank=True, help_text="An address that is not confirmed yet.")
     code_sent_at = models.DateTimeField(null=True)
 
-    def __str__(self) -> str:
-        return f"wishes of {self.person_id}"
 
-
-class Installation(models.Model):
+class Installation(Row):
     """One row: whether notices carry arguments, and up to when the record was looked through for what to tell."""
 
     arguments = models.BooleanField(default=False)
     looked_at = models.DateTimeField(null=True)
-
-    def __str__(self) -> str:
-        return "notices of this installation"
 
     @classmethod
     def row(cls) -> "Installation":
@@ -57,7 +52,7 @@ class Kind(models.TextChoices):
     SLACK = "slack", "Slack"
 
 
-class Receiver(models.Model):
+class Receiver(Row):
     """One address that hears: of a person, of a group, or (neither) of the installation. What is secret is sealed."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -90,9 +85,6 @@ class Receiver(models.Model):
             models.CheckConstraint(condition=~Q(kind=Kind.EMAIL) | Q(person__isnull=False), name="mail_is_personal"),
             models.UniqueConstraint(fields=["person"], condition=Q(kind=Kind.EMAIL), name="one_mail_per_person"),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
 
     @property
     def is_mail(self) -> bool:
@@ -130,7 +122,7 @@ class Receiver(models.Model):
         return f"{begins:%H:%M} to {ends:%H:%M}" if covers else ""
 
 
-class Heard(models.Model):
+class Heard(Row):
     """Something in the record that was turned into items: an audit event, or that others may decide a call by now."""
 
     event_id = models.BigIntegerField(null=True, unique=True)
@@ -140,9 +132,6 @@ class Heard(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["call_id", "round"], name="escalation_heard_once")]
-
-    def __str__(self) -> str:
-        return f"heard {self.event_id or self.call_id}"
 
 
 class NoticeKind(models.TextChoices):
@@ -158,7 +147,7 @@ class State(models.TextChoices):
     DROPPED = "dropped", "Not sent"
 
 
-class Notice(models.Model):
+class Notice(Row):
     """One message to one receiver, as it is sent and sent again: its id and body stay the same."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -189,9 +178,6 @@ class Notice(models.Model):
             models.Index(fields=["done_at"], condition=Q(done_at__isnull=False), name="notice_done"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.kind} notice {self.id}"
-
     @property
     def message_id(self) -> str:
         """Return how receivers know it: the same however often it is sent."""
@@ -203,7 +189,7 @@ class ItemKind(models.TextChoices):
     DECIDED = "decided", "Has its outcome"
 
 
-class Item(models.Model):
+class Item(Row):
     """One thing that one receiver is to hear; `notice` is what it went into."""
 
     receiver = models.ForeignKey(Receiver, on_delete=models.CASCADE, related_name="items")
@@ -221,9 +207,6 @@ class Item(models.Model):
         indexes = [
             models.Index(fields=["receiver", "kind", "made_at"], condition=Q(notice=None), name="item_untold"),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.approval_id} for {self.receiver_id}"
 
 
 def keys_of(receiver: Receiver) -> tuple[str, ...]:

@@ -2,17 +2,16 @@
 
 from django.db import models
 
+from hitlchat.base.rows import Row
 
-class Mark(models.Model):
+
+class Mark(Row):
     """The mark of the stored totals: every event up to this one is in them, and none after it. One row."""
 
     event_id = models.BigIntegerField(default=0)
 
-    def __str__(self) -> str:
-        return f"totals up to event {self.event_id}"
 
-
-class Total(models.Model):
+class Total(Row):
     """One number, under its name and the values of its labels."""
 
     name = models.CharField(max_length=64)
@@ -21,6 +20,3 @@ class Total(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["name", "labels"], name="one_total_per_name_and_labels")]
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.labels}: {self.value:g}"

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.base.append_only import AppendOnly
 from hitlchat.base.canonical import JSONTextField
 from hitlchat.base.database import only
+from hitlchat.base.rows import Row
 from hitlchat.gate.models import Tool, ToolCall, new_id
 from hitlchat.gate.prompt import ON_SERVER
 from hitlchat.outbound.addresses import origin_of
@@ -34,7 +35,7 @@ class Registration(models.TextChoices):
     TYPED = "typed", "typed in by an administrator"
 
 
-class SignIn(models.Model):
+class SignIn(Row):
     """The sign-in at one server, for all processes. `mark` stands for one completed sign-in, empty where nobody is
     signed in. Seals are bound to the server's id and origin: of no use in another row, or for a server that was moved.
     """
@@ -82,9 +83,6 @@ class SignIn(models.Model):
             models.CheckConstraint(condition=Q(tokens="") | ~Q(mark=""), name="tokens_of_a_sign_in"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.server_id} at {self.issuer}"
-
     @property
     def issuer_host(self) -> str:
         return urlsplit(self.issuer).netloc
@@ -94,7 +92,7 @@ class SignIn(models.Model):
         return tuple(self.scopes_granted.split())
 
 
-class SignInAttempt(models.Model):
+class SignInAttempt(Row):
     """A sign-in on its way: begun here, and to be brought back by the same person in the same browser, once."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -104,9 +102,6 @@ class SignInAttempt(models.Model):
     session_hash = models.CharField(max_length=64)
     plan = models.TextField(help_text="Sealed: who gives tokens for the code, to which client.")
     expires_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return f"{self.server_id} until {self.expires_at}"
 
 
 def sign_in_of(server: Any) -> SignIn | None:
@@ -147,7 +142,7 @@ class ServerState(models.TextChoices):
 AWAY = (ServerState.DOWN, ServerState.SIGN_IN, ServerState.UNUSABLE)
 
 
-class UpstreamServer(models.Model):
+class UpstreamServer(Row):
     """An external MCP server: how it is reached, and what the processes of this installation last saw of it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -227,7 +222,7 @@ class Vouch(models.TextChoices):
     L5 = "L5", gettext_noop("Known: L5")
 
 
-class ComposedTool(models.Model):
+class ComposedTool(Row):
     """One tool of an upstream server. Its alias, mode, prompt and condition are in its row in the gate, if any."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -277,9 +272,6 @@ class ComposedTool(models.Model):
             models.CheckConstraint(condition=Q(vouch__in=["", *Vouch.values]), name="vouch_known"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.server_id}: {self.name}"
-
     @property
     def standing_vouch(self) -> str:
         """Return what somebody vouched of the tool as its server lists it now; empty if nobody did."""
@@ -310,9 +302,6 @@ class ToolEvent(AppendOnly):
     class Meta:
         ordering = ["id"]
 
-    def __str__(self) -> str:
-        return f"{self.tool_name} {self.name}"
-
 
 class QuestionState(models.TextChoices):
     OPEN = "open", "Waits for an answer"
@@ -322,7 +311,7 @@ class QuestionState(models.TextChoices):
     GONE = "gone", "Taken back"
 
 
-class UpstreamQuestion(models.Model):
+class UpstreamQuestion(Row):
     """A server's question to the person for whom it executes a call (MCP: elicitation). No answer lets anything run;
     its values are kept, sealed, until the process that executes the call has taken them over.
     """
@@ -355,9 +344,6 @@ class UpstreamQuestion(models.Model):
         ]
         indexes = [models.Index(fields=["asked_at"], condition=Q(state=QuestionState.OPEN), name="question_open")]
 
-    def __str__(self) -> str:
-        return f"{self.server_name} asks {self.id}"
-
 
 class ExposureMode(models.TextChoices):
     BOTH = "both", "Both"
@@ -365,7 +351,7 @@ class ExposureMode(models.TextChoices):
     COMPOSED = "composed", "Composed tools only"
 
 
-class Exposure(models.Model):
+class Exposure(Row):
     """The offer of this installation to the outside: one row, or none while nothing was changed."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
@@ -378,9 +364,6 @@ class Exposure(models.Model):
             models.CheckConstraint(condition=Q(ceiling__gte=1, ceiling__lte=5), name="ceiling_1_to_5"),
             models.CheckConstraint(condition=Q(mode__in=ExposureMode.values), name="exposure_mode_known"),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.mode}, up to L{self.ceiling}"
 
     @classmethod
     def current(cls) -> "Exposure":

@@ -8,12 +8,13 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from hitlchat.base.canonical import JSONTextField
+from hitlchat.base.rows import Row
 from hitlchat.gate.models.ids import new_id
 
 MOST_DAYS: Final = 90
 
 
-class Announcement(models.Model):
+class Announcement(Row):
     """What an administrator announced to everybody. Checks are on while the last one has not ended."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -29,11 +30,8 @@ class Announcement(models.Model):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"announced {self.at:%Y-%m-%d %H:%M:%S}"
 
-
-class AnnouncementRead(models.Model):
+class AnnouncementRead(Row):
     """A person has had the announcement before them, and said so."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -46,11 +44,8 @@ class AnnouncementRead(models.Model):
             models.UniqueConstraint(fields=["announcement", "person"], name="announcement_read_once"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.announcement_id} read by {self.person_id}"
 
-
-class AttentionCheck(models.Model):
+class AttentionCheck(Row):
     """A question that must be answered with no, and that is no call: nothing here can run.
 
     It belongs to a reading of the announcement: without one there is none. `argument` is what was changed, from what
@@ -80,9 +75,6 @@ class AttentionCheck(models.Model):
                 name="check_answered_at_a_time",
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"check {self.id}"
 
     @property
     def is_open(self) -> bool:

@@ -35,9 +35,6 @@ class AuditEvent(AppendOnly):
             models.Index(fields=["guard_of", "id"], condition=Q(guard_of__isnull=False), name="audit_by_guard"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.name} {self.at:%Y-%m-%d %H:%M:%S}"
-
 
 Body = dict[str, Any]
 
@@ -55,9 +52,6 @@ class RecordKey(AppendOnly):
 
     class Meta:
         ordering = ["number"]
-
-    def __str__(self) -> str:
-        return f"record key {self.id[:16]}"
 
 
 class Seal(AppendOnly):
@@ -95,9 +89,6 @@ class Seal(AppendOnly):
             models.Index(fields=["sealed_at"], name="seal_by_time"),
         ]
 
-    def __str__(self) -> str:
-        return f"seal {self.number}"
-
 
 class Drop(AppendOnly):
     """A batch whose events were dropped by retention; signed like a seal, which stays."""
@@ -109,6 +100,3 @@ class Drop(AppendOnly):
 
     class Meta:
         ordering = ["seal"]
-
-    def __str__(self) -> str:
-        return f"drop of batch {self.seal_id}"

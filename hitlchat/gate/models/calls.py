@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.canonical import JSONTextField
+from hitlchat.base.rows import Row
 from hitlchat.gate.models.ids import new_id
 from hitlchat.gate.models.tools import DecidedBy, Tool
 from hitlchat.gate.status import SETTLED, Status
@@ -36,7 +37,7 @@ class IsUnfinished(models.Func):
         super().__init__("status")
 
 
-class ToolCall(models.Model):
+class ToolCall(Row):
     """One request to run one tool. `status` is written by transition.py alone."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -174,9 +175,6 @@ class ToolCall(models.Model):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.tool_name} {self.id}"
-
     @property
     def settled(self) -> bool:
         return self.status in SETTLED
@@ -188,7 +186,7 @@ class ToolCall(models.Model):
         return (self.settled_at - self.started_at).total_seconds() * 1000
 
 
-class Attachment(models.Model):
+class Attachment(Row):
     """The bytes of one content block of what a call gave; `digest` is their SHA-256, by which the result names them."""
 
     call = models.ForeignKey(ToolCall, on_delete=models.PROTECT, related_name="attachments", db_index=False)
@@ -198,11 +196,8 @@ class Attachment(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["call", "digest"], name="attachment_once_for_a_call")]
 
-    def __str__(self) -> str:
-        return self.digest
 
-
-class Approval(models.Model):
+class Approval(Row):
     """The open question about one call. Its outcome is the call's status: there is no second place to keep it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -219,9 +214,6 @@ class Approval(models.Model):
     class Meta:
         ordering = ["created_at", "id"]
 
-    def __str__(self) -> str:
-        return f"approval {self.id}"
-
 
 class Verdict(models.TextChoices):
     APPROVE = "approve", gettext_noop("Approve")
@@ -231,7 +223,7 @@ class Verdict(models.TextChoices):
     ANSWER = "answer", gettext_noop("Answer in the tool's place")
 
 
-class Decision(models.Model):
+class Decision(Row):
     """One person's answer, and how they were known; that they gave it may also be no more than a client's word."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -278,11 +270,8 @@ class Decision(models.Model):
             models.Index(fields=["means", "approval"], name="decision_by_means"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.verdict} of {self.approval_id}"
 
-
-class Showing(models.Model):
+class Showing(Row):
     """The first time that a person had the card of this round before them.
 
     It says how: a person at a page, a program of theirs, or
@@ -302,25 +291,19 @@ class Showing(models.Model):
             models.UniqueConstraint(fields=["approval", "person", "round"], name="shown_first_once_per_round"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.approval_id} shown {self.at:%Y-%m-%d %H:%M:%S}"
 
-
-class Handling(models.Model):
+class Handling(Row):
     """Who says that they are on a question, and until when. It locks nothing: others may answer all the same."""
 
     approval = models.OneToOneField(Approval, on_delete=models.CASCADE, primary_key=True, related_name="handling")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     until = models.DateTimeField()
 
-    def __str__(self) -> str:
-        return f"{self.approval_id} handled until {self.until:%Y-%m-%d %H:%M:%S}"
-
 
 LONGEST_CAUTION = 300
 
 
-class SecondOpinion(models.Model):
+class SecondOpinion(Row):
     """What another model had to say against a question, once it has answered: `caution` may stay empty (second.py)."""
 
     approval = models.OneToOneField(Approval, on_delete=models.PROTECT, primary_key=True, related_name="opinion")
@@ -330,11 +313,8 @@ class SecondOpinion(models.Model):
     caution = models.CharField(max_length=LONGEST_CAUTION, blank=True)
     at = models.DateTimeField(null=True, db_index=True, help_text="Null: there is no answer, and may never be one.")
 
-    def __str__(self) -> str:
-        return f"{self.approval_id} {self.caution}"
 
-
-class Hindsight(models.Model):
+class Hindsight(Row):
     """What a person said afterwards of a call that ran without asking."""
 
     class Verdict(models.TextChoices):
@@ -351,9 +331,6 @@ class Hindsight(models.Model):
             models.CheckConstraint(condition=Q(verdict__in=["fine", "should_ask"]), name="hindsight_verdict_known"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.call_id} {self.verdict}"
-
 
 MOST_CALLS = 100
 
@@ -368,7 +345,7 @@ class End(models.TextChoices):
     DECLINED = "declined", gettext_noop("Ended by a no")
 
 
-class Grant(models.Model):
+class Grant(Row):
     """A permission to run without asking, given with a yes to one call. Only `used` and how it ended
     are ever written again; `seal` is over all the rest (grants/scope.py).
 
@@ -427,9 +404,6 @@ class Grant(models.Model):
             # What covers a call that comes in; and the meter and the page of one person.
             models.Index(fields=["person", "tool"], condition=Q(end=""), name="grant_standing"),
         ]
-
-    def __str__(self) -> str:
-        return f"grant {self.id} for {self.tool_name}"
 
     @property
     def is_earned(self) -> bool:

@@ -13,13 +13,14 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Q
 
+from hitlchat.base.rows import Row
 from hitlchat.base.statements import compiled
 from hitlchat.gate.models.calls import ToolCall
 
 Agents = list[dict[str, str]]
 
 
-class Delegation(models.Model):
+class Delegation(Row):
     """One step of the chain above a conversation that a call of an agent tool began.
 
     The conversation has one row for each agent above it, its own with distance 1: which call it was, and in which
@@ -39,9 +40,6 @@ class Delegation(models.Model):
             models.UniqueConstraint(fields=["call"], condition=Q(distance=1), name="one_conversation_of_a_call"),
         ]
         indexes = [models.Index(fields=["above_id"], condition=Q(above_id__isnull=False), name="delegated_below")]
-
-    def __str__(self) -> str:
-        return f"{self.conversation_id} out of {self.call_id}"
 
 
 def begin(call: ToolCall, conversation_id: UUID) -> None:

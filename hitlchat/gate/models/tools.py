@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.canonical import JSONTextField
+from hitlchat.base.rows import Row
 from hitlchat.gate.models.ids import new_id
 
 NAME_PATTERN = r"[A-Za-z0-9_-]{1,64}"
@@ -29,7 +30,7 @@ class HitlMode(models.TextChoices):
     DISABLED = "DISABLED", gettext_noop("Never ask")
 
 
-class Tool(models.Model):
+class Tool(Row):
     """A named, described function with an argument schema that a model may call; one row whatever its source."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -83,7 +84,7 @@ class Tool(models.Model):
         return max(self.risk_level, self.risk_inherent)
 
 
-class FormerTool(models.Model):
+class FormerTool(Row):
     """The guard of the last tool of a name: the next one of that name inherits it.
 
     Without this, whoever may delete a tool and make another one could have its calls run unseen, or decided by others.
@@ -116,7 +117,7 @@ class DecidedBy(models.TextChoices):
     GROUP = "group", gettext_noop("The people of one group")
 
 
-class Oversight(models.Model):
+class Oversight(Row):
     """The deciders of a tool's calls, where that is not simply the person it is called for: then there is no row.
 
     `digest` stands for all of it, with what a call says of when it was asked. A group that was deleted leaves an empty
@@ -148,11 +149,8 @@ class Oversight(models.Model):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"who decides about {self.tool_id}"
 
-
-class Absence(models.Model):
+class Absence(Row):
     """For a time, a delegate may decide in a person's place. One that was ended early has its end as `until`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -167,9 +165,6 @@ class Absence(models.Model):
             models.CheckConstraint(condition=~Q(person=F("delegate")), name="absence_never_for_oneself"),
             models.CheckConstraint(condition=Q(until__gte=F("since")), name="absence_ends_after_its_beginning"),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.person_id} away until {self.until:%Y-%m-%d %H:%M:%S}"
 
     @classmethod
     def current(cls, **which: Any) -> models.QuerySet["Absence"]:
@@ -189,7 +184,7 @@ class Outcome(models.TextChoices):
     REFUSED = "refused", gettext_noop("Refused by a rule")
 
 
-class ModelText(models.Model):
+class ModelText(Row):
     """A template for one outcome: of one tool, or without a tool that of all others."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -205,9 +200,6 @@ class ModelText(models.Model):
             models.CheckConstraint(condition=Q(outcome__in=Outcome.values), name="text_outcome_known"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.outcome}: {self.text}"
-
 
 class Asks(models.TextChoices):
     """A conversation's own word on what it asks about, from the mildest to the strictest."""
@@ -217,7 +209,7 @@ class Asks(models.TextChoices):
     EVERY = "every", gettext_noop("About every call")
 
 
-class Strictness(models.Model):
+class Strictness(Row):
     """One conversation that has a word of its own; ruling.py writes it.
 
     Here, since the start of a call depends on it in one statement. Any word is kept: one that is not known asks.
@@ -226,11 +218,8 @@ class Strictness(models.Model):
     conversation_id = models.UUIDField(primary_key=True)
     asks = models.CharField(max_length=16)
 
-    def __str__(self) -> str:
-        return f"{self.conversation_id} asks {self.asks}"
 
-
-class PolicyDraft(models.Model):
+class PolicyDraft(Row):
     """A draft of rules that an administrator keeps to try it again, and may publish. lab.py writes it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
