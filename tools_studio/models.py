@@ -63,9 +63,6 @@ class StoredVariable(Row):
         ordering = ["name"]
         constraints = [models.UniqueConstraint(fields=["script", "name"], name="one_variable_per_name")]
 
-    def __str__(self) -> str:
-        return self.name
-
     @property
     def stored(self) -> Stored:
         return Stored(self.name, self.value, self.secret, self.fingerprint)
@@ -112,9 +109,6 @@ class TestCase(Row):
             models.CheckConstraint(condition=Q(expectation__in=Expectation.values), name="case_expectation_known"),
         ]
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class StoreEntry(Row):
     """One value that tools of a group keep between calls."""
@@ -132,6 +126,3 @@ class Shipment(Row):
 
     name = models.CharField(max_length=64, primary_key=True)
     installed_at = models.DateTimeField(auto_now_add=True)
-
-    def __str__(self) -> str:
-        return self.name

@@ -56,9 +56,6 @@ class Administered(Row):
         abstract = True
         ordering = ["name"]
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class Removable(Administered):
     """One that is removed by a date, and of which new conversations may begin with one."""
@@ -451,9 +448,6 @@ class Attachment(Row):
                 fields=["created_at"], condition=Q(message__isnull=True, queued__isnull=True), name="attachment_unsent"
             ),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def is_image(self) -> bool:

@@ -8,5 +8,5 @@ class Row(models.Model):
         abstract = True
 
     def __str__(self) -> str:
-        """Name the row to who debugs: pages, records and logs name a column instead."""
-        return f"{self._meta.verbose_name} {self.pk}"
+        """Return its name; of a row that has none, what it is and its key, which only whoever debugs reads."""
+        return str(getattr(self, "name", "") or f"{self._meta.verbose_name} {self.pk}")

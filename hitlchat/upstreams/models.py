@@ -193,9 +193,6 @@ class UpstreamServer(Row):
             models.CheckConstraint(condition=Q(trust__in=Trust.values), name="server_trust_known"),
         ]
 
-    def __str__(self) -> str:
-        return self.name
-
     @property
     def origin(self) -> str:
         """Return where its tools come from, in words, for the approval card."""

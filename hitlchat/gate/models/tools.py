@@ -75,9 +75,6 @@ class Tool(Row):
             models.CheckConstraint(condition=Q(risk_level__lte=5), name="tool_risk_level_0_to_5"),
         ]
 
-    def __str__(self) -> str:
-        return self.name
-
     @property
     def care(self) -> int:
         """Return the level that what a yes needs goes by: asking more never makes it less."""
@@ -101,9 +98,6 @@ class FormerTool(Row):
         constraints = [
             models.CheckConstraint(condition=Q(hitl_mode__in=HitlMode.values), name="former_hitl_mode_known"),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 MOST_PEOPLE = 10
@@ -242,6 +236,3 @@ class PolicyDraft(Row):
                 name="draft_published_by_whom_and_why",
             ),
         ]
-
-    def __str__(self) -> str:
-        return self.name
