@@ -6,7 +6,6 @@ from hitlchat.checks import check_settings
 
 class HitlchatConfig(AppConfig):
     name = "hitlchat"
-    label = "hitlchat"
 
     def ready(self) -> None:
         from hitlchat import subscribers  # noqa: PLC0415

@@ -5,7 +5,6 @@ from django.db.models.signals import post_migrate
 
 class AccountsConfig(AppConfig):
     name = "hitlchat.accounts"
-    label = "accounts"
 
     def ready(self) -> None:
         from hitlchat.accounts import roles, sign_in  # noqa: PLC0415

@@ -4,7 +4,6 @@ from django.db.models.signals import post_migrate
 
 class GateConfig(AppConfig):
     name = "hitlchat.gate"
-    label = "gate"
 
     def ready(self) -> None:
         from hitlchat.base import append_only  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """What commands at the console have in common: they change nothing under another configuration than the server's."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -9,7 +9,12 @@ from hitlchat import running
 
 
 class ConsoleCommand(BaseCommand):
-    """A command that refuses while a server with another configuration runs on the same database."""
+    """A command that refuses while a server with another configuration runs on the same database.
+
+    `failures`: errors that say by themselves why nothing was done.
+    """
+
+    failures: ClassVar[tuple[type[Exception], ...]] = ()
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
@@ -27,8 +32,17 @@ class ConsoleCommand(BaseCommand):
             )
             words = "Nothing was changed: a running server has another configuration."
             raise CommandError("\n  ".join((words, *found)) + f"\n{advice}")
-        return super().execute(*args, **options)
+        try:
+            return super().execute(*args, **options)
+        except self.failures as error:
+            raise CommandError(str(error)) from error
 
     def concerns_servers(self, **_options: Any) -> bool:
         """Return whether what is asked for depends on the configuration of servers."""
         return True
+
+
+class QuickCommand(ConsoleCommand):
+    """One that begins at once: checks other than our own import every page."""
+
+    requires_system_checks = ("hitlchat",)

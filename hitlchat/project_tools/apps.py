@@ -5,7 +5,6 @@ from django.db.models.signals import post_migrate
 
 class ProjectToolsConfig(AppConfig):
     name = "hitlchat.project_tools"
-    label = "project_tools"
 
     def ready(self) -> None:
         from hitlchat.project_tools import catalogue, source  # noqa: PLC0415 - models are there only now

@@ -29,7 +29,7 @@ from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.status import Status
-from hitlchat.management.console import ConsoleCommand
+from hitlchat.management.console import QuickCommand
 
 MOST: Final = 1000
 WATCHING: Final = "Waiting for calls. Press Ctrl+C to stop."
@@ -209,10 +209,8 @@ class Watch:
         return self.rows().values_list("pk", "call__round").iterator()
 
 
-class Command(ConsoleCommand):
+class Command(QuickCommand):
     help = "Answer waiting calls at the console. On failure, prints the reason and exits with code 1."
-    # The other checks import every page.
-    requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_subparsers(dest="what", required=True)

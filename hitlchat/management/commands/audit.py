@@ -30,6 +30,7 @@ class Command(ConsoleCommand):
     help = "Verify, export and check the record. Exits with code 1 if the record was changed."
     # Checking a file needs none of what they look at.
     requires_system_checks = ()
+    failures = (keys.BadKey, keys.OtherKey, BadMark, exporting.NothingThere)
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="what", required=True)
@@ -73,8 +74,6 @@ class Command(ConsoleCommand):
     def handle(self, *args: Any, what: str, **options: Any) -> str:
         try:
             return str(getattr(self, f"_{what}")(options))
-        except (keys.BadKey, keys.OtherKey, BadMark, exporting.NothingThere) as error:
-            raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
 

@@ -13,7 +13,7 @@ from hitlchat.accounts.models import TokenKind
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
-from hitlchat.management.console import ConsoleCommand
+from hitlchat.management.console import QuickCommand
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.models import WithoutElicitation
 from hitlchat.mcp_server.tokens import OwnToken
@@ -23,10 +23,8 @@ LONGEST_DAYS = 3650
 LIMITS = {"tools": "--tool", "ceiling": "--ceiling", "without_elicitation": "--without-elicitation"}
 
 
-class Command(ConsoleCommand):
+class Command(QuickCommand):
     help = "Create a personal token and print it, once; or list, trust or revoke a user's tokens."
-    # The other checks import every page.
-    requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="the user that the token acts for")

@@ -5,12 +5,12 @@ from django.core.management.base import CommandError, CommandParser
 from hitlchat.gate.models import Tool
 from hitlchat.management.console import ConsoleCommand
 from tools_studio import exchange
-from tools_studio.exchange import TooMuch
 from tools_studio.spec import SOURCE
 
 
 class Command(ConsoleCommand):
     help = "Print authored tools as a file for import_tools: with their code, rules and tests, without secrets."
+    failures = (exchange.TooMuch,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("names", nargs="*", metavar="NAME", help="tools to export; without a name, all of them")
@@ -21,7 +21,4 @@ class Command(ConsoleCommand):
         chosen = tools.filter(name__in=names) if names else tools
         if missing := sorted({*names} - {each.name for each in chosen}):
             raise CommandError(f"There is no authored tool named {missing[0]!r}.")
-        try:
-            self.stdout.write(exchange.text(chosen), ending="")
-        except TooMuch as error:
-            raise CommandError(str(error)) from error
+        self.stdout.write(exchange.text(chosen), ending="")

@@ -4,19 +4,18 @@ import json
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import CONSOLE
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.models import Grant
-from hitlchat.management.console import ConsoleCommand
+from hitlchat.management.console import QuickCommand
 
 
-class Command(ConsoleCommand):
+class Command(QuickCommand):
     help = "List everyone's grants, or revoke one. On failure, prints the reason and exits with code 1."
-    # The other checks import every page.
-    requires_system_checks = ("hitlchat",)
+    failures = (giving.NoSuchGrant,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
@@ -29,10 +28,7 @@ class Command(ConsoleCommand):
     def handle(self, *args: Any, action: str, **options: Any) -> str:
         if action == "list":
             return _list(**options)
-        try:
-            return scope.ended_how(giving.revoke(options["id"], CONSOLE))
-        except giving.NoSuchGrant as error:
-            raise CommandError(str(error)) from error
+        return scope.ended_how(giving.revoke(options["id"], CONSOLE))
 
 
 def _list(*, user: str | None, all: bool, **options: Any) -> str:  # noqa: A002

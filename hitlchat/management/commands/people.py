@@ -9,19 +9,18 @@ from hitlchat.accounts.models import Role
 from hitlchat.base.problems import Conflict
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import CONSOLE
-from hitlchat.management.console import ConsoleCommand
+from hitlchat.management.console import QuickCommand
 from hitlchat.people import membership
 
 Options = dict[str, Any]
 
 
-class Command(ConsoleCommand):
+class Command(QuickCommand):
     help = (
         "List, invite and deactivate people, and change their roles. On failure, prints the reason and exits "
         "with code 1."
     )
-    # The other checks import every page.
-    requires_system_checks = ("hitlchat",)
+    failures = (Conflict,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_subparsers(dest="what", required=True)
@@ -39,10 +38,7 @@ class Command(ConsoleCommand):
             what.add_parser(name, help=help_text).add_argument("user")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        try:
-            return str(getattr(self, f"_{options['what']}")(options))
-        except Conflict as refused:
-            raise CommandError(str(refused)) from refused
+        return str(getattr(self, f"_{options['what']}")(options))
 
     def _list(self, options: Options) -> str:
         lines = []

@@ -17,13 +17,12 @@ from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.simulation import lines
 from hitlchat.gate.tools import listed
-from hitlchat.management.console import ConsoleCommand
+from hitlchat.management.console import QuickCommand
 
 
-class Command(ConsoleCommand):
+class Command(QuickCommand):
     help = "Show the rules in force, simulate a call, or replay recorded calls under other rules."
-    # The other checks import every page.
-    requires_system_checks = ("hitlchat",)
+    failures = (BadDraft, BadArguments, replay.TooSlow, simulation.NoSuchTool)
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
@@ -65,12 +64,8 @@ class Command(ConsoleCommand):
         if person is None:
             nobody = "There is no administrator: name a user with --user."
             raise CommandError(nobody if user is None else f"There is no user named {user!r}.")
-        try:
-            outside = options["args_from_outside"]
-            judge = async_to_sync(simulation.simulate)
-            found = judge(tool, arguments, person, caller, args_from_outside=outside)
-        except (simulation.NoSuchTool, BadArguments) as error:
-            raise CommandError(str(error)) from error
+        outside, judge = options["args_from_outside"], async_to_sync(simulation.simulate)
+        found = judge(tool, arguments, person, caller, args_from_outside=outside)
         if options["json"]:
             rules = [rule.as_json for rule in found.spoke]
             self.stdout.write(json.dumps({"verdict": found.verdict, "reason": found.reason, "rules": rules}, indent=2))
@@ -82,11 +77,9 @@ class Command(ConsoleCommand):
     def _replay(self, *, draft: Path | None, days: int, **options: Any) -> None:
         try:
             given = json.loads(draft.read_text(encoding="utf-8")) if draft else {}
-            found = replay.replay(read_draft(given, trusted=True), days)
-        except (BadDraft, replay.TooSlow) as error:
-            raise CommandError(str(error)) from error
         except (OSError, ValueError) as error:
             raise CommandError(f"{draft} cannot be read as JSON: {error}") from error
+        found = replay.replay(read_draft(given, trusted=True), days)
         if options["json"]:
             outcome = {to_camel(name): each for name, each in vars(found).items()}
             self.stdout.write(json.dumps(outcome, indent=2, default=str))

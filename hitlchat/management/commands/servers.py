@@ -19,7 +19,7 @@ from hitlchat.base.problems import required
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode
-from hitlchat.management.console import ConsoleCommand
+from hitlchat.management.console import QuickCommand
 from hitlchat.secrets.values import Stored, Value
 from hitlchat.upstreams import connections, endpoint, exposure, gallery, server_draft, servers
 from hitlchat.upstreams.changes import Change, Refused
@@ -44,13 +44,11 @@ WITH_A_SERVER = {
 }
 
 
-class Command(ConsoleCommand):
+class Command(QuickCommand):
     help = (
         "List, add and change upstream servers, and choose which of their tools to offer. On failure, prints "
         "the reason and exits with code 1."
     )
-    # The other checks import every page.
-    requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--user", default="", help="the administrator who acts; required if there are several")
