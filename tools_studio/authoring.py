@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.base import database
 from hitlchat.base.lookalikes import mistakable
 from hitlchat.base.problems import Forbidden
 from hitlchat.gate import loosening, oversight, policy, stopping, tools
@@ -73,14 +74,11 @@ def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> Tool:
     if weaker and _is_program(actor):
         raise OnlyPeople(NEEDS_PERSON)
     loosening.require(draft.name, weaker, confirmed=confirmed)
-    try:
-        with transaction.atomic():
-            tool = tools.add(Tool(source=SOURCE, **spec.columns(sound, version=1)), actor)
-            script = Script.objects.create(tool=tool, author_id=actor.user_id, **spec.script_columns(sound, version=1))
-            spec.store_variables(script, sound.variables)
-            versions.record(script, draft_of(tool), sound.definition_hash, actor.user_id)
-    except IntegrityError as error:
-        raise NameTaken(draft.name) from error
+    with database.unique(NameTaken(draft.name)):
+        tool = tools.add(Tool(source=SOURCE, **spec.columns(sound, version=1)), actor)
+        script = Script.objects.create(tool=tool, author_id=actor.user_id, **spec.script_columns(sound, version=1))
+        spec.store_variables(script, sound.variables)
+        versions.record(script, draft_of(tool), sound.definition_hash, actor.user_id)
     return tool
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from hitlchat.base import canonical, diff
+from hitlchat.base import canonical, database, diff
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
@@ -220,11 +220,8 @@ def add(tool: Tool, case: Case, last_call: ToolCall | None = None) -> TestCase:
         script = Script.objects.select_for_update().get(pk=tool.pk)
         if script.cases.count() >= MOST_CASES:
             raise AuthoringError({"name": f"A tool has at most {MOST_CASES} tests. Delete one first."})
-        try:
-            with transaction.atomic():
-                return TestCase.objects.create(script=script, last_call=last_call, **asdict(case))
-        except IntegrityError as error:
-            raise AuthoringError({"name": f"There is already a test named {case.name!r}."}) from error
+        with database.unique(AuthoringError({"name": f"There is already a test named {case.name!r}."})):
+            return TestCase.objects.create(script=script, last_call=last_call, **asdict(case))
 
 
 def put(tool: Tool, wanted: Iterable[Case]) -> None:

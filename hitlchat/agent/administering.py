@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.models import ModelEndpoint, Preset, ToolSet
 from hitlchat.base.canonical import storable
+from hitlchat.base.database import unique
 from hitlchat.base.problems import Conflict, Forbidden, Invalid, NotFound, required
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
@@ -70,7 +71,7 @@ class Subject(Generic[R, D]):
         self._require(actor)
         columns = self.columns(draft, None)
         with transaction.atomic():
-            with self._naming():
+            with unique(NameTaken({"name": self.name_taken})):
                 row = self.rows().create(**columns)
                 self._note("added", row, actor, {}, self.recorded(row))
             if begins:
@@ -81,7 +82,7 @@ class Subject(Generic[R, D]):
     def change(self, pk: UUID, draft: D, actor: Actor) -> R:
         """Write what differs; on record. Raises: OnlyPeople, NameTaken, NotFound, and what `columns` raises."""
         self._require(actor)
-        with self._naming():
+        with unique(NameTaken({"name": self.name_taken})):
             row = self._locked(pk)
             self._write(row, actor, **self.columns(draft, row))
         return row
@@ -118,15 +119,6 @@ class Subject(Generic[R, D]):
         user = actor.person
         if user is None or not may_administer(user):
             raise OnlyPeople(self.only_people)
-
-    @contextmanager
-    def _naming(self) -> Iterator[None]:
-        """Give a row its name within one transaction. Raises: NameTaken."""
-        try:
-            with transaction.atomic():
-                yield
-        except IntegrityError as error:
-            raise NameTaken({"name": self.name_taken}) from error
 
     def _locked(self, pk: UUID) -> R:
         """Return the row for this transaction alone. Raises: NotFound."""

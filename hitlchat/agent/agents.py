@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
@@ -20,7 +20,7 @@ from hitlchat.agent import limits, routes, runner, runs
 from hitlchat.agent.administering import BadDraft, NameTaken
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import ACTIVE, AgentTool, Conversation, Run
-from hitlchat.base import canonical
+from hitlchat.base import canonical, database
 from hitlchat.base.database import after_commit
 from hitlchat.base.problems import Forbidden, NotFound, required
 from hitlchat.base.sentences import translatable
@@ -195,12 +195,9 @@ def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> AgentTool:
     agent = _made(draft, Tool(), actor)
     guard = tools.inherited(draft.name, loosening.guard_of(agent.tool))
     loosening.require(draft.name, loosening.weaker_from_start(draft.name, guard), confirmed=confirmed)
-    try:
-        with transaction.atomic():
-            tools.add(agent.tool, actor)
-            agent.save(force_insert=True)
-    except IntegrityError as error:
-        raise NameTaken({"name": TAKEN}) from error
+    with database.unique(NameTaken({"name": TAKEN})):
+        tools.add(agent.tool, actor)
+        agent.save(force_insert=True)
     return agent
 
 
@@ -210,19 +207,16 @@ def change(name: str, draft: Draft, actor: Actor, *, confirmed: bool = False) ->
     `confirmed`: a person said that it may ask less. Raises: BadDraft, NameTaken, OnlyAuthors, NotFound, NotConfirmed.
     """
     _require(actor)
-    try:
-        with transaction.atomic():
-            before = _locked(name)
-            name, guard = before.tool.name, loosening.guard_of(before.tool)
-            agent = _made(draft, before.tool, actor)
-            weaker = loosening.weaker(guard, loosening.guard_of(agent.tool))
-            weaker += loosening.weaker_name(draft.name, before.pk) if draft.name != name else ()
-            loosening.require(name, weaker, confirmed=confirmed)
-            tools.change(before.pk, {name: getattr(agent.tool, name) for name in _WRITTEN}, actor)
-            agent.save(force_update=True)
-            _withdraw(before.tool, agent.tool, actor)
-    except IntegrityError as error:
-        raise NameTaken({"name": TAKEN}) from error
+    with database.unique(NameTaken({"name": TAKEN})):
+        before = _locked(name)
+        name, guard = before.tool.name, loosening.guard_of(before.tool)
+        agent = _made(draft, before.tool, actor)
+        weaker = loosening.weaker(guard, loosening.guard_of(agent.tool))
+        weaker += loosening.weaker_name(draft.name, before.pk) if draft.name != name else ()
+        loosening.require(name, weaker, confirmed=confirmed)
+        tools.change(before.pk, {name: getattr(agent.tool, name) for name in _WRITTEN}, actor)
+        agent.save(force_update=True)
+        _withdraw(before.tool, agent.tool, actor)
     return rows().get(pk=before.pk)
 
 

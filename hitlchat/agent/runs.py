@@ -11,7 +11,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -164,17 +164,14 @@ def holding(conversation_id: UUID, *, idle: bool = False) -> Iterator[Conversati
     Raises: Gone; AgentsOwn, if it is none of a person's; RunActive, also if a second run of it began.
     """
     rows = Conversation.objects.filter(pk=conversation_id, deleted_at=None).select_related("tip")
-    try:
-        with transaction.atomic():
-            # Not its key: what a run that goes on stores meanwhile points to it, and must not wait in a circle.
-            locked = required(rows.select_for_update(of=("self",), no_key=True).first(), Gone)
-            if locked.call_id is not None:
-                raise AgentsOwn
-            if idle and locked.runs.filter(status__in=ACTIVE).exists():
-                raise RunActive
-            yield locked
-    except IntegrityError as error:
-        raise RunActive from error
+    with database.unique(RunActive):
+        # Not its key: what a run that goes on stores meanwhile points to it, and must not wait in a circle.
+        locked = required(rows.select_for_update(of=("self",), no_key=True).first(), Gone)
+        if locked.call_id is not None:
+            raise AgentsOwn
+        if idle and locked.runs.filter(status__in=ACTIVE).exists():
+            raise RunActive
+        yield locked
 
 
 def begin_task(conversation: Conversation, task: str) -> Claim:

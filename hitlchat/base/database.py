@@ -14,7 +14,7 @@ from functools import partial, update_wrapper
 from typing import Final, ParamSpec, TypeVar
 
 from channels.db import database_sync_to_async
-from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -66,6 +66,16 @@ class _Open(threading.local):
 
 
 _open = _Open()
+
+
+@contextmanager
+def unique(problem: Exception | type[Exception]) -> Iterator[None]:
+    """Write within one transaction what there may be only once. Raises: `problem`, where it is there already."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        raise problem from error
 
 
 @contextmanager

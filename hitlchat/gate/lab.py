@@ -10,14 +10,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 from pydantic.alias_generators import to_camel
 
 from hitlchat.accounts import roles
-from hitlchat.base.database import durable, only
+from hitlchat.base.database import durable, only, unique
 from hitlchat.base.problems import Conflict, Forbidden, Invalid, NotFound, required
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
@@ -122,15 +122,12 @@ def keep(given: Any, actor: Actor, *, name: str, purpose: str = "") -> PolicyDra
             _check_rules(step)
         if step.earned is not None and not earned.can_earn(step.tool):
             raise BadDraft(f"tools.{step.tool.name}.earned", earned.NO_RULE)
-    try:
-        with transaction.atomic():
-            if PolicyDraft.objects.count() >= MOST:
-                raise TooMany
-            base = {name: _state(tool) for name, tool in tools.items()}
-            row = PolicyDraft.objects.create(**words, body=body, base=base, author=author)
-            note(None, ADDED, actor=actor, data={"policy_draft": row.name, "draft": body})
-    except IntegrityError:
-        raise NameTaken from None
+    with unique(NameTaken):
+        if PolicyDraft.objects.count() >= MOST:
+            raise TooMany
+        base = {name: _state(tool) for name, tool in tools.items()}
+        row = PolicyDraft.objects.create(**words, body=body, base=base, author=author)
+        note(None, ADDED, actor=actor, data={"policy_draft": row.name, "draft": body})
     return row
 
 

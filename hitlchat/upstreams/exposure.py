@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from hitlchat.base import database
 from hitlchat.base.lookalikes import shape
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import stated, stopping, tools
@@ -97,22 +98,19 @@ def apply(changes: Sequence[Change], actor: Actor, *, confirmed: str | None = No
     """
     require_administrator(actor)
     wanted = {each.tool: each if actor.is_person else replace(each, warnings_read=False) for each in changes}
-    try:
-        with transaction.atomic():
-            rows = lock(wanted)
-            if missing := wanted.keys() - rows.keys():
-                raise Refused({tool: [MISSING] for tool in missing})
-            question = _question(rows, wanted)
-            if not actor.is_person and (
-                question.loosenings
-                or any(rewords(rows[pk], change) or vouches(rows[pk], change) for pk, change in wanted.items())
-            ):
-                raise OnlyPeople
-            is_open = question.loosenings and confirmed not in {None, question.digest}
-            _apply(rows, wanted, actor, question if is_open else None)
-    except IntegrityError as error:
-        clash = Objection("exposed", "Another tool was just given one of these names. Try again.")
-        raise Refused({tool: [clash] for tool in wanted}) from error
+    clash = Objection("exposed", "Another tool was just given one of these names. Try again.")
+    with database.unique(Refused({tool: [clash] for tool in wanted})):
+        rows = lock(wanted)
+        if missing := wanted.keys() - rows.keys():
+            raise Refused({tool: [MISSING] for tool in missing})
+        question = _question(rows, wanted)
+        if not actor.is_person and (
+            question.loosenings
+            or any(rewords(rows[pk], change) or vouches(rows[pk], change) for pk, change in wanted.items())
+        ):
+            raise OnlyPeople
+        is_open = question.loosenings and confirmed not in {None, question.digest}
+        _apply(rows, wanted, actor, question if is_open else None)
     return [rows[change.tool] for change in changes]
 
 

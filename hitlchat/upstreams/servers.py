@@ -6,10 +6,10 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from hitlchat.accounts.roles import may_administer
-from hitlchat.base import canonical
+from hitlchat.base import canonical, database
 from hitlchat.base.database import after_commit
 from hitlchat.base.problems import Forbidden, NotFound, required
 from hitlchat.gate import stated, tools
@@ -182,13 +182,10 @@ def create(draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> Upstream
         raise OnlyPeople
     check_program(draft, actor, confirmed)
     state = ServerState.NEW if draft.enabled else ServerState.DISABLED
-    try:
-        with transaction.atomic():
-            server = UpstreamServer.objects.create(created_by_id=actor.user_id, state=state, **columns)
-            note_server("server.added", server, actor, {}, _settings_of(server))
-            wake()
-    except IntegrityError as error:
-        raise NameTaken(draft.name) from error
+    with database.unique(NameTaken(draft.name)):
+        server = UpstreamServer.objects.create(created_by_id=actor.user_id, state=state, **columns)
+        note_server("server.added", server, actor, {}, _settings_of(server))
+        wake()
     return server
 
 
@@ -197,17 +194,14 @@ def change(server_id: UUID, draft: ServerDraft, actor: Actor, *, confirmed: str 
     waits is withdrawn, and its tools come back once they are listed over it. Raises: LookupError
     """
     require_administrator(actor)
-    try:
-        with transaction.atomic():
-            server = _locked(server_id)
-            columns = server_draft.columns(draft, server)
-            if not actor.is_person and needs_person(draft, server):
-                raise OnlyPeople
-            check_program(draft, actor, confirmed, server)
-            _change(server, columns, actor)
-            wake()
-    except IntegrityError as error:
-        raise NameTaken(draft.name) from error
+    with database.unique(NameTaken(draft.name)):
+        server = _locked(server_id)
+        columns = server_draft.columns(draft, server)
+        if not actor.is_person and needs_person(draft, server):
+            raise OnlyPeople
+        check_program(draft, actor, confirmed, server)
+        _change(server, columns, actor)
+        wake()
     return server
 
 
