@@ -160,7 +160,8 @@ def stop(run_id: UUID, conversation_id: UUID, actor: Actor, *, why: str = runs.B
     """End a run; False if it was over already."""
     stopped = runs.stop(run_id, actor, written=writing.so_far(run_id), why=why)
     # An agent's is stopped within a transaction.
-    database.after_commit(_stopped, run_id, conversation_id)
+    database.after_commit(background.spawn, _abandon, run_id)
+    database.after_commit(writing.tell_soon, conversation_id, "resync")
     return stopped
 
 
@@ -219,11 +220,6 @@ def on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: U
     if conversation_id is not None:
         status = Status.EXECUTING.value
         writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status)
-
-
-def _stopped(run_id: UUID, conversation_id: UUID) -> None:
-    background.spawn(_abandon, run_id)
-    writing.tell_soon(conversation_id, "resync")
 
 
 @compiled

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from hitlchat.accounts.access import HtmxRequest, administrators_only
 from hitlchat.approvals import earned
 from hitlchat.base import canonical
+from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Invalid, Problem
 from hitlchat.gate import draft as drafts
 from hitlchat.gate import earned as gate_earned
@@ -134,7 +135,7 @@ class Setting:
 def page(request: HtmxRequest) -> HttpResponse:
     """Show what a draft would have made of the recorded calls of its tools."""
     is_asked = request.method == "POST"
-    pk = _uuid(request.GET.get("draft", ""))
+    pk = uuid_of(request.GET.get("draft", ""))
     opened = drafts.parse(get_object_or_404(PolicyDraft, pk=pk).body) if pk else None
     form = DraftForm(request.POST if is_asked else None, chosen=request.GET.get("tool", ""), opened=opened)
     found = form.replayed() if form.is_valid() else None
@@ -209,13 +210,6 @@ def delete(request: HttpRequest, draft_id: UUID) -> HttpResponse:
 
 def _rows() -> QuerySet[PolicyDraft]:
     return PolicyDraft.objects.select_related("author", "publisher")
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def _refuse(form: forms.Form, error: Exception) -> None:

@@ -223,18 +223,14 @@ def _addresses(state: StateCore) -> None:
 def _with_links(text: str) -> list[Token]:
     made, done = [], 0
     for found in ADDRESS.finditer(text):
-        address = _trimmed(found[0])
+        address = found[0]
+        # Without what ends the sentence around it.
+        while (end := address[-1]) in ENDS or (end == ")" and address.count(")") > address.count("(")):
+            address = address[:-1]
         made += [_text(text[done : found.start()]), Token("link_open", "a", 1, {"href": address}), _text(address)]
         made.append(Token("link_close", "a", -1))
         done = found.start() + len(address)
     return [*made, _text(text[done:])]
-
-
-def _trimmed(address: str) -> str:
-    """Return the address without what ends the sentence around it."""
-    while (end := address[-1]) in ENDS or (end == ")" and address.count(")") > address.count("(")):
-        address = address[:-1]
-    return address
 
 
 def _text(content: str) -> Token:

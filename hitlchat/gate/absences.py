@@ -58,7 +58,10 @@ def begin(person_id: int, name: str, since: datetime | None, until: datetime, ac
         # Never of before: what was over then is nobody else's to see.
         found = _found(person_id, name, actor)
         made = Absence(person_id=person_id, delegate=found, since=max(since or now, now), until=until)
-        _check_dates(made)
+        if made.until <= made.since:
+            raise BadAbsence({"until": gettext_noop("Expected a moment after the beginning, and later than now.")})
+        if made.until - made.since > LONGEST:
+            raise BadAbsence({"until": translatable(f"At most {LONGEST.days} days after the beginning.")})
         _check_others(made, name)
         made.save(force_insert=True)
         _note(MADE, made, actor)
@@ -103,13 +106,6 @@ def _found(person_id: int, name: str, actor: Actor) -> User:
         words = gettext_noop("You cannot name yourself for somebody else. Name another person.")
         raise BadAbsence({"delegate": words})
     return found
-
-
-def _check_dates(made: Absence) -> None:
-    if made.until <= made.since:
-        raise BadAbsence({"until": gettext_noop("Expected a moment after the beginning, and later than now.")})
-    if made.until - made.since > LONGEST:
-        raise BadAbsence({"until": translatable(f"At most {LONGEST.days} days after the beginning.")})
 
 
 def _check_others(made: Absence, name: str) -> None:

@@ -196,14 +196,6 @@ def token_urlsafe(nbytes: int | None = None) -> str:
     return secrets.token_urlsafe(_few(nbytes))
 
 
-def choice(seq: Sequence[Any]) -> Any:
-    return secrets.choice(seq)
-
-
-def randbelow(exclusive_upper_bound: int) -> int:
-    return secrets.randbelow(exclusive_upper_bound)
-
-
 def randbits(k: int) -> int:
     if isinstance(k, int) and k > TOKEN_BYTES:
         raise ValueError(f"randbits() gives at most {TOKEN_BYTES} bits")
@@ -240,9 +232,9 @@ HMAC = HelperModule(
 SECRETS = HelperModule(
     "secrets",
     {
-        "choice": choice,
+        "choice": secrets.choice,
         "compare_digest": hmac.compare_digest,
-        "randbelow": randbelow,
+        "randbelow": secrets.randbelow,
         "randbits": randbits,
         "token_bytes": token_bytes,
         "token_hex": token_hex,
