@@ -1,7 +1,6 @@
 """The connections of this process, kept in step with the rows: opened, followed, reported, tried, closed."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -43,8 +42,6 @@ _NOT_NEEDED = (
     *("seen", "pinned", "problems", "warnings", "risk_reasons", "server__notes"),
     *("tool__input_schema", "tool__output_schema", "tool__facts"),
 )
-
-logger = logging.getLogger(__name__)
 
 
 def report(server_id: UUID, revision: int, status: Status) -> bool:

@@ -1,7 +1,5 @@
 """Audit events, and the seals that make a change of them evident."""
 
-from typing import Any
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -34,9 +32,6 @@ class AuditEvent(AppendOnly):
             models.Index(fields=["at"], name="audit_by_time"),
             models.Index(fields=["guard_of", "id"], condition=Q(guard_of__isnull=False), name="audit_by_guard"),
         ]
-
-
-Body = dict[str, Any]
 
 
 class RecordKey(AppendOnly):
