@@ -6,22 +6,19 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Router
 from ninja.errors import AuthorizationError, HttpError
 from pydantic import Field
 
-from hitlchat.accounts.roles import named_groups
 from hitlchat.api.auth import ApiRequest, administrator, author, only_after
 from hitlchat.api.contract import Body, CallerName, Line, Name, Object, Shape, Text, Username, read
-from hitlchat.base.problems import required
 from hitlchat.gate import earned, lab, oversight, replay, results, ruling, simulation, who
 from hitlchat.gate.draft import read as read_draft
 from hitlchat.gate.grants import giving
-from hitlchat.gate.models import DecidedBy, PolicyDraft, Tool
-from hitlchat.gate.oversight import Rules
+from hitlchat.gate.models import PolicyDraft, Tool
 from hitlchat.gate.results import TextField
 from hitlchat.gate.schema import BadArguments
 
@@ -313,25 +310,9 @@ def set_rules(request: ApiRequest, name: str, body: ToolRules) -> RulesInForce:
     """
     ruling.require_administrator(request.auth.actor)
     tool = get_object_or_404(Tool, name=name)
-    columns: dict[str, Any] = {
-        "decided_by": DecidedBy(body.decided_by),
-        "group": _group("group", body.group),
-        "quorum": body.quorum,
-        "not_the_requester": body.not_the_requester,
-        "escalate_to": _group("escalate_to", body.escalate_to),
-        "escalate_after_seconds": body.escalate_after_seconds,
-    }
-    groups = _group("second", body.second), _group("third", body.third)
-    rules = Rules(**columns | oversight.chain(*groups))
+    rules = ruling.named(body.model_dump(exclude={"confirm_lowering"}))
     ruling.change(tool, rules, request.auth.actor, confirmed=body.confirm_lowering)
     return _shape(tool)
-
-
-def _group(field: str, name: str | None) -> Group | None:
-    if name is None:
-        return None
-    found = named_groups().filter(name=name).first()
-    return required(found, ruling.BadRules({field: "There is no group with this name."}))
 
 
 def _shape(tool: Tool) -> RulesInForce:

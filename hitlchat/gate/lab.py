@@ -26,7 +26,7 @@ from hitlchat.gate import earned, loosening, oversight, ruling, sources, spec
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.draft import BadDraft, EarnedGiven, Given, RulesGiven, ToolGiven
 from hitlchat.gate.loosening import guard_in
-from hitlchat.gate.models import DecidedBy, PolicyDraft, Tool
+from hitlchat.gate.models import PolicyDraft, Tool
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.transition import note
 
@@ -119,7 +119,8 @@ def keep(given: Any, actor: Actor, *, name: str, purpose: str = "") -> PolicyDra
     tools = {tool.name: tool for tool in Tool.objects.filter(name__in=found.tools)}
     for step in _steps(found.tools, tools):
         if step.after != step.before:
-            _check_rules(step)
+            with _of_draft(step.tool.name):
+                ruling.check(step.tool, step.after)
         if step.earned is not None and not earned.can_earn(step.tool):
             raise BadDraft(f"tools.{step.tool.name}.earned", earned.NO_RULE)
     with unique(NameTaken):
@@ -195,12 +196,10 @@ def loosened(row: PolicyDraft) -> list[Step]:
 
 def rules_of(name: str, given: RulesGiven) -> Rules:
     """Return who would decide. Raises: BadDraft, a group is gone"""
-    named = {each: getattr(given, each) for each in ("group", "escalate_to", "second", "third")}
-    groups = {field: roles.named_groups().filter(name=group).first() for field, group in named.items() if group}
-    for field in (field for field, group in groups.items() if group is None):
-        raise BadDraft(f"tools.{name}.rules.{to_camel(field)}", "There is no group with this name.")
-    columns = given.model_dump() | dict.fromkeys(named) | groups | {"decided_by": DecidedBy(given.decided_by)}
-    return Rules(**columns | oversight.chain(columns["second"], columns["third"]))
+    # No name and an empty one are the same here.
+    fields = {field: None if value == "" else value for field, value in given.model_dump().items()}
+    with _of_draft(name):
+        return ruling.named(fields)
 
 
 def settings_line(policies: list[Any]) -> str:
@@ -292,12 +291,14 @@ def _steps(given: Mapping[str, ToolGiven], tools: Mapping[str, Tool]) -> Iterato
         yield Step(tool, settings, before, after, weaker, wanted.earned)
 
 
-def _check_rules(step: Step) -> None:
+@contextmanager
+def _of_draft(name: str) -> Iterator[None]:
+    """BadRules in here are of the draft's tool of this name."""
     try:
-        ruling.check(step.tool, step.after)
+        yield
     except ruling.BadRules as error:
         field, words = next(iter(error.errors.items()))
-        raise BadDraft(f"tools.{step.tool.name}.rules.{to_camel(field)}", words) from error
+        raise BadDraft(f"tools.{name}.rules.{to_camel(field)}", words) from error
 
 
 def _carry_out(step: Step, actor: Actor) -> None:
@@ -312,5 +313,6 @@ def _carry_out(step: Step, actor: Actor) -> None:
                 {f"tools.{name}.{to_camel(each)}": words for each, words in error.errors.items()}
             ) from error
     if step.after != step.before:
-        _check_rules(step)
+        with _of_draft(step.tool.name):
+            ruling.check(step.tool, step.after)
         ruling.change(step.tool, step.after, actor, confirmed=True)

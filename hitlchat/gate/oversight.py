@@ -5,7 +5,7 @@ never about fewer; an agent's asks at least as much as those above it. ruling.py
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -260,17 +260,8 @@ def _standing(call_id: UUID) -> QuerySet[ToolCall]:
 def _rules(row: Oversight | None) -> Rules:
     if row is None:
         return Rules()
-    return Rules(
-        decided_by=DecidedBy(row.decided_by),
-        group=row.group,
-        quorum=row.quorum,
-        not_the_requester=row.not_the_requester,
-        escalate_to=row.escalate_to,
-        escalate_after_seconds=row.escalate_after_seconds,
-        in_order=row.in_order,
-        second=row.second,
-        third=row.third,
-    )
+    columns = {each.name: getattr(row, each.name) for each in fields(Rules)}
+    return Rules(**columns | {"decided_by": DecidedBy(row.decided_by)})
 
 
 def _named(group: Group | None) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ Calls that were asked about under other rules of a tool are withdrawn. A call th
 conversation asks about it now.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import product
@@ -110,6 +111,16 @@ def delete_group(group: Group, actor: Actor, *, confirmed: bool = False) -> None
     for tool, rules in before:
         _note(tool, rules, oversight.of(tool), actor, (GROUP_GONE,))
         stopping.withdraw_asked_otherwise(tool.pk, actor=actor)
+
+
+def named(given: Mapping[str, Any]) -> Rules:
+    """Return the rules with these fields, which have groups by name. Raises: BadRules, no group has the name"""
+    names = {field: given[field] for field in ("group", "escalate_to", "second", "third") if given[field] is not None}
+    groups = {field: roles.named_groups().filter(name=name).first() for field, name in names.items()}
+    if gone := [field for field, group in groups.items() if group is None]:
+        raise BadRules({gone[0]: "There is no group with this name."})
+    columns = {**given, **groups, "decided_by": DecidedBy(given["decided_by"])}
+    return Rules(**columns | oversight.chain(columns["second"], columns["third"]))
 
 
 def asked_before(tool: Tool) -> int:
