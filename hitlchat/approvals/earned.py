@@ -61,10 +61,10 @@ def in_words(condition: str) -> list[str]:
         tree = ast.parse(condition.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    is_all = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
+    parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
     found: list[str] = []
     of_ids: dict[str, set[str]] = {}
-    for part in tree.values if is_all else [tree]:
+    for part in parts:
         code = ast.unparse(part)
         match, test, words = next(
             ((hit, test, words) for test, words in _TESTS if (hit := re.fullmatch(test, code))), (None, "", "")
