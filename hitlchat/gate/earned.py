@@ -79,7 +79,7 @@ class Case:
 @dataclass(frozen=True)
 class Evidence:
     """The calls of a tool that bear a rule out: of those like it, the approved ones, and what speaks `against` it.
-    `other_noes`: the noes to calls of the tool that are not like it. `at`: when the record was read.
+    `other_noes`: the noes to calls of the tool that are not like it. `noes`: how many there were before it was read.
     """
 
     approved: int
@@ -87,7 +87,7 @@ class Evidence:
     days: int
     against: tuple[UUID, ...]
     other_noes: tuple[UUID, ...]
-    at: datetime
+    noes: int
 
     @property
     def like_it(self) -> int:
@@ -149,13 +149,12 @@ def can_earn(tool: Tool) -> bool:
 
 def evidence_for(tool: Tool, condition: str) -> Evidence:
     """Return what the record says of a rule with this condition. What gives no answer counts against it."""
-    at = database.now()
-    cases = _cases(tool)
+    noes, cases = _noes(tool), _cases(tool)
     given = [{policy.ARGUMENTS: case.arguments, policy.OUTSIDE: False} for case in cases]
     holds = async_to_sync(policy.hold_together)(condition, given)
     against = [case.id for case, is_like in zip(cases, holds, strict=True) if not case.is_yes and is_like is not False]
     yeses = [case for case, is_like in zip(cases, holds, strict=True) if case.is_yes and is_like]
-    return _evidence(yeses, against, cases, at)
+    return _evidence(yeses, against, cases, noes)
 
 
 def check(tool: Tool, rule: EarnedGiven) -> Evidence:
@@ -177,9 +176,9 @@ def put_in_force(tool_id: UUID, rule: EarnedGiven, evidence: Evidence, actor: Ac
         raise NotBorneOut(OTHER_MODE)
     if giving.earned().filter(scope.NOT_ENDED, tool_id=tool.pk).exists():
         raise NotBorneOut(ANOTHER)
-    # While the evidence was read, and the draft set.
-    noes = Decision.objects.filter(approval__call__tool_id=tool.pk, decided_at__gte=evidence.at)
-    if noes.exclude(verdict=Verdict.APPROVE).exists():
+    # A no that is on its way is there once this is locked, or comes after it, and then finds that there is a rule.
+    list(ToolCall.objects.select_for_update(of=("self",)).filter(tool=tool, status=Status.WAITING).order_by("pk"))
+    if _noes(tool) > evidence.noes:
         raise NotBorneOut(NEWS)
     now, columns = database.now(), ("source", "definition_hash", "risk_level")
     assert actor.user_id is not None
@@ -207,14 +206,13 @@ def _since() -> datetime:
 
 
 def _proposal(tool: Tool) -> Proposal | None:
-    at = database.now()
-    cases = _cases(tool)
+    noes, cases = _noes(tool), _cases(tool)
     found = _sound([case for case in cases if case.is_yes], [case for case in cases if not case.is_yes])
     if found is None:
         return None
     tests, yeses = found
     condition = _condition(tests, yeses)
-    evidence = _evidence(yeses, [], cases, at)
+    evidence = _evidence(yeses, [], cases, noes)
     if not evidence.is_enough or len(condition) > scope.LONGEST_CONDITION:
         return None
     # As many as there were on the busiest day, of all and of one person.
@@ -224,16 +222,20 @@ def _proposal(tool: Tool) -> Proposal | None:
     return Proposal(tool, EarnedGiven.model_validate(given), evidence)
 
 
-def _evidence(yeses: Sequence[Case], against: Sequence[UUID], cases: Sequence[Case], at: datetime) -> Evidence:
-    noes = [case.id for case in cases if not case.is_yes]
+def _evidence(yeses: Sequence[Case], against: Sequence[UUID], cases: Sequence[Case], noes: int) -> Evidence:
+    all_noes = [case.id for case in cases if not case.is_yes]
     return Evidence(
         approved=len(yeses),
         people=len(frozenset().union(*(case.deciders for case in yeses))),
         days=len({case.day for case in yeses}),
         against=tuple(against),
-        other_noes=tuple(each for each in noes if each not in against),
-        at=at,
+        other_noes=tuple(each for each in all_noes if each not in against),
+        noes=noes,
     )
+
+
+def _noes(tool: Tool) -> int:
+    return Decision.objects.filter(approval__call__tool=tool).exclude(verdict=Verdict.APPROVE).count()
 
 
 def _cases(tool: Tool) -> list[Case]:

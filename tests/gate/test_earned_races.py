@@ -6,15 +6,15 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
-from hitlchat.gate import decide
-from hitlchat.gate.models import ToolCall, new_id
+from hitlchat.gate import decide, earned, lab
+from hitlchat.gate.models import Grant, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, run, status
-from tests.gate.earning import NOTHING, history, published, refund, small
+from tests.gate.earning import NOTHING, history, keep, published, refund, small
 from tests.gate.granting import again
-from tests.gate.racing import together
+from tests.gate.racing import meanwhile, together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
@@ -57,3 +57,23 @@ def test_of_a_no_and_a_call_like_it_no_call_runs_after_the_no(is_before: bool, a
         assert not run(call)
         assert status(call) == Status.WITHDRAWN
     assert status(ready) == Status.WITHDRAWN
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize("is_after", [True, False])
+def test_of_a_no_and_a_rule_that_is_published_just_then_no_call_runs_on_the_rule_after_both(
+    is_after: bool, alice: User, bob: User
+) -> None:
+    tool = refund()
+    history(bob, tool)
+    waiting = small(bob, tool)
+    (found,) = earned.proposals()
+    publish = partial(lab.publish, keep(alice, found.draft).pk, signed_in(alice), "So.", confirmed=True)
+    says_no = partial(decide.decline, approval_of(waiting).pk, signed_in(bob))
+    if is_after:
+        with meanwhile(publish):
+            says_no()
+    else:
+        together(says_no, publish)
+    assert not Grant.objects.filter(end="").exists()
+    assert small(bob, tool).status == Status.WAITING

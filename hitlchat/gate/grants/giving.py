@@ -117,7 +117,8 @@ def declined(call: ToolCall, actor: Actor, unlike: Collection[UUID] = ()) -> Non
     if call.round > 1:
         for grant in Grant.objects.select_related("approval__call").filter(approval__call_id=call.pk):
             _end(grant, End.REVOKED, actor, DECLINED)
-    if call.tool is not None and call.tool.earned:
+    # Not as the tool was read: to a rule that came into force since, nothing is known to be unlike.
+    if call.tool is not None and Tool.objects.filter(pk=call.tool.pk, earned=True).exists():
         for grant in earned().filter(scope.NOT_ENDED, tool=call.tool).exclude(pk__in=unlike):
             _end(grant, End.DECLINED, actor, SAID_NO)
 
