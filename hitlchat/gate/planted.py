@@ -303,10 +303,11 @@ def _note(name: str, check: AttentionCheck) -> None:
 
 def _source(user: User) -> tuple[Change, timedelta] | None:
     """Return one of the person's own approved calls, changed, and for how long it is to be open."""
-    plain = {"call__caller": user, "call__oversight_digest": "", "call__tool__isnull": False}
     decisions = Decision.objects.filter(person=user, absent=None, verdict=Verdict.APPROVE, edited_arguments=None)
     ids = decisions.order_by("-decided_at").values_list("approval", flat=True)[:LOOKED_THROUGH]
-    rows = list(Approval.objects.filter(pk__in=list(ids), **plain).select_related("call__tool").order_by("-created_at"))
+    # Only who a call is for decides it in their own right where its tool has no rules about that.
+    own = Approval.objects.filter(pk__in=list(ids), call__oversight_digest="")
+    rows = list(own.select_related("call__tool").order_by("-created_at"))
     for row in secrets.SystemRandom().sample(rows, len(rows)):
         past = [each.disclosure.get("arguments", {}) for each in rows if each.call.tool_id == row.call.tool_id]
         try:

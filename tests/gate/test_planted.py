@@ -14,7 +14,19 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from hitlchat.base.problems import Forbidden, NotFound
-from hitlchat.gate import batch, decide, deciders, editing, handling, perform, planted, queue, stated, transition
+from hitlchat.gate import (
+    absences,
+    batch,
+    decide,
+    deciders,
+    editing,
+    handling,
+    perform,
+    planted,
+    queue,
+    stated,
+    transition,
+)
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.card import card
 from hitlchat.gate.models import (
@@ -26,6 +38,7 @@ from hitlchat.gate.models import (
     Decision,
     Tool,
     ToolCall,
+    new_id,
 )
 from hitlchat.gate.planted import BadAnnouncement, Totals
 from hitlchat.gate.sources import Preview
@@ -34,8 +47,9 @@ from hitlchat.gate.transition import StaleCall
 from tests.architecture.source import program_files, tree
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording, run, say_yes
+from tests.gate.deciding_people import approver, rule
 from tests.gate.racing import meanwhile, together
-from tests.planted import AS_ASKED, REQUEST, TEXT, announced, check_for, paid, paying
+from tests.planted import AS_ASKED, REQUEST, SCHEMA, TEXT, announced, check_for, paid, paying
 
 pytestmark = pytest.mark.django_db
 
@@ -198,6 +212,56 @@ def test_nothing_is_made_of_calls_of_others_of_declined_ones_nor_of_a_tool_that_
     assert planted_for(bob) is None
 
 
+def test_nothing_is_made_of_calls_of_others_that_a_person_decided_nor_of_values_that_they_set_themselves(
+    alice: User, bob: User, charlie: User
+) -> None:
+    dora, tool = approver("dora"), paying()
+    absences.begin(bob.pk, "charlie", None, timezone.now() + timedelta(days=1), signed_in(bob))
+    say_yes(charlie, ask(bob, tool, AS_ASKED, user_prompt=REQUEST))
+    edited = ask(alice, tool, AS_ASKED, user_prompt=REQUEST)
+    say_yes(alice, edited, edited=AS_ASKED | {"amount": 41})
+    rule(tool, alice)
+    say_yes(dora, ask(bob, tool, AS_ASKED, user_prompt=REQUEST))
+    announced(alice, alice, charlie, dora)
+    assert [planted_for(each) for each in (alice, charlie, dora)] == [None] * 3
+
+
+def test_another_value_is_one_of_the_same_tool(alice: User, bob: User) -> None:
+    paid(
+        bob,
+        recording("other", input_schema=SCHEMA),
+        {"to": "dave@example.com"},
+        "Refund what is left to our other customer.",
+    )
+    paid(bob, paying(), {"to": "carol@example.com"})
+    announced(alice, bob)
+    assert planted_for(bob) is None
+
+
+def test_after_another_announcement_the_time_begins_anew_and_it_is_read_once(alice: User, bob: User) -> None:
+    check = check_for(bob, alice)
+    planted.answer(check.pk, signed_in(bob), declined=True)
+    later(bob, days=3)
+    made = planted.announce("Once more.", 1, signed_in(alice))
+    for _ in range(2):
+        planted.read(made.pk, signed_in(bob))
+    assert planted_for(bob) is None
+    assert AuditEvent.objects.filter(name=planted.READ, data__contains=str(made.pk)).count() == 1
+    later(bob, days=2)
+    assert planted_for(bob) is not None
+
+
+def test_an_answer_is_of_one_check(alice: User, bob: User) -> None:
+    first = check_for(bob, alice)
+    paid(alice, Tool.objects.get())
+    planted.read(first.reading.announcement_id, signed_in(alice))
+    later(alice, days=22)
+    second = planted_for(alice)
+    assert second is not None
+    planted.answer(first.pk, signed_in(bob), declined=True)
+    assert planted.open_to(alice.pk) == second
+
+
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_no_way_to_answer_move_or_run_a_call_meets_a_check(alice: User, bob: User, entered: list[ToolCall]) -> None:
     check, actor = check_for(bob, alice), signed_in(bob)
@@ -303,6 +367,8 @@ def test_an_answer_after_its_time_or_once_checks_are_off_counts_for_nothing(
     check = check_for(bob, alice)
     if turned_off:
         planted.end(signed_in(alice))
+        # Another process, which has not heard of it.
+        planted.switch.on = True
     else:
         later(bob, days=1)
     assert planted.open_to(bob.pk) is None
@@ -368,6 +434,8 @@ def test_only_administrators_turn_them_on_and_only_with_words_and_a_bound(alice:
             planted.announce(text, days, signed_in(alice))
         assert list(refused.value.errors) == [field]
     assert planted.current() is None
+    with pytest.raises(NotFound):
+        planted.read(new_id(), signed_in(bob))
     made = planted.announce(TEXT, 14, signed_in(alice))
     with pytest.raises(NotFound):
         planted.read(made.pk, Actor(bob.pk, "system"))
