@@ -9,7 +9,6 @@ from typing import Any, Final
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from hitlchat.base.database import durable
 from hitlchat.base.problems import Conflict
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import Where
@@ -67,23 +66,18 @@ def drop_yes(decision: Decision) -> None:
 
 
 def take_back_yes(call: ToolCall, actor: Actor) -> bool:
-    """Take back the person's own yes to a call that waits for more of them; False if it does not, or there is none."""
-    if call.status != Status.WAITING or actor.user_id is None:
+    """Take back the person's own yes to a call that waits for more of them, within the transaction that has locked it;
+    False if it does not, or there is none.
+    """
+    rows = _own(call, actor.user_id or 0)
+    digest = rows.values_list("digest", flat=True).first() if call.status == Status.WAITING else None
+    if digest is None:
         return False
-    with durable():
-        try:
-            _lock(call)
-        except StaleCall:
-            return False
-        rows = _own(call, actor.user_id)
-        digest = rows.values_list("digest", flat=True).first()
-        if digest is None:
-            return False
-        rows.delete()
-        found = seats(call)
-        data = {"approval": str(call.approval.pk), "digest": digest, "yes": _people(found)}
-        remark(call, TAKEN_BACK, actor=actor, data=data)
-        _pass_on(call.approval, _left(call.approval, found), actor)
+    rows.delete()
+    found = seats(call)
+    data = {"approval": str(call.approval.pk), "digest": digest, "yes": _people(found)}
+    remark(call, TAKEN_BACK, actor=actor, data=data)
+    _pass_on(call.approval, _left(call.approval, found), actor)
     return True
 
 
@@ -134,7 +128,7 @@ def _own(call: ToolCall, user_id: int) -> QuerySet[Decision]:
     return yes.filter(verdict=Verdict.APPROVE)
 
 
-def _lock(call: ToolCall, only_if: Where | None = None) -> None:
+def _lock(call: ToolCall, only_if: Where) -> None:
     """Lock the call until the transaction ends; by a write, in which `only_if` is judged last."""
     if transition.still(call, only_if).update(round=call.round) != 1:
         raise StaleCall(f"call {call.pk} is no longer {call.status!r}")

@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_noop
 
@@ -361,23 +361,19 @@ def take_back(call_id: UUID, actor: Actor) -> ToolCall:
     """Withdraw a call that `actor` approved and that has not started, and any grant given with it; one that waits for
     more people's yes goes on to wait, without theirs. NoSuchApproval, TooLate.
     """
-    call = ToolCall.objects.filter(pk=call_id).first()
     yes = Decision.objects.filter(approval__call=call_id, person_id=actor.user_id, verdict=Verdict.APPROVE)
-    if call is None or not (actor.is_person and yes.exists()):
+    if not (actor.is_person and yes.exists()):
         raise NoSuchApproval(NOT_YOURS)
-    if counting.take_back_yes(call, actor):
-        return call
-    # Another yes may have come just then, perhaps the last one.
-    call.refresh_from_db()
-    if counting.take_back_yes(call, actor):
-        return call
-    if call.status != Status.APPROVED:
-        raise TooLate(call)
     with durable():
-        if withdraw(call, TAKEN_BACK, actor=actor):
+        # Locked, by a write: another yes, and the start, come before this or after it.
+        ToolCall.objects.filter(pk=call_id).update(round=F("round"))
+        call = ToolCall.objects.get(pk=call_id)
+        if counting.take_back_yes(call, actor):
+            return call
+        if call.status == Status.APPROVED and withdraw(call, TAKEN_BACK, actor=actor):
             giving.revoke_given_with(call_id, actor)
             return call
-    raise TooLate(ToolCall.objects.get(pk=call_id))
+    raise TooLate(call)
 
 
 def take_back_approval(approval_id: UUID, actor: Actor) -> ToolCall:
