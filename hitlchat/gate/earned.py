@@ -357,9 +357,15 @@ def _test(name: str, values: list[Any]) -> _Test | None:
     often = sorted(text for text, count in counted.items() if count >= LEAST_OF_VALUE)
     if all(_is_number(value) for value in values) and not is_named and len(counted) > 1:
         low, high = min(values), max(values)
-        return _Test(name, f"{low!r} <= {where} <= {high!r}", lambda value: _is_number(value) and low <= value <= high)
+        # To Python, true and false are 1 and 0.
+        no_truth = f" and not isinstance({where}, bool)" if low <= 1 and high >= 0 else ""
+        code = f"{low!r} <= {where} <= {high!r}{no_truth}"
+        return _Test(name, code, lambda value: _is_number(value) and low <= value <= high)
     if often and len(often) <= MOST_VALUES and (is_named or len(often) == len(counted)):
         chosen = [canonical.loads(text) for text in often]
+        if not all(isinstance(each, str) for each in chosen):
+            # So that 1 is not true, within a list neither.
+            where, chosen = f"repr({where})", [repr(each) for each in chosen]
         code = f"{where} in {chosen!r}" if len(chosen) > 1 else f"{where} == {chosen[0]!r}"
         return _Test(name, code, lambda value: canonical.dumps(value) in often)
     if not is_named and all(_is_id(value) for value in values):

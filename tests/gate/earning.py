@@ -24,7 +24,7 @@ NOTHING: Final = Heard.of([])
 
 
 def refund(name: str = "refund", **columns: Any) -> Tool:
-    return recording(name, input_schema=SCHEMA, **columns)
+    return recording(name, **{"input_schema": SCHEMA} | columns)
 
 
 def answered(

@@ -21,7 +21,7 @@ from hitlchat.gate.simulation import coverage
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, run, say_yes, status
-from tests.gate.earning import answered, history, keep, published, refund, small
+from tests.gate.earning import NOTHING, answered, history, keep, published, refund, small
 from tests.gate.granting import HERE, again
 from tests.gate.policy_rules import ALLOWS, ASKS
 from tests.tables import each_row
@@ -138,6 +138,28 @@ def test_who_gets_something_is_only_ever_somebody_who_was_approved(bob: User) ->
         answered(bob, many, {"recipient": f"r{number}", "amount": 10 + number}, **day)
     (found,) = earned.proposals()
     assert (found.tool, "args['recipient'] in ['r0', 'r1']" in found.rule.condition) == (few, True)
+
+
+@pytest.mark.guarantee("gate:same-call")
+@each_row(
+    "values, like, unlike",
+    [
+        ([*range(30)], [0, 1, 1.0, 29], [True, False, "1", 30]),
+        ([True, False], [True, False], [1, 0, 1.0, "True"]),
+        ([[1, 2]], [[1, 2]], [[True, 2], "[1, 2]", [1.0, 2]]),
+        ([1, None], [1, None], [True, "1"]),
+    ],
+    ["numbers in a range", "yes or no", "a list", "one number, or nothing"],
+)
+def test_a_value_of_another_kind_is_another_value(
+    values: list[Any], like: list[Any], unlike: list[Any], alice: User, bob: User
+) -> None:
+    made = refund("pay", input_schema={"type": "object", "properties": {"n": {}}})
+    for number in range(60):
+        answered(bob, made, {"n": values[number % len(values)]}, days=1 + number // 6)
+    published(alice, made, perDay=100, perPerson=100)
+    for given, ends in ((like, Status.ALLOWED), (unlike, Status.WAITING)):
+        assert [ask(bob, made, {"n": each}, heard=NOTHING).status for each in given] == [ends] * len(given)
 
 
 def _risky(tool: Tool, alice: User) -> None:
