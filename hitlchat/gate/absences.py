@@ -22,7 +22,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import stated
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Absence
-from hitlchat.gate.transition import StaleCall, note
+from hitlchat.gate.transition import note
 
 MADE: Final = "delegation.made"
 ENDED: Final = "delegation.ended"
@@ -79,14 +79,11 @@ def end(absence_id: UUID, actor: Actor) -> None:
 
 
 def hold(person_id: int, delegate_id: int) -> None:
-    """Keep the absence in force until the transaction ends, so that ending one comes before a yes or after it.
-
-    StaleCall: it is over.
+    """Keep what the delegate may decide from being ended until the transaction is over, so that an end comes before a
+    yes or after it. Whether it is in force, the statement that moves the call judges next.
     """
-    rows = Absence.objects.filter(since__lte=Now(), until__gt=Now(), person_id=person_id, delegate_id=delegate_id)
     # By a write: whoever ends it waits, or has ended it.
-    if rows.update(until=F("until")) < 1:
-        raise StaleCall(f"{delegate_id} no longer decides for {person_id}")
+    Absence.objects.filter(person_id=person_id, delegate_id=delegate_id).update(until=F("until"))
 
 
 def _may_change(person_id: int, actor: Actor) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from hitlchat.agent import conversations, runner, runs, transcript
@@ -19,7 +19,7 @@ from hitlchat.agent.runs import Gone
 from hitlchat.gate.models import new_id
 from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
-from tests.gate.racing import Work, together
+from tests.gate.racing import Work, somebody_waits, together
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, status, text
 from tests.waiting import stored, until
@@ -174,7 +174,7 @@ def test_what_is_said_in_the_moment_in_which_the_run_ends_stops_neither(bob: Use
         with transaction.atomic():
             runs.hold(claim)
             saying = pool.submit(lambda: ends.extend(together(partial(runs.start, talk, "Two"))))
-            until(_somebody_waits, "the second message waits for the end of the run", seconds=20)
+            until(somebody_waits, "the second message waits for the end of the run", seconds=20)
             transcript.close_answer(turn.pk, Answer("One."))
             runs.finish(claim, RunStatus.DONE)
         saying.result(20)
@@ -199,15 +199,8 @@ def test_what_is_said_in_the_moment_in_which_a_note_is_made_finds_a_place_of_its
             works.pop(first)()
             (second,) = works.values()
             other = pool.submit(lambda: ends.extend(together(second)))
-            until(_somebody_waits, "the other one waits", seconds=20)
+            until(somebody_waits, "the other one waits", seconds=20)
         other.result(20)
     assert not isinstance(ends[0], Exception)
     texts = ["It ended.", "So?"] if first == "note" else ["So?", "It ended."]
     assert list(Message.objects.order_by("seq").values_list("content", flat=True)) == texts
-
-
-def _somebody_waits() -> bool:
-    with connections["default"].cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        (count,) = cursor.fetchone()
-    return bool(count)

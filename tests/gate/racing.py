@@ -8,6 +8,9 @@ from typing import Any
 
 from django.db import OperationalError, connection, connections
 
+from hitlchat.base.database import durable
+from tests.waiting import until
+
 SECONDS = 40
 # PostgreSQL's pool holds 20 connections, and everyone at a meeting has one.
 MEETING = 12
@@ -36,6 +39,27 @@ def together(*works: Work, meet_at_first_write: bool = False, seconds: float = S
     with ThreadPoolExecutor(len(works)) as pool:
         futures = [pool.submit(one, work) for work in works]
         return [future.exception(seconds) or future.result() for future in futures]
+
+
+def one_behind_the_other(first: Work, second: Work) -> tuple[Any, Any]:
+    """What `first` returned, and what `second` did or raised, which began before `first` was committed and waited for
+    that. On PostgreSQL: where there is one writer at a time, there is nothing to see.
+    """
+    ends: list[Any] = []
+    with ThreadPoolExecutor(1) as pool:
+        with durable():
+            begun = first()
+            other = pool.submit(lambda: ends.extend(together(second)))
+            until(lambda: other.done() or somebody_waits(), "the second waits for the first, or is over")
+            assert not other.done(), "the second did not wait for the first"
+        other.result(SECONDS)
+    return begun, ends[0]
+
+
+def somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])
 
 
 class _Meeting:

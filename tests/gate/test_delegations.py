@@ -24,7 +24,7 @@ from hitlchat.gate.status import Status
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
 from tests.gate.deciding_people import approver, escalated, members, rule
-from tests.gate.racing import meanwhile, together
+from tests.gate.racing import meanwhile, one_behind_the_other, together
 from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
@@ -517,6 +517,31 @@ def test_an_end_and_a_yes_at_once_come_one_after_the_other(
     )
     assert (status(call) == Status.APPROVED) == (not isinstance(yes, BaseException))
     assert not Absence.current().exists()
+
+
+@pytest.mark.postgres
+@pytest.mark.servers("row locks tell two at a time apart")
+@pytest.mark.guarantee("audit:complete")
+@pytest.mark.django_db(transaction=True)
+def test_an_end_waits_for_a_yes_that_is_on_its_way_to_the_record(
+    alice: User, bob: User, dora: User, carol: User, make_tool: MakeTool
+) -> None:
+    tool = make_tool("echo")
+    rule(tool, alice)
+    absence = away(dora, carol)
+    call = ask(bob, tool)
+    one_behind_the_other(partial(say_yes, carol, call), partial(absences.end, absence.pk, signed_in(dora)))
+    names = ["call.approved", absences.ENDED]
+    assert [*AuditEvent.objects.filter(name__in=names).order_by("pk").values_list("name", flat=True)] == names
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_end_one_at_once_one_does_and_others_stay(alice: User, bob: User, dora: User, carol: User) -> None:
+    absence, other = away(bob, carol), away(dora, carol)
+    with meanwhile(partial(absences.end, absence.pk, signed_in(alice))):
+        absences.end(absence.pk, signed_in(bob))
+    assert AuditEvent.objects.get(name=absences.ENDED).actor == alice
+    assert [*Absence.current()] == [other]
 
 
 @pytest.mark.django_db(transaction=True)

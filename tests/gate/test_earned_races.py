@@ -14,7 +14,7 @@ from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, run, status
 from tests.gate.earning import NOTHING, history, keep, published, refund, small
 from tests.gate.granting import again
-from tests.gate.racing import meanwhile, together
+from tests.gate.racing import meanwhile, one_behind_the_other, together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
@@ -77,3 +77,32 @@ def test_of_a_no_and_a_rule_that_is_published_just_then_no_call_runs_on_the_rule
         together(says_no, publish)
     assert not Grant.objects.filter(end="").exists()
     assert small(bob, tool).status == Status.WAITING
+
+
+@pytest.mark.postgres
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_rule_comes_into_force_after_a_no_that_is_on_its_way_or_not_at_all(alice: User, bob: User) -> None:
+    tool = refund()
+    history(bob, tool)
+    waiting = small(bob, tool)
+    (found,) = earned.proposals()
+    publish = partial(lab.publish, keep(alice, found.draft).pk, signed_in(alice), "So.", confirmed=True)
+    says_no = partial(decide.decline, approval_of(waiting).pk, signed_in(bob))
+    _, published_so = one_behind_the_other(says_no, publish)
+    assert isinstance(published_so, lab.CannotPublish)
+
+
+@pytest.mark.postgres
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_of_two_calls_that_want_the_last_of_the_budget_one_waits_for_what_becomes_of_the_other(
+    alice: User, bob: User
+) -> None:
+    tool = refund()
+    history(bob, tool)
+    published(alice, tool, perDay=1, perPerson=1)
+    first, second = (
+        async_to_sync(prepare)(CallRequest(tool.name, {"order": order, "amount": 12}, caller(bob), heard=NOTHING))
+        for order in ("B-1", "B-2")
+    )
+    ends = one_behind_the_other(partial(admit, first), partial(admit, second))
+    assert [call.status for call in ends] == [Status.ALLOWED, Status.WAITING]

@@ -14,9 +14,9 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.transition import call_moved
 from hitlchat.record.verifying import verify
 from tests.conftest import MakeTool, signed_in
-from tests.gate.asking import approval_of, ask, ask_over_mcp, fresh, recording, say_yes, status
+from tests.gate.asking import approval_of, ask, ask_over_mcp, events, fresh, recording, say_yes, status
 from tests.gate.deciding_people import approver, rule
-from tests.gate.racing import together
+from tests.gate.racing import one_behind_the_other, together
 from tests.record.conftest import data_folder
 
 # The record of these tests alone.
@@ -108,6 +108,16 @@ def test_what_is_asked_while_somebody_decides_is_on_record_before_that_or_not_at
         found, _approval = together(partial(put, call, bob), decline, meet_at_first_write=True)
         assert found == 1 or isinstance(found, decide.AlreadySettled)
     assert verify().findings == []
+
+
+@pytest.mark.postgres
+@pytest.mark.servers("row locks tell two at a time apart")
+@pytest.mark.guarantee("audit:complete")
+def test_an_answer_waits_for_a_question_that_is_on_its_way_to_the_record(bob: User) -> None:
+    call = ask(bob, recording())
+    no = partial(decide.decline, approval_of(call).pk, signed_in(bob))
+    one_behind_the_other(partial(put, call, bob), no)
+    assert events(call) == ["call.waiting", why.ASKED_WHY, "call.declined"]
 
 
 def test_it_is_asked_three_times_whether_there_was_an_answer_or_not(bob: User, tool: Tool) -> None:
