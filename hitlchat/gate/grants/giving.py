@@ -434,8 +434,8 @@ def _is_void(grant: Grant, uses: int, last: datetime | None) -> bool:
         why = None if _is_as_published(grant, uses, last) else MISCOUNTED
     elif why is None:
         # It was given with a yes of that person to that call.
-        yes = Decision.objects.filter(approval__in=[grant.approval_id], verdict=Verdict.APPROVE, means__in=scope.MEANS)
-        why = None if grant.used == uses and yes.filter(person_id=grant.person_id).exists() else MISCOUNTED
+        yes = Decision.objects.filter(approval__grants=grant, person=grant.person, verdict=Verdict.APPROVE)
+        why = None if grant.used == uses and yes.filter(means__in=scope.MEANS).exists() else MISCOUNTED
     if why is not None:
         _end(grant, End.VOIDED, SYSTEM, why)
     return why is not None
