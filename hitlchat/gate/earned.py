@@ -235,7 +235,10 @@ def _evidence(yeses: Sequence[Case], against: Sequence[UUID], cases: Sequence[Ca
 
 
 def _noes(tool: Tool) -> int:
-    return Decision.objects.filter(approval__call__tool=tool).exclude(verdict=Verdict.APPROVE).count()
+    """Count what speaks against any call of the tool; a yes to other arguments does, too."""
+    answers = Decision.objects.filter(approval__call__tool=tool)
+    regrets = Hindsight.objects.filter(call__tool=tool, verdict=Hindsight.Verdict.SHOULD_ASK)
+    return answers.exclude(verdict=Verdict.APPROVE, edited_arguments=None).count() + regrets.count()
 
 
 def _cases(tool: Tool) -> list[Case]:

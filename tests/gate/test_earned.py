@@ -1,6 +1,8 @@
 """Earned rules: which the record bears out, what a published one lets run, and what ends it."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -191,6 +193,11 @@ def test_tools_that_call_for_more_care_never_earn_a_rule(change: Any, tool: Tool
         keep(alice, before.draft)
 
 
+def test_a_tool_that_is_set_in_code_earns_one_only_where_its_mode_is_already_that_of_policies(bob: User) -> None:
+    for mode in ("CONDITIONAL", "REQUIRED", "DISABLED"):
+        assert earned.can_earn(refund(mode.lower(), source="project", hitl_mode=mode)) == (mode == "CONDITIONAL")
+
+
 def test_a_published_one_lets_run_what_is_like_it_and_the_rest_asks(tool: Tool, alice: User, bob: User) -> None:
     waiting = small(bob, tool)
     rule = published(alice, tool)
@@ -245,10 +252,23 @@ def test_it_comes_into_force_only_confirmed_and_borne_out_by_the_record_of_then(
 def test_a_no_while_it_is_published_keeps_it_out(tool: Tool, alice: User, bob: User) -> None:
     (found,) = earned.proposals()
     Tool.objects.update(hitl_mode="CONDITIONAL")
+    call = {"order": "A-1", "amount": 20}
+
+    def regret() -> ToolCall:
+        said = answered(bob, tool, call)
+        Hindsight.objects.create(call=said, person=bob, verdict=Hindsight.Verdict.SHOULD_ASK, at=timezone.now())
+        return said
+
     # Also one that was begun before the record was read, and could not be read there yet; whatever clocks say.
-    for days in (-1, 1):
+    ways: list[Callable[[], ToolCall]] = [
+        partial(answered, bob, tool, call, no=True, days=-1),
+        partial(answered, bob, tool, call, no=True, days=1),
+        partial(answered, bob, tool, call, edited_arguments={**call, "amount": 21}),
+        regret,
+    ]
+    for says in ways:
         evidence = earned.check(tool, found.rule)
-        said = answered(bob, tool, {"order": "A-1", "amount": 20}, no=True, days=days)
+        said = says()
         with pytest.raises(earned.NotBorneOut, match="just answered"):
             earned.put_in_force(tool.pk, found.rule, evidence, signed_in(alice))
         ToolCall.objects.filter(pk=said.pk).update(caller_kind="api")
