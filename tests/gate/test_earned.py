@@ -193,9 +193,17 @@ def test_tools_that_call_for_more_care_never_earn_a_rule(change: Any, tool: Tool
         keep(alice, before.draft)
 
 
-def test_a_tool_that_is_set_in_code_earns_one_only_where_its_mode_is_already_that_of_policies(bob: User) -> None:
-    for mode in ("CONDITIONAL", "REQUIRED", "DISABLED"):
-        assert earned.can_earn(refund(mode.lower(), source="project", hitl_mode=mode)) == (mode == "CONDITIONAL")
+def test_a_tool_that_never_asks_earns_none_and_one_set_in_code_only_where_policies_decide_already(bob: User) -> None:
+    may = {
+        (source, mode): earned.can_earn(refund(f"{source}_{mode}", source=source, hitl_mode=mode))
+        for source in ("recording", "project")
+        for mode in ("CONDITIONAL", "REQUIRED", "DISABLED")
+    }
+    assert {each for each, is_so in may.items() if is_so} == {
+        ("recording", "CONDITIONAL"),
+        ("recording", "REQUIRED"),
+        ("project", "CONDITIONAL"),
+    }
 
 
 def test_a_published_one_lets_run_what_is_like_it_and_the_rest_asks(tool: Tool, alice: User, bob: User) -> None:
