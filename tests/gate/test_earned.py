@@ -193,6 +193,29 @@ def test_tools_that_call_for_more_care_never_earn_a_rule(change: Any, tool: Tool
         keep(alice, before.draft)
 
 
+@pytest.mark.guarantee("gate:fail-closed")
+@each_row("why", [each for each in NEVER if each != "four eyes"])
+def test_a_tool_that_may_earn_none_any_more_gets_none_from_a_draft_of_before(why: str, tool: Tool, alice: User) -> None:
+    (found,) = earned.proposals()
+    kept = keep(alice, found.draft)
+    NEVER[why](tool, alice)
+    with pytest.raises(lab.CannotPublish, match="No rule can be earned"):
+        lab.publish(kept.pk, signed_in(alice), "So.", confirmed=True)
+    assert not Grant.objects.exists()
+
+
+def test_a_tool_has_one_rule_at_a_time_whatever_others_have(tool: Tool, alice: User, bob: User) -> None:
+    other = refund("other")
+    history(bob, other)
+    (rule,) = [each.rule for each in earned.proposals() if each.tool == tool]
+    published(alice, other)
+    published(alice, tool)
+    kept = keep(alice, {"tools": {"refund": {"earned": rule.model_dump(by_alias=True)}}}, "Another")
+    with pytest.raises(lab.CannotPublish, match="is in force"):
+        lab.publish(kept.pk, signed_in(alice), "So.", confirmed=True)
+    assert Grant.objects.count() == 2
+
+
 def test_a_tool_that_never_asks_earns_none_and_one_set_in_code_only_where_policies_decide_already(bob: User) -> None:
     may = {
         (source, mode): earned.can_earn(refund(f"{source}_{mode}", source=source, hitl_mode=mode))
