@@ -429,6 +429,14 @@ def _unstated(tool: Tool, alice: User) -> None:
     Grant.objects.update(event=AuditEvent.objects.exclude(name="grant.earned").values_list("pk")[:1])
 
 
+def _stated_of_another(tool: Tool, alice: User) -> None:
+    other = refund("other")
+    history(alice, other)
+    published(alice, other)
+    of_other = AuditEvent.objects.filter(name="grant.earned", data__contains='"other"').values_list("pk")[:1]
+    Grant.objects.filter(tool=tool).update(event=of_other)
+
+
 DOUBTS = {
     **NEVER,
     "other condition": _condition,
@@ -439,6 +447,7 @@ DOUBTS = {
     "more uses": _miscounted,
     "a later end": _later,
     "published by no event": _unstated,
+    "published by the event of another": _stated_of_another,
 }
 
 
