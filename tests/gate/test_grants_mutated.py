@@ -12,8 +12,10 @@ from django.utils import timezone
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hitlchat.gate.models import Grant
+from hitlchat.gate.models import Decision, Grant
+from tests.gate.asking import approval_of, ask
 from tests.gate.granting import conditional, granted, runs
+from tests.tables import each_row
 
 # Of how it ended only `end` decides anything.
 TOLD = ("why", "ended_at", "ended_by_id")
@@ -78,4 +80,18 @@ def test_a_grant_of_someone_who_never_said_yes_covers_nothing(bob: User) -> None
     grant = granted(bob, tool, calls=3)
     assert grant.approval is not None
     grant.approval.decisions.update(verdict="decline")
+    assert not runs(bob, tool)
+
+
+@pytest.mark.guarantee("gate:fail-closed", "SR-43")
+@pytest.mark.django_db
+@each_row("column", ["verdict", "means", "person", "approval"])
+def test_a_grant_covers_nothing_without_the_yes_that_it_was_given_with(column: str, bob: User, charlie: User) -> None:
+    tool = conditional()
+    grant = granted(bob, tool, calls=9)
+    assert runs(bob, tool)
+    other = ask(charlie, tool)
+    forged = {"verdict": "decline", "means": "elicitation", "person": charlie, "approval": approval_of(other)}
+    yes = Decision.objects.filter(approval=grant.approval)
+    yes.update(**{column: forged[column]})
     assert not runs(bob, tool)
