@@ -24,6 +24,10 @@ _NUMBER: Final = r"-?\d[\d.e+-]*"
 _TESTS: Final = (
     (r"sorted\(args\) == (?P<names>\[.*\])", gettext_noop("the arguments are {names} and no others")),
     (rf"(?P<low>{_NUMBER}) <= {_ARGUMENT} <= (?P<high>{_NUMBER})", gettext_noop("{name} is from {low} to {high}")),
+    # To Python, true and false are 1 and 0: no number is one of them, and what is no text is compared as it is written.
+    (rf"not isinstance\({_ARGUMENT}, bool\)", gettext_noop("{name} is neither true nor false")),
+    (rf"repr\({_ARGUMENT}\) == (?P<text>.+)", gettext_noop("{name} is {text}")),
+    (rf"repr\({_ARGUMENT}\) in (?P<texts>\[.+\])", gettext_noop("{name} is one of {texts}")),
     (rf"{_ARGUMENT} == (?P<value>.+)", gettext_noop("{name} is {value}")),
     (rf"{_ARGUMENT} in (?P<values>\[.+\])", gettext_noop("{name} is one of {values}")),
     (
@@ -83,13 +87,15 @@ def _values(groups: dict[str, str]) -> dict[str, str] | None:
     """Return the values of a test as they are shown; None if one is no plain value."""
     try:
         read = {name: ast.literal_eval(code) for name, code in groups.items()}
-    except (SyntaxError, ValueError):
+        shown = {}
+        for name, value in read.items():
+            parts = value if name in ("names", "values", "texts") else [value]
+            if name in ("text", "texts"):
+                parts = [ast.literal_eval(str(each)) for each in parts]
+            is_name = name in ("name", "names")
+            shown[name] = ", ".join(str(each) if is_name else canonical.dumps(each) for each in parts)
+    except (SyntaxError, ValueError, TypeError):
         return None
-    shown = {}
-    for name, value in read.items():
-        parts = value if name in ("names", "values") else [value]
-        is_name = name in ("name", "names")
-        shown[name] = ", ".join(str(each) if is_name else canonical.dumps(each) for each in parts)
     return shown
 
 

@@ -134,6 +134,15 @@ def test_a_proposed_condition_is_in_words_above_its_code_and_one_of_another_kind
         'to is one of "a and b", "c"',
         "no value comes from outside",
     ]
+    assert in_words("0 <= args['n'] <= 5 and not isinstance(args['n'], bool)") == [
+        "n is from 0 to 5",
+        "n is neither true nor false",
+    ]
+    assert in_words("repr(args['a']) in ['1', 'True', '[2]'] and repr(args['b']) == 'None'") == [
+        "a is one of 1, true, [2]",
+        "b is null",
+    ]
+    assert in_words("repr(args['a']) == 'print()'") == []
     assert in_words("args['to'] == 'a' or True") == []
     assert in_words("args['to'] == 'a' or not args_from_outside") == []
     assert in_words("args['to'] == 'a' and len(args['order']) <= 4") == [], "an identifier by one test of three"
