@@ -13,3 +13,6 @@ class ServerProcess(Row):
     pid = models.PositiveIntegerField()
     lease_until = models.DateTimeField(help_text="A server that was killed counts as running until then.")
     configuration = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
