@@ -152,11 +152,18 @@ def test_a_time_that_the_database_works_out_is_written_by_its_clock_and_compiled
 
 
 def test_what_an_update_makes_of_a_row_is_compiled_each_time_and_not_confused(bob: User, make_tool: MakeTool) -> None:
-    call = ask(bob, make_tool())
-    for text in ("a", "b"):
-        whole(call.pk).update(output=Concat("output", Value(text)), owner=text)
+    call, built = ask(bob, make_tool()), []
+
+    @compiled
+    def counted(call_id: UUID) -> QuerySet[ToolCall]:
+        built.append(1)
+        return ToolCall.objects.filter(pk=call_id)
+
+    for text in ("a", "b", "b"):
+        counted(call.pk).update(output=Concat("output", Value(text)), owner=text)
     call.refresh_from_db()
-    assert (call.output, call.owner) == ("ab", "b")
+    assert (call.output, call.owner) == ("abb", "b")
+    assert len(built) == 3
 
 
 def test_a_condition_that_is_not_compiled_is_never_left_out(bob: User, make_tool: MakeTool) -> None:

@@ -1,13 +1,15 @@
 """Earned rules at the same moment as something else: the last of a day's budget, a no, the start of a call."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
 from hitlchat.gate import decide, earned, lab
-from hitlchat.gate.models import Grant, ToolCall, new_id
+from hitlchat.gate.models import Grant, Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import caller, signed_in
@@ -59,17 +61,22 @@ def test_of_a_no_and_a_call_like_it_no_call_runs_after_the_no(is_before: bool, a
     assert status(ready) == Status.WITHDRAWN
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize("is_after", [True, False])
-def test_of_a_no_and_a_rule_that_is_published_just_then_no_call_runs_on_the_rule_after_both(
-    is_after: bool, alice: User, bob: User
-) -> None:
+def a_no_and_a_publication(alice: User, bob: User) -> tuple[Tool, Callable[[], Any], Callable[[], Any]]:
+    """A tool of which a call waits: bob's no to that, and alice's publication of the rule that is proposed."""
     tool = refund()
     history(bob, tool)
     waiting = small(bob, tool)
     (found,) = earned.proposals()
     publish = partial(lab.publish, keep(alice, found.draft).pk, signed_in(alice), "So.", confirmed=True)
-    says_no = partial(decide.decline, approval_of(waiting).pk, signed_in(bob))
+    return tool, partial(decide.decline, approval_of(waiting).pk, signed_in(bob)), publish
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize("is_after", [True, False])
+def test_of_a_no_and_a_rule_that_is_published_just_then_no_call_runs_on_the_rule_after_both(
+    is_after: bool, alice: User, bob: User
+) -> None:
+    tool, says_no, publish = a_no_and_a_publication(alice, bob)
     if is_after:
         with meanwhile(publish):
             says_no()
@@ -82,12 +89,7 @@ def test_of_a_no_and_a_rule_that_is_published_just_then_no_call_runs_on_the_rule
 @pytest.mark.postgres
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_a_rule_comes_into_force_after_a_no_that_is_on_its_way_or_not_at_all(alice: User, bob: User) -> None:
-    tool = refund()
-    history(bob, tool)
-    waiting = small(bob, tool)
-    (found,) = earned.proposals()
-    publish = partial(lab.publish, keep(alice, found.draft).pk, signed_in(alice), "So.", confirmed=True)
-    says_no = partial(decide.decline, approval_of(waiting).pk, signed_in(bob))
+    _, says_no, publish = a_no_and_a_publication(alice, bob)
     _, published_so = one_behind_the_other(says_no, publish)
     assert isinstance(published_so, lab.CannotPublish)
 

@@ -204,7 +204,7 @@ function answerOf(target) {
 
 /** What opens or ticks something answers nothing, wherever it has moved to. @param {EventTarget | null} target */
 function mayAnswer(target) {
-  return !isTick(target) && !isAskingWhy(target) && !(target instanceof Element && target.closest("summary, [data-begin-edit]"));
+  return !isTick(target) && !(target instanceof Element && target.closest("summary, [data-begin-edit]"));
 }
 
 /** Asking the model why allows nothing, so it needs no pause. @param {EventTarget | null} target */
