@@ -22,6 +22,7 @@ history(User.objects.get(username="bob"), Tool.objects.get(name="refund"))
 """
 
 
+@pytest.mark.slow("a long story of earned rules")
 @pytest.mark.timeout(240)
 def test_a_rule_is_proposed_published_used_and_ended_by_the_first_no(own: Servers, visit: Visit) -> None:
     model = SharedModel()

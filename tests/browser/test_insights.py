@@ -32,6 +32,7 @@ def decision(house: House, chat: Chat) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow("another story of insights")
 def test_whoever_approves_at_once_reads_the_mark_on_their_own_decision(
     chat: Chat, model: SharedModel, house: House, visit: Visit
 ) -> None:

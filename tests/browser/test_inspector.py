@@ -28,6 +28,7 @@ def tool(page: Page, name: str) -> Locator:
     return links.filter(has=page.locator("code").get_by_text(name, exact=True))
 
 
+@pytest.mark.slow("a long story of the Inspector")
 @pytest.mark.timeout(180)
 def test_a_client_is_asked_by_no_early_press_answered_and_everything_it_says_and_hears_is_seen(
     bob: Page, house: House

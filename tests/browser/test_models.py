@@ -37,6 +37,7 @@ def counted(said: str) -> Reply:
     return Reply((*parts[:-1], sse({"id": "x", "choices": [], "usage": usage}), *parts[-1:]))
 
 
+@pytest.mark.slow("a long story of models")
 @pytest.mark.timeout(300)
 def test_an_endpoint_is_added_tested_and_chosen_in_a_conversation(
     alice: Page, server: Server, visit: Visit, model: ScriptedModel

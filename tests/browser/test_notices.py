@@ -20,6 +20,7 @@ def inbound() -> Iterator[Inbound]:
         yield listening_there
 
 
+@pytest.mark.slow("a long story of notices")
 @pytest.mark.timeout(300)
 def test_a_webhook_is_added_tried_and_told_of_a_call_and_of_its_end(
     author: Page, house: House, visit: Visit, inbound: Inbound, new_name: str

@@ -28,6 +28,7 @@ def inbox(page: Page, url: str) -> Page:
     return page
 
 
+@pytest.mark.slow("a long story of attention checks")
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_checks_are_announced_read_met_in_the_inbox_and_told_at_once(own: Servers, visit: Visit) -> None:

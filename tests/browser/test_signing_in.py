@@ -20,6 +20,7 @@ def guarded() -> Iterator[Guarded]:
         yield running
 
 
+@pytest.mark.slow("another server to sign in at")
 @pytest.mark.timeout(180)
 def test_an_administrator_signs_in_at_a_server_and_out_again(
     author: Page, server: Server, guarded: Guarded, visit: Visit, new_name: str

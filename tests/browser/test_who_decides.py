@@ -128,6 +128,7 @@ def test_whoever_says_by_key_that_they_are_on_it_stays_there_and_others_see_it(
     chat.said("It said one.")
 
 
+@pytest.mark.slow("another story of who decides")
 def test_somebody_who_is_away_is_represented_until_they_end_it(
     house: House, server: Server, model: SharedModel, visit: Visit, tool: str
 ) -> None:
@@ -186,6 +187,7 @@ def make_group(alice: Page, server: Server, name: str, member: str) -> None:
     expect(alice.get_by_role("button", name=f"Remove {member}")).to_be_visible()
 
 
+@pytest.mark.slow("another story of who decides")
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run", "SR-25")
 def test_a_chain_goes_from_one_group_to_the_next(

@@ -69,6 +69,7 @@ def test_an_answer_comes_in_above_the_buttons_and_moves_none_of_them(
     looking.check(page)
 
 
+@pytest.mark.slow("another story of Ask why")
 def test_whoever_else_decides_reads_the_answer_by_itself(
     house: House, server: Server, model: SharedModel, visit: Visit, new_name: str
 ) -> None:
