@@ -1,5 +1,6 @@
 """The websocket of a conversation page, and who may open it: HTML fragments out, commands in. It decides nothing."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -38,10 +39,20 @@ logger = logging.getLogger(__name__)
 CLOSE_SIGNED_OUT: Final = 4401
 CLOSE_DEACTIVATED: Final = 4403
 CLOSE_NOT_FOUND: Final = 4404
+CLOSE_TROUBLE: Final = 1011
 # The longest that a page is sent anything after its person has signed out.
 CHECK_SECONDS: Final = 5.0
 LONGEST_STEP: Final = 200
+# Of a page.
+ASKS: Final = ("asks",)
+RUN: Final = ("run",)
+GRANTS: Final = ("grants",)
+QUEUED: Final = ("queued",)
+EVERYTHING: Final = ("everything",)
+AROUND: Final = {RUN: fragments.run, GRANTS: fragments.grants, QUEUED: fragments.queued}
 
+# Of a page: its name, and of a message its id, of a call that of its turn and its own.
+Part = tuple[str, ...]
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -98,7 +109,12 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.user_id: int = user.pk
         self.session = SessionCheck(self.scope["session"].session_key, user.pk)
         self.checked_at = time.monotonic()
-        self.read_at = {"asks": 0.0, "run": 0.0}
+        # The last event about each part that has changed, and when the parts were read that are on the page.
+        self.due: dict[Part, dict[str, Any]] = {}
+        self.read_at: dict[Part, float] = {}
+        self.drawing: asyncio.Task[None] | None = None
+        # Whoever has it sends what was read before anybody reads anew.
+        self.pen = asyncio.Lock()
         if not await for_page(commands.owns)(self.user_id, self.conversation_id):
             await self.close(CLOSE_NOT_FOUND)
             return
@@ -111,73 +127,54 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def disconnect(self, _code: int) -> None:
         self.pages.discard(self)
+        if self.is_open and self.drawing is not None:
+            self.drawing.cancel()
         for name in self._groups() if self.is_open else ():
             await self.channel_layer.group_discard(name, self.channel_name)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002
-        if not self.is_open:
-            return
-        try:
-            command = commands.parse(text_data or "")
-            html = await in_db(commands.act)(self.scope["session"], self.conversation_id, command)
-        except commands.BadFrame as error:
-            html = fragments.flash(str(error))
-        except Exception as error:
-            logger.exception("A command of conversation %s failed", self.conversation_id)
-            why = database.SENTENCES.get(database.trouble(error), gettext_noop("Something went wrong on the server."))
-            html = fragments.flash(_(why) + " " + _("Reload the page to see what was stored."))
-        await self._send(html)
+        if self.is_open:
+            async with self.pen:
+                await self._send(await self._act(text_data or ""))
 
     async def conversation_message(self, event: dict[str, Any]) -> None:
-        message = event["message"]
-        self.shown.sent.pop(message, None)
-        layout.forget(message)
-        found = await for_page(transcript_view.message)(self.conversation_id, UUID(message))
-        [view] = await layout.laid_out([found]) if found else [None]
-        is_there = message in self.shown.drawn
-        self.shown.drawn.add(message)
-        html = await for_page(fragments.message)(message, view, is_there=is_there)
-        await self._send(html)
-        if f"m-{message}-tail" not in html:
-            self.shown.whole.add(message)
+        self._change(event, ("message", event["message"]))
 
     async def conversation_delta(self, event: dict[str, Any]) -> None:
         message = event["message"]
-        if message in self.shown.whole or message not in self.shown.drawn:
-            # It came after the whole message, or before the page has a place for it.
-            return
-        await self._grow(message, await layout.follow(message, event["base"], event["text"]))
+        async with self.pen:
+            # Else it came after the whole message, or before the page has a place for it.
+            if message in self.shown.drawn and message not in self.shown.whole:
+                await self._grow(message, await layout.follow(message, event["base"], event["text"]))
 
     async def conversation_call(self, event: dict[str, Any]) -> None:
-        if event["status"] not in STARTED:
-            # Before the rest, since people wait for it.
-            await self._show_around(event, "asks", "run")
         if event["status"] == Status.EXECUTING:
             self.shown.executing.add(event["call"])
         elif event["status"] in SETTLED:
             self.shown.executing.discard(event["call"])
-        await self._show_call(event)
+        around = () if event["status"] in STARTED else (ASKS, RUN)
+        self._change(event, *around, ("call", event["turn"], event["call"]))
 
     async def conversation_question(self, event: dict[str, Any]) -> None:
-        await self._show_around(event, "run")
-        await self._show_call(event)
+        self._change(event, RUN, ("call", event["turn"], event["call"]))
 
     async def conversation_progress(self, event: dict[str, Any]) -> None:
-        # Elsewhere it has no place: steps may come later than the end.
-        if event["call"] in self.shown.executing:
-            await self.send(fragments.progress(event["call"], event["done"], event["total"], event["message"]))
+        async with self.pen:
+            # Elsewhere it has no place: steps may come later than the end.
+            if event["call"] in self.shown.executing:
+                await self.send(fragments.progress(event["call"], event["done"], event["total"], event["message"]))
 
-    async def conversation_grants(self, _event: dict[str, Any]) -> None:
-        await self._show(fragments.grants)
+    async def conversation_grants(self, event: dict[str, Any]) -> None:
+        self._change(event, GRANTS)
 
     async def conversation_run(self, event: dict[str, Any]) -> None:
-        await self._show_around(event, "run")
+        self._change(event, RUN)
 
-    async def conversation_queued(self, _event: dict[str, Any]) -> None:
-        await self._show(fragments.queued)
+    async def conversation_queued(self, event: dict[str, Any]) -> None:
+        self._change(event, QUEUED)
 
-    async def conversation_resync(self, _event: dict[str, Any]) -> None:
-        await self._show_everything()
+    async def conversation_resync(self, event: dict[str, Any]) -> None:
+        self._change(event, EVERYTHING)
 
     async def conversation_gone(self, _event: dict[str, Any]) -> None:
         await self.close(CLOSE_NOT_FOUND)
@@ -203,6 +200,29 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         is_active = await for_page(is_still_active)(self.user_id)
         await self.close(CLOSE_SIGNED_OUT if is_active else CLOSE_DEACTIVATED)
 
+    def _change(self, event: dict[str, Any], *parts: Part) -> None:
+        """Have parts drawn soon: a page that is behind, as all are while many people ask at once, catches up in one
+        go.
+        """
+        self.due |= dict.fromkeys(parts, event)
+        if self.drawing is None or self.drawing.done():
+            self.drawing = asyncio.create_task(self._draw())
+
+    async def _draw(self) -> None:
+        try:
+            while self.due:
+                async with self.pen:
+                    events, self.due = self.due, {}
+                    due = [part for part, event in events.items() if not is_before(event, self.read_at.get(part, 0.0))]
+                    if EVERYTHING in due:
+                        await self._show_everything()
+                    elif due:
+                        await self._show(due)
+        except Exception:
+            logger.exception("A page of conversation %s could not be drawn", self.conversation_id)
+            # It comes back by itself, and reads everything.
+            await self.close(CLOSE_TROUBLE)
+
     async def _show_everything(self) -> None:
         messages, earlier = await for_page(transcript_view.messages)(self.conversation_id)
         messages = await layout.laid_out(messages)
@@ -212,6 +232,38 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         for view in messages:
             if view.streaming:
                 await self._grow(str(view.message.pk), await layout.catch_up(str(view.message.pk)))
+
+    async def _show(self, due: list[Part]) -> None:
+        changed = [part[1] for part in due if part[0] == "message"]
+        for message in changed:
+            self.shown.sent.pop(message, None)
+            layout.forget(message)
+        moment, html, written = await for_page(self._read)(due, changed)
+        self.read_at |= dict.fromkeys(due, moment)
+        await self._send(html)
+        for view in await layout.laid_out(written):
+            await self._send(await for_page(self._message)(str(view.message.pk), view))
+
+    def _read(self, due: list[Part], changed: list[str]) -> tuple[float, str, list[MessageView]]:
+        """Return the moment before they are read, the parts, and the messages among them that are to be laid out."""
+        moment, where = time.monotonic(), self.conversation_id
+        # First what people wait for.
+        drawn = [fragments.asks(where, self._viewer())] if ASKS in due else []
+        drawn += [draw(where) for part, draw in AROUND.items() if part in due]
+        # A call's line has no place before its message is drawn, and comes along with that.
+        lines = [part[1:] for part in due if part[0] == "call" and part[1] in self.shown.whole.difference(changed)]
+        drawn += [fragments.call(where, UUID(call)) for _, call in lines]
+        views = {message: transcript_view.message(where, UUID(message)) for message in changed}
+        written = [view for view in views.values() if view is not None and layout.is_written(view)]
+        drawn += [self._message(message, view) for message, view in views.items() if view not in written]
+        return moment, fragments.BREAK.join(filter(None, drawn)), written
+
+    def _message(self, message: str, view: MessageView | None) -> str:
+        html = fragments.message(message, view, is_there=message in self.shown.drawn)
+        self.shown.drawn.add(message)
+        if f"m-{message}-tail" not in html:
+            self.shown.whole.add(message)
+        return html
 
     async def _grow(self, message: str, tail: OpenTail | None) -> None:
         if tail is None:
@@ -223,32 +275,20 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self.shown.sent[message] = (blocks, drawn)
             await self._send(fragments.growing(message, tail.blocks[done:blocks], tail.tail))
 
+    async def _act(self, frame: str) -> str:
+        """Do what the page asks for, and return what it is told."""
+        try:
+            return await in_db(commands.act)(self.scope["session"], self.conversation_id, commands.parse(frame))
+        except commands.BadFrame as error:
+            return fragments.flash(str(error))
+        except Exception as error:
+            logger.exception("A command of conversation %s failed", self.conversation_id)
+            why = database.SENTENCES.get(database.trouble(error), gettext_noop("Something went wrong on the server."))
+            return fragments.flash(_(why) + " " + _("Reload the page to see what was stored."))
+
     def _viewer(self) -> Actor:
         """Return the person as their session is stored now: they may have signed in again since the page was opened."""
         return actor_in(sign_in.stored(self.scope["session"].session_key), self.scope["user"])
-
-    async def _show_around(self, event: dict[str, Any], *parts: str) -> None:
-        """Draw what is around the messages, unless it was drawn since the event: a page that is behind, as all are
-        while many people ask at once, catches up in one go.
-        """
-        if due := [part for part in parts if not is_before(event, self.read_at[part])]:
-            moment, html = await for_page(self._around)(due)
-            self.read_at |= dict.fromkeys(due, moment)
-            await self._send(html)
-
-    def _around(self, parts: list[str]) -> tuple[float, str]:
-        """Return the moment before they are read, and the parts."""
-        moment, where = time.monotonic(), self.conversation_id
-        drawn = [fragments.asks(where, self._viewer()) if each == "asks" else fragments.run(where) for each in parts]
-        return moment, fragments.BREAK.join(drawn)
-
-    async def _show_call(self, event: dict[str, Any]) -> None:
-        """Draw a call's line, which has no place before its message is drawn: then it comes along with that."""
-        if event["turn"] in self.shown.whole:
-            await self._show(fragments.call, UUID(event["call"]))
-
-    async def _show(self, render: Any, *arguments: Any) -> None:
-        await self._send(await for_page(render)(self.conversation_id, *arguments))
 
     async def _send(self, html: str) -> None:
         for frame in fragments.frames(html) if html else ():

@@ -99,6 +99,12 @@ async def catch_up(message_id: str) -> OpenTail:
     return tail
 
 
+def is_written(view: MessageView) -> bool:
+    """Return whether there is something to lay out: what a model wrote, and has finished."""
+    row = view.message
+    return row.role in (Role.ASSISTANT, Role.SUMMARY) and bool(row.content) and not view.streaming
+
+
 def forget(message_id: str) -> None:
     _growing.pop(message_id, None)
 
@@ -121,9 +127,7 @@ def _tail(message_id: str) -> OpenTail:
 
 
 def _newest_first(views: Sequence[MessageView]) -> list[int]:
-    """Return the places of those that a model wrote, and has finished."""
-    written = (Role.ASSISTANT, Role.SUMMARY)
-    return [at for at, view in reversed([*enumerate(views)]) if view.message.role in written and not view.streaming]
+    return [at for at, view in reversed([*enumerate(views)]) if is_written(view)]
 
 
 def _html(message: Message, left: float) -> tuple[SafeString, float]:

@@ -14,6 +14,7 @@ from django.test import Client
 from hitlchat.agent.writing import tell
 from hitlchat.asgi import application
 from hitlchat.base.database import for_page, in_db
+from hitlchat.gate.models import ToolCall
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab, SignIn
 from tests.chat.tab import ORIGIN, Tab, cookie_of
@@ -27,6 +28,7 @@ on_servers = pytest.mark.servers("Redis announces it after the commit")
 
 CLOSED_SIGNED_OUT = 4401
 CLOSED_NOT_FOUND = 4404
+CLOSED_IN_TROUBLE = 1011
 
 
 @pytest.fixture
@@ -73,14 +75,40 @@ async def keeping_busy(
         await working
 
 
-async def test_a_page_that_is_behind_catches_up_in_one_go(talk: Talk, tab: Tab) -> None:
-    begun = len(tab.seen)
+async def test_a_page_that_is_behind_catches_up_in_one_go(
+    talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    call = await asked(talk, open_tab, scripted_model)
+    tab = await open_tab()
+    await tab.next()
     async with keeping_busy(for_page):
         for _ in range(50):
             await tell(talk.conversation.pk, "run")
+            await tell(talk.conversation.pk, "message", message=str(call.turn_id))
+            await tell(talk.conversation.pk, "call", call=str(call.pk), turn=str(call.turn_id), status=call.status)
         await tell(talk.conversation.pk, "grants")
-    await tab.until('id="grants"')
-    assert sum('id="run"' in frame for frame in tab.seen[begun:]) == 1
+    await tab.until(f'id="m-{call.turn_id}"')
+    for part in ('id="run"', 'id="asks"', f'id="m-{call.turn_id}"', f'id="call-{call.pk}"'):
+        assert sum(part in frame for frame in tab.seen[1:]) == 1, part
+
+
+async def test_what_a_call_changes_comes_in_one_frame(
+    talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    call = await asked(talk, open_tab, scripted_model)
+    tab = await open_tab()
+    await tab.next()
+    await tell(talk.conversation.pk, "call", call=str(call.pk), turn=str(call.turn_id), status=call.status)
+    frame = await tab.next()
+    for part in ('id="asks"', 'id="run"', f'id="call-{call.pk}"'):
+        assert part in frame
+
+
+async def test_a_page_that_cannot_be_drawn_is_closed_and_so_comes_back(talk: Talk, tab: Tab) -> None:
+    where = talk.conversation.pk
+    await in_database(talk.conversation.delete)()
+    await tell(where, "grants")
+    assert await tab.close_code() == CLOSED_IN_TROUBLE
 
 
 async def test_a_page_is_drawn_while_the_work_of_models_keeps_the_database_busy(talk: Talk, tab: Tab) -> None:
@@ -89,6 +117,15 @@ async def test_a_page_is_drawn_while_the_work_of_models_keeps_the_database_busy(
         await tab.until('id="run"')
         await tell(talk.conversation.pk, "resync")
         await tab.until('id="asks"')
+
+
+async def asked(talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel) -> ToolCall:
+    """A call that waits, in a server that has been woken by a page."""
+    await in_database(recorded_tool)("send")
+    scripted_model.enqueue(calls(("send", {"text": "hi"})))
+    await open_tab()
+    await talk.say("Send it")
+    return (await talk.only()).call
 
 
 async def talk_over(talk: Talk, open_tab: OpenTab, content: str) -> None:
