@@ -174,7 +174,8 @@ def put_in_force(tool_id: UUID, rule: EarnedGiven, evidence: Evidence, actor: Ac
         raise NotBorneOut(OTHER_MODE)
     if giving.earned().filter(scope.NOT_ENDED, tool_id=tool.pk).exists():
         raise NotBorneOut(ANOTHER)
-    # A no that is on its way is there once this is locked, or comes after it, and then finds that there is a rule.
+    # A no that is on its way is there once this is locked, or comes after it, and then finds that there is a rule. What
+    # is asked meanwhile waits, since whoever publishes has locked the tool that a new call refers to.
     list(ToolCall.objects.select_for_update(of=("self",)).filter(tool=tool, status=Status.WAITING).order_by("pk"))
     if _noes(tool) > evidence.noes:
         raise NotBorneOut(NEWS)

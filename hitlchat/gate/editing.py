@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -29,7 +30,7 @@ from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.card import Effect, Row, TitlePiece, again, box
 from hitlchat.gate.contents import spelled
 from hitlchat.gate.decide import BadEdit, checked
-from hitlchat.gate.deciders import may_answer, still_may_answer
+from hitlchat.gate.deciders import right_of, still_may_answer
 from hitlchat.gate.meant import Meaning, meanings
 from hitlchat.gate.models import LONGEST_DEADLINE, Approval, ToolCall
 from hitlchat.gate.status import Status
@@ -165,7 +166,8 @@ def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> 
     add five minutes once. NotNow, AlreadySettled, NoSuchApproval: also for a client's word, which cannot buy time.
     """
     found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
-    if found is None or not actor.is_person or not may_answer(actor, found):
+    may, absent = right_of(actor, found.call) if found is not None else (False, None)
+    if found is None or not may:
         raise decide.NoSuchApproval(decide.NOT_YOURS)
     call = found.call
     if call.status != Status.WAITING:
@@ -175,11 +177,11 @@ def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> 
     if seen is not None and abs(call.deadline - seen) >= timedelta(seconds=1):
         return call
     until = call.deadline + MORE
-    if not _put_off(call, approval_id, actor, until, IN_LAST_MINUTE):
+    if not _put_off(found, actor, absent, until, IN_LAST_MINUTE):
         return _put_off_by_another(call)
-    for twin in queue.twins(call.approval):
+    for twin in queue.twins(found):
         # On the same card, which has one deadline.
-        _put_off(twin.call, twin.pk, actor, until, Q(deadline__gt=Now(), deadline__lt=until))
+        _put_off(twin, actor, absent, until, Q(deadline__gt=Now(), deadline__lt=until))
     return ToolCall.objects.get(pk=call.pk)
 
 
@@ -207,11 +209,12 @@ def _as_preview(text: str | None) -> dict[str, Any]:
     return {"text": text or "", "table": None, "cut": [], "error": None}
 
 
-def _put_off(call: ToolCall, approval_id: UUID, actor: Actor, until: datetime, when: Q) -> bool:
+def _put_off(approval: Approval, actor: Actor, absent: User | None, until: datetime, when: Q) -> bool:
+    call = approval.call
     assert call.deadline is not None
     same = when & Q(status=Status.WAITING, deadline=call.deadline, created_at__gte=until - LONGEST)
-    rows = transition.still(call, still_may_answer(actor, call) & Where(rest=same))
-    data = {"approval": str(approval_id), "before": call.deadline.isoformat(), "after": until.isoformat()}
+    rows = transition.still(call, still_may_answer(actor, call, absent) & Where(rest=same))
+    data = {"approval": str(approval.pk), "before": call.deadline.isoformat(), "after": until.isoformat()}
     with transaction.atomic():
         if rows.update(deadline=until) != 1:
             return False

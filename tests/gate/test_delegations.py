@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
-from hitlchat.gate import absences, decide, deciders, queue, who
+from hitlchat.gate import absences, decide, deciders, editing, queue, who
 from hitlchat.gate.absences import BadAbsence
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.counting import AlreadyCounted
@@ -220,6 +220,21 @@ def test_who_may_themselves_decides_in_their_own_right(
     say_yes(erik, call)
     assert Decision.objects.get().absent is None
     assert not AuditEvent.objects.filter(call=call, data__contains='"for":').exists()
+
+
+def test_a_delegate_gets_five_more_minutes_in_the_last_one(
+    alice: User, bob: User, dora: User, carol: User, tool: Tool
+) -> None:
+    rule(tool, alice)
+    absence, call = away(dora, carol), ask(bob, tool)
+    until = timezone.now() + timedelta(seconds=30)
+    ToolCall.objects.filter(pk=call.pk).update(deadline=until)
+    assert editing.extend(approval_of(call).pk, signed_in(carol)).deadline == until + editing.MORE
+    ToolCall.objects.filter(pk=call.pk).update(deadline=until)
+    absences.end(absence.pk, signed_in(dora))
+    with pytest.raises(NoSuchApproval):
+        editing.extend(approval_of(call).pk, signed_in(carol))
+    assert fresh(call).deadline == until
 
 
 def test_a_delegate_declines_and_answers_and_the_record_says_for_whom(

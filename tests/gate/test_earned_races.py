@@ -96,6 +96,18 @@ def test_a_rule_comes_into_force_after_a_no_that_is_on_its_way_or_not_at_all(ali
 
 @pytest.mark.postgres
 @pytest.mark.guarantee("gate:no-yes-no-run")
+def test_what_is_asked_while_a_rule_is_published_waits_for_that_and_a_no_to_it_ends_the_rule(
+    alice: User, bob: User
+) -> None:
+    tool, _, publish = a_no_and_a_publication(alice, bob)
+    _, new = one_behind_the_other(publish, partial(small, bob, tool))
+    assert (new.status, Grant.objects.get().end) == (Status.WAITING, "")
+    decide.decline(approval_of(new).pk, signed_in(bob))
+    assert Grant.objects.get().end == "declined"
+
+
+@pytest.mark.postgres
+@pytest.mark.guarantee("gate:no-yes-no-run")
 def test_of_two_calls_that_want_the_last_of_the_budget_one_waits_for_what_becomes_of_the_other(
     alice: User, bob: User
 ) -> None:
