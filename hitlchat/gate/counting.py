@@ -15,7 +15,7 @@ from hitlchat.base.statements import Where
 from hitlchat.gate import oversight, transition
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.deciders import Yes, seats
-from hitlchat.gate.models import Approval, Decision, Handling, ToolCall, Verdict
+from hitlchat.gate.models import Approval, AuditEvent, Decision, Handling, ToolCall, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, note, remark
 
@@ -58,6 +58,14 @@ def add_yes(decision: Decision, actor: Actor, *, only_if: Where, data: dict[str,
     remark(call, COUNTED, actor=actor, data={**data, "yes": yes, "quorum": call.quorum})
     _pass_on(approval, left, actor)
     return False
+
+
+def has_said_yes(actor: Actor, approval: Approval) -> bool:
+    """Return whether the person has said one of several yeses to just this before, be it that they took it back."""
+    if approval.call.quorum < 2:
+        return False
+    said = AuditEvent.objects.filter(call=approval.call_id, name=COUNTED, actor=actor.user_id)
+    return any(event.data["digest"] == approval.digest for event in said)
 
 
 def drop_yes(decision: Decision) -> None:

@@ -25,7 +25,7 @@ from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.contract import Object, Shape
 from hitlchat.base.ids import uuid_of
 from hitlchat.base.problems import Conflict
-from hitlchat.gate import decide, deciders, question
+from hitlchat.gate import counting, decide, deciders, question
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval, OtherDigest
 from hitlchat.gate.models import Approval, ToolCall, delegation
@@ -135,11 +135,13 @@ def looked_at(
 ) -> list[Step]:
     """Return one function for each answer that carries it out, after checking that all of them can be.
 
-    An answer that was given before is skipped beside others: a message keeps it until its call is over.
+    An answer that was given before is skipped beside others: a message keeps it until its call is over. So is one of
+    several yeses, also if it was taken back since; by itself it is given again.
 
     Raises: NoSuchApproval, Conflict, Completed, AlreadySettled, NotEntitled, OtherDigest, BadAnswer
     """
     steps: list[Step] = []
+    repeated: list[Step] = []
     before: list[Conflict] = []
     for answer in answers:
         call, found = _call(conversation, answer.name, actor)
@@ -149,11 +151,12 @@ def looked_at(
                 raise settled
             before.append(settled)
         elif found is not None:
-            steps.append(_decision(found, answer, actor))
+            is_repeated = answer.approved and counting.has_said_yes(actor, found)
+            (repeated if is_repeated else steps).append(_decision(found, answer, actor))
     steps += [_answer(conversation, each, actor) for each in results]
     if before and not steps:
         raise before[0]
-    return steps
+    return steps or repeated
 
 
 def new(conversation: Conversation, results: Iterable[posted.Result]) -> Sequence[posted.Result]:

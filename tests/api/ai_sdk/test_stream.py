@@ -17,7 +17,7 @@ from hitlchat.gate.status import Status
 from tests.agent.cast import TOP, Cast, agent
 from tests.agent.talk import Talk, in_database
 from tests.api.ai_sdk.conftest import ListeningAs
-from tests.api.ai_sdk.listening import SEND, Listening, asked, kinds
+from tests.api.ai_sdk.listening import SEND, Listening, Request, asked, kinds
 from tests.conftest import signed_in
 from tests.gate.deciding_people import rule
 from tests.recorder import Recorder, recorded_tool
@@ -306,6 +306,40 @@ async def test_an_answer_that_stands_already_is_passed_over_beside_another_one(
     recorder.let_go("send")
     await heard.rest()
     assert recorder.entered == [SEND, ("send", {"text": "ho"})]
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize("is_taken_back", [True, False])
+async def test_a_yes_of_several_is_not_given_again_by_a_message_that_repeats_it_beside_another_answer(
+    bobs: Listening, talk: Talk, alice: User, scripted_model: ScriptedModel, recorder: Recorder, is_taken_back: bool
+) -> None:
+    await in_database(roles.give)(talk.owner, Role.APPROVER)
+    await in_database(rule)(await in_database(recorded_tool)("pay"), alice, quorum=2)
+    await in_database(recorded_tool)("send")
+    scripted_model.enqueue(calls(("pay", {}), SEND))
+    await (await bobs.say("Pay and say so")).rest()
+    pay, _ = await talk.asked(2)
+    message = (await bobs.stored())[-1]
+
+    async def says_yes_to(*places: int) -> Request:
+        parts = [part | (_yes(part) if place in places else {}) for place, part in enumerate(message["parts"])]
+        return await bobs.post({"id": bobs.id, "messages": [message | {"parts": parts}], "messageId": message["id"]})
+
+    one, other = (place for place, part in enumerate(message["parts"]) if "toolCallId" in part)
+    assert (await says_yes_to(one)).status == 200
+    if is_taken_back:
+        await in_database(decide.take_back_approval)(pay.pk, signed_in(talk.owner))
+    # As a client has it that did not hear that the question came back.
+    assert (await says_yes_to(one, other)).status == 200
+    await recorder.entry("send")
+    assert await in_database(Decision.objects.filter(approval=pay).count)() == (not is_taken_back)
+    assert (await says_yes_to(one)).status == (200 if is_taken_back else 409)
+    assert await in_database(Decision.objects.filter(approval=pay).count)() == 1
+    assert recorder.entered == [SEND]
+
+
+def _yes(part: dict[str, Any]) -> dict[str, Any]:
+    return {"state": "approval-responded", "approval": part["approval"] | {"approved": True}}
 
 
 def _no(part: dict[str, Any]) -> dict[str, Any]:
