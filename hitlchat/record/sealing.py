@@ -25,9 +25,8 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models import Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
-from hitlchat.base import append_only, canonical
+from hitlchat.base import append_only, canonical, database
 from hitlchat.base.background import Worker
 from hitlchat.base.database import in_db
 from hitlchat.gate import tools
@@ -39,7 +38,7 @@ from hitlchat.record.keys import BadKey, OtherKey
 from hitlchat.record.proofs import DROP, FORM, SEAL, Row, gaps_in, mark_of, sign, within
 
 MOST: Final = 1000
-# By so much the clocks of a process and the database may differ.
+# By so much the database's clock, which seals and transactions are dated by, may be set back.
 SLACK: Final = timedelta(minutes=5)
 DROPPED: Final = "record.dropped"
 RETENTION_SECONDS: Final = 3600.0
@@ -100,8 +99,12 @@ def seal_all() -> int:
 
 def unsealed_seconds() -> float:
     """Return how old the oldest event is that is in no batch yet; 0 if all are sealed."""
-    at = _unsealed().order_by("pk").values_list("at", flat=True).first()
-    return max(0.0, (timezone.now() - at).total_seconds()) if at is not None else 0.0
+    at, now = _unsealed().order_by("pk").values_list("at", flat=True).first(), database.now()
+    if at is None:
+        return 0.0
+    # It came after the last seal, however far behind the clock of the process is that recorded it.
+    last = Seal.objects.filter(sealed_at__lte=now).order_by("-number").values_list("sealed_at", flat=True).first()
+    return max(0.0, (now - max(at, last or at)).total_seconds())
 
 
 def is_overdue(seconds: float) -> bool:
@@ -153,7 +156,7 @@ def drop(days: int, actor: Actor) -> int:
     newest = Seal.objects.order_by("-number").first()
     if newest is None:
         return 0
-    old = Seal.objects.filter(drop=None, sealed_at__lt=timezone.now() - timedelta(days=days), number__lt=newest.watch)
+    old = Seal.objects.filter(drop=None, sealed_at__lt=database.now() - timedelta(days=days), number__lt=newest.watch)
     numbers = list(old.order_by("number").values_list("number", flat=True))
     late = rows.late_batches()
     dropped = [number for number in numbers if _drop(number, late, days, actor)]
@@ -243,6 +246,7 @@ def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: dateti
         salt=secrets.token_hex(32),
         format=FORM,
         previous=before.hash if before else "",
+        sealed_at=database.now(),
     )
     hashes = [rows.hashed(row, made) for row in (*late, *fresh)]
     made.root, made.marks = proofs.root(hashes).hex(), "".join(map(mark_of, hashes))
@@ -266,11 +270,11 @@ def _oldest_transaction() -> datetime | None:
         return None
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT min(xact_start) FROM pg_stat_activity"
+            "SELECT coalesce(min(xact_start), statement_timestamp()) FROM pg_stat_activity"
             " WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
-        (oldest,) = cursor.fetchone()
-    return oldest or timezone.now()
+        oldest: datetime = cursor.fetchone()[0]
+    return oldest
 
 
 def _drop(number: int, late: dict[int, int], days: int, actor: Actor) -> bool:
@@ -278,7 +282,7 @@ def _drop(number: int, late: dict[int, int], days: int, actor: Actor) -> bool:
     private = keys.own()
     key = keys.enrolled(private)
     batch = Seal.objects.get(pk=number)
-    made = Drop(seal=batch, dropped_at=timezone.now(), key=key)
+    made = Drop(seal=batch, dropped_at=database.now(), key=key)
     made.signature = sign(private, DROP, rows.body_of_drop(made, batch))
     try:
         with transaction.atomic():
@@ -306,4 +310,4 @@ def _is_due(seen: int) -> bool:
         return seen > 0
     pause = timedelta(seconds=settings.HITL_RECORD_SECONDS / 2)
     # A clock that was set back makes it a time to come.
-    return bool(seen - last.last >= MOST or abs(timezone.now() - last.sealed_at) >= pause)
+    return bool(seen - last.last >= MOST or abs(database.now() - last.sealed_at) >= pause)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import time_machine
 from django.contrib.auth.models import User
 from django.db import connection, models
 from django.utils import timezone
@@ -32,6 +31,7 @@ from hitlchat.record.exporting import export, receipt
 from hitlchat.record.proofs import SEAL, sign
 from hitlchat.record.sealing import seal, seal_all
 from hitlchat.record.verifying import compare
+from tests.clock import travel
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording, run, say_yes
 from tests.gate.conftest import previews
@@ -530,7 +530,7 @@ def test_what_waits_too_long_for_its_seal_is_named() -> None:
     first, _ = happen(2)
     assert found() == []
     since = AuditEvent.objects.get(pk=first).at
-    with time_machine.travel(since + timedelta(seconds=31), tick=False):
+    with travel(since + timedelta(seconds=31)):
         told = report()
     assert [(each.kind, each.batch, each.event) for each in told.findings] == [("not sealed", None, first)]
     assert told.findings[0].words.startswith("The last 2 events are not sealed; the oldest is 31 s old.")

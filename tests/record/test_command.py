@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import time_machine
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
@@ -21,6 +20,7 @@ from hitlchat.management.commands.audit import Command
 from hitlchat.record import keys
 from hitlchat.record.sealing import seal
 from tests.architecture.source import ROOT
+from tests.clock import travel
 from tests.gate.asking import approved, recording
 from tests.record.conftest import Sql, found, happen, report, sealed
 
@@ -87,9 +87,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_old_batches_are_dropped_whole_with_their_seals_left_and_a_word_on_record(settings: Settings) -> None:
     settings.HITL_RECORD_DAYS = 30
     now = timezone.now()
-    with time_machine.travel(now - timedelta(days=40)):
+    with travel(now - timedelta(days=40)):
         old = sealed(2, 3)
-    with time_machine.travel(now - timedelta(days=20)):
+    with travel(now - timedelta(days=20)):
         kept = [*sealed(2), *sealed(2)]
     happen(1)
     assert audit("retain") == "Dropped 2 batches sealed more than 30 days ago.\n"
@@ -103,7 +103,7 @@ def test_old_batches_are_dropped_whole_with_their_seals_left_and_a_word_on_recor
     assert lines[1].startswith("Batch 1: dropped by retention on ")
     assert lines[1].endswith("; its seal is kept.")
     # What was never sealed never goes.
-    with time_machine.travel(now + timedelta(days=4000)):
+    with travel(now + timedelta(days=4000)):
         audit("retain", "--days", "1")
     assert report().tail > 0
     settings.HITL_RECORD_DAYS = 0

@@ -24,6 +24,7 @@ from hitlchat.record.checking import Writer, check
 from hitlchat.record.exporting import NothingThere, export, receipt
 from hitlchat.record.sealing import seal
 from tests.architecture.source import ROOT
+from tests.clock import travel
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, recording, run
 from tests.record.conftest import happen, sealed
@@ -203,7 +204,7 @@ def test_a_part_of_the_record_is_exported_in_whole_batches(tmp_path: Path) -> No
 
 
 def test_batches_that_were_dropped_are_in_it_with_their_seals(tmp_path: Path) -> None:
-    with time_machine.travel(timezone.now() - timedelta(days=40)):
+    with travel(timezone.now() - timedelta(days=40)):
         sealed(2, 2)
     sealed(1, 1)
     assert sealing.drop(30, SYSTEM) == 2

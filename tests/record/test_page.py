@@ -16,6 +16,7 @@ from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.health import Prober
 from hitlchat.record.checking import check
 from hitlchat.record.sealing import seal_all
+from tests.clock import travel
 from tests.gate.asking import approved, recording, run
 from tests.record.conftest import happen
 from tests.waiting import until
@@ -100,7 +101,7 @@ def test_days_at_the_ends_of_time_are_refused_or_answered(
 def test_it_says_loudly_that_events_wait_too_long_for_their_seal(admin: Client) -> None:
     happen(1)
     assert "Events have been waiting " not in text_of(admin)
-    with time_machine.travel(AuditEvent.objects.earliest("id").at + timedelta(seconds=40), tick=False):
+    with travel(AuditEvent.objects.earliest("id").at + timedelta(seconds=40)):
         assert "Events have been waiting 40 s to be sealed." in text_of(admin)
         # What another test had it look for counts for some seconds more.
         until(lambda: admin.get("/readyz").json()["record"]["overdue"], "the server says that its record is overdue")

@@ -27,6 +27,7 @@ from hitlchat.record.proofs import ids_of
 from hitlchat.record.rows import batches_of, body_of
 from hitlchat.record.sealing import MOST, RecordWorker, seal, seal_all, work
 from tests.architecture.source import ROOT
+from tests.clock import travel
 from tests.gate.racing import together
 from tests.record.conftest import found, happen, report, sealed
 
@@ -83,7 +84,7 @@ def test_what_commits_out_of_order_is_sealed_once_and_never_taken_for_put_in(tmp
     export(tmp_path / "file", SYSTEM)
     assert check((tmp_path / "file").read_bytes().splitlines(keepends=True)).wrong == ""
     # Dropped with the batch that has it, and not with the one that its id is in the middle of.
-    with time_machine.travel(timezone.now() + timedelta(days=3)):
+    with travel(timezone.now() + timedelta(days=3)):
         sealed(1, 1)
         gone = sealing.drop(1, SYSTEM)
     assert (gone, found(), AuditEvent.objects.filter(pk__in=[before, late]).count()) == (6, [], 0)
@@ -94,7 +95,7 @@ def test_an_event_put_where_nobody_could_be_any_more_is_one_that_was_put_in() ->
     with open_transaction() as slow:
         happen(1)
         gap = begin(slow)
-        with time_machine.travel(timezone.now() - timedelta(hours=1)):
+        with travel(timezone.now() - timedelta(hours=1)):
             sealed(1)
         slow.rollback()
     sealed(1)
@@ -105,6 +106,26 @@ def test_an_event_put_where_nobody_could_be_any_more_is_one_that_was_put_in() ->
     assert found() == [("inserted", 1, gap)]
     sealed(1)
     assert found() == [("inserted", 1, gap)]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("minutes", [-20, 20])
+def test_a_process_with_a_wrong_clock_seals_what_commits_late(minutes: int) -> None:
+    with open_transaction() as slow:
+        late = begin(slow)
+        with time_machine.travel(timezone.now() + timedelta(minutes=minutes)):
+            sealed(1, 1)
+        slow.commit()
+    assert (sealed_as_late(), found()) == ([late], [])
+
+
+@pytest.mark.postgres
+def test_an_event_of_a_process_whose_clock_is_behind_does_not_count_as_overdue() -> None:
+    sealed(1)
+    with time_machine.travel(timezone.now() - timedelta(minutes=4)):
+        happen(1)
+        assert sealing.unsealed_seconds() < timedelta(minutes=1).total_seconds()
+    assert sealing.unsealed_seconds() < timedelta(minutes=1).total_seconds()
 
 
 def sealed_as_late() -> list[int]:
