@@ -4,6 +4,7 @@ The journal has each of their deeds, written down before the server learns of it
 """
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from tests.processes import Person, Server
 
 REQUESTERS: Final = ("bob", "charlie")
 DECIDERS: Final = {"order_by_two": ("alice", "dora")}
+# A tool whose calls have few seconds to be answered, and how many the others have.
+EXPIRES, SOON, SECONDS_TO_ANSWER = "order_soon", 3, 86_400
 # How often, and how many seconds apart, they look at a conversation before they leave it.
 LOOKS, LOOK_SECONDS = 40, 0.15
 APPROVE, DECLINE, TAKE_BACK, STOP = "approve", "reject", "take-back", "stop"
@@ -33,6 +36,8 @@ PLANS: Final[dict[tuple[str, ...], int]] = {
 }
 # How often a yes changes the arguments, and what got no answer is sent once more.
 CHANGED, AGAIN = 0.3, 0.5
+# How often, of calls with few seconds, an answer comes shortly before or after the end of these.
+LATE: Final = 0.4
 LONGEST_BREAK: Final = 0.3
 
 
@@ -47,7 +52,8 @@ AWAY: Final = (httpx2.HTTPError, Unanswered)
 @dataclass(eq=False)
 class Deed:
     """What a person sent about `call`, or to stop everything in a conversation. `what`: the argument they said yes to.
-    `after`: how much the counter had counted by then. `answer`: the status of the answer; None: none came.
+    `after`: how much the counter had counted by then; `at`: the right time then. `answer`: the status of the answer;
+    None: none came.
     """
 
     call: str
@@ -56,6 +62,7 @@ class Deed:
     what: str
     after: int
     answer: int | None = None
+    at: float = 0.0
 
     @property
     def may_count(self) -> bool:
@@ -68,13 +75,17 @@ class Deed:
 
 @dataclass
 class Town:
-    """Who is there: people by name, signed in at each server; `over` ends their chats."""
+    """Who is there: people by name, signed in at each server; `over` ends their chats.
+
+    `waits`: of each call that was seen to wait, right times between which it began to.
+    """
 
     people: dict[str, list[Person]]
     moments: Moments
     counter: Outside
     random: Random
     journal: list[Deed] = field(default_factory=list)
+    waits: dict[str, tuple[float, float]] = field(default_factory=dict)
     over: threading.Event = field(default_factory=threading.Event)
     chats: list["Chat"] = field(default_factory=list)
 
@@ -116,6 +127,7 @@ class Chat(threading.Thread):
 
     def _converse(self) -> None:
         self._town.moments.reach("submitting")
+        self._begun = time.time()
         conversation = self._post("/api/conversations")["id"]
         run = self._post(f"/api/conversations/{conversation}/messages", {"content": "Order something"})["runId"]
         for _ in range(LOOKS):
@@ -131,6 +143,7 @@ class Chat(threading.Thread):
         waiting = [call for call in calls if call["status"] == "waiting" and call["id"] not in self._seen]
         for call in waiting:
             self._seen.add(call["id"])
+            self._town.waits[call["id"]] = (self._begun, time.time())
             self._deal_with(call, run)
         state = "running" if waiting else self._read(f"/api/runs/{run}")["status"]
         return state == "running"
@@ -147,10 +160,13 @@ class Chat(threading.Thread):
             about = call["conversationId"] if verb == STOP else call["id"]
             # Only whose run it is can stop it.
             deed = Deed(about, verb, self._name if verb == STOP else person, what, 0)
-            self._pool.submit(self._do, deed, path, body if verb == APPROVE else None)
+            late = call["toolName"] == EXPIRES and self._random.random() < LATE
+            pause = SOON + self._random.uniform(-1, 1) if late else 0
+            self._pool.submit(self._do, deed, path, body if verb == APPROVE else None, pause)
 
-    def _do(self, deed: Deed, path: str, body: Any) -> None:
-        deed.after = len(self._town.counter.orders)
+    def _do(self, deed: Deed, path: str, body: Any, pause: float) -> None:
+        self._town.over.wait(pause)
+        deed.after, deed.at = len(self._town.counter.orders), time.time()
         self._town.journal.append(deed)
         self._town.moments.reach("answering")
         with suppress(httpx2.HTTPError):

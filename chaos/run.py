@@ -16,6 +16,7 @@ from django.db.models import Q  # noqa: E402
 from django.db.models.functions import Now  # noqa: E402
 
 from chaos import faults, truth  # noqa: E402
+from chaos.chats import Deed  # noqa: E402
 from chaos.stage import Stage, staged  # noqa: E402
 from hitlchat.agent.models import Run, RunStatus  # noqa: E402
 from hitlchat.gate.models import ToolCall  # noqa: E402
@@ -36,13 +37,13 @@ def main() -> int:
         stage.town.open(CHATS)
         tally = faults.play(stage, given.kills, random)
         stage.town.close()
-        found = [*_unquiet(), *_of_record(stage)]
+        found = [*tally.stuck, *_unquiet(), *_of_record(stage)]
         found += [f"the model refused a request: {why}" for why in stage.model.take_invalid()]
         orders = [json.loads(order) for order in stage.counter.orders]
-        cases = truth.cases(orders, stage.town.journal, stage.model.requests)
+        cases = truth.cases(orders, stage.town, stage.model.requests)
     broken = [(case, said) for case in cases if (said := [*truth.violations(case)])]
     found += truth.strays(cases, orders)
-    print(_report(tally, cases, orders))
+    print(_report(tally, cases, orders, stage.town.journal))
     print(f"violations {len(broken) + len(found)}, seed {given.seed}, {time.monotonic() - began:.0f} s")
     for line in [*found, *(line for case, said in broken for line in _told(case, said))]:
         print(line)
@@ -78,15 +79,17 @@ def _of_record(stage: Stage) -> list[str]:
     return []
 
 
-def _report(tally: faults.Tally, cases: list[truth.Case], orders: list[str]) -> str:
+def _report(tally: faults.Tally, cases: list[truth.Case], orders: list[str], journal: list[Deed]) -> str:
     def counted(what: Counter[str]) -> str:
         return ", ".join(f"{name} {number}" for name, number in sorted(what.items())) or "none"
 
     return "\n".join(
         [
             f"faults: {counted(tally.faults)}",
+            *(f"not tried here: {why}" for why in tally.untried),
             f"kills by moment: {counted(tally.kills)}",
             f"kills with a call or run in this state: {counted(tally.states)}",
+            f"answers to people: {counted(Counter(str(deed.answer or 'no answer') for deed in journal))}",
             f"{len(cases)} calls: {counted(Counter(case.status for case in cases))}",
             f"{len(orders)} runs counted outside, {sum(len(case.told) for case in cases)} results told to the model",
         ]

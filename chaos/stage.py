@@ -10,22 +10,22 @@ from typing import Final
 from django.conf import settings
 from django.db import connection
 
-from chaos.chats import DECIDERS, Town
+from chaos.chats import DECIDERS, EXPIRES, SECONDS_TO_ANSWER, SOON, Town
 from chaos.line import Line
 from chaos.model import Model
 from chaos.moments import Moments, Pause
-from chaos.truth import EXPIRES
 from tests.conftest import PASSWORD
 from tests.outside import Outside, opened
-from tests.processes import Installation, Server, Servers, peopled
+from tests.processes import SERVE, Installation, Server, Servers, peopled
 
 ENVIRONMENT: Final = {
     "HITL_MAX_WAITING_PER_CALLER": "100000",
-    "HITL_TIMEOUT_SECONDS": "86400",
+    "HITL_TIMEOUT_SECONDS": str(SECONDS_TO_ANSWER),
     "HITL_RECORD_SECONDS": "2",
     "LOG_LEVEL": "WARNING",
 }
-SECONDS_TO_ANSWER: Final = 3
+# How many seconds the clocks of two processes are from the right time, one of them behind.
+WRONG_CLOCKS: Final = (60, 300)
 LONGEST_ORDER: Final = 0.4
 PREPARE: Final = f"""
 from django.contrib.auth.models import User
@@ -56,7 +56,7 @@ class Stage:
 
 @contextmanager
 def staged(random: Random) -> Iterator[Stage]:
-    """Set everything up: one process on SQLite; two on PostgreSQL and Redis, each by way of a line."""
+    """Set everything up: one process on SQLite; two on PostgreSQL and Redis, with lines and wrong clocks."""
     moments = Moments()
     with peopled(Path(settings.DATA_DIR)) as home, opened() as counter:
         counter.gate = Pause(random, LONGEST_ORDER, moments, begin="in the tool", end="settling")
@@ -65,7 +65,9 @@ def staged(random: Random) -> Iterator[Stage]:
         by_line = {f"{'DATABASE' if name == 'PostgreSQL' else 'REDIS'}_URL": each.url for name, each in lines.items()}
         model, started = Model(random, moments), Servers(home)
         try:
-            servers = [started.start(**model.environment, **ENVIRONMENT, **by_line) for _ in range(2 if lines else 1)]
+            ahead = random.uniform(*WRONG_CLOCKS)
+            programs = [("tests/shifted.py", str(each)) for each in (ahead, -ahead)] if lines else [SERVE]
+            servers = [started.start(each, **model.environment, **ENVIRONMENT, **by_line) for each in programs]
             yield Stage(home, servers, lines, counter, model, moments, Town.of(servers, moments, counter, random))
         finally:
             started.close()
@@ -74,7 +76,7 @@ def staged(random: Random) -> Iterator[Stage]:
 
 def _prepare(home: Installation, counter: Outside) -> None:
     for name in ("order", EXPIRES, *DECIDERS):
-        seconds = SECONDS_TO_ANSWER if name == EXPIRES else None
+        seconds = SOON if name == EXPIRES else None
         home.add_tool(**counter.tool | {"name": name, "hitl_mode": "REQUIRED", "deadline_seconds": seconds})
     home.manage("shell", "-v", "0", "-c", PREPARE)
     if home.database:

@@ -1,12 +1,13 @@
 """What the record says of each call, held against the counter outside, what people did, and what the model was told."""
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from chaos.chats import APPROVE, DECLINE, Deed
+from chaos.chats import APPROVE, DECLINE, EXPIRES, SECONDS_TO_ANSWER, SOON, Deed, Town
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import ENTRIES, STARTED, Status
 
@@ -14,15 +15,15 @@ OPEN: Final = frozenset({Status.ALLOWED, Status.APPROVED, Status.EXECUTING})
 # Of these nobody was asked.
 UNASKED: Final = ENTRIES - {Status.WAITING}
 AFTER_A_YES: Final = STARTED | {Status.WITHDRAWN}
-EXPIRES: Final = "order_soon"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A call: what is on record, and what is known of it from elsewhere.
+    """A call: what is on record, and what is known of it from elsewhere. All times are of the right clock.
 
     `what`: its argument. `runs`: of each run the argument that the counter saw, and how many it had counted before.
     `consents`: who said yes to `what`, on record. `told`: what the model was told became of it.
+    `began`: between which times it began to wait. `until`: its deadline on record. `settled`: when it was settled.
     """
 
     call: str
@@ -34,6 +35,9 @@ class Case:
     deeds: tuple[Deed, ...] = ()
     consents: frozenset[str] = frozenset()
     told: frozenset[str] = frozenset()
+    began: tuple[float, float] | None = None
+    until: float = math.inf
+    settled: float | None = None
     history: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -41,6 +45,7 @@ def violations(case: Case) -> Iterator[str]:
     """Yield in words whatever must not be."""
     yield from _of_running(case)
     yield from _of_answers(case)
+    yield from _of_time(case)
     yield from _of_telling(case)
 
 
@@ -52,12 +57,12 @@ def strays(cases: Iterable[Case], orders: list[str]) -> Iterator[str]:
     )
 
 
-def cases(orders: list[str], journal: list[Deed], requests: list[dict[str, Any]]) -> list[Case]:
+def cases(orders: list[str], town: Town, requests: list[dict[str, Any]]) -> list[Case]:
     """Return every call on record with what else is known of it."""
     runs, deeds, told, history = defaultdict(list), defaultdict(list), _told(requests), defaultdict(list)
     for before, what in enumerate(orders):
         runs[what.partition(" ")[0]].append((what, before))
-    for deed in journal:
+    for deed in town.journal:
         deeds[deed.call].append(deed)
     for call_id, name, means, at in AuditEvent.objects.values_list("call", "name", "means", "at").order_by("pk"):
         history[str(call_id)].append(f"{at:%H:%M:%S.%f} {name} by {means}")
@@ -73,6 +78,9 @@ def cases(orders: list[str], journal: list[Deed], requests: list[dict[str, Any]]
             deeds=tuple(deeds[str(row.pk)] + deeds[str(row.conversation_id)]),
             consents=_consents(row),
             told=frozenset(told[row.model_call_id]),
+            began=town.waits.get(str(row.pk)),
+            until=row.deadline.timestamp() if row.deadline else math.inf,
+            settled=row.settled_at.timestamp() if row.settled_at else None,
             history=tuple(history[str(row.pk)]),
         )
         for row in rows
@@ -111,6 +119,21 @@ def _of_answers(case: Case) -> Iterator[str]:
     still = {Status.WAITING, *UNASKED} - {Status.WITHDRAWN} | ({Status.EXPIRED} if case.tool == EXPIRES else set())
     if untouched and case.status not in still:
         yield f"waited for an answer that nobody gave, and is {case.status}"
+
+
+def _of_time(case: Case) -> Iterator[str]:
+    seconds = SOON if case.tool == EXPIRES else SECONDS_TO_ANSWER
+    if case.began and not case.began[0] <= case.until - seconds <= case.began[1]:
+        early, late = (case.until - seconds - each for each in case.began)
+        yield f"has {seconds} s from a moment {early:.1f} s after its message, {late:.1f} s after it was seen to wait"
+    if case.status == Status.EXPIRED and case.settled is not None and case.settled < case.until:
+        yield f"expired {case.until - case.settled:.1f} s before its deadline"
+    for deed in case.deeds:
+        if deed.verb == APPROVE and deed.counts and deed.at > case.until:
+            yield f"took a yes of {deed.person} {deed.at - case.until:.1f} s after its deadline"
+    yes = {deed.person for deed in case.deeds if deed.verb == APPROVE and deed.at <= case.until}
+    if case.runs and len(yes) < case.quorum:
+        yield f"ran, although by its deadline only {sorted(yes)} had said yes"
 
 
 def _of_telling(case: Case) -> Iterator[str]:

@@ -11,6 +11,7 @@ Where the test run itself is on PostgreSQL and Redis, so are these servers, in a
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -306,6 +307,15 @@ class Server:
     def signal(self, number: int) -> None:
         assert self._process is not None
         self._process.send_signal(number)
+
+    def limit_files(self, most: int | None) -> None:
+        """Let the process write no file beyond so many bytes: each attempt fails, as on a full disk. None: no limit.
+
+        Raises: OSError, AttributeError, where that cannot be set from outside.
+        """
+        assert self._process is not None
+        hard = resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (hard if most is None else most, hard))
 
     def wait(self) -> int:
         assert self._process is not None
