@@ -47,7 +47,7 @@ LONGEST_COMPARED: Final = 64
 
 # Parts of one argument that come from the same place.
 MOST_NAMED: Final = 8
-_WORD: Final = re.compile(r"[^\s\"'`<>()\[\]{}|,;!?*\u2018-\u201e\xab\xbb]+(?:[,'\u2019]\d+(?:\.\d+)*)*")
+_WORD: Final = re.compile(r"[^\s\"'`<>()\[\]{}|,;!?*=\u2018-\u201e\xab\xbb]+(?:[,'\u2019]\d+(?:\.\d+)*)*")
 _EDGES: Final = ".:,"
 _MARKS: Final = re.compile(r"[.,'\u2019]")
 _NUMBER: Final = re.compile(r"[#€$£¥]?([-+\u2212]?)[#€$£¥]?(\d{1,30}(?:[.,'\u2019]\d{1,30})*)[€$£¥%]?")

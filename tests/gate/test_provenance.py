@@ -52,6 +52,7 @@ def looked_up(text: str, given: str = "") -> Text:
         "another case": ("Write to George@Example.org!", "george@example.org"),
         "other spaces": ("Tell  George\nBell", "George Bell"),
         "quotation marks": ("Name it \u201cSpring sale\u201d.", "Spring sale"),
+        "behind the name of an argument": ("write_off item=lamp count=2", "lamp"),
         "an address": ("Read https://a.example/x?y=1.", "https://a.example/x?y=1"),
         "a date": ("On 2026-03-04, please", "2026-03-04"),
         "composed letters": ("Hello Jose\u0301", "Jos\u00e9"),
