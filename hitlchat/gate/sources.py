@@ -157,6 +157,14 @@ class SelectiveSource(Protocol):
 
 
 @runtime_checkable
+class ComingAndGoingSource(Protocol):
+    """A source may offer this too, if it publishes its tools by itself, and takes them out of the catalog again."""
+
+    def why_gone(self, tool: UUID) -> str:
+        """Return why the tool is out of the catalog, as the end of a sentence about a call; empty: a person's wish."""
+
+
+@runtime_checkable
 class OutsideSource(Protocol):
     """A source may offer this too, if results of its tools can be text of strangers: pages, mail, other servers."""
 
@@ -286,6 +294,12 @@ def outside(tools: set[tuple[str, UUID | None]]) -> set[tuple[str, UUID | None]]
         if isinstance(made, OutsideSource):
             found |= {(key, tool) for tool in made.outside({tool for each, tool in tools if tool and each == key})}
     return found
+
+
+def why_unpublished(tool: Tool) -> str:
+    """Return why a tool is not published, if its source took it out of the catalog by itself; else empty."""
+    made: object = source(tool.source) if is_registered(tool.source) else None
+    return made.why_gone(tool.pk) if isinstance(made, ComingAndGoingSource) else ""
 
 
 def hears_of_stopping(key: str) -> bool:

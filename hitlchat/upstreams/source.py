@@ -25,7 +25,7 @@ from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejecte
 from hitlchat.upstreams.client.spec import Limits
 from hitlchat.upstreams.connections import NoTarget, target_of
 from hitlchat.upstreams.elicitation.questions import Asker
-from hitlchat.upstreams.models import ComposedTool, UpstreamServer, progressed
+from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer, progressed
 
 LARGEST_RESULT = 2**20
 LONGEST_MESSAGE = 4000
@@ -84,6 +84,11 @@ class UpstreamSource:
 
     def outside(self, tools: set[UUID]) -> set[UUID]:
         return tools
+
+    def why_gone(self, tool: UUID) -> str:
+        rows = ComposedTool.objects.filter(tool=tool, state=ToolState.EXPOSED, server__enabled=True)
+        name = rows.filter(server__present=False).values_list("server__name", flat=True).first()
+        return translatable(f"its server {name} does not answer") if name else ""
 
     def unfit(self, tool: Tool, arguments: dict[str, Any]) -> BadArguments | None:  # noqa: ARG002
         why = too_large(arguments, Limits().argument_bytes)

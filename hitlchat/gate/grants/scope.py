@@ -20,7 +20,7 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import part, translatable
 from hitlchat.base.statements import Where, condition
-from hitlchat.gate import oversight, policy, question
+from hitlchat.gate import oversight, policy, question, sources
 from hitlchat.gate.models import CallerKind, Grant, HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.models.calls import MOST_CALLS
 from hitlchat.gate.oversight import HIGHEST_RISK
@@ -215,7 +215,7 @@ def why_void(grant: Grant) -> str | None:
     if not grant.person.is_active:
         return gettext_noop("the account of the person who gave it was deactivated")
     if not tool.published and grant.caller_kind != CallerKind.STUDIO:
-        return gettext_noop("the tool was unpublished")
+        return sources.why_unpublished(tool) or gettext_noop("the tool was unpublished")
     has_token = grant.token_id is None or Token.valid().filter(pk=grant.token_id, user_id=grant.person_id).exists()
     comparisons = [
         (gettext_noop("the tool's name changed"), tool.name == grant.tool_name),
