@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.core.validators import ProhibitNullCharactersValidator
-from django.db.models import Q
+from django.db.models import Q, TextField, Value
+from django.db.models.functions import Cast, StrIndex
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.text import format_lazy
@@ -147,6 +148,8 @@ class Line:
     # In whose place the person decides.
     absence: Absence | None = None
     is_check: bool = False
+    # Which attempt it is after declined calls.
+    attempt: int = 1
 
     @property
     def mark(self) -> str:
@@ -196,6 +199,8 @@ class Line:
             return gettext("Each question needs its own answer.")
         if self.approval.call.caution_takes_tick is not None:
             return gettext("A second model cautions about this call: it is answered individually.")
+        if self.attempt > 1:
+            return gettext("A further attempt is answered individually.")
         return gettext("A call that asks again is answered individually.") if self.approval.call.round > 1 else ""
 
 
@@ -289,6 +294,7 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
         Approval.objects.filter(call__in=call_ids)
         .select_related("call__caller", "call__tool", "handling__person")
         .defer(*LONG)
+        .annotate(attempts=StrIndex(Cast("disclosure", TextField()), Value('"attempt":')))
     )
     waiting = count_waiting(user_id)
     found = count_waiting(user_id, only) if shown and shown.count else waiting
@@ -299,12 +305,16 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
     others = [row.call_id for row in rows if row.call.oversight_digest or row.call.caller_id != user_id]
     places = deciders.in_place_of(user_id, others)
     through = delegation.agents_of({row.call.conversation_id for row in rows if row.call.conversation_id})
+    # Few are, and only of these is the long part read.
+    numbers = {row.pk: row.disclosure.get("attempt", {}).get("number", 1) for row in rows if row.attempts}
     lines = []
     for row, times in queue.leads(sorted(rows, key=lambda row: call_ids.index(row.call_id))):
         where = row.call.conversation_id
         agents = tuple(each["tool"] for each in through.get(where, []))
         chat = chats.get(tops[where]) if where in tops else None
-        lines.append(Line(row, chat, times, agents, who.on_it(row), places.get(row.call_id)))
+        lines.append(
+            Line(row, chat, times, agents, who.on_it(row), places.get(row.call_id), attempt=numbers.get(row.pk, 1))
+        )
     if not only and (check := planted.open_to(user_id)):
         lines.append(Line(planted.as_question(check), is_check=True))
     soon = timezone.now() + SOON

@@ -125,7 +125,14 @@ def _answered(request: HttpRequest) -> dict[str, Any]:
         outcomes = batch.answer(items, verdict, actor_of(request), opened=opened, on_page=True)
     except (batch.NotTogether, decide.NoSuchApproval, deciders.NotEntitled) as error:
         return {"note": str(error)}
-    return {"outcomes": outcomes, "all_counted": all(outcome.counted for outcome in outcomes)}
+    counted = [each.approval for each in outcomes if each.counted and verdict == "approve"]
+    shown = Approval.objects.filter(pk__in=counted).values_list("disclosure", flat=True)
+    return {
+        "outcomes": outcomes,
+        "all_counted": all(outcome.counted for outcome in outcomes),
+        # One may be of what another call changes.
+        "may_ask_again": len(counted) > 1 and any(each.get("preview") for each in shown),
+    }
 
 
 def _lately(user_id: int) -> dict[str, object]:

@@ -9,14 +9,19 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from hitlchat.agent.models import Conversation
 from hitlchat.approvals.inbox import lines
 from hitlchat.gate import decide, queue
-from hitlchat.gate.models import Approval, ToolCall, new_id
+from hitlchat.gate.disclosure import Suggested
+from hitlchat.gate.models import Approval, Tool, ToolCall, new_id
+from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from tests.approvals.inbox.conftest import Asked
 from tests.conftest import signed_in
+from tests.gate.sources_for_tests import SOURCES, previews
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -226,6 +231,40 @@ def test_calls_are_answered_together_only_as_they_were_listed_each_by_itself(
     assert "Not all answers were recorded" in answer
     assert late.call.status == Status.DECLINED
     assert [each.verdict for each in one.decisions.all()] == ["approve"]
+
+
+@each_row("preview, says_so", [(["1 order"], True), ([None], False)])
+def test_after_a_yes_to_several_it_is_said_that_one_may_ask_again_if_what_they_would_do_was_shown(
+    preview: list[str | None], says_so: bool, page: Client, bob: User, asked: Asked, settings: Settings
+) -> None:
+    settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **SOURCES}
+    Tool.objects.update(source="previewing")
+    previews[:] = [Preview(text=text) if text else None for text in preview]
+    items = [f"{each.pk}:{each.digest}" for each in (asked(bob, "one"), asked(bob, "two"))]
+    noes = asked(bob, "three"), asked(bob, "four")
+    words = "that one is not run: it asks you again"
+    for verdict, told in (("decline", False), ("approve", says_so)):
+        some = items if verdict == "approve" else [f"{each.pk}:{each.digest}" for each in noes]
+        answer = page.post("/approvals/together", {"verdict": verdict, "items": some}, headers=HTMX).content.decode()
+        assert ("All answers were recorded" in answer, words in answer) == (True, told)
+
+
+def test_a_further_attempt_says_so_in_the_list_and_is_answered_by_itself(page: Client, bob: User, asked: Asked) -> None:
+    asked(bob, "one")
+    again = asked(bob, "two", suggested=[Suggested({"text": "three"}, "Shorter"), Suggested({"text": "four"}, "More")])
+    html = shown(page)
+    assert re.findall(r'<span class="strong">Attempt (\d)</span>', html) == ["3"]
+    box = html.split(f'id="pick-{again.pk}"')[1].partition(">")[0]
+    assert "disabled" in box
+    assert "A further attempt is answered individually." in box
+
+
+def test_a_call_that_asks_again_says_so_before_what_may_be_cut(page: Client, bob: User, asked: Asked) -> None:
+    asked(bob, "one")
+    put(asked(bob, "two"), round=2)
+    line = next(each for each in shown(page).split("<li") if "Asked again" in each)
+    assert line.index("Asked again") < line.index('class="whose"')
+    assert "Say two" in line
 
 
 def test_of_calls_side_by_side_the_odd_one_is_first_in_the_table_and_in_the_list(
