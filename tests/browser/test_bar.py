@@ -33,6 +33,10 @@ BADGES: Final = """() => {
   bell.before(asks);
 }"""
 
+#: The room between the dots of "More" and what is counted on them.
+BESIDE_DOTS: Final = """more => more.querySelector(".count").getBoundingClientRect().left
+  - more.querySelector("svg").getBoundingClientRect().right"""
+
 CALLED: Final = "element => element.innerText || element.getAttribute('aria-label')"
 
 
@@ -62,6 +66,7 @@ def test_a_wide_window_has_every_page_in_its_bar_and_a_narrower_one_the_lesser_o
     for width in CROWDED:
         author.set_viewport_size({"width": width, "height": 800})
         assert links(author) == FIRST, width
+        assert width > 703 or more.evaluate(BESIDE_DOTS) >= 0, width
         assert not outside(author) + looking.overflow(author), width
         more.click()
         assert links(author) == ALL, width
