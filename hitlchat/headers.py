@@ -1,10 +1,14 @@
-"""Responses: a page stays within its own origin, no cache stores it, and it is sent compressed."""
+"""Responses: a page stays within its own origin, no cache stores it, it is sent compressed, and a slash too many at the
+end of its address does no harm.
+"""
 
 from collections.abc import Callable
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponsePermanentRedirect
 from django.http.response import HttpResponseBase
+from django.middleware.common import CommonMiddleware
 from django.middleware.gzip import GZipMiddleware
+from django.urls import is_valid_path
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; font-src 'self'; "
@@ -38,4 +42,16 @@ class CompressedPages(GZipMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.streaming or not response.headers.get("Content-Type", "").startswith("text/html"):
             return response
+        return super().process_response(request, response)
+
+
+class Slashes(CommonMiddleware):
+    """Redirects from an address with a slash too many as well as, by Django, from one without its slash."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        path = request.path_info.removesuffix("/")
+        is_off = path != request.path_info and response.status_code == 404 and request.method in ("GET", "HEAD")
+        if is_off and is_valid_path(path):
+            query = request.META.get("QUERY_STRING", "")
+            return HttpResponsePermanentRedirect(f"{path}?{query}" if query else path)
         return super().process_response(request, response)

@@ -71,7 +71,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     # In place of Django's own, which knows no language of the installation and leaves that of an answer active.
     "hitlchat.accounts.preferences.page_language",
-    "django.middleware.common.CommonMiddleware",
+    "hitlchat.headers.Slashes",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

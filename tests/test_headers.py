@@ -29,6 +29,22 @@ def _paths(patterns: list[URLPattern | URLResolver], before: str = "/") -> Itera
 PATHS = sorted({*_paths(get_resolver().url_patterns)} - {"/healthz", "/readyz"})
 
 
+@pytest.mark.django_db
+def test_an_address_with_a_slash_too_many_or_too_few_leads_to_its_page(client: Client, alice: User) -> None:
+    client.force_login(alice)
+    for path, right in (
+        ("/policies/?tool=a%20b", "/policies?tool=a%20b"),
+        ("/account/", "/account"),
+        ("/grants", "/grants/"),
+    ):
+        answer = client.get(path)
+        assert (answer.status_code, answer["Location"]) == (301, right)
+    # What is sent is never led on, and nothing leads off to another host.
+    assert client.post("/policies/").status_code == 404
+    for path in ("/nothing-here/", "/%2fnothing.example/", "/policies//", f"/history/{alice.pk}/"):
+        assert client.get(path).status_code == 404
+
+
 @pytest.mark.django_db(transaction=True)
 @each_row("path", [*PATHS, "/nothing-here"])
 def test_no_cache_keeps_what_a_signed_in_person_saw(path: str, client: Client, alice: User) -> None:
