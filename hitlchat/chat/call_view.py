@@ -259,7 +259,7 @@ def _call(row: ToolCall, agent: AgentView | None) -> CallView:
         approval=approval,
         card_key=key(approval.pk, row.round) if approval else "",
         decided_at=decisions[-1].decided_at if decisions else None,
-        looked=attention.words(decisions[-1], approval.disclosure) if approval and decisions else "",
+        looked=attention.words(decisions[-1], approval.disclosure, timed=True) if approval and decisions else "",
         questions=[question_card(each) for each in row.questions.all()],
         can_stop=stopping.can_stop(row) and not stopping.is_requested(row),
         agent=agent,

@@ -152,8 +152,11 @@ def facts(decision: Decision) -> dict[str, Any]:
     return {"shownForMs": shown_for_ms(decision), "opened": decision.opened, "hurried": decision.hurried}
 
 
-def words(decision: Decision, disclosure: dict[str, Any]) -> str:
-    """The same in plain sentences, for whoever looks at the record, its person among them."""
+def words(decision: Decision, disclosure: dict[str, Any], *, timed: bool = False) -> str:
+    """The same in plain sentences, for whoever looks at the record, its person among them.
+
+    `timed`: how long it took since the question is said beside it, so a second figure has to say more.
+    """
     took = shown_for(decision)
     if took is None:
         return _("Not shown by hitlchat before the answer.")
@@ -161,8 +164,9 @@ def words(decision: Decision, disclosure: dict[str, Any]) -> str:
     if decision.hurried:
         sentence = _("Answered in {after} (about {least} to read).").format(after=after, least=least)
     else:
-        sentence = _("Answered in {after}.").format(after=after)
-    return sentence if decision.opened is not False else sentence + " " + _("Not all folded text was opened.")
+        sentence = "" if timed else _("Answered in {after}.").format(after=after)
+    folded = _("Not all folded text was opened.") if decision.opened is False else ""
+    return f"{sentence} {folded}".strip()
 
 
 @compiled

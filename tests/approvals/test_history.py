@@ -141,6 +141,19 @@ def test_fifty_lines_take_as_many_queries_as_three(page: Client, bob: User) -> N
     assert queries() == few
 
 
+def test_how_long_an_answer_took_is_one_figure(page: Client, bob: User, make_tool: MakeTool) -> None:
+    call = ask(bob, make_tool("echo"), {"text": "hello"})
+    asked = approval_of(call)
+    decide.decline(asked.pk, signed_in(bob))
+    since, at = asked.created_at + timedelta(seconds=1), asked.created_at + timedelta(seconds=219)
+    Decision.objects.update(first_shown_at=since, decided_at=at, opened=True, hurried=False)
+    shown = of(page, call)
+    assert "3 min 39 s after the question." in shown
+    assert "Answered in" not in shown
+    assert 'facts-of-answer">\n    <li>' in shown
+    assert "<li></li>" not in shown
+
+
 @pytest.mark.guarantee("audit:complete")
 def test_a_call_is_shown_with_its_card_who_decided_how_fast_and_what_was_changed(
     page: Client, bob: User, make_tool: MakeTool

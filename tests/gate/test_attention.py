@@ -111,6 +111,7 @@ def test_how_an_answer_came_about_is_on_the_decision_and_its_event(bob: User, wa
     assert data["shownForMs"] == attention.shown_for_ms(decision)
     assert data["shownForMs"] >= 60_000
     assert attention.words(decision, approval.disclosure) == "Answered in 60 s."
+    assert attention.words(decision, approval.disclosure, timed=True) == "", "one figure is enough"
 
 
 @pytest.mark.guarantee("SR-42")
@@ -122,6 +123,7 @@ def test_a_yes_faster_than_it_can_be_read_is_marked_in_plain_words(bob: User, wa
     assert decision.hurried
     assert event(waiting, "call.approved").data["hurried"] is True
     assert "(about " in attention.words(decision, approval.disclosure)
+    assert "(about " in attention.words(decision, approval.disclosure, timed=True), "this one says more"
     assert attention.words(decision, approval.disclosure).endswith("Not all folded text was opened.")
 
 

@@ -324,6 +324,6 @@ def _answer(decision: Decision, asked_at: datetime, shown: Data) -> Data:
         "approved": decision.verdict == Verdict.APPROVE,
         "how": how(decision),
         "took": between(asked_at, decision.decided_at),
-        "looked": attention.words(decision, shown),
+        "looked": attention.words(decision, shown, timed=True),
         "changes": () if edited is None else editing.changes(shown["arguments"], edited, shown["fields"]),
     }
