@@ -123,12 +123,13 @@ class PublishForm(forms.Form):
 
 @dataclass(frozen=True)
 class Setting:
-    """What a draft has for one field of a tool, and what is in force."""
+    """What a draft has for one field of a tool, and what is in force; `code`: what is in words above."""
 
     tool: str
     words: str
     now: str
     then: str
+    code: str = ""
 
 
 @_administrators.form
@@ -291,7 +292,16 @@ def _settings(given: drafts.Given) -> Iterator[Setting]:
             now = _who(oversight.of(tool)) if tool else ""
             yield Setting(name, gettext("Who decides"), now, _wanted(name, wanted.rules))
         if wanted.earned is not None:
-            yield Setting(name, gettext("Earned rule"), "", gate_earned.sentence(wanted.earned))
+            yield _earned(name, wanted.earned)
+
+
+def _earned(name: str, rule: drafts.EarnedGiven) -> Setting:
+    field, words = gettext("Earned rule"), earned.in_words(rule.condition)
+    if not words:
+        return Setting(name, field, "", gate_earned.sentence(rule))
+    sentence = gettext("Calls run without asking if {words}: at most {day} times a day and {one} for one person.")
+    then = sentence.format(words="; ".join(words), day=rule.per_day, one=rule.per_person)
+    return Setting(name, field, "", then, rule.condition)
 
 
 def _evidence(given: drafts.Given) -> Iterator[dict[str, Any]]:

@@ -67,7 +67,8 @@ def test_a_proposal_is_kept_looked_at_published_and_ended_with_how_on_the_page(
     kept = text(page.post("/policies/lab/drafts", sent, follow=True))
     assert "What the record says of <code>refund</code>" in kept
     assert "<li>amount is from 10 to 39</li>" in kept
-    assert "Calls run without asking while sorted(args)" in kept
+    sentence = "Calls run without asking if the arguments are amount, order and no others; amount is from 10 to 39"
+    assert kept.index(sentence) < kept.index("sorted(args) == ") < kept.index("10 <= args['amount'] <= 39")
     where = f"/policies/lab/{PolicyDraft.objects.get().pk}"
     asked = text(page.post(f"{where}/publish", {"why": "All approved."}), 422)
     assert "Calls run without asking while sorted(args)" in asked
