@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.chatting import Chat
 from tests.browser.conftest import House, SharedModel, Visit
@@ -78,3 +78,19 @@ def test_a_draft_is_tried_kept_compared_and_published_and_the_next_call_goes_by_
     author.goto(f"{house.server.url}/policies/lab")
     expect(author.get_by_role("listitem").filter(has_text=f"Small {refund}")).to_contain_text("Published")
     check(author)
+
+
+def test_what_is_typed_while_a_chosen_tool_is_fetched_stays(author: Page, house: House, refund: str) -> None:
+    author.goto(f"{house.server.url}/policies/lab")
+
+    def never(_: Route) -> None:
+        """Leave it without an answer."""
+
+    author.route("**/policies/lab?*", never)
+    with author.expect_request("**/policies/lab?*"):
+        author.get_by_label("Tool", exact=True).select_option(refund)
+    author.evaluate("document.addEventListener('htmx:sendAbort', () => (document.body.dataset.ended = 'early'))")
+    author.get_by_label("Condition", exact=True).press_sequentially("len(args) > 2")
+    expect(author.locator("body")).to_have_attribute("data-ended", "early")
+    expect(author.get_by_label("Condition", exact=True)).to_have_value("len(args) > 2")
+    expect(author.get_by_label("Tool", exact=True)).to_have_value(refund)
