@@ -48,6 +48,7 @@ from hitlchat.gate.sources import (
     Source,
     ToolResult,
     source,
+    why_unpublished,
 )
 from hitlchat.gate.status import Status
 from hitlchat.gate.stopping import READY, NoPlace, NotYet, Work, executing, works
@@ -243,7 +244,7 @@ def _changed(call: ToolCall) -> str | None:
     if tool is None:
         return "the tool was deleted"
     if not tool.published and call.caller_kind != CallerKind.STUDIO:
-        return "the tool was unpublished"
+        return why_unpublished(tool) or "the tool was unpublished"
     if call.status == Status.APPROVED:
         try:
             return disclosure.difference(call.approval, call, tool) or _not_decided(call) or _refused_by_now(call, tool)

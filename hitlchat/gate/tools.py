@@ -28,10 +28,10 @@ from hitlchat.base.database import only
 from hitlchat.base.schemas import subschemas
 from hitlchat.base.sentences import translatable
 from hitlchat.base.statements import compiled
-from hitlchat.gate import loosening, oversight, question, sources, spec, stated, stopping
+from hitlchat.gate import loosening, oversight, question, spec, stated, stopping
 from hitlchat.gate.actor import SYSTEM, Actor, Caller, Kind
 from hitlchat.gate.loosening import Guard, guard_in, guard_of
-from hitlchat.gate.models import AuditEvent, CallerKind, FormerTool, Oversight, Tool, ToolCall
+from hitlchat.gate.models import AuditEvent, FormerTool, Oversight, Tool, ToolCall
 from hitlchat.gate.transition import note, note_all
 
 # The source of the tool with which a model finds others of a large catalog.
@@ -275,13 +275,8 @@ def not_here(name: str) -> str:
 
 
 def why_lost(call: ToolCall) -> str:
-    """Return why a call that has not started must not: out of reach of its conversation, or gone with its source."""
-    if call.tool is None:
-        return ""
-    if not reach_of(call.conversation_id).has(call.tool):
-        return OUT_OF_REACH
-    is_gone = not call.tool.published and call.caller_kind != CallerKind.STUDIO
-    return sources.why_unpublished(call.tool) if is_gone else ""
+    """Return why a call that has not started must not, if its conversation may not use its tool any more."""
+    return OUT_OF_REACH if call.tool is not None and not reach_of(call.conversation_id).has(call.tool) else ""
 
 
 @cache
