@@ -54,7 +54,7 @@ class Tally:
 def play(stage: Stage, kills: int, random: Random) -> Tally:
     """Let so many kills and some other faults happen, in a random order. All servers are up in the end."""
     tally = Tally()
-    others = [HALT, *_of_place(stage, tally)]
+    others = [*_of_place(stage, tally), HALT]
     plan = [KILL] * kills + [others[number % len(others)] for number in range(kills // KILLS_PER_FAULT)]
     random.shuffle(plan)
     for fault in plan:
@@ -118,6 +118,6 @@ def _halt(server: Server, seconds: float) -> None:
 def _fill(stage: Stage, server: Server, random: Random) -> None:
     """Leave room for a few writes, which may end in the middle of a transaction, then none; then as before."""
     log = stage.home.folder / "hitlchat.sqlite3-wal"
-    server.limit_files(random.randrange(log.stat().st_size + ROOM))
+    server.limit_files(random.randrange(ROOM + (log.stat().st_size if log.exists() else 0)))
     time.sleep(random.uniform(*FULL_SECONDS))
     server.limit_files(None)
