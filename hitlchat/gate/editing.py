@@ -178,7 +178,7 @@ def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> 
         return call
     until = call.deadline + MORE
     if not _put_off(found, actor, absent, until, IN_LAST_MINUTE):
-        return _put_off_by_another(call)
+        return _put_off_by_another(call, actor)
     for twin in queue.twins(found):
         # On the same card, which has one deadline.
         _put_off(twin, actor, absent, until, Q(deadline__gt=Now(), deadline__lt=until))
@@ -222,7 +222,7 @@ def _put_off(approval: Approval, actor: Actor, absent: User | None, until: datet
     return True
 
 
-def _put_off_by_another(read: ToolCall) -> ToolCall:
+def _put_off_by_another(read: ToolCall, actor: Actor) -> ToolCall:
     """Return the call of a question that somebody else has just put off. Raises otherwise."""
     call = ToolCall.objects.get(pk=read.pk)
     if call.status == Status.WAITING and not decide.expire(call):
@@ -232,4 +232,6 @@ def _put_off_by_another(read: ToolCall) -> ToolCall:
     assert call.deadline is not None
     if call.deadline != read.deadline:
         return call
+    if not right_of(actor, call)[0]:
+        raise decide.NoSuchApproval(decide.NOT_YOURS)
     raise NotNow(TOO_LONG if call.deadline + MORE > call.created_at + LONGEST else TOO_EARLY)

@@ -237,6 +237,21 @@ def test_a_delegate_gets_five_more_minutes_in_the_last_one(
     assert fresh(call).deadline == until
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.servers("row locks tell two at a time apart")
+@pytest.mark.guarantee("gate:only-people")
+def test_whose_right_ends_in_that_moment_adds_no_minutes(
+    alice: User, bob: User, dora: User, carol: User, tool: Tool
+) -> None:
+    rule(tool, alice)
+    absence, call = away(dora, carol), ask(bob, tool)
+    until = timezone.now() + timedelta(seconds=30)
+    ToolCall.objects.filter(pk=call.pk).update(deadline=until)
+    with meanwhile(lambda: absences.end(absence.pk, signed_in(dora))), pytest.raises(NoSuchApproval):
+        editing.extend(approval_of(call).pk, signed_in(carol))
+    assert fresh(call).deadline == until
+
+
 def test_a_delegate_declines_and_answers_and_the_record_says_for_whom(
     alice: User, bob: User, dora: User, carol: User, tool: Tool
 ) -> None:
