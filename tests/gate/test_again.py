@@ -8,7 +8,8 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 
 from hitlchat.base.background import background
-from hitlchat.gate import decide, disclosure, submit
+from hitlchat.gate import decide, disclosure, stopping, submit
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.settling import settled, sweep
 from hitlchat.gate.sources import Preview
@@ -79,6 +80,13 @@ def test_the_second_yes_is_for_what_is_shown_then_and_runs_once(
     assert len(entered) == 1
     assert [decision.round for decision in Decision.objects.all()] == [1, 2]
     assert status(asked_again) == Status.SUCCEEDED
+
+
+def test_the_end_of_the_first_question_is_none_of_the_second(asked_again: ToolCall) -> None:
+    stopping.withdraw_question(asked_again.pk, 1, actor=SYSTEM, why="its client has gone")
+    assert status(asked_again) == Status.WAITING
+    stopping.withdraw_question(asked_again.pk, 2, actor=SYSTEM, why="its client has gone")
+    assert status(asked_again) == Status.WITHDRAWN
 
 
 @pytest.mark.guarantee("audit:complete")
