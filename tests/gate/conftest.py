@@ -10,6 +10,7 @@ from pytest_django import Settings
 from hitlchat.gate.models import Tool, ToolCall
 from tests.gate import sources_for_tests
 from tests.gate.asking import ask, recording
+from tests.gate.deciding_people import approver
 from tests.processes import installation, migrated, servers
 
 __all__ = ["installation", "migrated", "servers"]
@@ -34,6 +35,16 @@ def entered(settings: Settings) -> Iterator[list[ToolCall]]:
 def tool(db: None) -> Tool:
     """A published tool that asks every time."""
     return recording()
+
+
+@pytest.fixture
+def dora(db: None) -> User:
+    return approver("dora")
+
+
+@pytest.fixture
+def erik(db: None) -> User:
+    return approver("erik")
 
 
 @pytest.fixture

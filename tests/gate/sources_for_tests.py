@@ -28,6 +28,7 @@ SOURCES: Final = {
     "previewing": f"{HERE}.SayingSource",
     "dying": f"{HERE}.DyingSource",
     "picturing": f"{HERE}.PicturingSource",
+    "going": f"{HERE}.GoingSource",
 }
 
 # A condition that the recording source does not take.
@@ -64,6 +65,17 @@ class PicturingSource:
         digest = contents.digest(b"picture")
         block = {"type": "image", "mimeType": "image/png", "bytes": len(b"picture"), "sha256": digest}
         return ToolResult(value={"content": [block]}, attachments={digest: b"picture"})
+
+
+class GoingSource:
+    """Is never there."""
+
+    def why_gone(self, _tool: UUID) -> str:
+        return "its server shop does not answer"
+
+    async def execute(self, call: ToolCall) -> ToolResult:
+        entered.append(call)
+        return ToolResult(value="done")
 
 
 class RaisingSource:

@@ -23,23 +23,13 @@ from hitlchat.gate.question import INPUT_SCHEMA
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
-from tests.gate.deciding_people import approver, escalated, members, rule
+from tests.gate.deciding_people import escalated, members, rule
 from tests.gate.racing import meanwhile, one_behind_the_other, together
 from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
 FOREIGN = (NoSuchApproval, NotEntitled)
-
-
-@pytest.fixture
-def dora(db: None) -> User:
-    return approver("dora")
-
-
-@pytest.fixture
-def erik(db: None) -> User:
-    return approver("erik")
 
 
 @pytest.fixture

@@ -253,6 +253,12 @@ def test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded(
     User.objects.update(is_active=True)
 
 
+def test_one_whose_tool_is_gone_with_its_server_says_so(bob: User) -> None:
+    grant = granted(bob, conditional(source="going"), calls=2)
+    Tool.objects.update(published=False)
+    assert scope.why_void(again(grant)) == "its server shop does not answer"
+
+
 def test_a_tool_that_is_back_as_it_was_is_asked_about_again(bob: User) -> None:
     tool = conditional()
     granted(bob, tool, minutes=60)

@@ -11,7 +11,7 @@ from hitlchat.gate.models import AuditEvent, Handling, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, ask, status
-from tests.gate.deciding_people import approver, rule
+from tests.gate.deciding_people import rule
 from tests.gate.racing import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,16 +20,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def tool(make_tool: MakeTool) -> Tool:
     return make_tool("echo")
-
-
-@pytest.fixture
-def dora(db: None) -> User:
-    return approver("dora")
-
-
-@pytest.fixture
-def erik(db: None) -> User:
-    return approver("erik")
 
 
 @pytest.fixture

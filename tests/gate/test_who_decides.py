@@ -25,21 +25,11 @@ from hitlchat.gate.policy import approved_before
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run, say_yes, status
-from tests.gate.deciding_people import approver, escalated, members, rule
+from tests.gate.deciding_people import escalated, members, rule
 from tests.gate.racing import meanwhile, together
 from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def dora(db: None) -> User:
-    return approver("dora")
-
-
-@pytest.fixture
-def erik(db: None) -> User:
-    return approver("erik")
 
 
 @pytest.fixture
