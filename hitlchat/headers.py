@@ -46,12 +46,15 @@ class CompressedPages(GZipMiddleware):
 
 
 class Slashes(CommonMiddleware):
-    """Redirects from an address with a slash too many as well as, by Django, from one without its slash."""
+    """Redirects from a page's address with a slash too many as well as, by Django, from one without its slash.
+
+    Programs read that there is no such address.
+    """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         path = request.path_info.removesuffix("/")
         is_off = path != request.path_info and response.status_code == 404 and request.method in ("GET", "HEAD")
-        if is_off and is_valid_path(path):
+        if is_off and not path.startswith("/api/") and is_valid_path(path):
             query = request.META.get("QUERY_STRING", "")
             return HttpResponsePermanentRedirect(f"{path}?{query}" if query else path)
         return super().process_response(request, response)

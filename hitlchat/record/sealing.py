@@ -23,8 +23,8 @@ from typing import Final
 
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, connection, transaction
-from django.db.models import Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import F, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Greatest
 
 from hitlchat.base import append_only, canonical, database
 from hitlchat.base.background import Worker
@@ -99,12 +99,12 @@ def seal_all() -> int:
 
 def unsealed_seconds() -> float:
     """Return how old the oldest event is that is in no batch yet; 0 if all are sealed."""
-    at, now = _unsealed().order_by("pk").values_list("at", flat=True).first(), database.now()
-    if at is None:
-        return 0.0
+    now = database.now()
+    last = Seal.objects.filter(sealed_at__lte=now).order_by("-number").values("sealed_at")[:1]
     # It came after the last seal, however far behind the clock of the process is that recorded it.
-    last = Seal.objects.filter(sealed_at__lte=now).order_by("-number").values_list("sealed_at", flat=True).first()
-    return max(0.0, (now - max(at, last or at)).total_seconds())
+    since = _unsealed().annotate(since=Greatest("at", Coalesce(Subquery(last), F("at")))).order_by("pk")
+    oldest = since.values_list("since", flat=True).first()
+    return max(0.0, (now - oldest).total_seconds()) if oldest is not None else 0.0
 
 
 def is_overdue(seconds: float) -> bool:
