@@ -212,9 +212,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         try:
             while self.due:
                 async with self.pen:
-                    events, self.due = self.due, {}
-                    due = [part for part, event in events.items() if not is_before(event, self.read_at.get(part, 0.0))]
-                    if EVERYTHING in due:
+                    if EVERYTHING in (due := self._take()):
                         await self._show_everything()
                     elif due:
                         await self._show(due)
@@ -222,6 +220,15 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             logger.exception("A page of conversation %s could not be drawn", self.conversation_id)
             # It comes back by itself, and reads everything.
             await self.close(CLOSE_TROUBLE)
+
+    def _take(self) -> list[Part]:
+        """Return what is due and was not read since. People wait for cards: messages come after them. A message brings
+        the lines of its calls along.
+        """
+        due = {part: event for part, event in self.due.items() if not is_before(event, self.read_at.get(part, 0.0))}
+        lines = {part for part in due if part[0] == "call" and ("message", part[1]) in due}
+        self.due = {part: event for part, event in due.items() if part[0] == "message" and ASKS in due}
+        return [part for part in due if part not in lines and part not in self.due]
 
     async def _show_everything(self) -> None:
         messages, earlier = await for_page(transcript_view.messages)(self.conversation_id)
@@ -247,11 +254,10 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     def _read(self, due: list[Part], changed: list[str]) -> tuple[float, str, list[MessageView]]:
         """Return the moment before they are read, the parts, and the messages among them that are to be laid out."""
         moment, where = time.monotonic(), self.conversation_id
-        # First what people wait for.
         drawn = [fragments.asks(where, self._viewer())] if ASKS in due else []
         drawn += [draw(where) for part, draw in AROUND.items() if part in due]
-        # A call's line has no place before its message is drawn, and comes along with that.
-        lines = [part[1:] for part in due if part[0] == "call" and part[1] in self.shown.whole.difference(changed)]
+        # A call's line has no place before its message is drawn.
+        lines = [part[1:] for part in due if part[0] == "call" and part[1] in self.shown.whole]
         drawn += [fragments.call(where, UUID(call)) for _, call in lines]
         views = {message: transcript_view.message(where, UUID(message)) for message in changed}
         written = [view for view in views.values() if view is not None and layout.is_written(view)]
