@@ -43,7 +43,7 @@ CLOSE_TROUBLE: Final = 1011
 # The longest that a page is sent anything after its person has signed out.
 CHECK_SECONDS: Final = 5.0
 LONGEST_STEP: Final = 200
-# Of a page.
+# Parts of a page, and what draws those around the messages.
 ASKS: Final = ("asks",)
 RUN: Final = ("run",)
 GRANTS: Final = ("grants",)
@@ -51,7 +51,7 @@ QUEUED: Final = ("queued",)
 EVERYTHING: Final = ("everything",)
 AROUND: Final = {RUN: fragments.run, GRANTS: fragments.grants, QUEUED: fragments.queued}
 
-# Of a page: its name, and of a message its id, of a call that of its turn and its own.
+# Its name; then the id of a message, or of a call's turn and of the call.
 Part = tuple[str, ...]
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]

@@ -14,6 +14,7 @@ from django.test import Client
 from hitlchat.agent.writing import tell
 from hitlchat.asgi import application
 from hitlchat.base.database import for_page, in_db
+from hitlchat.chat.consumers import ConversationConsumer
 from hitlchat.gate.models import ToolCall
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab, SignIn
@@ -78,9 +79,7 @@ async def keeping_busy(
 async def test_a_page_that_is_behind_catches_up_in_one_go(
     talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:
-    call = await asked(talk, open_tab, scripted_model)
-    tab = await open_tab()
-    await tab.next()
+    call, tab = await asked(talk, open_tab, scripted_model)
     async with keeping_busy(for_page):
         for _ in range(50):
             await tell(talk.conversation.pk, "run")
@@ -90,14 +89,25 @@ async def test_a_page_that_is_behind_catches_up_in_one_go(
     await tab.until(f'id="m-{call.turn_id}"')
     for part in ('id="run"', 'id="asks"', f'id="m-{call.turn_id}"', f'id="call-{call.pk}"'):
         assert sum(part in frame for frame in tab.seen[1:]) == 1, part
+    # Nobody waits for a message before they see the card.
+    assert 'id="asks"' not in tab.seen[-1]
+
+
+async def test_what_a_command_is_told_comes_after_what_was_read_before_it(talk: Talk, tab: Tab) -> None:
+    begun = len(tab.seen)
+    (page,) = (each for each in ConversationConsumer.pages if each.conversation_id == talk.conversation.pk)
+    async with keeping_busy(for_page):
+        await tell(talk.conversation.pk, "run")
+        await soon(page.pen.locked)
+        await tab.send(type="nonsense")
+    await tab.until('id="flash"')
+    assert 'id="run"' in tab.seen[begun]
 
 
 async def test_what_a_call_changes_comes_in_one_frame(
     talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:
-    call = await asked(talk, open_tab, scripted_model)
-    tab = await open_tab()
-    await tab.next()
+    call, tab = await asked(talk, open_tab, scripted_model)
     await tell(talk.conversation.pk, "call", call=str(call.pk), turn=str(call.turn_id), status=call.status)
     frame = await tab.next()
     for part in ('id="asks"', 'id="run"', f'id="call-{call.pk}"'):
@@ -119,13 +129,16 @@ async def test_a_page_is_drawn_while_the_work_of_models_keeps_the_database_busy(
         await tab.until('id="asks"')
 
 
-async def asked(talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel) -> ToolCall:
-    """A call that waits, in a server that has been woken by a page."""
+async def asked(talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel) -> tuple[ToolCall, Tab]:
+    """A call that waits, in a server that has been woken by a page, and another page that shows it."""
     await in_database(recorded_tool)("send")
     scripted_model.enqueue(calls(("send", {"text": "hi"})))
     await open_tab()
     await talk.say("Send it")
-    return (await talk.only()).call
+    call = (await talk.only()).call
+    tab = await open_tab()
+    await tab.next()
+    return call, tab
 
 
 async def talk_over(talk: Talk, open_tab: OpenTab, content: str) -> None:
