@@ -47,8 +47,22 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest begin first: at the end all workers but one would wait for them."""
-    items.sort(key=lambda item: all(mark.args[0] < LONG_SECONDS for mark in item.iter_markers("timeout")))
+    """Each worker begins with its share of the longest: at the end all the others would wait for one of them.
+
+    Of the list that this leaves, pytest-xdist gives to each worker a part, one after the other.
+    """
+    longest = [item for item in items if any(mark.args[0] >= LONG_SECONDS for mark in item.iter_markers("timeout"))]
+    others = [item for item in items if item not in longest]
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    left, items[:] = len(items), []
+    for number in range(workers):
+        share = longest[number::workers]
+        size = left // (workers - number)
+        left -= size
+        rest = max(0, size - len(share))
+        items += [*share, *others[:rest]]
+        del others[:rest]
+    items += others
 
 
 PASSWORD = "a long enough pass phrase"

@@ -16,6 +16,7 @@ NAMES = [*PARTS]
 
 
 @pytest.mark.slow("starts servers and a browser")
+@pytest.mark.timeout(600)
 @pytest.mark.embedded
 @pytest.mark.parametrize("parts", [NAMES[begin::3] for begin in range(3)], ids=" ".join)
 def test_each_part_of_the_bench_prints_its_figures(parts: list[str]) -> None:

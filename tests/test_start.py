@@ -89,6 +89,7 @@ def test_a_command_that_talks_to_the_database_imports_no_large_library(installat
     assert "openai" not in found["check"]
 
 
+@pytest.mark.slow("starts programs")
 @pytest.mark.embedded
 def test_commands_still_say_that_approvals_are_switched_off(installation: Installation) -> None:
     _, _, errors = forks.run(("manage.py", "approvals", "list"), installation.variables(HITL_ENABLED="0"), timeout=120)

@@ -40,6 +40,7 @@ def send(client: httpx2.Client, method: str, path: str, **body: Any) -> dict[str
     return dict(answer.json())
 
 
+@pytest.mark.slow("starts servers")
 def test_a_tool_is_exposed_over_rest_and_runs_in_a_conversation_after_a_yes_and_not_before(
     hitlchat: Server, alices: httpx2.Client, shop: Shop, scripted_model: ScriptedModel
 ) -> None:

@@ -38,6 +38,7 @@ def make_agent(house: House, name: str, tool: str, does: str) -> None:
     assert house.alice.post("/api/agents", agent | {"hitlMode": "DISABLED", "published": True}).status_code == 201
 
 
+@pytest.mark.slow("a long story of agents")
 @pytest.mark.guarantee("gate:no-yes-no-run")
 @pytest.mark.timeout(400)
 def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(

@@ -387,6 +387,7 @@ def test_what_is_sent_meanwhile_waits_above_the_box_and_is_said_in_its_turn(chat
     expect(chat.composer).to_have_value("Third")
 
 
+@pytest.mark.slow("another story of conversations")
 def test_a_conversation_is_shared_and_read_by_a_colleague(
     chat: Chat, model: SharedModel, house: House, visit: Visit
 ) -> None:

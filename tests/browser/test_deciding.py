@@ -46,6 +46,7 @@ def approve_changed(edit: Locator) -> Locator:
     return edit.get_by_role("button", name=re.compile("^Approve with changes"))
 
 
+@pytest.mark.slow("another story of deciding")
 @pytest.mark.guarantee("gate:same-call")
 def test_arguments_are_changed_while_others_decide_shown_approved_run_and_told_to_the_model(
     chat: Chat, ask: Ask, model: SharedModel, house: House, visit: Visit

@@ -124,6 +124,7 @@ def told(drawer: Locator, server: str, words: str) -> None:
     expect(form(drawer, server).locator("[data-told]")).to_contain_text(words)
 
 
+@pytest.mark.slow("a long story of the drawer")
 def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_question(page: Page, house: Shopful) -> None:
     house.connect("story")
     page.goto(f"{house.server.url}/servers/")

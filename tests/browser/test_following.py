@@ -79,6 +79,7 @@ def test_who_reads_further_up_is_told_that_something_came(alone: Alone) -> None:
     expect(new_below(chat)).to_be_hidden()
 
 
+@pytest.mark.slow("a long story of following")
 def test_nothing_is_called_new_that_was_there_or_is_in_view(long_chat: Chat, model: SharedModel) -> None:
     chat = long_chat
     model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"})), text("Said."))

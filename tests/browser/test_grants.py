@@ -41,6 +41,7 @@ def begin_grant(card: Locator) -> Locator:
     return card.locator("[data-edit]")
 
 
+@pytest.mark.slow("a long story of grants")
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-43")
 def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     chat: Chat, ask: Ask, model: SharedModel, house: House

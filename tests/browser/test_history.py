@@ -16,6 +16,7 @@ from tests.scripted_model import ScriptedModel, calls, text
 pytestmark = [pytest.mark.browser, pytest.mark.servers("the SQL differs between the databases")]
 
 
+@pytest.mark.slow("a story of the history")
 @pytest.mark.guarantee("audit:complete")
 def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     chat: Chat, model: SharedModel, house: House, tmp_path: Path

@@ -96,6 +96,7 @@ def test_a_call_comes_and_goes_by_itself_in_every_tab_and_the_card_at_hand_stays
     expect(elsewhere.locator("[data-approvals-count]")).to_be_hidden()
 
 
+@pytest.mark.slow("another story of the inbox")
 @pytest.mark.guarantee("gate:seen")
 def test_by_keyboard_alone_the_chosen_line_is_answered_and_stray_keys_answer_nothing(
     inbox: Inbox, house: House, ask: Asking

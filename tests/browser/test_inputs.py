@@ -224,6 +224,7 @@ SIDEWAYS: Final = """() => [document.documentElement, ...document.querySelectorA
 LED_TO: Final = "document.activeElement.matches('dd, h3, .ask-why, .effect, .suspect-note')"
 
 
+@pytest.mark.slow("another window")
 @pytest.mark.parametrize("surface", ["its own page", "window", "inbox"])
 @pytest.mark.guarantee("gate:seen")
 def test_enlarged_to_400_percent_a_card_leads_to_what_was_not_in_view_is_scrolled_one_way_and_answered(

@@ -28,6 +28,7 @@ def declined(chat: Chat, model: SharedModel, refund: str, amount: int) -> None:
     chat.said(f"Not {amount}.")
 
 
+@pytest.mark.slow("a long story of the lab")
 @pytest.mark.timeout(240)
 def test_a_draft_is_tried_kept_compared_and_published_and_the_next_call_goes_by_it(
     chat: Chat, author: Page, model: SharedModel, house: House, visit: Visit, refund: str

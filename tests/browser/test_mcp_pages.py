@@ -26,6 +26,7 @@ def copied(page: Page) -> str:
     return str(page.evaluate("navigator.clipboard.readText()"))
 
 
+@pytest.mark.slow("a story of tokens")
 @pytest.mark.timeout(180)
 def test_a_token_is_made_copied_once_and_revoked(bob: Page, house: House) -> None:
     bob.goto(house.server.url)

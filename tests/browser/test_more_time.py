@@ -32,6 +32,7 @@ def answer_after_a_look(route: Route, page: Page) -> None:
     route.fulfill(response=answer)
 
 
+@pytest.mark.slow("another story of deciding")
 def test_five_minutes_are_added_with_one_press_and_every_open_page_shows_them(
     chat: Chat, house: House, model: SharedModel, visit: Visit
 ) -> None:

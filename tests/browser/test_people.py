@@ -12,6 +12,7 @@ from tests.scripted_model import text
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow("a long story of people")
 @pytest.mark.timeout(300)
 def test_somebody_is_invited_joins_becomes_an_author_and_is_shut_out(
     author: Page, server: Server, visit: Visit, model: SharedModel, new_name: str

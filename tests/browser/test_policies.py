@@ -21,6 +21,7 @@ def ruled(own: Servers) -> Server:
     return own.start(**STEADY, HITL_POLICIES=RULES)
 
 
+@pytest.mark.slow("a story of the policies")
 @pytest.mark.timeout(180)
 def test_the_rules_are_read_and_a_call_is_simulated_by_keyboard(ruled: Server, visit: Visit) -> None:
     page: Page = visit(ruled, ruled.sign_in("alice"))

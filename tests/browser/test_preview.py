@@ -108,6 +108,7 @@ def test_text_table_and_failure_stand_on_their_cards_and_all_of_a_table_is_unfol
     chat.said("Cancelled.")
 
 
+@pytest.mark.slow("a long story of previews")
 def test_a_call_that_would_do_something_else_by_now_asks_again_in_every_tab(
     chat: Chat, shop: Shop, visit: Visit
 ) -> None:

@@ -75,6 +75,7 @@ def begin(chat: Chat, model: SharedModel, tool: str, **arguments: object) -> Loc
     return question
 
 
+@pytest.mark.slow("a long story of questions")
 @pytest.mark.guarantee("SR-36")
 def test_the_question_stands_in_the_call_like_no_card_of_ours_and_what_is_answered_goes_back(
     chat: Chat, shop: Shop, model: SharedModel

@@ -11,6 +11,7 @@ from tests.browser.conftest import House, Visit
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow("a story of the record")
 def test_an_administrator_verifies_exports_and_checks_the_record(house: House, visit: Visit, tmp_path: Path) -> None:
     page = visit(house.server, house.alice)
     page.goto(f"{house.server.url}/record/")

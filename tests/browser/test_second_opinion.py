@@ -26,6 +26,7 @@ def turn_on(alice: Page, server: Server) -> None:
     expect(form).to_contain_text("Not asked about any call yet.")
 
 
+@pytest.mark.slow("a long story of second opinions")
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:seen", "gate:no-yes-no-run")
 def test_a_caution_comes_to_an_open_card_which_then_needs_its_tick(own: Servers, visit: Visit) -> None:

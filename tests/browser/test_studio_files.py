@@ -31,6 +31,7 @@ def saved(page: Page, title: str) -> None:
     expect(page.get_by_text("Saved.")).to_be_visible()
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_a_tool_goes_back_to_what_it_was_and_to_asking_less_often_only_after_a_second_yes(
     house: House, author: Page, server: Server, visit: Visit
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_test_of_a_gated_tool_is_answered_where_it_stands(house: House, author
     expect(card).to_have_count(0)
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_a_tool_is_exported_and_comes_back_by_an_import(
     house: House, author: Page, server: Server, tmp_path: Path
 ) -> None:

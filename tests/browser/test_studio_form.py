@@ -25,6 +25,7 @@ def save(studio: Page) -> None:
     expect(studio.locator("[data-saved]")).to_be_visible()
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_a_secret_is_never_shown_again_and_a_lower_mode_asks_whether_to_reduce_oversight(
     studio: Page, server: Server, visit: Visit
 ) -> None:

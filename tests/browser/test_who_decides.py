@@ -101,6 +101,7 @@ def test_two_approve_for_a_third_and_neither_of_them_alone(
         expect(page.locator(".decided", has_text="Approved by charlie, signed in")).to_be_visible()
 
 
+@pytest.mark.slow("another story of who decides")
 def test_whoever_says_by_key_that_they_are_on_it_stays_there_and_others_see_it(
     house: House, server: Server, model: SharedModel, visit: Visit, charlie: Page, tool: str
 ) -> None:

@@ -24,6 +24,7 @@ def places(card: Locator) -> list[object]:
     return [button.bounding_box() for button in (approve_button(card), decline_button(card))]
 
 
+@pytest.mark.slow("a long story of asking why")
 @pytest.mark.guarantee("gate:seen", "gate:no-yes-no-run")
 @pytest.mark.parametrize("size", [looking.WIDE, looking.NARROW], ids=["wide", "narrow"])
 def test_an_answer_comes_in_above_the_buttons_and_moves_none_of_them(

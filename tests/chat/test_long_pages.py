@@ -133,6 +133,7 @@ async def test_a_card_that_is_too_large_for_a_frame_leads_to_its_own_page(
     assert all(len(frame.encode()) < LIMIT for frame in late.seen)
 
 
+@pytest.mark.slow("a long answer")
 async def test_an_answer_that_is_still_written_comes_in_frames_too(
     talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:

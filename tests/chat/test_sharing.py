@@ -169,6 +169,7 @@ def test_a_title_of_ones_own_stays_when_the_first_message_is_edited(bob: User) -
     assert made.title == "Orders"
 
 
+@pytest.mark.slow("asks for each page")
 def test_every_page_that_takes_get_takes_head(
     colleague: Client, owner: Client, alice: User, theirs: Conversation, bob: User
 ) -> None:

@@ -174,7 +174,7 @@ class Reader:
         return list(self.bob.get("/api/approvals?status=pending").json())
 
 
-@pytest.mark.timeout(480)
+@pytest.mark.timeout(600)
 def test_every_command_does_what_is_said_of_it(tmp_path: Path, subtests: pytest.Subtests) -> None:
     reader = Reader(tmp_path)
     # Clients of `/mcp` come after what makes their person.

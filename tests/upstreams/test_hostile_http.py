@@ -44,6 +44,7 @@ async def hostile(serving: None) -> AsyncIterator[HostileHttp]:
         yield there
 
 
+@pytest.mark.slow("the same as over stdio, over HTTP")
 @pytest.mark.guarantee("gate:truth", "gate:at-most-once")
 async def test_whatever_a_tool_does_its_call_ends_as_it_was_and_was_made_once(
     alice: User, bob: User, neighbour: Tool, hostile: HostileHttp

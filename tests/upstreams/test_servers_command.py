@@ -129,6 +129,7 @@ def test_a_server_is_removed_only_after_a_yes(server: UpstreamServer) -> None:
     assert not UpstreamServer.objects.exists()
 
 
+@pytest.mark.slow("starts servers")
 def test_a_test_tells_what_is_there_or_fails(alice: User, typed: io.StringIO, tmp_path: Path) -> None:
     shop = shop_in(tmp_path)
     servers("add", "shop", shop.program.url)

@@ -70,6 +70,7 @@ async def test_an_answer_just_within_the_limit_is_taken(pool: Pool) -> None:
     assert len(found.text) == 10_000_000
 
 
+@pytest.mark.slow("waits for an answer that does not come")
 async def test_an_answer_that_does_not_come_is_waited_for_so_long(pool: Pool) -> None:
     await pool.put(hostile())
     await up(pool, "hostile")
@@ -78,6 +79,7 @@ async def test_an_answer_that_does_not_come_is_waited_for_so_long(pool: Pool) ->
         assert isinstance(await call(pool, "drip", seconds=1), Unknown)
 
 
+@pytest.mark.slow("waits for answers that do not come")
 async def test_calls_that_are_never_answered_wear_a_connection_out(pool: Pool) -> None:
     await pool.put(hostile())
     await up(pool, "hostile")

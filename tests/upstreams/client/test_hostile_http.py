@@ -275,6 +275,7 @@ NO_SERVERS = {
 }
 
 
+@pytest.mark.slow("waits for connections that are not made")
 async def test_a_place_without_a_server_says_why(subtests: pytest.Subtests, upstream: HostileHttp) -> None:
     for path, words in NO_SERVERS.items():
         with subtests.test(path):
