@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -47,18 +48,25 @@ class Pass:
     workers: int
     environment: dict[str, str] = field(default_factory=dict)
 
+    def migrate(self, folder: Path) -> subprocess.Popen[bytes]:
+        """Begin to migrate the database with which its tests begin: its workers would wait for one of them."""
+        return subprocess.Popen([sys.executable, "-m", "tests.template"], env=self._environment(folder))
+
     def run(self, folder: Path, arguments: list[str]) -> int:
         """Run it on data of its own, so that it leaves ./var alone; pytest's exit code. Its report is in `folder`."""
         print(f"\n--- {self.title}\n", flush=True)
-        (folder / "tmp").mkdir(parents=True)
-        kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
-        own = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp"), forks.SHARED: forks.server()}
         shown = [f"--junitxml={folder / 'report.xml'}", f"--durations={SLOWEST}"]
         options = ["-m", self.markers, *shown, *same_order()]
         if self.workers > 1:
             options += [f"--numprocesses={self.workers}", "--dist=worksteal"]
         command = [sys.executable, "-m", "pytest", *options, *arguments, *self.places]
-        return subprocess.run(command, env=kept | own | self.environment, check=False).returncode
+        return subprocess.run(command, env=self._environment(folder), check=False).returncode
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        (folder / "tmp").mkdir(parents=True, exist_ok=True)
+        kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
+        own = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp"), forks.SHARED: forks.server()}
+        return kept | own | self.environment
 
 
 def planned(speed: str, *, is_part: bool) -> list[Pass]:
@@ -146,8 +154,12 @@ def main(arguments: list[str]) -> int:
     except ServiceMissing as error:
         print(error, file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory(prefix="hitlchat-", dir=scratch()) as folder:
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hitlchat-", dir=scratch()))
         places = [Path(folder) / str(number) for number, _ in enumerate(passes)]
+        if not is_part:
+            for each, place in zip(passes, places, strict=True):
+                stack.enter_context(each.migrate(place))
         codes = [each.run(place, arguments) for each, place in zip(passes, places, strict=True)]
         reports = [place / "report.xml" for place in places]
         unsteady = [name for place in places for name in second_look.unsteady(place)]

@@ -59,6 +59,13 @@ def django_db_keepdb(django_db_keepdb: bool, django_db_modify_db_settings: None)
 
 def copy_to(path: Path) -> None:
     """Copy the migrated database to `path`, and migrate it first where nobody has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(on_sqlite(), path)
+    path.chmod(0o600)
+
+
+def on_sqlite() -> Path:
+    """Return the migrated database, and migrate it first where nobody has."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with _alone():
         made = FOLDER / f"{digest(ROOT)}.sqlite3"
@@ -66,9 +73,7 @@ def copy_to(path: Path) -> None:
             for old in FOLDER.glob("*.sqlite3"):
                 old.unlink()
             _migrate(made)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(made, path)
-        path.chmod(0o600)
+    return made
 
 
 def on_postgres() -> str:
@@ -135,3 +140,8 @@ def _remove(database: str) -> None:
     for ending in BESIDE:
         with suppress(FileNotFoundError):
             Path(f"{database}{ending}").unlink()
+
+
+if __name__ == "__main__":
+    os.environ["DJANGO_SETTINGS_MODULE"] = "hitlchat.settings"
+    on_postgres() or on_sqlite()
