@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from hitlchat.agent import runs
 from hitlchat.agent.models import Conversation
 from hitlchat.approvals.inbox import lines
 from hitlchat.gate import decide, queue
@@ -18,6 +19,7 @@ from hitlchat.gate.disclosure import Suggested
 from hitlchat.gate.models import Approval, Tool, ToolCall, new_id
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
+from hitlchat.gate.transition import withdraw
 from tests.approvals.inbox.conftest import Asked
 from tests.conftest import signed_in
 from tests.gate.sources_for_tests import SOURCES, previews
@@ -203,6 +205,13 @@ def test_what_was_settled_goes_and_it_is_said_how_it_ended_by_whom_and_after_how
     # And the seconds that the test itself takes.
     assert re.search(r"1 min (1[5-9]|[2-5]\d) s", row)
     assert "private" not in answer
+
+
+def test_of_a_withdrawn_call_it_is_said_what_withdrew_it(page: Client, bob: User, asked: Asked) -> None:
+    withdraw(asked(bob, "one").call, runs.BY_THE_PERSON)
+    row = page.get("/approvals/decided").content.decode()
+    assert "Not run: the run was stopped." in row
+    assert "nobody" not in row
 
 
 def test_an_approved_call_is_followed_until_it_is_over(page: Client, bob: User, asked: Asked) -> None:
