@@ -214,6 +214,10 @@ def test_an_empty_text_is_said_to_be_one(bob: User, tool: Tool) -> None:
     assert "empty" in rendered(ask(bob, tool, {"text": ""})).text
 
 
+def test_an_empty_text_in_the_question_is_said_to_be_one(bob: User, free: Tool) -> None:
+    assert rendered(ask(bob, free, {"text": ""})).text.split()[:4] == ["Free:", "text", "(empty", "text)"]
+
+
 def test_the_raw_arguments_are_all_of_them(bob: User, free: Tool) -> None:
     arguments = {"a": [1, {"b": None}], "c": "é"}
     call = ask(bob, free, arguments)
