@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -57,7 +58,8 @@ class SaidBefore(Exception):
 
 
 class RunActive(Conflict):
-    sentence = gettext_noop("The assistant is still working on the last message.")
+    sentence = gettext_noop("The assistant is still working on the last message. Wait for it, or stop it first.")
+    waiting = gettext_noop("A call waits for an answer. Once it is decided, or the run is stopped, try again.")
 
 
 class NothingToRetry(Conflict):
@@ -137,10 +139,8 @@ def retry(conversation: Conversation, *, without_images: bool = False) -> Claim:
     `without_images`: the model of the conversation is sent none from now on.
     Raises: RunActive if a run goes on, Gone if the conversation was deleted, NothingToRetry.
     """
-    with holding(conversation.pk) as locked:
+    with holding(conversation.pk, idle=True) as locked:
         last = locked.tip
-        if last is not None and last.status in ACTIVE:
-            raise RunActive
         if last is None or last.status not in FAILED:
             raise NothingToRetry
         run = begin(locked, last)
@@ -164,14 +164,19 @@ def holding(conversation_id: UUID, *, idle: bool = False) -> Iterator[Conversati
     Raises: Gone; AgentsOwn, if it is none of a person's; RunActive, also if a second run of it began.
     """
     rows = Conversation.objects.filter(pk=conversation_id, deleted_at=None).select_related("tip")
-    with database.unique(RunActive):
+    with database.unique(partial(_active, conversation_id)):
         # Not its key: what a run that goes on stores meanwhile points to it, and must not wait in a circle.
         locked = required(rows.select_for_update(of=("self",), no_key=True).first(), Gone)
         if locked.call_id is not None:
             raise AgentsOwn
         if idle and locked.runs.filter(status__in=ACTIVE).exists():
-            raise RunActive
+            raise _active(conversation_id)
         yield locked
+
+
+def _active(conversation_id: UUID) -> RunActive:
+    waiting = Run.objects.filter(conversation=conversation_id, status=RunStatus.WAITING)
+    return RunActive(RunActive.waiting if waiting.exists() else "")
 
 
 def begin_task(conversation: Conversation, task: str) -> Claim:

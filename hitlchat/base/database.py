@@ -69,13 +69,13 @@ _open = _Open()
 
 
 @contextmanager
-def unique(problem: Exception | type[Exception]) -> Iterator[None]:
+def unique(problem: Exception | Callable[[], Exception]) -> Iterator[None]:
     """Write within one transaction what there may be only once. Raises: `problem`, where it is there already."""
     try:
         with transaction.atomic():
             yield
     except IntegrityError as error:
-        raise problem from error
+        raise (problem if isinstance(problem, Exception) else problem()) from error
 
 
 @contextmanager

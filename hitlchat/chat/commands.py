@@ -159,10 +159,7 @@ class BetweenRuns(Command):
     """What can be done only while no run goes on."""
 
     def carry_out(self, conversation: Conversation, actor: Actor) -> str:  # noqa: ARG002
-        try:
-            self.change(conversation)
-        except RunActive as error:
-            raise Problem(translatable(f"{error} Wait for it, or stop it first.")) from error
+        self.change(conversation)
         return fragments.flash("")
 
     def change(self, conversation: Conversation) -> None:

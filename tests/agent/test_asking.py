@@ -246,7 +246,7 @@ async def test_a_second_message_has_to_wait_while_a_call_waits(talk: Talk, scrip
     scripted_model.enqueue(calls(("send", {})))
     await talk.say()
     await talk.asked()
-    with pytest.raises(RunActive, match="still working"):
+    with pytest.raises(RunActive, match="A call waits for an answer"):
         await talk.say("And another thing")
 
 

@@ -118,9 +118,9 @@ async def test_while_a_call_waits_nothing_turns_elsewhere(talk: Talk, scripted_m
     second = await talk.say("Send it.")
     await talk.asked()
     for content in (None, "Else"):
-        with pytest.raises(RunActive):
+        with pytest.raises(RunActive, match="A call waits for an answer"):
             await in_database(runner.instead)(talk.conversation, first.pk, content)
-    with pytest.raises(RunActive):
+    with pytest.raises(RunActive, match="A call waits for an answer"):
         await in_database(branches.switch)(talk.conversation.pk, first.pk)
     assert (await in_database(shown)(talk.conversation))[:3] == ["First", "One.", "Send it."]
     assert await Run.objects.filter(conversation=talk.conversation).acount() == 2

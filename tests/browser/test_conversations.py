@@ -351,7 +351,7 @@ def test_an_edit_that_cannot_be_sent_yet_stays_as_it_was_written(chat: Chat, mod
     field = page.get_by_label("New text").first
     field.fill("Good evening")
     page.locator(".edit-message").first.get_by_role("button", name="Send").click()
-    expect(chat.flash).to_contain_text("Wait for it, or stop it first.")
+    expect(chat.flash).to_have_text("A call waits for an answer. Once it is decided, or the run is stopped, try again.")
     page.locator("#run").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("You stopped this run.")).to_be_visible()
     expect(field).to_have_value("Good evening")
