@@ -246,7 +246,7 @@ def test_a_server_is_switched_off_and_on_again(alice: User) -> None:
     assert "The server is disabled, and its tools have left the catalog." in page
     assert not UpstreamServer.objects.get(pk=server.pk).enabled
     page = client.post("/servers/s/shop/enable", {"enabled": "yes"}, follow=True).content.decode()
-    assert "Connecting." in page
+    assert "The server is enabled. The state of its connection is shown below." in page
     assert UpstreamServer.objects.get(pk=server.pk).enabled
 
 
@@ -255,7 +255,8 @@ def test_connecting_anew_leaves_everything_but_the_connection_as_it_is(alice: Us
     take_in(server, listing(echo="Say the text back."))
     tool = expose(alice, server)
     page = of(alice).post("/servers/s/shop/reconnect", follow=True).content.decode()
-    assert "Reconnecting…" in page
+    # It stays on the page: so it says nothing that ends.
+    assert "A new connection was requested. Its state is shown below." in page
     again = UpstreamServer.objects.get(pk=server.pk)
     assert again.revision > server.revision
     tool.refresh_from_db()

@@ -262,7 +262,7 @@ def reconnect(request: HttpRequest, name: str) -> HttpResponse:
     except BadServer as error:
         messages.warning(request, translated(str(error)))
     else:
-        messages.success(request, _("Reconnecting…"))
+        messages.success(request, _("A new connection was requested. Its state is shown below."))
     return redirect("servers:server", name)
 
 
@@ -273,7 +273,11 @@ def enable(request: HttpRequest, name: str) -> HttpResponse:
         before = summary.open_calls(found)
         changed = servers.enable(found.pk, enabled, actor_of(request))
         withdrawn = before.not_started - summary.open_calls(changed).not_started
-    sentence = _("Connecting.") if enabled else _("The server is disabled, and its tools have left the catalog.")
+    sentence = (
+        _("The server is enabled. The state of its connection is shown below.")
+        if enabled
+        else _("The server is disabled, and its tools have left the catalog.")
+    )
     messages.success(request, sentence + summary.withdrawn_calls(withdrawn))
     return redirect("servers:server", name)
 
