@@ -18,6 +18,7 @@ from django.test import RequestFactory
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
+from hitlchat.agent.branches import Versions
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.base.visible import see
 from hitlchat.chat import fragments, layout, pages
@@ -67,9 +68,10 @@ def asked(arguments: dict[str, Any], *, tool: str = "echo", risk: int = 2, **par
     return card(Approval(pk=uuid4(), call=call, disclosure=shown, digest="d" * 64))
 
 
-def said(content: str, role: str = "assistant") -> MessageView:
-    message = Message(pk=uuid4(), conversation=CONVERSATION, role=role, content=content)
-    return layout.lay_out([MessageView(message=message, html=content, calls=[])])[0]
+def said(content: str, role: str = "assistant", versions: Versions | None = None) -> MessageView:
+    run_id = versions.runs[versions.place - 1] if versions else None
+    message = Message(pk=uuid4(), conversation=CONVERSATION, role=role, content=content, run_id=run_id)
+    return layout.lay_out([MessageView(message=message, html=content, calls=[], versions=versions)])[0]
 
 
 def turns(transcript: list[MessageView], earlier: int) -> str:

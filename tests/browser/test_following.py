@@ -1,10 +1,12 @@
 """What happens is seen: the end of the transcript is followed, and what comes out of sight is told."""
 
 from typing import Final
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from hitlchat.agent.branches import Versions
 from tests.browser import looking
 from tests.browser.alone import Alone, asked, said, turns
 from tests.browser.chatting import Chat
@@ -77,6 +79,22 @@ def test_who_reads_further_up_is_told_that_something_came(alone: Alone) -> None:
     new_below(chat).click()
     expect(end).to_be_in_viewport()
     expect(new_below(chat)).to_be_hidden()
+
+
+def test_another_version_is_nothing_new(alone: Alone) -> None:
+    runs = (uuid4(), uuid4())
+    one, other = (
+        [said("Go on.", "user", Versions(runs, runs, place)), said(LONG + "\n\nend " * place)] for place in (1, 2)
+    )
+    chat = alone.chat(transcript=other)
+    scroll_up(chat)
+    chat.page.get_by_role("button", name="Previous version").click()
+    until(lambda: {"type": "switch"}.items() <= alone.sent[-1].items(), "the page has asked for it")
+    alone.redraw(one, 0)
+    expect(chat.page.get_by_role("group", name="Version 1 of 2")).to_be_visible()
+    expect(new_below(chat)).to_be_hidden()
+    alone.say(said("It ends."))
+    expect(new_below(chat)).to_be_visible()
 
 
 @pytest.mark.slow("a long story of following")

@@ -450,10 +450,13 @@ function goToEnd() {
   tellNew();
 }
 
+/** Was another version asked for, which is not there yet? With it nothing comes that is new. */
+let switching = false;
+
 /** New is what has come since the end was last in view, as long as that is further down. */
 function tellNew() {
   const end = log.querySelector("#turns")?.getBoundingClientRect().bottom ?? 0;
-  if (follows || end < log.getBoundingClientRect().bottom + NEAR_END) endThen = theEnd();
+  if (follows || switching || end < log.getBoundingClientRect().bottom + NEAR_END) endThen = theEnd();
   newBelow.hidden = theEnd() === endThen;
 }
 
@@ -490,6 +493,7 @@ new MutationObserver((changes) => {
     if (isLonger && isPlaced) goToCards();
   } else if (follows) goToEnd();
   else tellNew();
+  switching = false;
 }).observe(log, { childList: true, subtree: true, characterData: true });
 newBelow.querySelector("button")?.addEventListener("click", () => {
   goToEnd();
@@ -582,6 +586,7 @@ dialog.addEventListener("close", () => {
   writeOn();
 });
 page.addEventListener("submit", (event) => (going = event.target instanceof Element && event.target.matches(GOING)), true);
+log.addEventListener("submit", (event) => (switching = event.target instanceof Element && event.target.matches("[data-version]")), true);
 document.addEventListener("focusin", () => (going = false));
 
 /** Enter. Without a connection it is kept in mind: htmx would keep the text as it was, whatever is written meanwhile. */
