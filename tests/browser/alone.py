@@ -29,6 +29,7 @@ from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, Asks, ToolCall
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.status import Status
+from hitlchat.insights.figures import Period
 from hitlchat.upstreams.models import UpstreamQuestion
 from hitlchat.upstreams.pages.questions import QuestionCard
 from tests.browser.chatting import Chat
@@ -116,6 +117,15 @@ class Alone:
         """Open the page where a conversation begins."""
         attach = {"mib": 10, "bytes": 10 * 2**20, "files": 10}
         self._open("chat/empty.html", {"section": "chat", "attach": attach, "choices": {"is_plain": True}})
+
+    def report(self, *names: str) -> Locator:
+        """Open the oversight report; the names of these people, who decided."""
+        numbers = dict.fromkeys(("approved", "declined", "edited", "hurried"), 1000)
+        figures = {"people": [{"name": name} | numbers for name in names], "total": {}, "answered": 1}
+        sealed = {"events": 1, "unsealed": 1}
+        context = {"figures": figures, "report": {"made_at": timezone.now(), "sealed": sealed}, "period": Period.of("")}
+        self._open("insights/report.html", context)
+        return self.page.get_by_role("region", name="Who decided").locator("tbody tr > :first-child > *")
 
     def inbox(self, shown: Card) -> Locator:
         """Open the inbox with one call chosen, which its list does not show; its card."""

@@ -6,8 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
+from tests.browser.alone import Alone
 from tests.browser.chatting import Chat, decline
-from tests.browser.conftest import House, SharedModel, Visit
+from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
@@ -96,6 +97,13 @@ def test_a_card_counts_as_shown_once_its_tab_is_in_front(
     events = house.alice.get("/api/audit", call=call["id"], name="call.shown").json()
     assert [(event["actor"], event["means"]) for event in events] == [("bob", "session")]
     end(elsewhere, model)
+
+
+def test_a_short_name_is_one_line_of_the_report(alone: Alone) -> None:
+    alone.page.set_viewport_size(NARROW)
+    names = alone.report("bob", "person-5", "a-" * 75)
+    heights = [name.bounding_box()["height"] for name in names.all()]  # type: ignore[index]
+    assert heights[0] == heights[1] < heights[2]
 
 
 def end(page: Page, model: SharedModel) -> None:
