@@ -85,6 +85,10 @@ class AtALimit(NoAnswer):
     """A condition was ended at a limit."""
 
 
+class Raised(NoAnswer):
+    """A condition raised an error about these arguments."""
+
+
 def rule_of(tool: Tool) -> str:
     """Return what decides about calls of `tool`, as one comparable word.
 
@@ -282,7 +286,7 @@ async def holds(condition: str, given: Mapping[str, Any]) -> bool:
     if report.fault is not None:
         # The message may quote an argument: not so much of it that it could pose as the card's own words.
         reason = f"failed: {report.fault.message[:LONGEST_FAULT]}"
-        raise AtALimit(reason) if report.fault.kind == "limit" else NoAnswer(reason)
+        raise {"limit": AtALimit, "error": Raised}.get(report.fault.kind, NoAnswer)(reason)
     if not isinstance(report.result, bool):
         raise NoAnswer("gave neither true nor false.")
     return report.result

@@ -65,6 +65,7 @@ class TooSlow(Problem):
 @dataclass
 class Replayed:
     """The outcome. `errors`: calls about which a rule or condition gave no answer, and `error` what came of the first.
+    `raised`: those of them whose tool's condition raised an error.
 
     `gone`: calls that cannot be judged, as their tool was deleted. `left_out`: older ones, for which there was no time.
     """
@@ -81,6 +82,7 @@ class Replayed:
     seconds_saved: int = 0
     errors: int = 0
     error: str = ""
+    raised: int = 0
     gone: int = 0
     left_out: int = 0
 
@@ -233,6 +235,7 @@ class _Under:
             judgement = await policy.held_to_record(tool, judgement)
         if judgement.only_the_tool_asks and judge.is_earned and may_be_granted(tool) and self._has_budget(call):
             judgement = replace(judgement, verdict=Allow(EARNED))
+        self.found.raised += judge.has_raised
         self.slow += judge.was_ended or time.monotonic() - began >= SLOW_SECONDS
         if self.slow >= MOST_SLOW:
             raise TooSlow(
@@ -331,6 +334,8 @@ class _Recorded(policy.Judge):
         self.is_earned = False
         # Whether the condition was, at a limit.
         self.was_ended = False
+        # Whether it raised an error.
+        self.has_raised = False
 
     def rules(self) -> tuple[Rule, ...]:
         return super().rules() if self.drafted is None else self.drafted
@@ -360,6 +365,9 @@ class _Recorded(policy.Judge):
             return await super().holds(condition, given)
         except policy.AtALimit:
             self.was_ended = True
+            raise
+        except policy.Raised:
+            self.has_raised = True
             raise
 
 

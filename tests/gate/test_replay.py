@@ -155,13 +155,24 @@ def test_a_condition_without_an_answer_asks_and_is_counted(history: dict[str, To
     assert found.asked == found.errors
     assert found.would_have_run_though_declined == ([history["declined big"].pk] if "amount" in condition else [])
     assert found.error.startswith("Asked because this tool's condition ")
+    assert found.raised == (0 if condition == "1" else found.errors)
 
 
 def test_a_condition_that_never_ends_is_asked_about(bob: User, settings: Settings) -> None:
     settings.TOOL_CPU_SECONDS = 0.2
     ask(bob, recording())
     found = replayed(**mode("CONDITIONAL", "[x for x in range(10**12)] == []"))
-    assert (found.asked, found.errors) == (1, 1)
+    assert (found.asked, found.errors, found.raised) == (1, 1, 0)
+
+
+def test_a_condition_that_checks_a_value_first_still_asks_where_it_is_missing(bob: User) -> None:
+    tool = recording("free", input_schema={"type": "object"})
+    for arguments in ({}, {"amount": None}, {"amount": "101"}, {"amount": 101}, {"amount": 5}):
+        ask(bob, tool, arguments)
+    found = replayed(**mode("CONDITIONAL", BIG, name="free"))
+    assert (found.asked, found.raised) == (4, 3)
+    found = replayed(**mode("CONDITIONAL", f'not isinstance(args.get("amount"), int) or {BIG}', name="free"))
+    assert (found.asked, found.raised) == (4, 0)
 
 
 def test_a_condition_that_never_ends_is_given_up_after_some_calls(bob: User, settings: Settings) -> None:

@@ -151,6 +151,7 @@ def test_a_replay_says_of_a_long_made_history_what_is_known_of_it(history: dict[
         "secondsSaved": len(saved) * LOOKED_SECONDS,
         "errors": 0,
         "error": "",
+        "raised": 0,
         "gone": 0,
         "leftOut": 0,
     }
