@@ -1,4 +1,4 @@
-"""nginx and Caddy with the files of `deploy/`, changed in addresses only, in front of a real server."""
+"""nginx and Caddy with the files of `deploy/`, changed in addresses only, in front of real servers."""
 
 import asyncio
 import datetime
@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from hitlchat.asgi import LARGEST_BODY
 from tests.mcp_server.clients import Raw
+from tests.mcp_server.older import older
 from tests.ports import free_port
 from tests.processes import ROOT, Installation, Server, Servers, installation, migrated, servers
 from tests.scripted_model import Gate, ScriptedModel, scripted_model, text
@@ -53,11 +54,11 @@ CADDY: Final = (
 
 
 class Proxy(Server):
-    """A proxy in front of `server`: people and pages use it as if it were that."""
+    """A proxy in front of servers: people and pages use it as if it were one of them."""
 
-    def __init__(self, server: Server, kind: str, folder: Path) -> None:
-        super().__init__(server.home, {})
-        self._server, self._kind, self._folder = server, kind, folder
+    def __init__(self, behind: list[Server], kind: str, folder: Path) -> None:
+        super().__init__(behind[0].home, {})
+        self._behind, self._kind, self._folder = behind, kind, folder
         self.authority = folder / ("caddy/pki/authorities/local/root.crt" if kind == "caddy" else "authority.pem")
 
     @property
@@ -73,7 +74,7 @@ class Proxy(Server):
     def _nginx(self) -> tuple[list[str], dict[str, str]]:
         certify(self.authority)
         own = {
-            "server 127.0.0.1:8000;": f"server {HOST}:{self._server.port};",
+            "    server 127.0.0.1:8000;\n": "".join(f"    server {HOST}:{each.port};\n" for each in self._behind),
             "    listen [::]:80;\n": "",
             "    listen [::]:443 ssl http2;\n": "",
             "listen 80;": f"listen {HOST}:{free_port()};",
@@ -93,26 +94,36 @@ class Proxy(Server):
         file = (ROOT / "deploy/Caddyfile").read_text(encoding="utf-8")
         (path := self._folder / "Caddyfile").write_text(CADDY.format(file=file), encoding="utf-8")
         places = {"XDG_DATA_HOME": str(self._folder), "XDG_CONFIG_HOME": str(self._folder)}
-        ours = {"HITLCHAT_SITE": self.url, "HITLCHAT_SERVERS": f"{HOST}:{self._server.port}"}
+        ours = {"HITLCHAT_SITE": self.url, "HITLCHAT_SERVERS": " ".join(f"{HOST}:{each.port}" for each in self._behind)}
         return ["caddy", "run", "--adapter", "caddyfile", "--config", str(path)], places | ours
 
 
 @pytest.fixture(params=["nginx", "caddy"])
+def kind(request: pytest.FixtureRequest) -> str:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return str(request.param)
+
+
+@pytest.fixture
 def proxy(
-    request: pytest.FixtureRequest,
+    kind: str,
     servers: Servers,
     scripted_model: ScriptedModel,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Proxy]:
     """A server that asks the scripted model, behind a proxy that is ready."""
-    if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
     server = servers.start(**BEHIND, **scripted_model.environment)
-    found = Proxy(server, request.param, tmp_path)
-    # Of clients that look at it: websockets, above all.
-    monkeypatch.setenv("SSL_CERT_FILE", str(found.authority))
-    with closing(found):
+    with started([server], kind, tmp_path) as found:
+        # Of clients that look at it: websockets, above all.
+        monkeypatch.setenv("SSL_CERT_FILE", str(found.authority))
+        yield found
+
+
+@contextmanager
+def started(behind: list[Server], kind: str, folder: Path) -> Iterator[Proxy]:
+    with closing(Proxy(behind, kind, folder)) as found:
         found.start()
         yield found
 
@@ -176,6 +187,19 @@ async def test_a_call_at_mcp_waits_behind_the_proxy_until_a_person_answers(proxy
 
     await asyncio.to_thread(approve)
     assert "hello" in str((await calling)["result"]["content"])
+
+
+async def test_a_session_at_mcp_goes_on_where_it_began_however_many_servers_there_are(
+    kind: str, servers: Servers, tmp_path: Path
+) -> None:
+    """That of a client from before 2026-07-28 is in one server's memory, and unknown to all others."""
+    behind = [await asyncio.to_thread(servers.start, **BEHIND) for _ in range(2)]
+    token = (await asyncio.to_thread(behind[0].home.manage, "create_token", "bob", "--kind", "mcp")).strip()
+    with started(behind, kind, tmp_path) as proxy:
+        for _ in range(5):
+            async with older(proxy.url, token) as client:
+                await client.call("get_order", order_id="4711")
+                assert client.result["_meta"]["hitlchat/status"] == "succeeded"
 
 
 def test_a_client_that_claims_another_address_for_each_guess_of_a_password_is_locked_out(proxy: Proxy) -> None:
