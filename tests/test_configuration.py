@@ -107,6 +107,24 @@ def test_a_command_stops_with_one_sentence_at_a_wrong_line(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.embedded
+def test_a_command_says_in_words_what_it_cannot_read_and_that_it_cannot_use_its_database(tmp_path: Path) -> None:
+    (key := tmp_path / "secret_key").mkdir()
+    code, _, errors = forks.run(("manage.py", "migrate"), Installation(tmp_path).variables(), timeout=60)
+    assert (code, errors.count("\n")) == (1, 1)
+    assert errors.startswith("manage.py: ")
+    assert f"{str(key)!r}. Run every command as the user that the server runs as" in errors
+    key.rmdir()
+    (tmp_path / "hitlchat.sqlite3").mkdir()
+    variables = Installation(tmp_path).variables() | {"DATABASE_URL": ""}
+    code, _, errors = forks.run(("manage.py", "migrate"), variables, timeout=60)
+    assert code == 1
+    assert errors.splitlines() == [
+        "manage.py: The database cannot be used: unable to open database file",
+        "`manage.py doctor` says what is wrong with it.",
+    ]
+
+
 @pytest.mark.slow("starts a server")
 @pytest.mark.embedded
 def test_the_first_start_writes_the_file_and_the_next_one_and_commands_take_what_it_says(servers: Servers) -> None:

@@ -138,7 +138,10 @@ def secret_key(folder: Path) -> str:
     if value := text("SECRET_KEY"):
         return value
     file = folder / "secret_key"
-    key = random_text(file)
+    try:
+        key = random_text(file)
+    except OSError as error:
+        raise ImproperlyConfigured(f"{error}. Run every command as the user that the server runs as") from error
     if len(key) < 32:
         raise ImproperlyConfigured(f"{file} contains no usable key. Delete it to create a new one, or set SECRET_KEY")
     return key
