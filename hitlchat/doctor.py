@@ -105,6 +105,8 @@ def one_configuration() -> Iterator[Diagnosis]:
 
 
 def walls() -> Iterator[Diagnosis]:
+    if os.statvfs(folder := tempfile.gettempdir()).f_flag & getattr(os, "ST_NOEXEC", 0):
+        yield Diagnosis("sandbox", "broken", "No tool code runs.", f"{sandbox.NO_PROGRAMS.format(folder)}.")
     found = sandbox.status()
     missing = [wall for wall in found.walls if not wall.is_up]
     up = ", ".join(wall.name for wall in found.walls if wall.is_up)
@@ -246,6 +248,7 @@ def key_files() -> Iterator[Diagnosis]:
         files.append(Path(given))
     there = [path for path in files if path.is_file() or path.is_dir()]
     found = []
+    user, owner = os.geteuid(), folder.stat().st_uid
     for path in there:
         # A file elsewhere may be for a group that this user belongs to.
         wide = 0o077 if folder in (path, *path.parents) else 0o007
@@ -253,9 +256,14 @@ def key_files() -> Iterator[Diagnosis]:
         if facts.st_mode & wide:
             words = f"Others can reach {path} (mode {stat.S_IMODE(facts.st_mode):04o})."
             found.append(Diagnosis("key files", "weak", words, f"chmod {'go' if wide > 0o007 else 'o'}= {path}"))
-        if facts.st_uid not in (os.geteuid(), 0):
+        # A file elsewhere may also be root's, for a group.
+        if owner == user and facts.st_uid != user and (wide > 0o007 or facts.st_uid):
             words = f"{path} belongs to another user ({facts.st_uid})."
-            found.append(Diagnosis("key files", "weak", words, f"chown {os.geteuid()} {path}"))
+            found.append(Diagnosis("key files", "weak", words, f"chown {user} {path}"))
+    if owner != user:
+        words = f"{folder} belongs to another user ({owner}) than the one who runs this ({user})."
+        advice = "Run every command as the user that the server runs as: it may be unable to read what others write."
+        found.append(Diagnosis("key files", "weak", words, advice))
     yield from found or [Diagnosis("key files", "ok", f"{len(there)} files and folders are for this user alone.")]
 
 

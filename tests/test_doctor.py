@@ -1,6 +1,10 @@
 """`manage.py doctor` finds what is weak and what is broken, goes on when a check fails, and tells no secret."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +19,7 @@ from hitlchat.record import sealing
 from tests import forks
 from tests.conftest import MakeTool
 from tests.ports import free_port
-from tests.processes import Installation, installation, migrated, unmigrated
+from tests.processes import ROOT, Installation, installation, migrated, unmigrated
 from tests.tables import each_row
 
 __all__ = ["installation", "migrated", "unmigrated"]
@@ -88,6 +92,38 @@ def test_a_key_that_others_can_read_is_named_with_the_command_that_ends_it(setti
     (tmp_path / "secret_key").chmod(0o644)
     (found,) = doctor.key_files()
     assert (found.state, found.advice) == ("weak", f"chmod go= {tmp_path / 'secret_key'}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+def test_files_that_the_server_may_be_unable_to_read_are_named(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root's are, where a command was run as root: a server that is somebody else does not start."""
+    settings.DATA_DIR = tmp_path
+    tmp_path.chmod(0o700)
+    (tmp_path / "secret_key").touch(mode=0o600)
+    os.chown(tmp_path, 12345, 12345)
+    (found,) = doctor.key_files()
+    # To give root the server's files would stop the server.
+    assert (found.state, "chown" in found.advice) == ("weak", False)
+    assert found.found == f"{tmp_path} belongs to another user (12345) than the one who runs this (0)."
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    (found,) = doctor.key_files()
+    assert (found.state, found.advice) == ("weak", f"chown 12345 {tmp_path / 'secret_key'}")
+
+
+@pytest.mark.slow("starts a program in a file system of its own")
+@pytest.mark.embedded
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="only root can mount a file system")
+def test_a_folder_for_temporary_files_that_starts_no_programs_is_broken(tmp_path: Path) -> None:
+    (folder := tmp_path / "temporary").mkdir()
+    mounted = 'mount -t tmpfs -o noexec none "$0" && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", mounted, str(folder), sys.executable, "manage.py", "doctor", "--json"]
+    variables = Installation(tmp_path).variables() | {"TMPDIR": str(folder)}
+    done = subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    (found, *_) = [each for each in json.loads(done.stdout) if each["check"] == "sandbox"]
+    assert (found["state"], found["found"]) == ("broken", "No tool code runs.")
+    assert found["advice"].startswith(f"{folder} lets no program be started")
 
 
 def test_services_that_do_not_answer_are_broken(settings: Settings) -> None:

@@ -3,11 +3,12 @@
 from hitlchat.sandbox.engine import check, check_arguments, run
 from hitlchat.sandbox.importable import HostFunction
 from hitlchat.sandbox.limits import Limits
-from hitlchat.sandbox.pool import Share, close, on_behalf, shares, status
+from hitlchat.sandbox.pool import NO_PROGRAMS, Share, close, on_behalf, shares, status
 from hitlchat.sandbox.walls import Status, Wall, Walls, walls
 from hitlchat.sandbox.wire import Fault, FaultKind, Problem, Report, Stopped
 
 __all__ = [
+    "NO_PROGRAMS",
     "Fault",
     "FaultKind",
     "HostFunction",
