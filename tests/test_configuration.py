@@ -109,6 +109,10 @@ def test_a_command_stops_with_one_sentence_at_a_wrong_line(tmp_path: Path) -> No
 
 @pytest.mark.embedded
 def test_a_command_says_in_words_what_it_cannot_read_and_that_it_cannot_use_its_database(tmp_path: Path) -> None:
+    variables = Installation(tmp_path).variables() | {"HITLCHAT_DATA": "/proc/data"}
+    code, _, errors = forks.run(("manage.py", "migrate"), variables, timeout=60)
+    assert (code, errors.count("\n")) == (1, 1)
+    assert errors.endswith("'/proc/data'. HITLCHAT_DATA must be a folder of the user that the server runs as\n")
     (key := tmp_path / "secret_key").mkdir()
     code, _, errors = forks.run(("manage.py", "migrate"), Installation(tmp_path).variables(), timeout=60)
     assert (code, errors.count("\n")) == (1, 1)

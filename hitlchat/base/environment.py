@@ -103,8 +103,13 @@ def apps(name: str) -> list[str]:
 def data_dir(default: Path) -> Path:
     """The folder that holds everything this installation keeps; made private to the user who runs it."""
     folder = Path(text("HITLCHAT_DATA") or default).resolve()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    keep_private(folder)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keep_private(folder)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{error}. HITLCHAT_DATA must be a folder of the user that the server runs as"
+        ) from error
     return folder
 
 
