@@ -164,6 +164,27 @@ def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
+def test_commands_have_the_folders_the_mask_and_the_variables_of_the_unit() -> None:
+    """Else one would see another database, or another sandbox than the server's, or miss folders before its start."""
+    unit, command = read("deploy/hitlchat.service"), read("deploy/hitlchat")
+    for name in (
+        "EnvironmentFile",
+        "UMask",
+        "StateDirectory",
+        "StateDirectoryMode",
+        "CacheDirectory",
+        "CacheDirectoryMode",
+    ):
+        [value] = re.findall(rf"^{name}=(.+)$", unit, re.MULTILINE)
+        assert f"--property={name}={value} " in command
+    for name, option in (("User", "uid"), ("Group", "gid"), ("WorkingDirectory", "working-directory")):
+        [value] = re.findall(rf"^{name}=(.+)$", unit, re.MULTILINE)
+        assert f"--{option}={value} " in command
+    variables = {*" ".join(re.findall(r"^Environment=(.+)$", unit, re.MULTILINE)).split()}
+    # Python writes nothing into the checkout, which is root's, and what a command prints is not buffered at its end.
+    assert {*re.findall(r"--setenv=(\S+)", command)} == variables - {"PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1"}
+
+
 # -- Kubernetes -------------------------------------------------------------------------------------------------------
 
 
