@@ -35,7 +35,17 @@ OF_UPSTREAM_TOOLS: Final = frozenset(
     for each in ("exposed", "hidden", "returned", "withheld", "unfit", "gone", "configured", "pinned_anew")
 )
 # Folders, addresses of other servers, and the place of a value in arguments.
-ELSEWHERE: Final = ("/opt/", "/var/", "/tmp", "/chat/completions", "/responses", "/v1/traces", "/accept", "/to/0")
+ELSEWHERE: Final = (
+    "/etc/",
+    "/opt/",
+    "/var/",
+    "/tmp",
+    "/chat/completions",
+    "/responses",
+    "/v1/traces",
+    "/accept",
+    "/to/0",
+)
 # Names in capitals that are something else: of Python, Linux, Compose, Django, code and tests.
 NO_SETTINGS: Final = frozenset(
     (
