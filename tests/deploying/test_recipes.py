@@ -164,6 +164,17 @@ def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
+def test_systemd_never_gives_up_on_a_server_that_waits_for_its_database() -> None:
+    """Else a server that starts while the database is away for minutes stays down until somebody comes."""
+    unit = read("deploy/hitlchat.service")
+    interval, burst, pause = (
+        int(re.findall(rf"^{name}=(\d+)s?$", unit, re.MULTILINE)[0])
+        for name in ("StartLimitIntervalSec", "StartLimitBurst", "RestartSec")
+    )
+    [patience] = re.findall(r'pool = .*"timeout": (\d+)}', read("hitlchat/settings.py"))
+    assert burst * (int(patience) + pause) > interval
+
+
 def test_commands_have_the_folders_the_mask_and_the_variables_of_the_unit() -> None:
     """Else one would see another database, or another sandbox than the server's, or miss folders before its start."""
     unit, command = read("deploy/hitlchat.service"), read("deploy/hitlchat")
