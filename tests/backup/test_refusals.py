@@ -1,6 +1,7 @@
 """A file that is not whole, not ours, or from another program is refused in words before anything is written."""
 
 import io
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -155,3 +156,6 @@ def test_the_commands_say_what_they_found_and_what_is_wrong(
     with pytest.raises(CommandError, match="is no text"):
         call_command("backup", str(tmp_path / "other"), "--passphrase-file", str(phrase))
     assert not (tmp_path / "other").exists()
+    with pytest.raises(CommandError, match=re.escape(f"{Path.cwd()}/nowhere/one.backup")):
+        # From a unit of systemd, say, whose folder is not that of who gives the command.
+        call_command("backup", "nowhere/one.backup")

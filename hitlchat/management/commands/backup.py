@@ -22,7 +22,7 @@ class Command(ConsoleCommand):
         parser.add_argument("--passphrase-file", type=Path, help="encrypt it to the first line of this file")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        file, phrase_file = options["file"], options["passphrase_file"]
+        file, phrase_file = options["file"].absolute(), options["passphrase_file"]
         try:
             wanted = options["encrypt"] or phrase_file is not None
             phrase = read_passphrase(phrase_file, is_new=True) if wanted else None
