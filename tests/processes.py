@@ -45,8 +45,9 @@ LONGEST_LOG: Final = 4_000
 SERVE: Final = ("manage.py", "serve", "--port")
 # The same in an interpreter of its own instead of a fork.
 TRULY_SERVE: Final = ("./manage.py", "serve", "--port")
-# For a server that no test ends: on a busy machine nobody shall take over its runs either.
-STEADY: Final = {"LEASE_SECONDS": "60"}
+# For a server that no test ends: on a busy machine nobody shall take over its runs either. And tests answer faster than
+# anybody reads: after three such answers a card would ask for a value.
+STEADY: Final = {"LEASE_SECONDS": "60", "HITL_QUICK_YESES": "0"}
 
 # What a developer's shell may have set, and a server of a test must not inherit.
 OURS: Final = re.compile(

@@ -164,8 +164,6 @@ def house(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
     settings = {"TOOL_WORKERS": "8", "HITL_ELICITATION_MAX_RISK": "2", "HITL_FRESH_SIGN_IN_MINUTES": "1440"}
     # Notices go out at once, and the model may ask the person.
     settings |= {"NOTICE_COLLECT_SECONDS": "0", "NOTICE_INTERVAL_SECONDS": "0", "HITL_ASK_USER": "1"}
-    # Tests answer faster than anybody reads.
-    settings |= {"HITL_QUICK_YESES": "0"}
     server = started.start(**model.environment | STEADY | settings)
     yield House(server, model, server.sign_in("bob"), server.sign_in("alice"))
     started.close()

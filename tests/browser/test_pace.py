@@ -67,7 +67,7 @@ def test_a_flag_is_chosen_and_besides_a_box_is_ticked_where_it_has_to_be(alone: 
 
 def test_three_quick_yeses_later_a_call_runs_only_with_its_value(own: Servers, visit: Visit) -> None:
     model = SharedModel()
-    server = own.start(**model.environment | STEADY)
+    server = own.start(**model.environment | STEADY | {"HITL_QUICK_YESES": "3"})
     bob = server.sign_in("bob")
     model.enqueue(calls(*(("echo", {"text": f"number {n}"}) for n in range(3)), ("wipe", {"note": "the last"})))
     conversation = bob.begin("Do it.")
