@@ -165,14 +165,25 @@ def test_a_condition_that_never_ends_is_asked_about(bob: User, settings: Setting
     assert (found.asked, found.errors, found.raised) == (1, 1, 0)
 
 
-def test_a_condition_that_checks_a_value_first_still_asks_where_it_is_missing(bob: User) -> None:
+@each_row(
+    "first, then, asking, free",
+    [
+        ('not isinstance(args.get("amount"), (int, float))', BIG, [101, 100.5, "101"], [5, 5.5]),
+        ('not isinstance(args.get("amount"), str)', 'float(args["amount"]) > 100', ["101", "100.5", 101], ["5", "5.5"]),
+    ],
+    ["a number", "a decimal, which is a text"],
+)
+def test_a_condition_that_checks_a_value_first_asks_only_where_it_has_to(
+    first: str, then: str, asking: list[Any], free: list[Any], bob: User
+) -> None:
+    """With the checks that the lab and docs/policies.md advise."""
     tool = recording("free", input_schema={"type": "object"})
-    for arguments in ({}, {"amount": None}, {"amount": "101"}, {"amount": 101}, {"amount": 5}):
+    asking = [None, *asking]
+    for arguments in ({}, *({"amount": value} for value in (*asking, *free))):
         ask(bob, tool, arguments)
-    found = replayed(**mode("CONDITIONAL", BIG, name="free"))
-    assert (found.asked, found.raised) == (4, 3)
-    found = replayed(**mode("CONDITIONAL", f'not isinstance(args.get("amount"), int) or {BIG}', name="free"))
-    assert (found.asked, found.raised) == (4, 0)
+    assert replayed(**mode("CONDITIONAL", then, name="free")).raised >= 2
+    found = replayed(**mode("CONDITIONAL", f"{first} or {then}", name="free"))
+    assert (found.asked, found.allowed, found.raised) == (len(asking) + 1, len(free), 0)
 
 
 def test_a_condition_that_never_ends_is_given_up_after_some_calls(bob: User, settings: Settings) -> None:
