@@ -277,17 +277,18 @@ def last_calls(calls: Collection[Past], definition: str, since: datetime, *, are
 
 def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | None:
     """Return what about `call` and `tool` is no longer as it was shown and approved, in words; None if all is."""
-    decision = deciders.yeses(approval.pk, call.round).first()
-    if decision is None:
+    yeses = [*deciders.yeses(approval.pk, call.round)]
+    if not yeses:
         return gettext_noop("nobody approved it")
     if tool is None:
         return gettext_noop("the tool was deleted")
     shown = approval.disclosure
     if digest(shown) != approval.digest:
         return gettext_noop("the record of what was shown was changed")
-    if decision.edited_arguments is not None:
-        shown = with_edit(shown, decision.edited_arguments, tool)
-    if digest(shown) != decision.digest:
+    # Where several are needed, nobody edits: the next one would have read something else.
+    if yeses[0].edited_arguments is not None:
+        shown = with_edit(shown, yeses[0].edited_arguments, tool)
+    if {digest(shown)} != {each.digest for each in yeses}:
         return gettext_noop("the approval was given for something else")
     return next((words for words, is_same in _comparisons(shown, call, tool) if not is_same), None)
 

@@ -14,6 +14,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import MakeTool, caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes
+from tests.gate.deciding_people import approver, rule
 from tests.tables import each_row
 from tools_studio import authoring
 from tools_studio.spec import Draft
@@ -106,6 +107,22 @@ def test_a_yes_is_void_once_anything_is_changed(
     assert entered == []
     assert (fresh(call).status, fresh(call).reason) == (Status.WITHDRAWN, f"Not run: {why}.")
     assert AuditEvent.objects.get(call=call, name="call.withdrawn").data["reason"] == why
+
+
+@pytest.mark.guarantee("SR-9")
+@each_row("which", [0, 1], ["the first", "the last"])
+def test_each_of_several_yeses_is_for_this_call(
+    which: int, alice: User, bob: User, tool: Tool, entered: list[ToolCall]
+) -> None:
+    people = [approver("ann"), approver("ben")]
+    rule(tool, alice, quorum=2)
+    call = ask(bob, tool)
+    for person in people:
+        say_yes(person, call)
+    Decision.objects.filter(pk=Decision.objects.all()[which].pk).update(digest="0" * 64)
+    assert not run(call)
+    assert entered == []
+    assert fresh(call).reason == "Not run: the approval was given for something else."
 
 
 @pytest.mark.guarantee("SR-9")
