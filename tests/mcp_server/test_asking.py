@@ -22,6 +22,8 @@ pytestmark = [
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 
 HELLO = {"text": "hello"}
+# Two minutes to read.
+WORDS = 500
 
 
 @both_eras
@@ -32,7 +34,7 @@ async def test_a_gated_call_runs_once_its_user_has_said_yes(
 ) -> None:
     user = yes()
     async with connected(url, token, era, user) as client:
-        result = await client.call_tool("refund", HELLO)
+        result = await client.call_tool("refund", {"text": "hello " * WORDS})
     assert (result.is_error, text(result), status(result)) == (False, "done", "succeeded")
     assert len(user.questions) == len(entered) == 1
     decision = await Decision.objects.aget()
