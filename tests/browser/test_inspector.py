@@ -7,12 +7,19 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
 from tests.browser.chatting import press, settle
-from tests.browser.conftest import House, Visit
+from tests.browser.conftest import NARROW, House, Visit
 
 pytestmark = pytest.mark.browser
 
 # What the browser says of an answer that names mistakes.
 TOLD: Final = "status of 422"
+# As another tab does it.
+END: Final = """() => {
+  const form = document.querySelector("main > header form");
+  const sent = new FormData(form);
+  sent.set("end", "");
+  return fetch(form.action, { method: "POST", body: sent }).then(() => null);
+}"""
 
 
 @pytest.fixture
@@ -93,4 +100,18 @@ def test_a_client_is_asked_by_no_early_press_answered_and_everything_it_says_and
     expect(answer).to_contain_text('"action": "accept"')
     looking.check(bob)
     bob.get_by_role("button", name="End session").click()
+    expect(bob.get_by_role("heading", name="New session")).to_be_visible()
+
+
+def test_a_page_whose_session_ended_elsewhere_says_so_where_its_user_looks(bob: Page) -> None:
+    bob.get_by_role("button", name="Connect").click()
+    tool(bob, "echo").click()
+    bob.set_viewport_size(NARROW)
+    bob.get_by_role("button", name="Call", exact=True).scroll_into_view_if_needed()
+    bob.evaluate(END)
+    note = bob.get_by_text("This session has ended")
+    expect(note).to_be_in_viewport(ratio=1)
+    assert note.evaluate(looking.IN_VIEW)
+    looking.check(bob)
+    bob.get_by_role("link", name="Begin another one").click()
     expect(bob.get_by_role("heading", name="New session")).to_be_visible()

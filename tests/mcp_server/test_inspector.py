@@ -197,8 +197,10 @@ def test_nobody_else_sees_a_session(inspecting: Inspecting, tool: Tool, charlie:
     other = Inspecting(url, "charlie")
     for path in ("", "/live", "/tools/refund"):
         assert other.web.get(inspecting.path + path).status_code == 404
-    # A page whose session has ended looks no more.
-    assert other.web.get(f"{inspecting.path}/live", headers={"HX-Request": "true"}).status_code == 286
+    # A page whose session has ended says so, and looks no more.
+    over = other.web.get(f"{inspecting.path}/live", headers={"HX-Request": "true"})
+    assert over.status_code == 286
+    assert f'<a href="{BASE}">Begin another one</a>' in over.text
     for path in ("", "/tools/refund"):
         assert other.post(inspecting.path + path, end="", json="{}").status_code == 404
     assert inspecting.path not in other.web.get(BASE).text

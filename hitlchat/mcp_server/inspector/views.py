@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
-from django_htmx.http import HttpResponseStopPolling
+from django_htmx.http import HTMX_STOP_POLLING
 
 from hitlchat.accounts.access import HtmxRequest, person
 from hitlchat.accounts.models import Token, TokenKind, hashed
@@ -122,13 +122,13 @@ def tool(request: HtmxRequest, session_id: UUID, name: str) -> HttpResponse:
 @require_safe
 @login_required
 def live(request: HtmxRequest, session_id: UUID) -> HttpResponse:
-    """Return what changed since the page last looked; 204 if nothing did, 286 (look no more) if its session is over."""
+    """Return what changed since the page last looked; 204 if nothing did, 286 and a note if its session is over."""
     try:
         session = _session(request, session_id)
     except Http404:
         if not request.htmx:
             raise
-        return HttpResponseStopPolling()
+        return render(request, "mcp/inspector/_over.html", status=HTMX_STOP_POLLING)
     text = request.GET.get("seen", "0")
     seen = int(text) if text.isdecimal() and len(text) < 10 else 0
     if session.last <= seen:
