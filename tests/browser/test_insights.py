@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.utils.translation import override
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
@@ -104,6 +105,14 @@ def test_a_short_name_is_one_line_of_the_report(alone: Alone) -> None:
     names = alone.report("bob", "person-5", "a-" * 75)
     heights = [name.bounding_box()["height"] for name in names.all()]  # type: ignore[index]
     assert heights[0] == heights[1] < heights[2]
+
+
+def test_no_figure_of_the_report_is_out_of_view_on_a_phone(alone: Alone) -> None:
+    alone.page.set_viewport_size(NARROW)
+    with override("de"):
+        alone.report("bob")
+    table = alone.page.locator("[aria-labelledby=answered-head] table")
+    assert table.evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
 
 
 def end(page: Page, model: SharedModel) -> None:
