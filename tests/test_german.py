@@ -21,7 +21,8 @@ from hitlchat.base.forms import Field
 from hitlchat.base.moments import span
 from hitlchat.gate import card, decide, oversight, perform, question, schema
 from hitlchat.gate.grants import scope
-from hitlchat.gate.models import Grant
+from hitlchat.gate.loosening import Guard, weaker
+from hitlchat.gate.models import Grant, HitlMode
 from hitlchat.gate.submit import CHANGED, EDITED, FAILED, CallRequest, submit
 from hitlchat.insights import drawing
 from hitlchat.insights.figures import Answers, Figures, Period, Tally
@@ -66,10 +67,20 @@ def german(alice: User) -> Client:
         ("/mcp-access/connect", "Adresse und Token"),
         ("/mcp-access/tokens", "Noch keine Tokens"),
         ("/mcp-access/inspector", "Kann der Client seinen Benutzer fragen?"),
+        ("/people/", ">Jede Rolle</option>"),
+        ("/people/", ">Aktiv oder nicht</option>"),
+        ("/notices/webhooks/new", ">Signiertes JSON (Standard Webhooks)</option>"),
+        ("/notices/webhooks/new", "Lässt diesen Webhook an eine private Adresse gehen, auch ohne https."),
     ],
 )
 def test_a_page_without_anything_in_it_is_in_german(german: Client, path: str, words: str) -> None:
     assert words in german.get(path, follow=True).content.decode()
+
+
+def test_a_change_that_asks_less_names_both_modes_in_german() -> None:
+    (said,) = weaker(Guard(HitlMode.REQUIRED), Guard(HitlMode.DISABLED))
+    with override("de"):
+        assert "„jedes Mal fragen“ wird „nie fragen“" in sentences.translated(said)
 
 
 def test_what_is_counted_on_a_page_is_in_german(alice: User, german: Client) -> None:

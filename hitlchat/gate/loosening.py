@@ -103,10 +103,10 @@ def weaker(before: Guard, after: Guard) -> tuple[str, ...]:
     """Say in plain words what `after` asks less than `before`; empty if nothing."""
     sentences = []
     if lowers(before, after):
+        label, label2 = _label(before), _label(after)
         sentences.append(
             translatable(
-                f"{_label(before)} becomes {_label(after)}: calls that a person would have reviewed can "
-                "run without review."
+                f"“{label}” becomes “{label2}”: calls that a person would have reviewed can run without review."
             )
         )
     if asks_otherwise(before, after):
@@ -238,11 +238,12 @@ def record_settings() -> bool:
 
 
 def _unseen(guard: Guard) -> str:
-    return translatable(f"Its risk is L{guard.risk_level}, and with {_label(guard)} its calls can run unseen.")
+    label = _label(guard)
+    return translatable(f"Its risk is L{guard.risk_level}, and with “{label}” its calls can run unseen.")
 
 
 def _label(guard: Guard) -> str:
-    return f"“{HitlMode(guard.hitl_mode).label if guard.hitl_mode in HitlMode.values else guard.hitl_mode}”"
+    return HitlMode(guard.hitl_mode).label if guard.hitl_mode in HitlMode.values else guard.hitl_mode
 
 
 def _plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from hitlchat.accounts.access import View, administrators_only, person, signed_in
@@ -107,8 +107,8 @@ class WebhookForm(forms.Form):
     kind = forms.ChoiceField(
         label="Format",
         choices=[
-            (Kind.WEBHOOK, gettext_noop("Signed JSON (Standard Webhooks)")),
-            (Kind.SLACK, gettext_noop("Slack, and compatible receivers")),
+            (Kind.WEBHOOK, gettext_lazy("Signed JSON (Standard Webhooks)")),
+            (Kind.SLACK, gettext_lazy("Slack, and compatible receivers")),
         ],
     )
     whose = forms.ChoiceField(label="For")

@@ -73,13 +73,16 @@ class Search(forms.Form):
     """Filters of the list of people; what does not fit narrows nothing."""
 
     q = forms.CharField(required=False, max_length=150, validators=[ProhibitNullCharactersValidator()])
-    role = forms.ChoiceField(required=False, choices=[("", gettext_noop("Any role")), *Role.choices])
+    role = forms.ChoiceField(
+        required=False,
+        choices=[("", gettext_lazy("Any role")), *[(role, gettext_lazy(label)) for role, label in Role.choices]],
+    )
     state = forms.ChoiceField(
         required=False,
         choices=[
-            ("", gettext_noop("Active or not")),
-            ("active", gettext_noop("Active")),
-            ("deactivated", gettext_noop("Deactivated")),
+            ("", gettext_lazy("Active or not")),
+            ("active", gettext_lazy("Active")),
+            ("deactivated", gettext_lazy("Deactivated")),
         ],
     )
 
