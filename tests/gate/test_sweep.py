@@ -7,11 +7,14 @@ from functools import partial
 from typing import Any, Literal
 
 import pytest
+import time_machine
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models.functions import Now
 from django.utils import timezone
 
+from hitlchat.base import lease
 from hitlchat.base.background import background
 from hitlchat.gate import decide, perform
 from hitlchat.gate.actor import SYSTEM
@@ -70,6 +73,25 @@ def test_a_call_whose_process_lives_is_not_lost(bob: User, tool: Tool) -> None:
     perform.claim(call.pk)
     sweep()
     assert status(call) == Status.EXECUTING
+
+
+@pytest.mark.guarantee("gate:at-most-once")
+@each_row("shift", [timedelta(hours=-1), timedelta(hours=1)], ids=["back", "forward"])
+@pytest.mark.servers("each database has a clock of its own")
+def test_the_databases_clock_says_when_a_lease_is_over_whatever_that_of_the_process(
+    shift: timedelta, bob: User
+) -> None:
+    living, dead = (
+        ToolCall.objects.create(
+            tool_name="echo", status=Status.EXECUTING, caller=bob, caller_kind="chat", owner="other"
+        )
+        for _ in range(2)
+    )
+    with time_machine.travel(timezone.now() + shift):
+        ToolCall.objects.filter(pk=living.pk).update(lease_until=lease.renewed())
+        ToolCall.objects.filter(pk=dead.pk).update(lease_until=Now() - timedelta(seconds=1))
+        assert perform.lose_overdue() == [dead.pk]
+    assert (status(living), status(dead)) == (Status.EXECUTING, Status.UNKNOWN)
 
 
 @pytest.mark.guarantee("gate:truth")
