@@ -491,6 +491,17 @@ def test_nobody_approves_what_is_asked_by_a_chain_with_a_deleted_group(
     assert (status(call), Oversight.objects.get().quorum) == (Status.WITHDRAWN, 2)
 
 
+def test_a_chain_of_three_is_void_once_its_third_group_is_deleted(
+    alice: User, bob: User, finance: Group, legal: Group, chained: Tool
+) -> None:
+    board = Group.objects.create(name="board")
+    members(board, "ida")
+    rule_in_order(chained, alice, finance, legal, board)
+    call = ask(bob, chained)
+    ruling.delete_group(board, signed_in(alice), confirmed=True)
+    assert status(call) == Status.WITHDRAWN
+
+
 def test_another_name_of_a_group_is_no_other_chain(
     bob: User, fay: User, lea: User, legal: Group, chained: Tool
 ) -> None:

@@ -295,17 +295,19 @@ def test_a_call_moved_past_its_yeses_does_not_run(bob: User, dora: User, by_two:
 
 
 @pytest.mark.guarantee("gate:same-call")
-@each_row("change", ["set", "dropped", "another", "group deleted"])
+@each_row("change", ["set", "dropped", "another", "group deleted", "later group deleted"])
 def test_other_rules_void_what_waits_and_what_was_approved_before(
     change: str, alice: User, bob: User, dora: User, finance: Group, tool: Tool, entered: list[ToolCall]
 ) -> None:
     finance.user_set.add(dora)
-    if change != "set":
+    if change == "later group deleted":
+        rule(tool, alice, escalate_to=finance, escalate_after_seconds=60)
+    elif change != "set":
         rule(tool, alice, group=finance)
     waits, yes = ask(bob, tool), ask(bob, tool)
     say_yes(bob if change == "set" else dora, yes)
-    if change == "group deleted":
-        ruling.delete_group(finance, signed_in(alice), confirmed=True)
+    if "deleted" in change:
+        ruling.delete_group(Group.objects.get(pk=finance.pk), signed_in(alice), confirmed=True)
     else:
         ruling.change(
             tool, Rules() if change == "dropped" else Rules(DecidedBy.APPROVERS), signed_in(alice), confirmed=True
@@ -343,6 +345,32 @@ def test_a_call_whose_row_says_other_rules_than_were_shown_does_not_run(
     say_yes(dora, call)
     assert not run(call)
     assert "who decides changed on record" in fresh(call).reason
+
+
+@pytest.mark.guarantee("gate:same-call")
+@each_row(
+    "column,value",
+    [
+        ("decided_by", DecidedBy.APPROVERS),
+        ("decider_group", None),
+        ("not_the_requester", False),
+        ("escalates_to", None),
+        ("escalates_at", timezone.now()),
+        ("oversight_digest", "d" * 64),
+    ],
+)
+def test_whatever_of_the_rules_is_changed_on_an_approved_call_it_does_not_run(
+    column: str, value: object, alice: User, bob: User, dora: User, finance: Group, tool: Tool, entered: list[ToolCall]
+) -> None:
+    finance.user_set.add(dora)
+    later = Group.objects.create(name="board")
+    rule(tool, alice, group=finance, not_the_requester=True, escalate_to=later, escalate_after_seconds=60)
+    call = ask(bob, tool)
+    say_yes(dora, call)
+    ToolCall.objects.filter(pk=call.pk).update(**{column: value})
+    assert not run(call)
+    assert "who decides changed on record" in fresh(call).reason
+    assert entered == []
 
 
 def test_people_who_come_and_go_change_no_rule(alice: User, bob: User, finance: Group, tool: Tool) -> None:
