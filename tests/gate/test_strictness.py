@@ -189,10 +189,11 @@ def test_what_was_made_stricter_between_the_look_and_the_start_does_not_start(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize("risk", [1, 2])
 def test_a_start_that_read_the_word_before_it_changed_finds_the_mark_of_the_change(
-    bob: User, entered: list[ToolCall]
+    risk: int, bob: User, entered: list[ToolCall]
 ) -> None:
-    call = unasked(bob, recording(mode=FREE))
+    call = unasked(bob, recording(mode=FREE, risk_level=risk))
 
     def change_and_take_the_word_away() -> None:
         make(bob, "every")
@@ -213,11 +214,12 @@ def below(bob: User) -> UUID:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize("word", ["risky", "every"])
 def test_a_word_that_is_stored_above_between_the_look_and_the_start_keeps_a_call_below_from_starting(
-    bob: User, entered: list[ToolCall]
+    word: str, bob: User, entered: list[ToolCall]
 ) -> None:
     call = ask(bob, recording(mode=FREE), conversation_id=below(bob))
-    with meanwhile(partial(Strictness.objects.create, conversation_id=HERE, asks="every")):
+    with meanwhile(partial(Strictness.objects.create, conversation_id=HERE, asks=word)):
         assert perform.claim(call.pk) is None
     assert (status(call), entered) == (Status.ALLOWED, [])
 
@@ -289,11 +291,11 @@ def test_a_milder_tool_goes_on_where_only_risky_calls_are_asked_about(bob: User)
     assert run(call)
 
 
-def test_a_tool_that_is_riskier_by_now_counts_as_such(bob: User) -> None:
-    tool = recording(mode=FREE, risk_level=1)
-    call = unasked(bob, tool)
+@each_row("before,now", [(1, 2), (2, 1)])
+def test_a_tool_that_was_riskier_or_is_by_now_counts_as_such(before: int, now: int, bob: User) -> None:
+    call = unasked(bob, recording(mode=FREE, risk_level=before))
     make(bob, "risky")
-    Tool.objects.update(risk_level=2)
+    Tool.objects.update(risk_level=now)
     assert not run(call)
     assert status(call) == Status.WAITING
 
