@@ -16,6 +16,8 @@ _LINE_ENDS: Final = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK: Final = "\ufeff"
 # How long the end of a connection is waited for.
 DRAIN_SECONDS: Final = 0.1
+# So many pieces are read ahead of whoever takes them.
+MOST_PIECES: Final = 64
 
 
 class Failure(Exception):
@@ -50,13 +52,35 @@ async def events(response: httpx2.Response, until: float) -> AsyncGenerator[Any,
 
 
 async def _in_time(read: AsyncIterator[bytes], until: float) -> AsyncGenerator[bytes, None]:
-    while True:
-        # Not around what is done with a piece, which takes its own time.
-        async with asyncio.timeout_at(until):
-            piece = await anext(read, None)
-        if piece is None:
-            return
-        yield piece
+    """Yield all that has come since the last time, in one piece."""
+    came, has_come, is_taken = list[bytes](), asyncio.Event(), asyncio.Event()
+
+    async def fetch() -> None:
+        # A task of its own: what is done with a piece takes its own time.
+        try:
+            async with asyncio.timeout_at(until):
+                async for piece in read:
+                    came.append(piece)
+                    has_come.set()
+                    if len(came) >= MOST_PIECES:
+                        is_taken.clear()
+                        await is_taken.wait()
+        finally:
+            has_come.set()
+
+    fetching = asyncio.create_task(fetch())
+    try:
+        while came or not fetching.done():
+            await has_come.wait()
+            has_come.clear()
+            pieces, came[:] = b"".join(came), ()
+            is_taken.set()
+            if pieces:
+                yield pieces
+        fetching.result()
+    finally:
+        fetching.cancel()
+        await asyncio.gather(fetching, return_exceptions=True)
 
 
 async def _blocks(read: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, list[str], bool], None]:
