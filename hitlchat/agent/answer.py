@@ -328,7 +328,9 @@ class Reading:
         return self._calls.found or self._function.found
 
     def _read(self, delta: dict[str, Any]) -> str:
-        self._size += _gather(self._extra, delta, OF_A_MESSAGE) + _gather(self._extra, _thinking(delta), frozenset())
+        self._size += _gather(self._extra, delta, OF_A_MESSAGE)
+        if isinstance(delta.get("content"), list):
+            self._size += _gather(self._extra, _thinking(delta["content"]), frozenset())
         calls = delta.get("tool_calls") or ()
         for place, part in enumerate([calls] if isinstance(calls, dict) else calls):
             call, size = self._calls.feed(part, is_next=place > 0)
@@ -386,17 +388,17 @@ def _content(delta: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
 
 
-def _thinking(delta: dict[str, Any]) -> dict[str, str]:
+def _thinking(content: list[Any]) -> dict[str, str]:
     """Return the thoughts that come as parts of the content, under the usual name."""
-    content = delta.get("content")
-    parts = [part for part in content if part.get("type") == "thinking"] if isinstance(content, list) else []
-    thoughts = [part.get("thinking") or "" for part in parts]
+    thoughts = [part.get("thinking") or "" for part in content if part.get("type") == "thinking"]
     texts = [each if isinstance(each, str) else "".join(one.get("text") or "" for one in each) for each in thoughts]
     return {REASONING[0]: "".join(texts)} if any(texts) else {}
 
 
 def _reason(given: Any) -> str:
     """Return why an answer ended, of any shape, or nothing while it goes on."""
+    if given is None:
+        return ""
     given = given.get("type") if isinstance(given, dict) else given
     reason = storable(str(given or ""))[:LONGEST_REASON]
     return "" if reason.lower() in NO_REASON else reason
