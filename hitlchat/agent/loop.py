@@ -123,10 +123,10 @@ class _Fits(Exception):
 
 
 async def _step(claim: Claim, room: Room) -> bool:
-    await _ask_more(claim)
     try:
         turn = await in_db(_next_turn)(claim, room)
     except _Fits:
+        await _ask_more(claim)
         return True
     except Full as full:
         await _make_room(claim, full.plan, room)

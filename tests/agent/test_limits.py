@@ -137,6 +137,12 @@ async def written_by(talk: Talk, scripted_model: ScriptedModel, content: str) ->
     return {"statements": len(writes), "bytes": sum(map(len, writes))}
 
 
+async def test_a_turn_reads_the_run_it_works_on_once(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(text("All right."))
+    reads = [sql for sql in await statements_of(talk) if sql.startswith("SELECT") and 'JOIN "agent_toolset"' in sql]
+    assert len(reads) == 1
+
+
 async def statements_of(talk: Talk, content: str = "Do it.") -> list[str]:
     """What one run asks of the database: all of it in the one thread that async code shares."""
 
