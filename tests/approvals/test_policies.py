@@ -255,7 +255,7 @@ def test_the_lab_says_what_it_could_not_find_out(
     for condition, raises in (("1 / 0 == 1", True), ("1", False)):
         shown = lab(page, {"condition": condition})
         assert "For 2 calls, a rule gave no answer:" in shown
-        assert ("Check the value first, so that the call still asks:" in shown) == raises
+        assert ("Check the value first, so that the call still asks." in shown) == raises
     wrong: list[tuple[dict[str, str], str]] = [
         ({"condition": "amount >"}, "Not a Python expression"),
         ({"days": "0"}, "greater than or equal to 1"),
