@@ -16,7 +16,7 @@ from hitlchat.gate import batch, decide
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import BadGrant, Scope
-from hitlchat.gate.models import AuditEvent, Decision, Grant, Tool, ToolCall, new_id
+from hitlchat.gate.models import AuditEvent, Decision, Grant, Oversight, Tool, ToolCall, new_id
 from hitlchat.gate.settling import sweep
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
@@ -163,8 +163,12 @@ def test_of_an_mcp_client_only_calls_with_the_same_token_are_covered_as_long_as_
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-43")
 @each_row(
     "columns,why",
-    [({"mode": "REQUIRED"}, "asks every time"), ({"risk_level": 5, "mode": "CONDITIONAL"}, "L5")],
-    ids=["REQUIRED", "L5"],
+    [
+        ({"mode": "REQUIRED"}, "asks every time"),
+        ({"risk_level": 5, "mode": "CONDITIONAL"}, "L5"),
+        ({"risk_inherent": 5, "mode": "CONDITIONAL"}, "L5"),
+    ],
+    ids=["REQUIRED", "L5", "L5 without what asking takes off"],
 )
 def test_a_tool_that_asks_every_time_or_is_of_the_highest_risk_gets_none(
     columns: dict[str, Any], why: str, bob: User
@@ -226,6 +230,8 @@ CHANGES: dict[str, tuple[Callable[[Tool], Any], str]] = {
     "name": (lambda tool: Tool.objects.update(name="other"), "name changed"),
     "source": (lambda tool: Tool.objects.update(source="failing"), "source changed"),
     "risk": (lambda tool: Tool.objects.update(risk_level=1), "risk changed"),
+    "risk without what asking takes off": (lambda tool: Tool.objects.update(risk_inherent=5), "no call of this tool"),
+    "who decides": (lambda tool: Oversight.objects.create(tool=tool, decided_by="approvers"), "who decides"),
     "mode": (lambda tool: Tool.objects.update(hitl_mode="REQUIRED"), "asks every time"),
     "condition": (lambda tool: Tool.objects.update(condition="True"), "rules that it was given under changed"),
     "published": (lambda tool: Tool.objects.update(published=False), "unpublished"),

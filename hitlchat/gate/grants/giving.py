@@ -208,7 +208,7 @@ def why_not(approval: Approval, actor: Actor) -> str | None:
         return gettext_noop("The tool was deleted.")
     if tool.hitl_mode == HitlMode.REQUIRED:
         return gettext_noop("This tool asks every time, so no grant applies.")
-    risk = max(tool.risk_level, call.risk_level, int(approval.disclosure.get("risk", HIGHEST_RISK)))
+    risk = max(tool.care, call.risk_level, int(approval.disclosure.get("risk", HIGHEST_RISK)))
     if risk >= HIGHEST_RISK:
         return translatable(f"Calls of risk L{HIGHEST_RISK} always need approval.")
     return _asked_by_others(call, risk) or _changed(call)

@@ -185,7 +185,7 @@ def clock(at: datetime) -> str:
 
 def may_be_granted(tool: Tool) -> bool:
     """Return whether any call of it may ever run on a grant."""
-    return tool.hitl_mode == HitlMode.CONDITIONAL and tool.risk_level < HIGHEST_RISK and not question.is_one(tool)
+    return tool.hitl_mode == HitlMode.CONDITIONAL and tool.care < HIGHEST_RISK and not question.is_one(tool)
 
 
 def may_earn(tool: Tool) -> bool:
