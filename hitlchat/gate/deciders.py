@@ -277,8 +277,14 @@ def counted(**which: Any) -> QuerySet[Decision]:
 
 def seats(call: ToolCall) -> list[Yes]:
     """Return the yeses to an open question that count: of several for one person, one does."""
-    rows = counted(approval=call.approval).order_by().values_list("person_id", SEAT, "for_group")
-    return [Yes(*row) for row in rows]
+    rows = counted_of(call.approval.pk)
+    return [Yes(each.person_id, each.absent_id or each.person_id, each.for_group) for each in rows]
+
+
+@compiled
+def counted_of(approval_id: UUID) -> QuerySet[Decision]:
+    """The yeses to one open question that count, with who gave them."""
+    return counted(approval_id=approval_id).select_related("person")
 
 
 def delegates(call: ToolCall) -> QuerySet[User]:
@@ -467,13 +473,26 @@ def _own_right(actor: Actor, call: ToolCall) -> bool | None:
     """Return whether the actor may decide now in their own right, which costs no query of who is asked about a call of
     their own; False: in somebody's place; None: not at all.
     """
-    if not actor.is_person:
+    if not actor.is_person or actor.user_id is None:
         return None
     if _is_plain(call) and call.caller_id == actor.user_id:
         return True
-    own = Q(pk__in=[]) if _is_plain(call) else entitled(actor.user_id)
-    rows = ToolCall.objects.filter(reduce(or_, (own, *stands_in(actor.user_id))), pk=call.pk)
-    return rows.annotate(own=Case(When(own, then=True), default=False)).values_list("own", flat=True).first()
+    if _is_plain(call):
+        return False if _in_a_place(actor.user_id, call.pk).exists() else None
+    return _right(actor.user_id, call.pk).one()
+
+
+@compiled
+def _in_a_place(user_id: int, call_id: UUID) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(reduce(or_, stands_in(user_id)), pk=call_id)
+
+
+@compiled
+def _right(user_id: int, call_id: UUID) -> QuerySet[ToolCall, bool]:
+    """Whether the person may decide in their own right, if they may at all."""
+    own = entitled(user_id)
+    rows = ToolCall.objects.filter(reduce(or_, (own, *stands_in(user_id))), pk=call_id)
+    return rows.annotate(own=Case(When(own, then=True), default=False)).values_list("own", flat=True)
 
 
 def _may_in_place_of(user_id: int, absent_id: int, call_ids: Collection[UUID]) -> QuerySet[ToolCall]:

@@ -122,9 +122,7 @@ def stance_of(approval: Approval, viewer: Actor) -> Standing:
     )
     if call.oversight_digest == "":
         return found
-    yes = {
-        each.absent_id or each.person_id: each for each in deciders.counted(approval=approval).select_related("person")
-    }
+    yes = {each.absent_id or each.person_id: each for each in deciders.counted_of(approval.pk)}
     seat = absent.pk if absent else viewer.user_id
     own = next((each for of, each in yes.items() if of == seat or each.person_id == viewer.user_id), None)
     names = tuple(see(name(each)) for each in yes.values())

@@ -71,12 +71,12 @@ def chained(alice: User, tool: Tool, finance: Group, legal: Group, fay: User, gu
 
 def waits_for(call: ToolCall) -> set[str]:
     """The people whose turn it is; all that is asked of a person says the same."""
-    found = set()
+    found, now = set(), fresh(call)
+    said = {*Decision.objects.filter(approval__call=call, round=now.round).values_list("person_id", flat=True)}
     for user in User.objects.all():
-        own = Decision.objects.filter(approval__call=call, person=user, round=fresh(call).round).exists()
-        listed = deciders.waiting_for(user.pk).filter(call=call).exists()
+        listed = bool(queue.among(user.pk, [call.pk]))
         assert listed == (call.pk in queue.first(user.pk, 9)) == bool(queue.count(user.pk, 9))
-        assert listed == (deciders.may_decide(signed_in(user), fresh(call)) and not own)
+        assert listed == (deciders.may_decide(signed_in(user), now) and user.pk not in said)
         found |= {user.username} if listed else set()
     return found
 
