@@ -291,7 +291,7 @@ def delegates(call: ToolCall) -> QuerySet[User]:
     """Return everyone who may decide the call now in the place of somebody else."""
     if question.is_one(call):
         return User.objects.none()
-    absent = Absence.current(person__in=people(call, by=Now()).values("pk"))
+    absent = Absence.current(person__in=people(call).values("pk"))
     them = User.objects.filter(pk__in=absent.values("delegate"))
     if not call.not_the_requester:
         return them
@@ -299,11 +299,15 @@ def delegates(call: ToolCall) -> QuerySet[User]:
     return them.exclude(Q(pk=call.caller_id) | Q(pk__in=close))
 
 
-def people(call: ToolCall, *, by: Any = None) -> QuerySet[User]:
-    """Return everyone who may decide the call before its deadline, or before the moment `by`."""
-    person, inner = OuterRef("pk"), OuterRef(OuterRef("pk"))
-    rows = ToolCall.objects.filter(entitled(person, inner=inner, by=F("deadline") if by is None else by), pk=call.pk)
-    return User.objects.filter(Exists(rows))
+def people(call: ToolCall) -> QuerySet[User]:
+    """Return everyone who may decide the call now, in their own right."""
+    return _people(call.pk, Now())
+
+
+@compiled
+def able(call_id: UUID) -> QuerySet[User]:
+    """Everyone who may decide the call before its deadline."""
+    return _people(call_id, F("deadline"))
 
 
 def last_minutes(minutes: int) -> str:
@@ -493,6 +497,11 @@ def _right(user_id: int, call_id: UUID) -> QuerySet[ToolCall, bool]:
     own = entitled(user_id)
     rows = ToolCall.objects.filter(reduce(or_, (own, *stands_in(user_id))), pk=call_id)
     return rows.annotate(own=Case(When(own, then=True), default=False)).values_list("own", flat=True)
+
+
+def _people(call_id: Any, by: Any) -> QuerySet[User]:
+    rows = ToolCall.objects.filter(entitled(OuterRef("pk"), inner=OuterRef(OuterRef("pk")), by=by), pk=call_id)
+    return User.objects.filter(Exists(rows))
 
 
 def _may_in_place_of(user_id: int, absent_id: int, call_ids: Collection[UUID]) -> QuerySet[ToolCall]:

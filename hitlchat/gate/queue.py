@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Exists, IntegerField, OuterRef, Q, QuerySet, Value
 
-from hitlchat.base.statements import compiled
+from hitlchat.base.statements import MOST, compiled
 from hitlchat.gate import deciders
 from hitlchat.gate.models import Absence, Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -45,17 +45,12 @@ class Waiting:
 
 def first(user_id: int, most: int, only: Q | None = None) -> list[UUID]:
     """Ids of the calls, at most so many, that wait for this person; `only`: what else is asked of a ToolCall."""
-    member = deciders.Membership.objects.filter(user_id=user_id).values_list("group_id")
-    # A group without a number: the person is somebody's delegate.
-    delegate = Absence.current(delegate_id=user_id).values_list(Value(None, output_field=IntegerField()))
-    found = {group for (group,) in member.union(delegate)}
-    groups, others = found - {None}, deciders.stands_in(user_id) if None in found else ()
-    requester, approver, grouped, later = deciders.waiting_ways(user_id)
-    # Each group by itself: of several no index has the soonest first.
-    of_groups = [way for group in groups for way in (grouped & Q(decider_group=group), later & Q(escalates_to=group))]
-    ways = (requester, approver, *of_groups, *others)
-    rows = [_waiting(user_id, way, only).order_by(*ORDER) for way in ways]
-    return [row[-1] for row in _either(rows, most).order_by(*ORDER)[:most]]
+    found = {group for (group,) in _groups(user_id)}
+    groups, is_delegate = [group for group in found if group is not None], None in found
+    if only is not None or len(groups) > MOST:
+        return [row[-1] for row in _in_order(user_id, groups, is_delegate, most, only)]
+    # A list has at least one value: 0 is no group.
+    return [row[-1] for row in _soonest(most, len(groups), is_delegate)(user_id, groups or [0])]
 
 
 def count(user_id: int, most: int, only: Q | None = None) -> int:
@@ -132,6 +127,35 @@ def room(caller_id: int, conversation_id: UUID | None) -> int:
         return 1
     most = settings.HITL_MAX_WAITING_PER_CONVERSATION
     return most - _open_here(caller_id, conversation_id).count(most)
+
+
+@compiled
+def _groups(user_id: int) -> QuerySet[Any, tuple[int | None]]:
+    """The person's groups; one without a number: the person is somebody's delegate."""
+    member = deciders.Membership.objects.filter(user_id=user_id).values_list("group_id")
+    return member.union(Absence.current(delegate_id=user_id).values_list(Value(None, output_field=IntegerField())))
+
+
+@cache
+def _soonest(most: int, number: int, is_delegate: bool) -> compiled[[int, list[int]], Any]:
+    """For people in so many groups."""
+
+    @compiled
+    def soonest(user_id: int, groups: list[int]) -> QuerySet[ToolCall, Any]:
+        return _in_order(user_id, groups[:number], is_delegate, most)
+
+    return soonest
+
+
+def _in_order(
+    user_id: Any, groups: list[int], is_delegate: bool, most: int, only: Q | None = None
+) -> QuerySet[ToolCall, Any]:
+    requester, approver, grouped, later = deciders.waiting_ways(user_id)
+    # Each group by itself: of several no index has the soonest first.
+    of_groups = [way for group in groups for way in (grouped & Q(decider_group=group), later & Q(escalates_to=group))]
+    ways = (requester, approver, *of_groups, *(deciders.stands_in(user_id) if is_delegate else ()))
+    rows = [_waiting(user_id, way, only).order_by(*ORDER) for way in ways]
+    return _either(rows, most).order_by(*ORDER)[:most]
 
 
 @compiled

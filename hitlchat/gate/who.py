@@ -242,9 +242,9 @@ def _stuck(approval: Approval, yes: list[int]) -> str:
     """Return why it cannot be approved. `yes`: for whom one counts already."""
     quorum = approval.call.quorum
     if oversight.in_turn(approval.disclosure["whoDecides"]):
-        is_able = deciders.people(approval.call).exclude(pk__in=yes).exists()
+        is_able = deciders.able.define(approval.call_id).exclude(pk__in=yes).exists()
         return "" if is_able else NOBODY
-    able = len(deciders.people(approval.call).values_list("pk", flat=True)[:quorum])
+    able = deciders.able(approval.call_id).count(quorum)
     if able >= quorum:
         return ""
     if able == 0:

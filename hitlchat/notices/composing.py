@@ -9,7 +9,6 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from hitlchat.base.canonical import storable
@@ -74,7 +73,7 @@ class Audience:
         key = (*rules, has_escalated, call.caller_id)
         if key not in self._people:
             own = {each.person_id for each in self.receivers if each.person_id is not None}
-            may = Q(pk__in=deciders.people(call, by=Now())) | Q(pk__in=deciders.delegates(call))
+            may = Q(pk__in=deciders.people(call)) | Q(pk__in=deciders.delegates(call))
             found = User.objects.filter(may, pk__in=own)
             self._people[key] = set(found.values_list("pk", flat=True))
         return self._people[key]
