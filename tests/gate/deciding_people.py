@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
-from hitlchat.gate import ruling
-from hitlchat.gate.models import DecidedBy, Tool, ToolCall
+from hitlchat.gate import disclosure, ruling
+from hitlchat.gate.models import Approval, DecidedBy, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
 from tests.conftest import PASSWORD, signed_in
 
@@ -35,5 +35,9 @@ def rule(tool: Tool, alice: User, **rules: Any) -> None:
 
 
 def escalated(call: ToolCall) -> None:
-    """The time until others may decide too has passed, by the database's clock."""
-    ToolCall.objects.filter(pk=call.pk).update(escalates_at=timezone.now() - timedelta(seconds=1))
+    """The time until others may decide too has passed, by the database's clock, also in what was shown of it."""
+    at, approval = timezone.now() - timedelta(seconds=1), Approval.objects.get(call=call)
+    approval.disclosure["whoDecides"]["escalatesAt"] = at.isoformat()
+    approval.digest = disclosure.digest(approval.disclosure)
+    approval.save()
+    ToolCall.objects.filter(pk=call.pk).update(escalates_at=at)

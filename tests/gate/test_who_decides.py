@@ -22,6 +22,7 @@ from hitlchat.gate.history import changes
 from hitlchat.gate.models import AuditEvent, DecidedBy, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.policy import approved_before
+from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run, say_yes, status
@@ -108,14 +109,27 @@ def test_who_comes_after_some_time_approves(alice: User, bob: User, finance: Gro
     (fay,) = members(finance, "fay")
     rule(tool, alice, decided_by=DecidedBy.REQUESTER, escalate_to=finance, escalate_after_seconds=60)
     call = ask(bob, tool)
-    approval = approval_of(call)
-    # As it is after that time, also in what was frozen.
-    at = timezone.now() - timedelta(seconds=1)
-    approval.disclosure["whoDecides"]["escalatesAt"] = at.isoformat()
-    approval.digest = disclosure.digest(approval.disclosure)
-    approval.save()
-    ToolCall.objects.filter(pk=call.pk).update(escalates_at=at)
+    escalated(call)
     say_yes(fay, call)
+    assert run(call)
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_once_it_is_asked_again_others_wait_for_their_time_again(
+    alice: User, bob: User, finance: Group, previews: list[Any]
+) -> None:
+    previews[:] = [Preview(text="Refunds 1 EUR"), Preview(text="Refunds 9 EUR")]
+    tool, (fay,) = recording(source="previewing"), members(finance, "fay")
+    rule(tool, alice, decided_by=DecidedBy.REQUESTER, escalate_to=finance, escalate_after_seconds=60)
+    call = ask(bob, tool)
+    escalated(call)
+    say_yes(fay, call)
+    assert not run(call)
+    assert fresh(call).round == 2
+    digest = approval_of(call).digest
+    with pytest.raises(NoSuchApproval):
+        say_yes(fay, call, digest=digest)
+    say_yes(bob, call, digest=digest)
     assert run(call)
 
 
