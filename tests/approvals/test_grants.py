@@ -113,7 +113,7 @@ def test_a_form_with_a_grant_that_is_none_decides_nothing(
         "[]",
         '{"calls": 5}',
         "5",
-        ["{}", "{}"],
+        [Scope(calls=1).as_json, Scope(calls=100).as_json],
         Scope(calls=1).as_json.replace("1", "true"),
     ]:
         with subtests.test(grant=grant):

@@ -1,7 +1,7 @@
 """A bounded standing yes: what it covers, what it never covers, and what ends it."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,13 +12,15 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.accounts.models import Token, TokenKind
-from hitlchat.gate import batch, decide
+from hitlchat.gate import batch, decide, perform
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import AuditEvent, Decision, Grant, Oversight, Tool, ToolCall, new_id
 from hitlchat.gate.settling import sweep
+from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
+from hitlchat.gate.stopping import is_requested
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run, say_yes, status
@@ -84,6 +86,15 @@ def test_what_is_wrong_with_a_scope_is_said_at_its_part(subtests: pytest.Subtest
             with pytest.raises(BadGrant) as refused:
                 say_yes(bob, call, grant=Scope(**wanted))
             assert expected in refused.value.errors[part]
+
+
+@pytest.mark.guarantee("gate:same-call")
+@time_machine.travel(datetime(2026, 1, 31, 14, 30, tzinfo=UTC))
+def test_what_is_offered_names_the_day_unless_that_is_today(settings: Settings) -> None:
+    settings.TIME_ZONE = "UTC"
+    untils = [timezone.now() + timedelta(hours=hours) for hours in (9, 24)]
+    ends = [scope.offer("refund", Scope(until=until)).rpartition(" until ")[2] for until in untils]
+    assert ends == ["23:30 UTC.", "1 Feb 14:30 UTC."]
 
 
 def test_each_part_of_a_scope_narrows_it(bob: User) -> None:
@@ -242,12 +253,13 @@ CHANGES: dict[str, tuple[Callable[[Tool], Any], str]] = {
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:fail-closed", "SR-14", "SR-28", "SR-43")
 @each_row("change", CHANGES)
-def test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded(
+def test_any_change_voids_it_stops_what_it_let_in_and_is_recorded(
     change: str, bob: User, entered: list[ToolCall]
 ) -> None:
     tool = conditional()
     grant = granted(bob, tool, minutes=60)
-    call = covered(bob, tool)
+    call, started = covered(bob, tool), covered(bob, tool)
+    assert perform.claim(started.pk)
     how, why = CHANGES[change]
     how(tool)
     assert not run(call)
@@ -255,8 +267,21 @@ def test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded(
     sweep()
     assert (again(grant).end, len(named("grant.voided"))) == ("voided", 1)
     assert why in again(grant).why
-    assert entered == []
+    assert (entered, is_requested(fresh(started))) == ([], True)
     User.objects.update(is_active=True)
+
+
+@pytest.mark.guarantee("gate:same-call")
+@each_row("column,value", [("arguments", {"text": "other"}), ("conversation_id", new_id()), ("caller_kind", "api")])
+def test_what_it_let_in_does_not_start_as_another_call(
+    column: str, value: Any, bob: User, entered: list[ToolCall]
+) -> None:
+    tool = conditional()
+    granted(bob, tool, calls=5, same_arguments=True, this_conversation=True)
+    call = covered(bob, tool)
+    ToolCall.objects.filter(pk=call.pk).update(**{column: value})
+    assert not run(call)
+    assert (fresh(call).reason, entered) == ("Not run: its grant is for other calls.", [])
 
 
 def test_one_whose_tool_is_gone_with_its_server_says_so(bob: User) -> None:
@@ -310,6 +335,17 @@ def test_who_takes_the_yes_back_takes_back_the_grant_given_with_it(bob: User) ->
     call = ask(bob, tool)
     say_yes(bob, call, grant=Scope(calls=5))
     decide.take_back(call.pk, signed_in(bob))
+    assert (Grant.objects.get().end, runs(bob, tool)) == ("revoked", False)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_no_once_it_is_asked_again_ends_the_grant_given_with_the_yes_before(bob: User, previews: list[Any]) -> None:
+    previews[:] = [Preview(text="Refunds 1 EUR"), Preview(text="Refunds 9 EUR")]
+    tool = conditional(source="previewing")
+    call = ask(bob, tool)
+    say_yes(bob, call, grant=Scope(calls=5))
+    assert not run(call)
+    decide.decline(approval_of(call).pk, signed_in(bob))
     assert (Grant.objects.get().end, runs(bob, tool)) == ("revoked", False)
 
 

@@ -1,16 +1,19 @@
 """Grants at the same moment as something else: the last use, the start of a call, an end."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils import timezone
 
 from hitlchat.gate import perform
 from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import Scope
-from hitlchat.gate.models import Grant, Tool, ToolCall
+from hitlchat.gate.models import Grant, Oversight, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.stopping import is_requested
 from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
@@ -79,18 +82,39 @@ def test_of_revoking_and_starting_either_nothing_starts_or_what_started_is_told_
     assert is_requested(fresh(call)) == started
 
 
+def _revoke(grant: Grant) -> None:
+    """As somebody does who is killed before anything else."""
+    Grant.objects.filter(pk=grant.pk).update(end="revoked", why="bob revoked it")
+
+
+def _end_time(grant: Grant) -> None:
+    Grant.objects.filter(pk=grant.pk).update(until=timezone.now() - timedelta(seconds=1))
+
+
+def _have_others_decide(grant: Grant) -> None:
+    Oversight.objects.create(tool=Tool.objects.get(), decided_by="approvers", digest="d" * 64)
+
+
 @pytest.mark.guarantee("gate:no-yes-no-run")
-def test_the_start_itself_looks_at_the_grant_once_more(bob: User, entered: list[ToolCall]) -> None:
+@pytest.mark.parametrize(
+    "end, why",
+    [
+        (_revoke, "was revoked: bob revoked it"),
+        (_end_time, "is void: the record of the grant was changed"),
+        (_have_others_decide, "is void: who decides about the tool was changed"),
+    ],
+)
+def test_the_start_itself_looks_at_the_grant_once_more(
+    end: Callable[[Grant], None], why: str, bob: User, entered: list[ToolCall]
+) -> None:
     tool = conditional()
     grant = granted(bob, tool, calls=5)
     call = covered(bob, tool)
-    # As by someone who ends it and is killed before anything else.
-    end = partial(Grant.objects.filter(pk=grant.pk).update, end="revoked", why="bob revoked it")
-    with meanwhile(end):
+    with meanwhile(partial(end, grant)):
         assert perform.claim(call.pk) is None
     assert (status(call), entered) == (Status.ALLOWED, [])
     assert perform.claim(call.pk) is None
-    assert fresh(call).reason == "Not run: its grant was revoked: bob revoked it."
+    assert fresh(call).reason == f"Not run: its grant {why}."
 
 
 @pytest.mark.guarantee("gate:fail-closed")
