@@ -34,7 +34,8 @@ def answered(
     at = timezone.now() - timedelta(days=days)
     disclosure = {"arguments": arguments, "provenance": more.pop("provenance", [])}
     columns: dict[str, Any] = {"conversation_id": new_id(), "status": Status.DECLINED if no else Status.SUCCEEDED}
-    columns |= {"source": tool.source, "caller_kind": more.pop("kind", "chat")}
+    columns |= {"source": tool.source, "definition_hash": tool.definition_hash}
+    columns |= {"caller_kind": more.pop("kind", "chat")}
     answer: dict[str, Any] = {
         "verdict": Verdict.DECLINE if no else Verdict.APPROVE,
         "means": "session",
@@ -44,7 +45,6 @@ def answered(
     call = ToolCall.objects.create(
         tool=tool,
         tool_name=tool.name,
-        definition_hash=tool.definition_hash,
         risk_level=tool.risk_level,
         arguments=arguments,
         caller=user,
@@ -70,11 +70,11 @@ def history(user: User, tool: Tool, many: int = 30, **more: Any) -> None:
         answered(user, tool, {"order": "A-1", "amount": amount}, no=True)
 
 
-def published(alice: User, tool: Tool, **budget: int) -> Grant:
-    """What is proposed for the tool, kept and published as a draft."""
+def published(alice: User, tool: Tool, **parts: Any) -> Grant:
+    """What is proposed for the tool, but for these `parts`, kept and published as a draft."""
     (found,) = [each for each in earned.proposals() if each.tool == tool]
     given = found.draft
-    given["tools"][tool.name]["earned"] |= budget
+    given["tools"][tool.name]["earned"] |= parts
     lab.publish(keep(alice, given).pk, signed_in(alice), "They were all approved.", confirmed=True)
     return Grant.objects.get(tool=tool, approval=None, end="")
 

@@ -94,6 +94,7 @@ UNSOUND: dict[str, dict[str, Any]] = {
     "decided by others": {"oversight_digest": "e" * 64},
     "of another caller": {"kind": "api"},
     "of another tool of that name": {"source": "another"},
+    "of another definition of the tool": {"definition_hash": "e" * 64},
     "all of one day": {"days": 1},
     "of long ago": {"days": 100},
     "taken back": {"status": Status.WITHDRAWN},
@@ -262,20 +263,24 @@ def test_it_comes_into_force_only_confirmed_and_borne_out_by_the_record_of_then(
     kept = keep(alice, found.draft)
     with pytest.raises(NotConfirmed, match="Calls run without asking while"):
         lab.publish(kept.pk, signed_in(alice), "So.")
-    said = answered(bob, tool, {"order": "A-1", "amount": 20}, no=True)
-    with pytest.raises(lab.CannotPublish, match="people said no"):
-        lab.publish(kept.pk, signed_in(alice), "So.", confirmed=True)
+    noes: list[dict[str, Any]] = [{"status": Status.WITHDRAWN}, {"no": True}]
+    for how in noes:
+        said = answered(bob, tool, {"order": "A-1", "amount": 20}, **how)
+        with pytest.raises(lab.CannotPublish, match="people said no"):
+            lab.publish(kept.pk, signed_in(alice), "So.", confirmed=True)
+        ToolCall.objects.filter(pk=said.pk).update(caller_kind="api")
     wide = found.draft
     wide["tools"]["refund"]["earned"]["condition"] = "args['amount'] > 900"
     with pytest.raises(lab.CannotPublish, match="too few"):
         lab.publish(keep(alice, wide, "Wide").pk, signed_in(alice), "So.", confirmed=True)
     asks = {"tools": {"refund": {"earned": found.draft["tools"]["refund"]["earned"]}}}
-    ToolCall.objects.filter(pk=said.pk).update(caller_kind="api")
     with pytest.raises(lab.CannotPublish, match="has the mode"):
         lab.publish(keep(alice, asks, "Asks").pk, signed_in(alice), "So.", confirmed=True)
-    wide["tools"]["refund"]["earned"]["condition"] = "True"
-    with pytest.raises(lab.CannotPublish, match="people said no"):
-        lab.publish(keep(alice, wide, "All").pk, signed_in(alice), "So.", confirmed=True)
+    # Of a call that was declined, the second gives no answer.
+    for condition in ("True", "args['amount'] < 40 or args['amount'] == 900 and args['note'] == ''"):
+        wide["tools"]["refund"]["earned"]["condition"] = condition
+        with pytest.raises(lab.CannotPublish, match="people said no"):
+            lab.publish(keep(alice, wide, "All").pk, signed_in(alice), "So.", confirmed=True)
     assert (Grant.objects.count(), Tool.objects.get().hitl_mode) == (0, "REQUIRED")
 
 
@@ -347,6 +352,15 @@ def test_it_ends_at_the_first_no_to_a_call_like_it_and_the_tool_asks_again(tool:
     assert changes.words(event) == ("The earned rule of refund ended: a person said no to a call like those it covers")
     (found,) = earned.proposals()
     assert "13 <= args['amount'] <= 39" in found.rule.condition, "that no is a counter-example"
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+def test_it_ends_at_a_no_to_a_call_of_which_its_condition_says_nothing(tool: Tool, alice: User, bob: User) -> None:
+    rule = published(alice, tool, condition="args['amount'] < 40 or args['amount'] == 1000 and args['note'] == ''")
+    no(bob, small(bob, tool, 999))
+    assert again(rule).end == "", "that was not like it"
+    no(bob, small(bob, tool, 1000))
+    assert again(rule).end == "declined"
 
 
 @pytest.mark.guarantee("gate:fail-closed")
