@@ -206,10 +206,11 @@ def test_a_start_that_read_the_word_before_it_changed_finds_the_mark_of_the_chan
 
 
 def below(bob: User) -> UUID:
-    """Return the conversation of an agent that HERE called."""
-    child = new_id()
-    delegation.begin(unasked(bob, recording("agent", mode=FREE)), child)
-    return child
+    """Return the conversation of an agent that an agent called, which HERE called."""
+    agent, child, grandchild = recording("agent", mode=FREE), new_id(), new_id()
+    delegation.begin(unasked(bob, agent), child)
+    delegation.begin(ask(bob, agent, conversation_id=child), grandchild)
+    return grandchild
 
 
 @pytest.mark.django_db(transaction=True)
