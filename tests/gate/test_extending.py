@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from hitlchat.gate import decide, disclosure, editing
 from hitlchat.gate.actor import SYSTEM, Actor
-from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.models import AuditEvent, Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
-from tests.gate.asking import approval_of, fresh, run, say_yes, status
+from tests.gate.asking import approval_of, ask, fresh, run, say_yes, status
 from tests.gate.racing import meanwhile, together
 
 pytestmark = pytest.mark.django_db
@@ -65,6 +65,15 @@ def test_before_the_last_minute_nothing_is_added(bob: User, waiting: ToolCall) -
     with pytest.raises(editing.NotNow, match="only in the last minute of a question"):
         extend(bob, waiting)
     assert fresh(waiting).deadline == deadline
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+def test_identical_calls_get_the_same_time_but_for_one_that_is_over(bob: User, tool: Tool) -> None:
+    here = new_id()
+    first, second, over = (ask(bob, tool, conversation_id=here) for _ in range(3))
+    _, until, was = left(second, 10), left(first, 30) + MORE, left(over, -1)
+    extend(bob, first)
+    assert [fresh(call).deadline for call in (first, second, over)] == [until, until, was]
 
 
 def test_after_the_deadline_it_is_over(bob: User, waiting: ToolCall) -> None:
