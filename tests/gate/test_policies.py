@@ -13,6 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.gate import results
+from hitlchat.gate.decide import BadEdit
 from hitlchat.gate.models import AuditEvent
 from hitlchat.gate.policies import Abstain, Allow, Ask, CallView, Context, Refuse
 from hitlchat.gate.policy import judge
@@ -20,7 +21,8 @@ from hitlchat.gate.provenance import Heard, Text
 from hitlchat.gate.status import Status
 from tests.architecture.source import ROOT
 from tests.conftest import caller
-from tests.gate.asking import approval_of, ask, recording, status
+from tests.gate import own_policies
+from tests.gate.asking import approval_of, ask, recording, say_yes, status
 from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, FINANCE, FROM_MCP, NAMES, REFUSES, all_of, any_of
 from tests.tables import each_row
 
@@ -168,6 +170,17 @@ def test_a_call_of_whose_values_nobody_can_tell_the_source_is_asked_about_where_
     heard = Heard.of([Text("hello")])
     assert [status(ask(bob, tool, kind="mcp")), status(ask(bob, tool, heard=heard))] == [Status.WAITING, Status.ALLOWED]
     assert isinstance(async_to_sync(judge)(tool, {}, caller(bob)).verdict, Ask), "who does not say does not know"
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+def test_an_edit_is_judged_by_where_the_values_that_it_leaves_come_from(bob: User, settings: Settings) -> None:
+    text = "ann@evil.example"
+    call = ask(bob, recording(), {"text": text}, heard=Heard.of([Text(text, "outside", "c1", "fetch_page")]))
+    settings.HITL_POLICIES = [{"policy": f"{own_policies.HERE}.Inside"}]
+    with pytest.raises(BadEdit, match="From outside"):
+        say_yes(bob, call, edited={"text": text, "amount": 2})
+    say_yes(bob, call, edited={"text": "ann@our.example"})
+    assert status(call) == Status.APPROVED
 
 
 def test_a_question_says_whether_it_is_known_where_its_values_come_from(bob: User) -> None:
