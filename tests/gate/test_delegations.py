@@ -18,12 +18,14 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.counting import AlreadyCounted
 from hitlchat.gate.decide import NoSuchApproval
 from hitlchat.gate.deciders import NotEntitled, OnlySignedIn, SignInAgain
+from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import Absence, AuditEvent, DecidedBy, Decision, Tool, ToolCall
 from hitlchat.gate.question import INPUT_SCHEMA
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
 from tests.gate.deciding_people import escalated, members, rule
+from tests.gate.granting import conditional
 from tests.gate.racing import meanwhile, one_behind_the_other, together
 from tests.tables import each_row
 
@@ -122,6 +124,15 @@ def test_the_delegate_of_who_asks_decides_where_they_do_but_never_about_a_questi
     say_yes(carol, call)
     assert run(call)
     assert status(call) == Status.SUCCEEDED
+
+
+@pytest.mark.guarantee("gate:only-people", "SR-43")
+def test_a_delegate_gives_no_grant_for_the_calls_of_who_is_away(bob: User, carol: User) -> None:
+    away(bob, carol)
+    call = ask(bob, conditional())
+    with pytest.raises(BadGrant, match="Only the person whose calls"):
+        say_yes(carol, call, grant=Scope(calls=1))
+    assert status(call) == Status.WAITING
 
 
 @pytest.mark.guarantee("gate:only-people")
