@@ -81,6 +81,8 @@ def test_a_client_that_cannot_ask_is_denied_or_waits_as_its_token_says(
     inspecting.call("refund", **{"arg-text": "waits"})
     page = inspecting.shows("Decide it here, signed in")
     assert f'href="/approvals/{Approval.objects.get().pk}"' in page
+    # Without the number that it comes with, which is of how much is not said.
+    inspecting.shows('<p class="small">Waits for a person&#x27;s approval, at ')
     inspecting.post(inspecting.path, cancel="", number=session.calls[0].number)
     inspecting.shows("Cancelled</span>")
     until(lambda: ToolCall.objects.filter(status=Status.WITHDRAWN).exists(), "it is withdrawn")
@@ -94,6 +96,18 @@ def test_the_progress_of_a_call_is_shown(inspecting: Inspecting, tool: Tool) -> 
     page = inspecting.shows("Result</span>")
     assert "3 of 3: step 3" in page
     assert "notifications/progress" in page
+
+
+def test_a_call_that_its_client_is_told_to_come_back_for_is_no_error_and_shows_what_became_of_it(
+    inspecting: Inspecting, tool: Tool, entered: list[ToolCall], bob: User
+) -> None:
+    inspecting.connect(OLDER, elicits="no", without_elicitation="url")
+    inspecting.call("refund", **{"arg-text": "hello"})
+    page = inspecting.shows("Decide it here, signed in")
+    assert ('data-status="waiting"' in page, "Error</span>" in page) == (True, False)
+    decide.decline(Approval.objects.get().pk, signed_in(bob))
+    assert 'data-status="declined"' in inspecting.seen()
+    assert entered == []
 
 
 def test_a_tool_is_shown_as_its_token_sees_it_without_what_hides(inspecting: Inspecting, tool: Tool) -> None:
@@ -171,7 +185,9 @@ def test_a_session_takes_the_place_of_the_one_before_and_ends_with_its_token_and
     assert inspecting.web.get(former).status_code == 404
     until(lambda: ToolCall.objects.get().status == Status.WITHDRAWN, "its call is withdrawn")
     assert inspecting.post(inspecting.path, end="").headers["location"] == BASE
-    assert inspecting.web.get(inspecting.path).status_code == 404
+    ended = inspecting.web.get(inspecting.path)
+    assert (ended.status_code, f'<a href="{BASE}">Begin another one</a>' in ended.text) == (404, True)
+    assert BASE not in inspecting.web.get("/no-such-page").text
     assert not Token.objects.filter(pk=made.pk).exists()
     assert tokens.find(token) is not None
     events = AuditEvent.objects.filter(name__startswith="token.").order_by("pk")
@@ -185,6 +201,10 @@ def test_a_token_that_does_not_fit_is_told_at_its_field_and_one_that_is_none_her
     assert answer.status_code == 422
     assert "it begins with hitl_mcp_" in answer.text
     assert "hitl_api_no" not in answer.text
+    for cut in ("hitl_mcp_", "hitl_mcp_" + "x" * 19, "hitl_mcp_" + "x" * 43 + " y"):
+        answer = inspecting.begin(MODERN, secret=cut)
+        assert (answer.status_code, "This is not all of a token" in answer.text) == (422, True)
+        assert "it begins with hitl_mcp_" not in answer.text
     assert not Token.objects.exists()
     for era in (OLDER, MODERN):
         session = inspecting.connect(era, secret="hitl_mcp_" + "x" * 43)

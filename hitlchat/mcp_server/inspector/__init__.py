@@ -27,7 +27,8 @@ from pydantic import ValidationError
 from uuid_utils.compat import uuid7
 
 from hitlchat.base.background import background
-from hitlchat.mcp_server.outcomes import CALL
+from hitlchat.gate.status import SETTLED, Status
+from hitlchat.mcp_server.outcomes import CALL, STATUS
 from hitlchat.upstreams.client.opening import Tap
 
 # 2026-07-28 is negotiated, so that what the server says of itself is among the messages.
@@ -40,6 +41,8 @@ MOST_CALLS: Final = 20
 MOST_MESSAGES: Final = 200
 LONGEST: Final = 16_000
 TROUBLE: Final = (MCPError, RuntimeError, ValidationError, OSError, httpx2.HTTPError, BaseExceptionGroup)
+
+State = Literal["going", "done", "waits", "failed", "cancelled"]
 
 _sessions: dict[int, "Session"] = {}
 
@@ -90,13 +93,15 @@ class Line:
 
 @dataclass
 class Call:
-    """One tools/call. `texts`: of its result, or why there is none; `call_id`: of the call on record, once known."""
+    """One tools/call. `state`: waits if its result says that there is no outcome yet; `texts`: of its result, or why
+    there is none; `call_id`: of the call on record, once known.
+    """
 
     number: int
     tool: str
     arguments: str
     task: asyncio.Task[None] | None
-    state: Literal["going", "done", "failed", "cancelled"] = "going"
+    state: State = "going"
     progress: str = ""
     texts: list[str] = field(default_factory=list)
     call_id: UUID | None = None
@@ -163,17 +168,21 @@ class Session:
         self._mark("calls")
 
         async def follow(progress: float, total: float | None, message: str | None) -> None:
-            far = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-            call.progress = f"{far}: {message[:300]}" if message else far
+            parts = [f"{progress:g} of {total:g}" if total else "", (message or "")[:300]]
+            # A number without a total says something only if nothing else does.
+            call.progress = ": ".join(filter(None, parts)) or f"{progress:g}"
             self._mark("calls")
 
         try:
             async with self._client(partial(self._elicit, call)) as client:
                 result = await client.call_tool(tool, arguments, progress_callback=follow)
-                call.state = "failed" if result.is_error else "done"
+                meta = result.meta or {}
+                outcome: State = "failed" if result.is_error else "done"
+                # An error by the protocol, as it has no result yet.
+                call.state = outcome if meta.get(STATUS, Status.FAILED) in SETTLED else "waits"
                 call.texts = [cut(getattr(block, "text", f"[{block.type}]")) for block in result.content]
                 with suppress(ValueError):
-                    call.call_id = UUID(str((result.meta or {}).get(CALL)))
+                    call.call_id = UUID(str(meta.get(CALL)))
         except TROUBLE as error:
             call.state, call.texts = "failed", [_plain(error)]
         except asyncio.CancelledError:

@@ -9,6 +9,7 @@ from uuid import UUID
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.core.validators import RegexValidator
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -48,10 +49,15 @@ class SessionForm(forms.Form):
     elicits = forms.TypedChoiceField(
         choices=[("yes", ""), ("no", "")], coerce=lambda value: value == "yes", initial="yes"
     )
-    secret = forms.RegexField(
-        r"\Ahitl_mcp_[A-Za-z0-9_-]{20,100}\Z",
+    secret = forms.CharField(
         required=False,
-        error_messages={"invalid": "Give a token of kind MCP: it begins with hitl_mcp_."},
+        validators=[
+            RegexValidator(r"\Ahitl_mcp_", gettext_noop("Give a token of kind MCP: it begins with hitl_mcp_.")),
+            RegexValidator(
+                r"\A(?!hitl_mcp_)|\A[A-Za-z0-9_-]{29,109}\Z",
+                gettext_noop("This is not all of a token, or more than one: copy its whole text."),
+            ),
+        ],
     )
     without_elicitation = forms.ChoiceField(choices=WAYS, initial=WithoutElicitation.DENY.value)
     attended = forms.BooleanField(required=False)
