@@ -222,6 +222,8 @@ def test_a_card_stays_in_view_when_its_call_comes_into_the_transcript_after_it(a
     chat = alone.chat(transcript=[said(LONG)])
     alone.tell(asked({"text": "hi"}))
     card = chat.asked()
+    # Not the page: what screen readers are told of the card stands at the end of the transcript too.
+    assert alone.page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
     before = top(card)
     # Two frames of the socket may come in either order.
     for words in ("one", "two", "three"):
