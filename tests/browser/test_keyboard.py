@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser import looking
 from tests.browser.alone import Alone
@@ -106,6 +106,29 @@ def test_what_is_looked_for_is_found_and_opened_by_the_keyboard(author: Page, ho
     author.keyboard.press("ArrowUp")
     author.keyboard.press("Enter")
     expect(author).to_have_url(re.compile("/servers/tools$"))
+
+
+def test_enter_goes_to_what_the_words_find_and_to_nothing_that_was_listed_before_them(alone: Alone) -> None:
+    page, held = alone.page, list[Route]()
+    alone.chat(signed_in=True)
+
+    def hold(asked: Route) -> None:
+        held.append(asked)
+
+    page.route("**/find?q=", lambda asked: asked.fulfill(body="<a href='/chat/'>Some conversation</a>"))
+    page.route("**/find?q=in*", hold)
+    page.keyboard.press("Control+k")
+    dialog = page.get_by_role("dialog", name="Find")
+    expect(dialog.get_by_role("link", name="Some conversation")).to_be_visible()
+    page.keyboard.type("in")
+    page.keyboard.press("Enter")
+    page.keyboard.type("box")
+    page.keyboard.press("Enter")
+    until(lambda: page.title() and len(held) > 1, "both are looked for")
+    # What was found for fewer words is no more meant.
+    for asked, place in zip(held, ("/insights/", "/approvals/"), strict=True):
+        asked.fulfill(body=f"<a href='{place}'>{place}</a>")
+    page.wait_for_url(f"{alone.url}/approvals/")
 
 
 # Chrome and Firefox say that the key composes; Safari ends the composition first, and sends the key after it.

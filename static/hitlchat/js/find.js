@@ -12,6 +12,8 @@ let made = null;
 /** The newest question; answers to older ones are dropped. */
 let asked = 0;
 let timer = 0;
+/** The words whose answer is in the list. @type {string | null} */
+let listed = null;
 
 function dialogs() {
   if (made) return made;
@@ -41,7 +43,7 @@ function connect(find) {
       find.close();
     } else if (event.key === "Enter" && event.target === input(find)) {
       event.preventDefault();
-      links(find)[0]?.click();
+      void go(find);
     }
   });
 }
@@ -56,17 +58,26 @@ function links(find) {
   return [...find.querySelectorAll("a")];
 }
 
+/** Go to the first of what the words find, not of what stands there until that has come. @param {HTMLDialogElement} find */
+async function go(find) {
+  clearTimeout(timer);
+  if (listed !== input(find).value) await look(find);
+  if (find.open && listed === input(find).value) links(find)[0]?.click();
+}
+
 /** @param {HTMLDialogElement} find */
 async function look(find) {
   const mine = ++asked;
+  const words = input(find).value;
   const list = /** @type {HTMLElement} */ (find.querySelector("[data-found]"));
   const count = /** @type {HTMLElement} */ (find.querySelector("[data-found-count]"));
   try {
-    const answer = await fetch(`${find.dataset.find}?${new URLSearchParams({ q: input(find).value })}`, { signal: inTime() });
+    const answer = await fetch(`${find.dataset.find}?${new URLSearchParams({ q: words })}`, { signal: inTime() });
     if (mine !== asked) return;
     // Signed out meanwhile: the page for signing in is no list.
     if (answer.redirected || !answer.ok) return window.location.reload();
     list.innerHTML = await answer.text();
+    listed = words;
     const all = links(find).length;
     count.textContent = _n("{count} found", "{count} found", all);
   } catch {
