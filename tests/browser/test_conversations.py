@@ -197,7 +197,8 @@ def test_a_deleted_conversation_comes_back_within_ten_seconds(
     expect(page.get_by_text("“Say bye” was deleted.")).to_be_visible()
     looking.check(page)
     looking.wear(page, f"{size} light")
-    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    page.keyboard.press("Enter")
     expect(page.locator("#title")).to_have_text("Say bye")
     expect(chat.call("withdrawn")).to_have_count(1)
 
@@ -214,6 +215,15 @@ def test_another_tab_leaves_a_conversation_that_is_deleted(
     choose(chat.page, "Delete…")
     chat.page.get_by_role("button", name="Delete conversation").click()
     expect(other.page.get_by_role("heading", name="What would you like to do?")).to_be_visible()
+    undo = chat.page.get_by_role("button", name="Undo")
+    expect(undo).to_be_focused()
+    chat.page.clock.run_for(10_000)
+    expect(undo).to_have_count(0)
+    expect(chat.composer).to_be_focused()
+    # What is typed elsewhere begins the next conversation.
+    chat.page.get_by_role("button", name="New conversation").focus()
+    chat.page.keyboard.type("Hi")
+    expect(chat.composer).to_have_value("Hi")
 
 
 MARKDOWN = r"""Here it is:

@@ -4,7 +4,7 @@
 import "./cards.js";
 import "./threads.js";
 import { offerFiles } from "./attach.js";
-import { sendOnEnter } from "./composer.js";
+import { sendOnEnter, takeTyping } from "./composer.js";
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector("[data-composer]"));
 const textarea = /** @type {HTMLTextAreaElement} */ (form.querySelector("textarea"));
@@ -30,6 +30,7 @@ function maySend() {
 }
 
 sendOnEnter(form, maySend);
+takeTyping(textarea);
 form.addEventListener("submit", (event) => {
   if (files.holdsBack() || sent) return event.preventDefault();
   sent = true;

@@ -69,5 +69,8 @@ const undo = document.querySelector("[data-undo]");
 if (undo) {
   // A reload must not offer it again.
   history.replaceState(null, "", location.pathname);
-  setTimeout(() => undo.remove(), UNDO_MS);
+  setTimeout(() => {
+    if (undo.contains(document.activeElement)) document.getElementById("say")?.focus();
+    undo.remove();
+  }, UNDO_MS);
 }
