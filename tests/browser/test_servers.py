@@ -105,6 +105,7 @@ def test_the_page_follows_the_server_without_taking_the_focus_or_what_was_typed(
     upstream.kill()
     alice.get_by_role("button", name="Test connection").press("Enter")
     expect(alice.locator("#trial-saved")).to_contain_text("The connection failed.")
+    expect(alice.get_by_role("button", name="Test connection")).to_be_focused()
     documentation.focus()
     alice.keyboard.press("End")
     expect(alice.locator("#standing")).not_to_contain_text("Connected", timeout=45_000)

@@ -86,6 +86,8 @@ def test_mistakes_are_shown_at_their_lines_mended_and_the_tool_tested_and_publis
     expect(standing.get_by_role("button", name="Publish")).to_be_disabled()
     studio.locator("#arg-name").fill("Ann")
     pane = run_test(studio)
+    expect(pane.locator("[data-ask]")).to_be_visible()
+    expect(studio.get_by_role("button", name="Run test")).to_be_focused()
     approve(pane.locator("[data-ask]"))
     expect(pane.locator(".out")).to_have_text("Hello, Ann")
     expect(standing).to_contain_text("you can publish the tool")
