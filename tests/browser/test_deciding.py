@@ -165,6 +165,7 @@ def test_on_its_own_page_a_call_is_approved_with_changes(
     approve(chat.cards.first, approve_changed(edit))
     expect(page.locator("#heading")).to_have_text("This call has been answered")
     expect(page.locator("pre.out")).to_have_text("two")
+    expect(page.locator("[data-card-slot]")).to_be_focused()
 
 
 def test_a_reason_is_picked_beside_decline_with_two_keys(chat: Chat, ask: Ask, model: SharedModel) -> None:

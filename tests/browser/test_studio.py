@@ -90,6 +90,7 @@ def test_mistakes_are_shown_at_their_lines_mended_and_the_tool_tested_and_publis
     expect(studio.get_by_role("button", name="Run test")).to_be_focused()
     approve(pane.locator("[data-ask]"))
     expect(pane.locator(".out")).to_have_text("Hello, Ann")
+    expect(pane).to_be_focused()
     expect(standing).to_contain_text("you can publish the tool")
     pane.get_by_text("Save as a test").click()
     looking.check(studio)

@@ -138,6 +138,15 @@ function goOn(event) {
   if (next instanceof HTMLElement) next.focus();
 }
 
+/** An answer takes its buttons away: whoever gave it goes on where what became of the call stands. @param {Event} event */
+function goToOutcome(event) {
+  const { target, requestConfig } = /** @type {CustomEvent} */ (event).detail;
+  const isAnswer = requestConfig?.verb === "post" && target instanceof Element && target.matches("[data-card-slot]");
+  if (!isAnswer || document.activeElement !== document.body) return;
+  const place = target.closest("#test-result, [data-card-slot][tabindex]");
+  if (place instanceof HTMLElement) place.focus({ preventScroll: true });
+}
+
 /** Where the focus was, if that goes away as a part of a card is drawn anew, and on the card of which call. */
 let left = "";
 let onCard = "";
@@ -268,6 +277,7 @@ tick();
 setInterval(tick, 1000);
 setInterval(look, LOOK_MS);
 document.addEventListener("htmx:afterSettle", goOn);
+document.addEventListener("htmx:afterSwap", goToOutcome);
 document.addEventListener("htmx:oobBeforeSwap", noteFocus);
 document.addEventListener("htmx:oobAfterSwap", keepFocus);
 document.addEventListener("htmx:beforeSwap", noteFocus);
