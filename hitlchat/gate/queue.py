@@ -151,8 +151,9 @@ def _in_order(
     user_id: Any, groups: list[int], is_delegate: bool, most: int, only: Q | None = None
 ) -> QuerySet[ToolCall, Any]:
     requester, approver, grouped, later = deciders.waiting_ways(user_id)
-    # Each group by itself: of several no index has the soonest first.
-    of_groups = [way for group in groups for way in (grouped & Q(decider_group=group), later & Q(escalates_to=group))]
+    # Each group by itself, as of several no index has the soonest first; for more no statement has room.
+    each = [way for group in groups for way in (grouped & Q(decider_group=group), later & Q(escalates_to=group))]
+    of_groups = each if len(groups) <= MOST else [grouped, later]
     ways = (requester, approver, *of_groups, *(deciders.stands_in(user_id) if is_delegate else ()))
     rows = [_waiting(user_id, way, only).order_by(*ORDER) for way in ways]
     return _either(rows, most).order_by(*ORDER)[:most]

@@ -559,6 +559,13 @@ def test_in_the_queue_the_soonest_deadline_comes_first_and_what_one_said_yes_to_
     assert (queue.count(dora.pk, 9), queue.count(dora.pk, 2), queue.count(bob.pk, 9)) == (3, 2, 0)
 
 
+def test_who_is_in_hundreds_of_groups_has_a_queue_too(alice: User, bob: User, dora: User, tool: Tool) -> None:
+    dora.groups.set(Group.objects.bulk_create(Group(name=f"group {number}") for number in range(250)))
+    rule(tool, alice, decided_by=DecidedBy.GROUP, group=Group.objects.get(name="group 249"))
+    call = ask(bob, tool)
+    assert queue.first(dora.pk, 9) == [call.pk]
+
+
 # -- what it costs -----------------------------------------------------------------------------------------------------
 
 
