@@ -13,6 +13,7 @@ from tests.browser.conftest import SharedModel, Visit
 from tests.browser.looking import check
 from tests.processes import STEADY, Servers
 from tests.scripted_model import calls, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -76,8 +77,12 @@ def test_three_quick_yeses_later_a_call_runs_only_with_its_value(own: Servers, v
     for call in calls_of_it[:3]:
         bob.post(f"/api/approvals/{call['approvalId']}/approve").raise_for_status()
     bob.wait_for_call(conversation, "succeeded", 3)
-    chat = Chat(visit(server, bob), server, conversation).open()
+    page, frames = visit(server, bob), list[str]()
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda text: frames.append(str(text))))
+    chat = Chat(page, server, conversation).open()
     card = chat.asked(1)
+    # Once connected, the page gets its cards anew: after those yeses its own would ask for the value from the start.
+    until(lambda: page.title() and any('id="asks"' in each for each in frames), "the page has its cards")
     server.home.manage("shell", "-v", "0", "-c", QUICK)
     # The card that was there before them is another one by now.
     card.locator("[data-reviewed]").check()

@@ -561,9 +561,12 @@ def test_in_the_queue_the_soonest_deadline_comes_first_and_what_one_said_yes_to_
 
 def test_who_is_in_hundreds_of_groups_has_a_queue_too(alice: User, bob: User, dora: User, tool: Tool) -> None:
     dora.groups.set(Group.objects.bulk_create(Group(name=f"group {number}") for number in range(250)))
-    rule(tool, alice, decided_by=DecidedBy.GROUP, group=Group.objects.get(name="group 249"))
-    call = ask(bob, tool)
-    assert queue.first(dora.pk, 9) == [call.pk]
+    group, later = Group.objects.get(name="group 249"), recording("later")
+    rule(tool, alice, decided_by=DecidedBy.GROUP, group=group)
+    rule(later, alice, decided_by=DecidedBy.REQUESTER, escalate_to=group, escalate_after_seconds=60)
+    calls = [ask(bob, each) for each in (tool, later)]
+    escalated(calls[1])
+    assert queue.first(dora.pk, 9) == [call.pk for call in calls]
 
 
 # -- what it costs -----------------------------------------------------------------------------------------------------
