@@ -114,6 +114,17 @@ def test_who_comes_after_some_time_approves(alice: User, bob: User, finance: Gro
     assert run(call)
 
 
+def test_others_could_decide_before_its_deadline_and_may_only_once_their_time_has_come(
+    alice: User, bob: User, finance: Group, tool: Tool
+) -> None:
+    (fay,) = members(finance, "fay")
+    rule(tool, alice, decided_by=DecidedBy.REQUESTER, escalate_to=finance, escalate_after_seconds=60)
+    call = ask(bob, tool)
+    assert ({*deciders.people(call)}, {*deciders.able(call.pk)}) == ({bob}, {bob, fay})
+    escalated(call)
+    assert {*deciders.people(call)} == {bob, fay}
+
+
 @pytest.mark.guarantee("gate:only-people")
 def test_once_it_is_asked_again_others_wait_for_their_time_again(
     alice: User, bob: User, finance: Group, previews: list[Any]
