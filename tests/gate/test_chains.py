@@ -238,6 +238,18 @@ def test_asking_again_begins_with_the_first_group(
 # -- yeses that count no more ------------------------------------------------------------------------------------------
 
 
+def test_a_chain_says_that_nobody_can_decide_once_only_who_said_yes_is_left(
+    bob: User, fay: User, legal: Group, chained: Tool
+) -> None:
+    legal.user_set.add(fay)
+    call = ask(bob, chained)
+    say_yes(fay, call)
+    approval = approval_of(call)
+    assert who.stance_of(approval, signed_in(bob)).stuck == ""
+    legal.user_set.set([fay])
+    assert who.stance_of(approval, signed_in(bob)).stuck == who.NOBODY
+
+
 @pytest.mark.guarantee("gate:only-people")
 @each_row("loses", ["group", "account"])
 def test_a_step_whose_yes_counts_no_more_is_asked_again(
